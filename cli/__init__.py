@@ -1,0 +1,1 @@
+"""The console script `lagcast`: the only place where parts are wired together."""

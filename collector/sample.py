@@ -1,0 +1,27 @@
+"""OffsetSample: one partition of one group at one instant."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetSample:
+    """What was read of one partition at `sampled_at`; the fields are `forecasting.columns.SAMPLES`, in that order.
+
+    `committed_offset` is read before `end_offset`: the other way round, a group that commits between the two reads
+    shows negative lag (end 1,203,900, then committed 1,203,950, is -50 messages). None: nothing committed yet.
+    `group_state` is Kafka's word (`STABLE`, `PREPARING_REBALANCING`, ...), `UNKNOWN` where the broker did not say.
+    """
+
+    cluster: str
+    group: str
+    topic: str
+    partition: int
+    sampled_at: datetime
+    end_offset: int
+    committed_offset: int | None
+    log_start_offset: int | None
+    group_state: str
+    group_protocol: str | None
+    group_assignor: str | None
+    members: int | None

@@ -1,0 +1,81 @@
+"""Prices: the only place where messages, seconds and replica-seconds turn into money."""
+
+from dataclasses import dataclass, fields
+
+from forecasting.units import MessagesPerSecond
+
+# One replica-hour buys this many seconds of one replica's full work being late. Worked: 0.05 per replica-hour and
+# 1,000 messages/s per replica give 0.05 / (100 x 1,000) = 5e-7 per late message.
+LATE_SECONDS_PER_REPLICA_HOUR = 100.0
+# A duplicate is work done twice, not a broken promise: a fifth of a late message.
+DUPLICATE_TO_LATE_RATIO = 0.2
+# Every move carries the risk that it goes worse than the model says: two replica-hours, until outcomes say otherwise.
+MOVE_RISK_REPLICA_HOURS = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """What things cost, in `currency`; the planner never sees a price anywhere else.
+
+    `held_message_second` prices backlog before it is late, so that a plan does not spend the objective as a buffer.
+    """
+
+    currency: str
+    replica_hour: float
+    late_message: float
+    duplicate_message: float
+    held_message_second: float
+    move: float
+
+    @classmethod
+    def from_replica_hour(
+        cls,
+        replica_hour: float,
+        *,
+        capacity: MessagesPerSecond,
+        currency: str = "USD",
+        late_message: float | None = None,
+        duplicate_message: float | None = None,
+        move: float | None = None,
+    ) -> "Prices":
+        """All prices from the one that everybody knows, scaled by what one replica consumes; given ones win.
+
+        >>> prices = Prices.from_replica_hour(0.05, capacity=MessagesPerSecond(1000.0))
+        >>> prices.late_message, prices.duplicate_message, prices.move
+        (5e-07, 1e-07, 0.1)
+        """
+        late = late_message if late_message is not None else replica_hour / (LATE_SECONDS_PER_REPLICA_HOUR * capacity)
+        return cls(
+            currency=currency,
+            replica_hour=replica_hour,
+            late_message=late,
+            duplicate_message=duplicate_message if duplicate_message is not None else late * DUPLICATE_TO_LATE_RATIO,
+            held_message_second=late / 3600.0,
+            move=move if move is not None else replica_hour * MOVE_RISK_REPLICA_HOURS,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """An itemised price over one horizon. The items add up to `total` exactly, because it is their sum.
+
+    `late` and `pause_late` share no message: one that is late because of a rebalance pause counts in `pause_late`.
+    """
+
+    replicas: float
+    late: float
+    pause_late: float
+    backlog: float
+    duplicates: float
+    start_up: float
+    restore: float
+    risk: float
+
+    @property
+    def total(self) -> float:
+        """The sum of the items, in their order.
+
+        >>> Cost(replicas=1.0, late=0.5, pause_late=0, backlog=0, duplicates=0, start_up=0, restore=0, risk=0.1).total
+        1.6
+        """
+        return sum(float(getattr(self, item.name)) for item in fields(self))

@@ -1,0 +1,79 @@
+"""The columns of the two tables that packages exchange: offset samples, and group intervals.
+
+One definition, from which the Spark schema, the Arrow schema and the row types are built or checked. A column has the
+same name in the table, in the dataclass, in JSON and (with the prefix `lagcast_`) as a metric.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["string", "int", "long", "double", "boolean", "timestamp"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """Name, kind and nullability of one column; `timestamp` is an instant in UTC with microseconds."""
+
+    name: str
+    kind: Kind
+    nullable: bool = False
+
+
+# One row for each partition and sampling instant. The group's state is repeated on each of its rows, so that one file
+# holds all that was seen at that instant.
+SAMPLES: tuple[Column, ...] = (
+    Column(name="cluster", kind="string"),
+    Column(name="group", kind="string"),
+    Column(name="topic", kind="string"),
+    Column(name="partition", kind="int"),
+    Column(name="sampled_at", kind="timestamp"),
+    Column(name="end_offset", kind="long"),
+    Column(name="committed_offset", kind="long", nullable=True),  # null or -1: nothing committed yet
+    Column(name="log_start_offset", kind="long", nullable=True),
+    Column(name="group_state", kind="string"),
+    Column(name="group_protocol", kind="string", nullable=True),
+    Column(name="group_assignor", kind="string", nullable=True),
+    Column(name="members", kind="int", nullable=True),
+)
+
+# One row for each group and interval, stamped with the instant at which the interval ends: a row may be used from
+# `interval_end_at` on, never before. Rates are null where no honest difference of offsets exists.
+GROUP_INTERVALS: tuple[Column, ...] = (
+    Column(name="cluster", kind="string"),
+    Column(name="group", kind="string"),
+    Column(name="topics", kind="string"),  # sorted, joined by a comma
+    Column(name="interval_end_at", kind="timestamp"),
+    Column(name="interval_seconds", kind="int"),
+    Column(name="produce_messages_per_second", kind="double", nullable=True),
+    Column(name="consume_messages_per_second", kind="double", nullable=True),
+    Column(name="lag_messages", kind="double", nullable=True),
+    Column(name="lag_seconds", kind="double", nullable=True),
+    Column(name="partitions", kind="int"),
+    Column(name="sampled_partitions", kind="int"),
+    Column(name="members", kind="int", nullable=True),
+    Column(name="group_state", kind="string"),
+    Column(name="in_rebalance", kind="boolean"),
+    Column(name="partition_skew_ratio", kind="double", nullable=True),  # busiest partition / mean partition
+    Column(name="busiest_partition", kind="string", nullable=True),  # "topic-17"
+    Column(name="gap_count", kind="long"),
+    Column(name="no_commit_count", kind="long"),
+    Column(name="negative_race_count", kind="long"),
+    Column(name="offset_reset_count", kind="long"),
+    Column(name="in_rebalance_count", kind="long"),
+    Column(name="partition_appeared_count", kind="long"),
+)
+
+BASE_INTERVAL_SECONDS = 15
+ROLLUP_INTERVALS_SECONDS: tuple[int, ...] = (60, 300, 3600)
+
+# Group states, as Kafka names them, in which partitions are changing hands.
+REBALANCING_STATES: frozenset[str] = frozenset(
+    {
+        "PREPARING_REBALANCING",
+        "PREPARING_REBALANCE",
+        "COMPLETING_REBALANCING",
+        "COMPLETING_REBALANCE",
+        "ASSIGNING",
+        "RECONCILING",
+    }
+)

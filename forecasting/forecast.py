@@ -1,0 +1,48 @@
+"""Forecast: per future minute, the values that arrivals stay under with given probabilities."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+import numpy as np
+
+from forecasting.units import FloatArray
+
+Rung = Literal["reactive", "daily", "weekly"]
+
+# The quantiles that every forecaster gives, ascending.
+QUANTILES: tuple[float, ...] = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """Quantile paths of `produce_messages_per_second`, made at `origin_at` from what was known then.
+
+    Shapes: `paths` is (len(QUANTILES), steps), row i for QUANTILES[i], ascending down each column, never negative.
+    Step 1 (column 0) is the first interval not yet seen: it ends at `origin_at + step_seconds`.
+    `rung` says what the history allowed: reactive from 30 min, daily from 2 days, weekly from 14 days.
+    """
+
+    cluster: str
+    group: str
+    model: str
+    rung: Rung
+    origin_at: datetime
+    step_seconds: int
+    paths: FloatArray
+
+    @property
+    def steps(self) -> int:
+        """How many intervals ahead the paths reach."""
+        return int(self.paths.shape[1])
+
+    def path(self, quantile: float) -> FloatArray:
+        """One value per step: arrivals stay under it with probability `quantile`.
+
+        Errors: ValueError on a quantile outside QUANTILES; interpolating would invent a figure nobody scored.
+        """
+        if quantile not in QUANTILES:
+            message = f"quantile {quantile} is not forecast; one of {QUANTILES} is"
+            raise ValueError(message)
+        row: FloatArray = np.asarray(self.paths[QUANTILES.index(quantile)], dtype=np.float64)
+        return row

@@ -1,0 +1,46 @@
+"""Refusal: "we cannot say, and why", as a value.
+
+It is published like a recommendation, so that silence never looks like health. A `Refusal` is for the state of the
+world (history too short, capacity unknown); our own bugs stay exceptions.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+RefusalReason = Literal[
+    "source_unreachable",
+    "no_data",
+    "history_stale",
+    "partial_data",
+    "not_enough_history",
+    "capacity_unknown",
+    "rebalancing",
+    "rollout_in_progress",
+    "livelock_suspected",
+    "conflicted",
+    "paused",
+    "no_target",
+    "ambiguous_target",
+    "config_invalid",
+    "unsupported",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """No advice for this group now, with the numbers that say so and what to do next.
+
+    `evidence` pairs a quantity (unit in its name) with its value, the limit it missed included.
+    `remedy` is one sentence naming the next step; `hold_replicas` is what the group has now, where that is known.
+    """
+
+    cluster: str
+    group: str
+    reason: RefusalReason
+    sentence: str
+    evidence: tuple[tuple[str, float], ...]
+    remedy: str
+    refused_at: datetime
+    retry_at: datetime | None = None
+    hold_replicas: int | None = None
