@@ -21,8 +21,8 @@ class DecisionSettings:
     """Price of one message processed twice. None: a fifth of a late message."""
 
     move: float | None = None
-    """Risk price of one change of replicas. None: two replica-hours; at a fiftieth of that a planner thrashes (measured:
-    528 rebalances a day)."""
+    """Risk price of one change of replicas. None: two replica-hours; at a fiftieth of that a planner thrashes
+    (measured: 528 rebalances a day)."""
 
     max_lag_seconds: float = 10.0
     """The promise to keep: a message that waits longer is late."""
