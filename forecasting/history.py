@@ -1,9 +1,13 @@
 """What was observed of one consumer group: single rows, and the minute series that forecasters read."""
 
+from collections import deque
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from math import ceil, nan
 
-from forecasting.units import FloatArray
+import numpy as np
+
+from forecasting.units import FloatArray, read_only
 
 MINUTE_SECONDS = 60
 
@@ -65,3 +69,111 @@ class History:
     def minutes(self) -> int:
         """How many minutes the series span, gaps included."""
         return len(self.produce_messages_per_second)
+
+
+_SERIES = ("produce", "peak", "consume", "lag", "members", "in_rebalance")
+_RECENT_SECONDS = 900
+
+
+class HistoryBuffer:
+    """Collects base rows of one group in time order and gives its `History` at any moment, without copying the past.
+
+    Keeps the last `max_minutes` minutes. A minute is closed by the row that ends with it, or by a row after it; the
+    minutes of a gap are NaN. The mean of a minute is weighted by its rows' lengths.
+    Errors: ValueError on a row of another group, older than the last one, or longer than a minute.
+    """
+
+    def __init__(self, cluster: str, group: str, *, max_minutes: int = 28 * 1440) -> None:
+        self.cluster = cluster
+        self.group = group
+        self._max_minutes = max_minutes
+        # Twice the length kept: a view handed out is never written to again, and moving the window is rare.
+        self._values = np.full((len(_SERIES), 2 * max_minutes), np.nan)
+        self._filled = 0
+        self._last_minute: int | None = None  # minutes since the epoch at which the last closed minute ended
+        self._open: list[GroupInterval] = []
+        self._recent: deque[GroupInterval] = deque()
+
+    def append(self, row: GroupInterval) -> None:
+        """Take the next row; it is used from the moment its minute is closed."""
+        self._check(row)
+        minute = _minute_ending(row.interval_end_at)
+        if self._open and _minute_ending(self._open[-1].interval_end_at) != minute:
+            self._close()
+        self._open.append(row)
+        if row.interval_end_at.timestamp() == minute * MINUTE_SECONDS:
+            self._close()
+        self._recent.append(row)
+        oldest = row.interval_end_at - timedelta(seconds=_RECENT_SECONDS)
+        while self._recent[0].interval_end_at <= oldest:
+            self._recent.popleft()
+
+    def history(self) -> History | None:
+        """What is known up to the last closed minute, or None before the first one."""
+        if self._last_minute is None:
+            return None
+        window = slice(max(0, self._filled - self._max_minutes), self._filled)
+        produce, peak, consume, lag, members, in_rebalance = (read_only(series[window]) for series in self._values)
+        return History(
+            cluster=self.cluster,
+            group=self.group,
+            end_at=datetime.fromtimestamp(self._last_minute * MINUTE_SECONDS, tz=UTC),
+            produce_messages_per_second=produce,
+            peak_messages_per_second=peak,
+            consume_messages_per_second=consume,
+            lag_messages=lag,
+            members=members,
+            in_rebalance=in_rebalance,
+            recent=tuple(self._recent),
+        )
+
+    def _check(self, row: GroupInterval) -> None:
+        if (row.cluster, row.group) != (self.cluster, self.group):
+            message = f"row of {row.cluster}/{row.group} offered to the history of {self.cluster}/{self.group}"
+            raise ValueError(message)
+        if row.interval_seconds > MINUTE_SECONDS:
+            message = f"row spans {row.interval_seconds} s; base rows span at most {MINUTE_SECONDS} s"
+            raise ValueError(message)
+        if self._recent and row.interval_end_at <= self._recent[-1].interval_end_at:
+            last = self._recent[-1].interval_end_at.isoformat()
+            message = f"row ends at {row.interval_end_at.isoformat()}, not after the last one, {last}"
+            raise ValueError(message)
+
+    def _close(self) -> None:
+        rows, self._open = self._open, []
+        minute = _minute_ending(rows[-1].interval_end_at)
+        gap = 0 if self._last_minute is None else minute - self._last_minute - 1
+        if gap >= self._max_minutes:
+            self._filled, gap = 0, 0
+        if self._filled + gap + 1 > self._values.shape[1]:
+            kept = self._values[:, self._filled - self._max_minutes : self._filled]
+            self._values = np.full_like(self._values, np.nan)
+            self._values[:, : self._max_minutes] = kept
+            self._filled = self._max_minutes
+        self._filled += gap
+        self._values[:, self._filled] = _minute_values(rows)
+        self._filled += 1
+        self._last_minute = minute
+
+
+def _minute_ending(instant: datetime) -> int:
+    return ceil(instant.timestamp() / MINUTE_SECONDS)
+
+
+def _minute_values(rows: list[GroupInterval]) -> tuple[float, ...]:
+    produced = [row.produce_messages_per_second for row in rows if row.produce_messages_per_second is not None]
+    last = rows[-1]
+    return (
+        _weighted_mean([(row.produce_messages_per_second, row.interval_seconds) for row in rows]),
+        max(produced) if produced else nan,
+        _weighted_mean([(row.consume_messages_per_second, row.interval_seconds) for row in rows]),
+        nan if last.lag_messages is None else last.lag_messages,
+        nan if last.members is None else float(last.members),
+        sum(row.in_rebalance for row in rows) / len(rows),
+    )
+
+
+def _weighted_mean(values: list[tuple[float | None, int]]) -> float:
+    known = [(value, seconds) for value, seconds in values if value is not None]
+    weight = sum(seconds for _, seconds in known)
+    return sum(value * seconds for value, seconds in known) / weight if weight else nan

@@ -1,0 +1,97 @@
+"""The history buffer: minutes out of base rows, gaps that stay gaps, and values that never change once given."""
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from forecasting.history import GroupInterval, HistoryBuffer
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+def row(seconds: int, rate: float | None, *, interval_seconds: int = 15, group: str = "orders") -> GroupInterval:
+    return GroupInterval(
+        cluster="c",
+        group=group,
+        topics="orders",
+        interval_end_at=START + timedelta(seconds=seconds),
+        interval_seconds=interval_seconds,
+        produce_messages_per_second=rate,
+        consume_messages_per_second=rate,
+        lag_messages=10.0,
+        lag_seconds=None,
+        partitions=4,
+        sampled_partitions=4,
+        members=2,
+    )
+
+
+def test_four_base_rows_make_a_minute_with_its_mean_and_peak() -> None:
+    """Rows ending at 15, 30, 45 and 60 s are one minute; the row at 75 s opens the next and waits for it to close."""
+    buffer = HistoryBuffer("c", "orders")
+    for seconds, rate in ((15, 10.0), (30, 20.0), (45, 30.0), (60, 60.0), (75, 99.0)):
+        buffer.append(row(seconds, rate))
+    history = buffer.history()
+    assert history is not None
+    assert history.produce_messages_per_second.tolist() == [30.0]
+    assert history.peak_messages_per_second.tolist() == [60.0]
+    assert history.end_at == START + timedelta(seconds=60)
+    assert history.recent[-1].interval_end_at == START + timedelta(seconds=75)
+
+
+def test_a_gap_of_minutes_is_nan_not_zero_and_not_closed_up() -> None:
+    """Nothing for three minutes leaves three unknown minutes between what was seen before and after."""
+    buffer = HistoryBuffer("c", "orders")
+    for minute in (1, 5):
+        buffer.append(row(60 * minute, 7.0, interval_seconds=60))
+    history = buffer.history()
+    assert history is not None
+    np.testing.assert_array_equal(history.produce_messages_per_second, [7.0, np.nan, np.nan, np.nan, 7.0])
+
+
+def test_unknown_rates_do_not_pull_a_minute_down() -> None:
+    """A minute with one unknown row is the mean of its known rows; one without any is unknown."""
+    buffer = HistoryBuffer("c", "orders")
+    for seconds, rate in ((15, None), (30, 20.0), (45, 20.0), (60, 20.0), (75, None), (90, None), (105, None)):
+        buffer.append(row(seconds, rate))
+    buffer.append(row(120, None))
+    history = buffer.history()
+    assert history is not None
+    np.testing.assert_array_equal(history.produce_messages_per_second, [20.0, np.nan])
+
+
+def test_a_history_given_out_stays_what_it_was_while_the_window_moves_on() -> None:
+    """Only the last `max_minutes` are kept, and an older view keeps its numbers and refuses writes."""
+    buffer = HistoryBuffer("c", "orders", max_minutes=3)
+    early = None
+    for minute in range(1, 20):
+        buffer.append(row(60 * minute, float(minute), interval_seconds=60))
+        if minute == 5:
+            early = buffer.history()
+    late = buffer.history()
+    assert early is not None
+    assert late is not None
+    assert early.produce_messages_per_second.tolist() == [3.0, 4.0, 5.0]
+    assert late.produce_messages_per_second.tolist() == [17.0, 18.0, 19.0]
+    with pytest.raises(ValueError, match="read-only"):
+        early.produce_messages_per_second[0] = 0.0
+
+
+@pytest.mark.parametrize(
+    ("bad", "sentence"),
+    [
+        (row(15, 1.0), "not after the last one"),
+        (row(90, 1.0, group="other"), "offered to the history of c/orders"),
+        (row(300, 1.0, interval_seconds=300), "at most 60 s"),
+    ],
+)
+def test_rows_that_do_not_belong_are_named(bad: GroupInterval, sentence: str) -> None:
+    """Out of order, of another group, or longer than a minute: refused in a sentence, nothing taken."""
+    buffer = HistoryBuffer("c", "orders")
+    buffer.append(row(60, 5.0, interval_seconds=60))
+    with pytest.raises(ValueError, match=sentence):
+        buffer.append(bad)
+    history = buffer.history()
+    assert history is not None
+    assert history.minutes == 1
