@@ -1,0 +1,56 @@
+# lagcast. `make` alone prints the targets; hook, CI and hands call the same ones.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-slow bench docs lock clean
+
+help: ## print the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## install everything into .venv, pinned and hashed (once; a second run is instant)
+
+$(READY): requirements/dev.txt requirements/bootstrap.txt pyproject.toml scripts/setup
+	@scripts/step setup scripts/setup
+	@touch $@
+
+demo: $(READY) ## run the whole pipeline on a generated workload: no Kafka, no cluster, no Java needed
+	@$(BIN)/lagcast demo
+
+fmt: $(READY) ## format the code and mend what ruff can mend
+	@$(BIN)/ruff format
+	@$(BIN)/ruff check --fix
+
+lint: $(READY) ## formatting, ruff, mypy --strict, import contracts
+	@scripts/step format $(BIN)/ruff format --check --quiet
+	@scripts/step ruff $(BIN)/ruff check --quiet
+	@scripts/step mypy $(BIN)/mypy --no-error-summary
+	@scripts/step imports $(BIN)/lint-imports --no-logo
+
+check: lint test-fast ## lint and the fast tests: under two minutes, before each commit
+
+test: lint ## lint and every test there is; live tests are skipped where their tools are missing, unless CI=true
+	@scripts/step all-tests $(BIN)/pytest -q --durations=15
+
+test-fast: $(READY) ## tests that need no JVM, no broker and no patience
+	@scripts/step fast-tests $(BIN)/pytest -q -m "not spark and not kafka and not slow"
+
+test-spark: $(READY) ## the features job on a local JVM
+	@scripts/step spark-tests $(BIN)/pytest -q -m "spark"
+
+test-live-kafka: $(READY) ## the collector against a real Kafka broker (needs Java and Maven)
+	@scripts/step kafka-tests $(BIN)/pytest -q -m "kafka"
+
+test-slow: $(READY) ## the tests that take more than a few seconds, without JVM and broker
+	@scripts/step slow-tests $(BIN)/pytest -q -m "slow and not spark and not kafka"
+
+docs: $(READY) ## rewrite the generated part of the documentation: docs/settings.md
+	@$(BIN)/python scripts/settings_page.py docs/settings.md
+
+lock: $(READY) ## solve pyproject.toml anew into requirements/*.txt
+	@scripts/lock
+
+clean: ## remove .venv and every cache
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
