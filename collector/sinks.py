@@ -1,0 +1,128 @@
+"""Samples into parquet: immutable files under `date=YYYY-MM-DD/`, each one whole or not there at all.
+
+A file appears under its final name by one rename, so a reader never sees half of it; dot names are skipped by Spark and
+by Arrow. Its name is made of its time span and of the groups in it: the same batch written again replaces itself.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import astuple
+from datetime import UTC, date, datetime, timedelta
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+import pyarrow.compute as pc  # type: ignore[import-untyped]  # as above
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
+
+from collector.sample import OffsetSample
+from forecasting.columns import SAMPLES, Kind
+from forecasting.units import IntArray
+
+_ARROW_TYPES: dict[Kind, pa.DataType] = {
+    "string": pa.string(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+}
+_EPOCH = date(1970, 1, 1)
+_MICROSECONDS_PER_DAY = 86_400_000_000
+_INSTANT = "%Y%m%dT%H%M%S.%fZ"
+
+
+def arrow_schema() -> pa.Schema:
+    """The Arrow schema of the samples table: `forecasting.columns.SAMPLES`, instants as microseconds in UTC.
+
+    >>> arrow_schema().field("sampled_at").type
+    TimestampType(timestamp[us, tz=UTC])
+    """
+    return pa.schema([pa.field(column.name, _ARROW_TYPES[column.kind], column.nullable) for column in SAMPLES])
+
+
+def arrow_table(samples: Iterable[OffsetSample]) -> pa.Table:
+    """The samples as an Arrow table, in their order.
+
+    Errors: ValueError on an instant without a time zone; read as UTC it could be hours off.
+    """
+    rows = [astuple(sample) for sample in samples]
+    for row in rows:
+        if row[_SAMPLED_AT].tzinfo is None:
+            message = f"sampled_at {row[_SAMPLED_AT].isoformat()} has no time zone; pass an instant in UTC"
+            raise ValueError(message)
+    columns = zip(*rows, strict=True) if rows else ([] for _ in SAMPLES)
+    schema = arrow_schema()
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def write_samples(samples: Iterable[OffsetSample], directory: Path) -> tuple[Path, ...]:
+    """Append samples to the table in `directory`: one file per UTC date, whose paths are given back, oldest first.
+
+    Files are disjoint in time as long as batches are. No samples: no file.
+    """
+    return write_table(arrow_table(samples), directory)
+
+
+def write_table(table: pa.Table, directory: Path) -> tuple[Path, ...]:
+    """`write_samples` for rows that are an Arrow table already, without touching a single row in Python.
+
+    Errors: ValueError on a column that is missing, does not cast, or is null where a sample always has a value.
+    """
+    conformed = _conform(table)
+    days = _days_since_epoch(conformed)
+    return tuple(_write_day(conformed.filter(pa.array(days == day)), int(day), directory) for day in np.unique(days))
+
+
+_SAMPLED_AT = [column.name for column in SAMPLES].index("sampled_at")
+
+
+def _conform(table: pa.Table) -> pa.Table:
+    schema = arrow_schema()
+    missing = [name for name in schema.names if name not in table.column_names]
+    if missing:
+        message = f"a table of samples has no column {missing[0]!r}; it needs {', '.join(schema.names)}"
+        raise ValueError(message)
+    for field in schema:
+        nulls = table[field.name].null_count
+        if nulls and not field.nullable:
+            message = f"column {field.name!r} is null in {nulls} of {table.num_rows} samples; it never may be"
+            raise ValueError(message)
+    return table.select(schema.names).cast(schema)
+
+
+def _days_since_epoch(table: pa.Table) -> IntArray:
+    instants: IntArray = table["sampled_at"].cast(pa.int64()).to_numpy()
+    return instants // _MICROSECONDS_PER_DAY
+
+
+def _write_day(table: pa.Table, day: int, directory: Path) -> Path:
+    folder = directory / f"date={(_EPOCH + timedelta(days=day)).isoformat()}"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / _file_name(table)
+    unfinished = folder / f".{path.name}.{os.getpid()}"
+    try:
+        with unfinished.open("wb") as file:
+            pq.write_table(table, file, compression="zstd")
+            # Without this a power cut can leave the new name on an empty file.
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return path
+
+
+def _file_name(table: pa.Table) -> str:
+    """Span and groups: two collectors that watch different groups at the same instants do not replace each other."""
+    span = pc.min_max(table["sampled_at"].cast(pa.int64())).as_py()
+    groups = table.select(["cluster", "group"]).group_by(["cluster", "group"]).aggregate([]).to_pylist()
+    words = sorted(f"{row['cluster']}\0{row['group']}" for row in groups)
+    digest = blake2b("\0\0".join(words).encode(), digest_size=4).hexdigest()
+    return f"{_stamp(span['min'])}-{_stamp(span['max'])}-{digest}.parquet"
+
+
+def _stamp(microseconds: int) -> str:
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)).strftime(_INSTANT)
