@@ -1,0 +1,110 @@
+"""Bands: how far actuals lay from a model's centre path, in units of the scatter that was to be expected.
+
+The scatter is learnt as a log-linear function of what is known at the origin: how restless the load is now and was at
+that time of earlier days, how far it has left its season, how steep the ramp ahead is. So bands widen after a level
+shift or in a flash crowd and at the foot of a ramp. The quantiles are empirical: no distribution is assumed.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forecasting.forecast import QUANTILES
+from forecasting.horizons import KNOTS, Between
+from forecasting.ladder import MINUTES_PER_DAY
+from forecasting.ridge import fit_ridge
+from forecasting.season import Season
+from forecasting.series import LogSeries
+from forecasting.units import FloatArray, IntArray
+
+# Added to absolute errors and moves before their logarithm is taken: an error of 1 % of the unit's tenth is noise.
+_FLOOR = 0.003
+
+# A scatter outside the learnt range is held to this many times its ends: log-linear, it could run away.
+_STRETCH = 3.0
+
+# Below this many errors at a horizon the horizon borrows the last one that has them, widened as a random walk widens.
+_ENOUGH_ERRORS = 12
+
+# Below this many errors one scatter for all origins is all that can be learnt (12 columns on 300 rows are safe).
+_ENOUGH_ROWS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bands:
+    """The scatter of errors to be expected, and the quantiles of errors in units of it.
+
+    Shapes: `scatter` (knots, columns) coefficients of the log scatter, `limits` (knots, 2) of that logarithm,
+    `quantiles` (knots, len(QUANTILES)) of errors divided by scatter.
+    """
+
+    scatter: FloatArray
+    limits: FloatArray
+    quantiles: FloatArray
+
+    def paths(self, centre: FloatArray, columns: FloatArray, between: Between) -> FloatArray:
+        """Quantile paths in logarithms, (len(QUANTILES), horizons), ascending down each column.
+
+        `centre` has one value per horizon, `columns` (horizons, 1, columns) are `scatter_columns` at one origin.
+        """
+        limits = between.interpolate(self.limits)
+        log_scatter = np.einsum("hc,hc->h", between.interpolate(self.scatter), columns[:, 0])
+        scatter = np.exp(np.clip(log_scatter, limits[:, 0], limits[:, 1]))
+        offsets = between.interpolate(self.quantiles) * scatter[:, None]
+        return np.maximum.accumulate((centre[:, None] + offsets).T, axis=0)
+
+
+def scatter_columns(
+    series: LogSeries, origins: IntArray, horizons: IntArray, centre: FloatArray, season: Season
+) -> FloatArray:
+    """What the scatter depends on, (horizons, origins, columns); `centre` is (origins, horizons)."""
+    level = series.trailing_mean(origins, minutes=5)
+    wide = series.trailing_mean(origins, minutes=60)
+    shape = (len(horizons), len(origins))
+    minute_of_day = (series.last_minute - series.last + origins[None, :] + horizons[:, None]) % MINUTES_PER_DAY
+    angle = 2.0 * np.pi * minute_of_day / MINUTES_PER_DAY
+    known_season = np.where(np.isnan(season.profile_now), level, season.profile_now)
+    columns = np.empty((*shape, 12))
+    columns[..., 0] = 1.0
+    columns[..., 1] = _log(series.mean_move(origins, minutes=10))
+    columns[..., 2] = _log(series.mean_move(origins, minutes=120))
+    columns[..., 3] = _log(np.abs(level - wide))
+    columns[..., 4] = _log(np.abs(level - known_season))
+    columns[..., 5] = _log(np.where(np.isnan(season.scatter), 0.0, season.scatter))
+    columns[..., 6] = _log(np.abs(centre.T - level))
+    columns[..., 7] = centre.T
+    for order in (1, 2):
+        columns[..., 6 + 2 * order] = np.sin(order * angle)
+        columns[..., 7 + 2 * order] = np.cos(order * angle)
+    return columns
+
+
+def fit_bands(errors: FloatArray, columns: FloatArray, *, widen: float = 1.0) -> Bands:
+    """Bands from held-out errors.
+
+    Shapes: `errors` (origins, knots), logarithms, NaN where unknown; `columns` from `scatter_columns`.
+    `widen` multiplies all quantiles: more than 1 where too little was seen to trust the tails.
+    """
+    counts = np.isfinite(errors).sum(axis=0)
+    log_errors = np.log(np.abs(errors) + _FLOOR)
+    used = columns if counts.max() >= _ENOUGH_ROWS else columns[..., :1]
+    scatter = np.zeros((len(KNOTS), columns.shape[-1]))
+    scatter[:, : used.shape[-1]] = fit_ridge(used, log_errors).coefficients
+    scatter[counts < _ENOUGH_ERRORS] = 0.0
+    fitted = (columns @ scatter[..., None])[..., 0].T
+    limits = np.stack([fitted.min(axis=0), fitted.max(axis=0)], axis=1) + np.log(_STRETCH) * np.array([-1.0, 1.0])
+    quantiles = np.empty((len(KNOTS), len(QUANTILES)))
+    for knot in range(len(KNOTS)):
+        if counts[knot] >= _ENOUGH_ERRORS:
+            standard = errors[:, knot] / np.exp(fitted[:, knot])
+            quantiles[knot] = np.quantile(standard[np.isfinite(standard)], QUANTILES)
+        else:
+            longer = float(np.sqrt(KNOTS[knot] / KNOTS[knot - 1]))
+            scatter[knot], limits[knot] = scatter[knot - 1], limits[knot - 1]
+            quantiles[knot] = quantiles[knot - 1] * longer
+    return Bands(scatter=scatter, limits=limits, quantiles=quantiles * widen)
+
+
+def _log(values: FloatArray) -> FloatArray:
+    logarithms: FloatArray = np.log(values + _FLOOR)
+    return logarithms

@@ -1,0 +1,156 @@
+"""The blend: the forecaster used in production, as good as the history allows and never sure of more.
+
+Below thirty known minutes it refuses; to two days it is persistence; from there it mixes persistence, the short-term
+regression and the season before, by weights that each horizon earns on days held out from the fit. The regression
+hands over to the season as the horizon grows, without a jump, and where the season has no skill persistence keeps its
+weight.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forecasting.bands import Bands, fit_bands
+from forecasting.forecast import Forecast, Rung
+from forecasting.history import History
+from forecasting.horizons import KNOTS
+from forecasting.ladder import REACTIVE_MINUTES, refuse_short, rung_of
+from forecasting.persistence import FittedPersistence, fit_persistence
+from forecasting.refusal import Refusal
+from forecasting.seasonal_naive import best_season, season_before
+from forecasting.series import rates_of, unit_of
+from forecasting.short_term import Regression, fit_regression
+from forecasting.units import FloatArray
+from forecasting.view import Ahead, Past
+
+_MODEL = "seasonal_short_blend"
+
+# All weights of persistence, regression and season in quarters that add up to 1: fifteen mixtures.
+_MIXTURES: FloatArray = np.array([(a, b, 4 - a - b) for a in range(5) for b in range(5 - a)], dtype=np.float64) / 4.0
+
+# The loss that earns a weight: the middle, and the upper quantiles that replicas are planned on.
+_JUDGED_QUANTILES = (0.5, 0.9, 0.95)
+
+# With fewer held-out targets than this a horizon takes the weights of the one before it.
+_ENOUGH_TARGETS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedBlend:
+    """The three models, their weights (KNOTS, 3) in the order persistence, regression, season, and the bands."""
+
+    unit: float
+    rung: Rung
+    persistence: FittedPersistence
+    regression: Regression
+    season_minutes: int
+    weights: FloatArray
+    bands: Bands
+
+    def forecast(self, history: History, *, steps: int) -> Forecast | Refusal:
+        """The mixture's paths; a history too short for its season gets persistence, below thirty minutes a refusal."""
+        if rung_of(history) in (None, "reactive"):
+            return _reactive(self.persistence, history, steps=steps)
+        ahead = Ahead.of(history, unit=self.unit, steps=steps)
+        centres = np.stack(
+            [
+                np.repeat(self.persistence.levels(ahead.series, ahead.origin), steps),
+                self.regression.centre(ahead),
+                season_before(ahead.series, ahead.origin, ahead.horizons, season_minutes=self.season_minutes)[0],
+            ],
+            axis=1,
+        )
+        centre = np.einsum("hm,hm->h", ahead.between.interpolate(self.weights), centres)
+        return ahead.forecast(model=_MODEL, rung=self.rung, centre=centre, bands=self.bands)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedReactive:
+    """The blend before it has a season: persistence under the blend's name."""
+
+    persistence: FittedPersistence
+
+    def forecast(self, history: History, *, steps: int) -> Forecast | Refusal:
+        """Persistence's paths."""
+        return _reactive(self.persistence, history, steps=steps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlendForecaster:
+    """Persistence, regression and season, weighted by horizon on held-out days; needs thirty known minutes."""
+
+    name: str = _MODEL
+
+    def fit(self, history: History) -> FittedBlend | FittedReactive | Refusal:
+        """Learn what the history's rung allows, or refuse."""
+        rung = rung_of(history)
+        if rung is None:
+            return refuse_short(history, needed_minutes=REACTIVE_MINUTES)
+        unit = unit_of(history)
+        past = Past.of(history, unit=unit, rung=rung)
+        persistence = fit_persistence(past)
+        if rung == "reactive":
+            return FittedReactive(persistence=persistence)
+        regression, held_out = fit_regression(past)
+        season_minutes = best_season(past, rung)
+        centres = np.stack(
+            [
+                np.repeat(persistence.levels(past.series, past.origins)[:, None], len(KNOTS), axis=1),
+                held_out,
+                season_before(past.series, past.origins, KNOTS, season_minutes=season_minutes),
+            ],
+            axis=2,
+        )
+        weights = mixture_weights(past.targets, centres, unit=unit)
+        centre = np.einsum("okm,km->ok", centres, weights)
+        return FittedBlend(
+            unit=unit,
+            rung=rung,
+            persistence=persistence,
+            regression=regression,
+            season_minutes=season_minutes,
+            weights=weights,
+            bands=fit_bands(past.targets - centre, past.scatter_columns(centre)),
+        )
+
+
+def mixture_weights(targets: FloatArray, centres: FloatArray, *, unit: float) -> FloatArray:
+    """For each knot the mixture with the least pinball loss in rates, softened with its neighbours; rows add up to 1.
+
+    Shapes: `targets` (origins, KNOTS), NaN where unknown; `centres` (origins, KNOTS, 3), held out; logarithms both.
+    """
+    weights = np.empty((len(KNOTS), centres.shape[2]))
+    for knot in range(len(KNOTS)):
+        known = np.isfinite(targets[:, knot])
+        if known.sum() < _ENOUGH_TARGETS:
+            weights[knot] = weights[knot - 1]
+            continue
+        losses = [_loss(targets[known, knot], centres[known, knot] @ mixture, unit=unit) for mixture in _MIXTURES]
+        weights[knot] = _MIXTURES[int(np.argmin(losses))]
+    padded = np.concatenate([weights[:1], weights, weights[-1:]])
+    return 0.25 * padded[:-2] + 0.5 * padded[1:-1] + 0.25 * padded[2:]
+
+
+def _loss(target: FloatArray, centre: FloatArray, *, unit: float) -> float:
+    offsets = np.quantile(target - centre, _JUDGED_QUANTILES)
+    actual = rates_of(target, unit=unit)
+    loss = 0.0
+    for quantile, offset in zip(_JUDGED_QUANTILES, offsets, strict=True):
+        misses = actual - rates_of(centre + offset, unit=unit)
+        loss += float(np.mean(np.maximum(quantile * misses, (quantile - 1.0) * misses)))
+    return loss
+
+
+def _reactive(persistence: FittedPersistence, history: History, *, steps: int) -> Forecast | Refusal:
+    answer = persistence.forecast(history, steps=steps)
+    if isinstance(answer, Refusal):
+        return answer
+    return Forecast(
+        cluster=answer.cluster,
+        group=answer.group,
+        model=_MODEL,
+        rung=answer.rung,
+        origin_at=answer.origin_at,
+        step_seconds=answer.step_seconds,
+        paths=answer.paths,
+    )

@@ -1,0 +1,85 @@
+"""Seasonal naive: what came at this minute a day ago, or a week ago where two weeks are known and that errs less."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forecasting.bands import Bands, fit_bands
+from forecasting.forecast import Forecast, Rung
+from forecasting.history import History
+from forecasting.horizons import KNOTS
+from forecasting.ladder import DAILY_MINUTES, MINUTES_PER_DAY, MINUTES_PER_WEEK, refuse_short, rung_of
+from forecasting.refusal import Refusal
+from forecasting.series import LogSeries, unit_of
+from forecasting.units import FloatArray, IntArray
+from forecasting.view import Ahead, Past
+
+_MODEL = "seasonal_naive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedSeasonalNaive:
+    """The season's length, and the bands around what it repeats."""
+
+    unit: float
+    rung: Rung
+    season_minutes: int
+    bands: Bands
+
+    def forecast(self, history: History, *, steps: int) -> Forecast | Refusal:
+        """The season before, repeated."""
+        if rung_of(history) in (None, "reactive"):
+            return refuse_short(history, needed_minutes=DAILY_MINUTES)
+        ahead = Ahead.of(history, unit=self.unit, steps=steps)
+        centre = season_before(ahead.series, ahead.origin, ahead.horizons, season_minutes=self.season_minutes)[0]
+        return ahead.forecast(model=_MODEL, rung=self.rung, centre=centre, bands=self.bands)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeasonalNaiveForecaster:
+    """The day or the week before, with bands from how far that was off; needs two days."""
+
+    name: str = _MODEL
+
+    def fit(self, history: History) -> FittedSeasonalNaive | Refusal:
+        """Choose the season and learn the bands, or refuse."""
+        rung = rung_of(history)
+        if rung is None or rung == "reactive":
+            return refuse_short(history, needed_minutes=DAILY_MINUTES)
+        past = Past.of(history, unit=unit_of(history), rung=rung)
+        season_minutes = best_season(past, rung)
+        centre = season_before(past.series, past.origins, KNOTS, season_minutes=season_minutes)
+        bands = fit_bands(past.targets - centre, past.scatter_columns(centre))
+        return FittedSeasonalNaive(unit=past.series.unit, rung=rung, season_minutes=season_minutes, bands=bands)
+
+
+def season_before(series: LogSeries, origins: IntArray, horizons: IntArray, *, season_minutes: int) -> FloatArray:
+    """The value whole seasons before each target, in logarithms, (origins, horizons).
+
+    Gaps are stepped over: an unknown minute is answered by a day further back, then by the level now.
+    """
+    targets = origins[:, None] + horizons[None, :]
+    at = targets - season_minutes * -(-horizons // season_minutes)[None, :]
+    values = series.value(at)
+    for days in (1, 2):
+        unknown = np.isnan(values)
+        if not unknown.any():
+            break
+        values = np.where(unknown, series.value(at - days * MINUTES_PER_DAY), values)
+    level = series.trailing_mean(origins, minutes=10)[:, None]
+    return np.where(np.isnan(values), level, values)
+
+
+def best_season(past: Past, rung: Rung) -> int:
+    """A day, or a week where the history allows one and repeats it with the smaller mean absolute error."""
+    if rung != "weekly":
+        return MINUTES_PER_DAY
+    # The next step's target one season before says it all: within a day the error does not depend on the horizon.
+    target = past.targets[:, :1]
+    errors = {
+        season: float(
+            np.nansum(np.abs(target - season_before(past.series, past.origins, KNOTS[:1], season_minutes=season)))
+        )
+        for season in (MINUTES_PER_WEEK, MINUTES_PER_DAY)
+    }
+    return min(errors, key=lambda season: errors[season])

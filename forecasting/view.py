@@ -1,0 +1,107 @@
+"""A view of a history: from which minutes one looks how far ahead, and what the season says about it."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from forecasting.bands import Bands, scatter_columns
+from forecasting.forecast import Forecast, Rung
+from forecasting.history import MINUTE_SECONDS, History
+from forecasting.horizons import KNOTS, Between, origins_for, targets_at
+from forecasting.ladder import MINUTES_PER_DAY, MINUTES_PER_WEEK
+from forecasting.season import Season
+from forecasting.series import LogSeries, rates_of
+from forecasting.units import FloatArray, IntArray, read_only
+
+# No quantile stands above so many times the greatest rate of the history it is forecast from.
+_CEILING_OF_HIGHEST = 4.0
+
+# Three weeks hold every weekday twice after the week that the first of them looks back on.
+FIT_MINUTES = 3 * MINUTES_PER_WEEK
+
+# A season reaches back seven days and half a smoothing window; the widest trailing window is 240 minutes.
+_FORECAST_MINUTES = MINUTES_PER_WEEK + 300
+
+# 1,440 origins of a week are one in seven minutes: neighbours say nearly the same, and the fit stays under 300 ms.
+_ORIGINS = 1500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """Origins whose future is known: what models are learnt from.
+
+    Shapes: `targets` (origins, KNOTS), logarithms, NaN where unknown; the season's arrays are (KNOTS, origins).
+    """
+
+    series: LogSeries
+    origins: IntArray
+    season: Season
+    targets: FloatArray
+
+    @classmethod
+    def of(cls, history: History, *, unit: float, rung: Rung) -> Self:
+        """Origins that have the past which the rung promises: a day for daily, a week for weekly."""
+        series = LogSeries.from_history(history, unit=unit, newest_minutes=FIT_MINUTES)
+        first_known = int(np.argmax(series.counts[1:] > 0.0))
+        needed = {"reactive": 0, "daily": MINUTES_PER_DAY, "weekly": MINUTES_PER_WEEK}[rung]
+        origins = origins_for(first_known + needed, series.last - 1, at_most=_ORIGINS)
+        return cls(
+            series=series,
+            origins=origins,
+            season=Season.at(series, origins, KNOTS),
+            targets=targets_at(series.values, origins, KNOTS),
+        )
+
+    def scatter_columns(self, centre: FloatArray) -> FloatArray:
+        """What the bands' scatter depends on, for centres (origins, KNOTS)."""
+        return scatter_columns(self.series, self.origins, KNOTS, centre, self.season)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ahead:
+    """The one origin of a forecast: the last known minute, and the minutes after the history's end.
+
+    Where the newest minutes are unknown the horizons start later: after three unknown minutes step 1 is 4 minutes ahead
+    of what was last seen, and has the bands of 4 minutes.
+    """
+
+    history: History
+    series: LogSeries
+    origin: IntArray
+    horizons: IntArray
+    season: Season
+    between: Between
+
+    @classmethod
+    def of(cls, history: History, *, unit: float, steps: int) -> Self:
+        """Errors: ValueError on fewer than one step; that is the caller's bug."""
+        if steps < 1:
+            message = f"steps is {steps}; a forecast has at least 1"
+            raise ValueError(message)
+        series = LogSeries.from_history(history, unit=unit, newest_minutes=_FORECAST_MINUTES)
+        origin = np.array([series.last], dtype=np.int64)
+        horizons = np.arange(1, steps + 1, dtype=np.int64) + series.stale_minutes
+        return cls(
+            history=history,
+            series=series,
+            origin=origin,
+            horizons=horizons,
+            season=Season.at(series, origin, horizons),
+            between=Between.of(horizons),
+        )
+
+    def forecast(self, *, model: str, rung: Rung, centre: FloatArray, bands: Bands) -> Forecast:
+        """The quantile paths around a centre path (logarithms, one per horizon), as rates under the ceiling."""
+        columns = scatter_columns(self.series, self.origin, self.horizons, centre[None, :], self.season)
+        ceiling = _CEILING_OF_HIGHEST * max(self.series.highest, self.series.unit)
+        logarithms = np.minimum(bands.paths(centre, columns, self.between), np.log1p(ceiling / self.series.unit))
+        return Forecast(
+            cluster=self.history.cluster,
+            group=self.history.group,
+            model=model,
+            rung=rung,
+            origin_at=self.history.end_at,
+            step_seconds=MINUTE_SECONDS,
+            paths=read_only(rates_of(logarithms, unit=self.series.unit)),
+        )
