@@ -1,0 +1,73 @@
+"""The search for the cheapest plan: when to move to how many replicas, over the whole horizon at once."""
+
+from math import ceil
+
+from cost_model.plan import MoveCurve, PlannedMove, PlanSearch, priced
+from cost_model.problem import Ending, Problem, ending_of, legal_choices, tabulate
+from cost_model.situation import Situation
+from cost_model.sweep import Move, price_single_moves, roll_out, sweep_back
+
+__all__ = ["MoveCurve", "PlanSearch", "PlannedMove", "Situation", "search", "solve"]
+
+
+def search(situation: Situation) -> PlanSearch:
+    """Price staying and every single move at every step, each going on as cheaply as possible.
+
+    Dynamic programming over (replicas, backlog) backward in time, on the useful replica counts only. A move that takes
+    effect at step t acts on that whole step; in the example it comes in the last quiet minute, where a pause is cheap.
+    Errors: ValueError on a profile of unknown capacity or an empty demand path.
+
+    >>> import numpy as np
+    >>> from cost_model.price import Prices
+    >>> from cost_model.profile import Capacity, GroupProfile
+    >>> from forecasting.units import MessagesPerSecond as Rate, Partitions
+    >>> capacity = Capacity(p20=Rate(100), p50=Rate(100), p90=Rate(100), source="configured")
+    >>> found = search(
+    ...     Situation(
+    ...         profile=GroupProfile(cluster="c", group="g", partitions=Partitions(40), capacity=capacity),
+    ...         prices=Prices.from_replica_hour(0.05, capacity=Rate(100)),
+    ...         demand_messages_per_second=np.repeat([500.0, 1000.0], 30),
+    ...         step_seconds=60.0,
+    ...         replicas=7,
+    ...         lag_messages=0.0,
+    ...         max_lag_seconds=10.0,
+    ...         head_room=0.85,
+    ...         pause_prior_seconds=8.0,
+    ...     )
+    ... )
+    >>> move = found.best()
+    >>> move.target, move.effective_step, move.command_step
+    (14, 29, 28)
+    """
+    choices = legal_choices(situation)
+    problem = tabulate(situation, choices)
+    return solve(situation, choices, problem, ending_of(situation, problem, choices))
+
+
+def solve(situation: Situation, choices: tuple[int, ...], problem: Problem, ending: Ending) -> PlanSearch:
+    """The search on a tabulated situation, with a price of the end that the caller may choose."""
+    present = choices.index(situation.replicas)
+    lag = float(situation.lag_messages)
+    values = sweep_back(problem, ending.values(problem.lag_grid))
+    totals = price_single_moves(problem, values, present, lag)
+    held = roll_out(problem, values, Move(problem.demand.size, present, present), lag)
+    start_up_steps = ceil(situation.profile.start_up_seconds / situation.step_seconds)
+    return PlanSearch(
+        choices=choices,
+        replicas=situation.replicas,
+        stay=priced(held, ending),
+        single_moves=tuple(
+            MoveCurve(
+                target=target,
+                change=target - situation.replicas,
+                lead_steps=start_up_steps if target > situation.replicas else 0,
+                totals=totals[choice],
+            )
+            for choice, target in enumerate(choices)
+            if target != situation.replicas
+        ),
+        problem=problem,
+        ending=ending,
+        values=values,
+        lag_messages=lag,
+    )

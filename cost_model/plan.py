@@ -1,0 +1,145 @@
+"""The answer of the plan search: what it costs to stay, to move, and to move later."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cost_model.price import Cost
+from cost_model.problem import Ending, Problem
+from cost_model.sweep import Move, RollOut, roll_out
+from forecasting.units import FloatArray
+
+# Totals closer than this fraction of the least are a tie; the plan that changes less is then preferred.
+TIE_FRACTION = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedMove:
+    """A move to `target`: commanded at `command_step` so that it takes effect at `effective_step`."""
+
+    target: int
+    effective_step: int
+    command_step: int
+    total: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MoveCurve:
+    """What moving to `target` costs, by the step at which the move takes effect; infinite where it cannot.
+
+    `totals[t]` is the price of holding until step t, then having `target`, then going on as cheaply as possible.
+    `change` is how many replicas it adds or removes; the command goes out `lead_steps` before the effect.
+    """
+
+    target: int
+    change: int
+    lead_steps: int
+    totals: FloatArray
+
+    def best(self) -> PlannedMove | None:
+        """The cheapest time for this move, the latest of equals; None if it cannot take effect within the horizon."""
+        least = float(self.totals.min())
+        if not np.isfinite(least):
+            return None
+        step = int(np.flatnonzero(self.totals <= _tied(least))[-1])
+        return PlannedMove(
+            target=self.target,
+            effective_step=step,
+            command_step=step - self.lead_steps,
+            total=float(self.totals[step]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlanSearch:
+    """Every plan that was priced: holding for the whole horizon, and each single move at each step.
+
+    `stay` is what holding costs, the state it ends in included. `problem`, `ending` and `values` are what the prices
+    were computed from.
+    """
+
+    choices: tuple[int, ...]
+    replicas: int
+    stay: Cost
+    single_moves: tuple[MoveCurve, ...]
+    problem: Problem
+    ending: Ending
+    values: FloatArray
+    lag_messages: float
+
+    @property
+    def best_total(self) -> float:
+        """The least price of all plans."""
+        return min([self.stay.total, *(float(curve.totals.min()) for curve in self.single_moves)])
+
+    def best(self) -> PlannedMove | None:
+        """The cheapest plan, None if it is to stay. Ties go to staying, then to the later, then to the smaller move."""
+        limit = _tied(self.best_total)
+        if self.stay.total <= limit:
+            return None
+        moves = ((curve.best(), abs(curve.change)) for curve in self.single_moves)
+        tied = [(-move.effective_step, change, move) for move, change in moves if move and move.total <= limit]
+        return min(tied, key=lambda candidate: candidate[:2])[2]
+
+    def curve(self, target: int) -> MoveCurve:
+        """The priced times of one target.
+
+        Errors: ValueError on a target that was not priced.
+        """
+        for curve in self.single_moves:
+            if curve.target == target:
+                return curve
+        message = f"a move to {target} replicas was not priced; moves to {[c.target for c in self.single_moves]} were"
+        raise ValueError(message)
+
+    def window(self, target: int, tolerance: float) -> tuple[int, int]:
+        """First and last effective step around the cheapest one at which the move costs at most `tolerance` more.
+
+        Errors: ValueError on a move that cannot take effect within the horizon.
+        """
+        totals = self.curve(target).totals
+        best = int(np.argmin(totals))
+        if not np.isfinite(totals[best]):
+            message = f"a move to {target} replicas cannot take effect within the horizon's {totals.size} steps"
+            raise ValueError(message)
+        dear = np.flatnonzero(totals > totals[best] + tolerance)
+        first = int(dear[dear < best].max(initial=-1)) + 1
+        last = int(dear[dear > best].min(initial=totals.size)) - 1
+        return first, last
+
+    def itemised(self, target: int, effective_step: int) -> Cost:
+        """The plan "hold, move to `target` at `effective_step`, go on as cheaply as possible", item by item.
+
+        It is played forward on exact backlogs, while the curves interpolate between grid points: the totals agree
+        exactly as long as backlogs are 0, and to about 1 % of the price of what is late where they are not.
+        """
+        return priced(self._rolled_out(target, effective_step), self.ending)
+
+    def path(self, target: int, effective_step: int) -> tuple[int, ...]:
+        """Replicas per step under the same plan."""
+        return tuple(self.choices[choice] for choice in self._rolled_out(target, effective_step).path)
+
+    def _rolled_out(self, target: int, effective_step: int) -> RollOut:
+        move = Move(effective_step, self.choices.index(self.replicas), self.choices.index(target))
+        return roll_out(self.problem, self.values, move, self.lag_messages)
+
+
+def _tied(least: float) -> float:
+    """The highest total that counts as equal to the least."""
+    return least + TIE_FRACTION * abs(least)
+
+
+def priced(played: RollOut, ending: Ending) -> Cost:
+    """The items of a played plan, those of the state it ends in included."""
+    pause_late, duplicates, start_up, risk = ending.moves[played.path[-1]]
+    smooth_late = float(ending.late(played.smooth_lag))
+    return Cost(
+        replicas=played.running,
+        late=played.late + smooth_late,
+        pause_late=played.pause_late + float(pause_late) + float(ending.late(played.lag)) - smooth_late,
+        backlog=played.held + ending.backlog_price * played.lag,
+        duplicates=played.repeated + float(duplicates),
+        start_up=played.start_up + float(start_up),
+        restore=0.0,
+        risk=played.risk + float(risk),
+    )
