@@ -23,6 +23,13 @@ _FLOOR = 0.003
 # A scatter outside the learnt range is held to this many times its ends: log-linear, it could run away.
 _STRETCH = 3.0
 
+# A jump beyond all that was seen may last or pass: a share of it is added to the scatter. After a threefold load, 1.1
+# in logarithms, p95 (about twice the scatter) stands 1.7 times over the new level; after a drop to a third it reaches
+# back to the old one. Within the hour that the jump is measured over, it fades.
+_SCATTER_OF_JUMP_UP = 0.25
+_SCATTER_OF_JUMP_DOWN = 0.5
+_JUMP_MINUTES = 60
+
 # Below this many errors at a horizon the horizon borrows the last one that has them, widened as a random walk widens.
 _ENOUGH_ERRORS = 12
 
@@ -35,31 +42,40 @@ class Bands:
     """The scatter of errors to be expected, and the quantiles of errors in units of it.
 
     Shapes: `scatter` (knots, columns) coefficients of the log scatter, `limits` (knots, 2) of that logarithm,
-    `quantiles` (knots, len(QUANTILES)) of errors divided by scatter.
+    `quantiles` (knots, len(QUANTILES)) of errors divided by scatter. `largest_jump` is the greatest distance, in
+    logarithms, between the level now and that of the hour that the errors were learnt with.
     """
 
     scatter: FloatArray
     limits: FloatArray
     quantiles: FloatArray
+    largest_jump: float
 
-    def paths(self, centre: FloatArray, columns: FloatArray, between: Between) -> FloatArray:
+    def paths(self, centre: FloatArray, columns: FloatArray, between: Between, *, jump: float) -> FloatArray:
         """Quantile paths in logarithms, (len(QUANTILES), horizons), ascending down each column.
 
-        `centre` has one value per horizon, `columns` (horizons, 1, columns) are `scatter_columns` at one origin.
+        `centre` has one value per horizon, `columns` (horizons, 1, columns) are `scatter_columns` at one origin, `jump`
+        is `jumps` there.
         """
         limits = between.interpolate(self.limits)
         log_scatter = np.einsum("hc,hc->h", between.interpolate(self.scatter), columns[:, 0])
-        scatter = np.exp(np.clip(log_scatter, limits[:, 0], limits[:, 1]))
+        unseen = max(0.0, abs(jump) - self.largest_jump)
+        share = _SCATTER_OF_JUMP_UP if jump > 0.0 else _SCATTER_OF_JUMP_DOWN
+        scatter = np.exp(np.clip(log_scatter, limits[:, 0], limits[:, 1])) + share * unseen
         offsets = between.interpolate(self.quantiles) * scatter[:, None]
         return np.maximum.accumulate((centre[:, None] + offsets).T, axis=0)
+
+
+def jumps(series: LogSeries, origins: IntArray) -> FloatArray:
+    """How far the level of the last two minutes lies over (or, negative, under) that of the hour, in logarithms."""
+    return series.trailing_mean(origins, minutes=2) - series.trailing_mean(origins, minutes=_JUMP_MINUTES)
 
 
 def scatter_columns(
     series: LogSeries, origins: IntArray, horizons: IntArray, centre: FloatArray, season: Season
 ) -> FloatArray:
     """What the scatter depends on, (horizons, origins, columns); `centre` is (origins, horizons)."""
-    level = series.trailing_mean(origins, minutes=5)
-    wide = series.trailing_mean(origins, minutes=60)
+    level = series.trailing_mean(origins, minutes=2)
     shape = (len(horizons), len(origins))
     minute_of_day = (series.last_minute - series.last + origins[None, :] + horizons[:, None]) % MINUTES_PER_DAY
     angle = 2.0 * np.pi * minute_of_day / MINUTES_PER_DAY
@@ -68,7 +84,7 @@ def scatter_columns(
     columns[..., 0] = 1.0
     columns[..., 1] = _log(series.mean_move(origins, minutes=10))
     columns[..., 2] = _log(series.mean_move(origins, minutes=120))
-    columns[..., 3] = _log(np.abs(level - wide))
+    columns[..., 3] = _log(np.abs(jumps(series, origins)))
     columns[..., 4] = _log(np.abs(level - known_season))
     columns[..., 5] = _log(np.where(np.isnan(season.scatter), 0.0, season.scatter))
     columns[..., 6] = _log(np.abs(centre.T - level))
@@ -79,7 +95,7 @@ def scatter_columns(
     return columns
 
 
-def fit_bands(errors: FloatArray, columns: FloatArray, *, widen: float = 1.0) -> Bands:
+def fit_bands(errors: FloatArray, columns: FloatArray, *, largest_jump: float, widen: float = 1.0) -> Bands:
     """Bands from held-out errors.
 
     Shapes: `errors` (origins, knots), logarithms, NaN where unknown; `columns` from `scatter_columns`.
@@ -102,7 +118,7 @@ def fit_bands(errors: FloatArray, columns: FloatArray, *, widen: float = 1.0) ->
             longer = float(np.sqrt(KNOTS[knot] / KNOTS[knot - 1]))
             scatter[knot], limits[knot] = scatter[knot - 1], limits[knot - 1]
             quantiles[knot] = quantiles[knot - 1] * longer
-    return Bands(scatter=scatter, limits=limits, quantiles=quantiles * widen)
+    return Bands(scatter=scatter, limits=limits, quantiles=quantiles * widen, largest_jump=largest_jump)
 
 
 def _log(values: FloatArray) -> FloatArray:

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forecasting.bands import Bands, fit_bands
+from forecasting.bands import Bands
 from forecasting.forecast import Forecast, Rung
 from forecasting.history import History
 from forecasting.horizons import KNOTS
 from forecasting.ladder import REACTIVE_MINUTES, refuse_short, rung_of
 from forecasting.persistence import FittedPersistence, fit_persistence
 from forecasting.refusal import Refusal
-from forecasting.seasonal_naive import best_season, season_before
-from forecasting.series import rates_of, unit_of
+from forecasting.seasonal_naive import best_season, season_before, strays_from_season
+from forecasting.series import believed, rates_of, unit_of
 from forecasting.short_term import Regression, fit_regression
 from forecasting.units import FloatArray
 from forecasting.view import Ahead, Past
@@ -37,13 +37,17 @@ _ENOUGH_TARGETS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedBlend:
-    """The three models, their weights (KNOTS, 3) in the order persistence, regression, season, and the bands."""
+    """The three models, their weights (KNOTS, 3) in the order persistence, regression, season, and the bands.
+
+    `stray_limits` (KNOTS, 2) are the least and greatest stray from the season, in logarithms, that the fit has seen.
+    """
 
     unit: float
     rung: Rung
     persistence: FittedPersistence
     regression: Regression
     season_minutes: int
+    stray_limits: FloatArray
     weights: FloatArray
     bands: Bands
 
@@ -56,12 +60,19 @@ class FittedBlend:
             [
                 np.repeat(self.persistence.levels(ahead.series, ahead.origin), steps),
                 self.regression.centre(ahead),
-                season_before(ahead.series, ahead.origin, ahead.horizons, season_minutes=self.season_minutes)[0],
+                self._season(ahead),
             ],
             axis=1,
         )
         centre = np.einsum("hm,hm->h", ahead.between.interpolate(self.weights), centres)
         return ahead.forecast(model=_MODEL, rung=self.rung, centre=centre, bands=self.bands)
+
+    def _season(self, ahead: Ahead) -> FloatArray:
+        """The season before, moved by the part of today's stray from it that no day of the fit has shown."""
+        before = season_before(ahead.series, ahead.origin, ahead.horizons, season_minutes=self.season_minutes)[0]
+        strays = strays_from_season(ahead.series, ahead.origin, ahead.horizons, season_minutes=self.season_minutes)[0]
+        limits = ahead.between.interpolate(self.stray_limits)
+        return before + strays - believed(strays, limits[:, 0], limits[:, 1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +112,7 @@ class BlendForecaster:
             ],
             axis=2,
         )
+        strays = strays_from_season(past.series, past.origins, KNOTS, season_minutes=season_minutes)
         weights = mixture_weights(past.targets, centres, unit=unit)
         centre = np.einsum("okm,km->ok", centres, weights)
         return FittedBlend(
@@ -109,8 +121,9 @@ class BlendForecaster:
             persistence=persistence,
             regression=regression,
             season_minutes=season_minutes,
+            stray_limits=np.stack([strays.min(axis=0), strays.max(axis=0)], axis=1),
             weights=weights,
-            bands=fit_bands(past.targets - centre, past.scatter_columns(centre)),
+            bands=past.bands(centre),
         )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forecasting.bands import Bands, fit_bands
+from forecasting.bands import Bands
 from forecasting.forecast import Forecast
 from forecasting.history import History
 from forecasting.horizons import KNOTS
@@ -63,7 +63,6 @@ def fit_persistence(past: Past) -> FittedPersistence:
     """The window with the least mean absolute error over all horizons that have errors, and its bands."""
     levels = {minutes: past.series.trailing_mean(past.origins, minutes=minutes)[:, None] for minutes in _LEVEL_MINUTES}
     best = min(levels, key=lambda minutes: float(np.nansum(np.abs(past.targets - levels[minutes]))))
-    columns = past.scatter_columns(np.repeat(levels[best], len(KNOTS), axis=1))
     widen = 1.0 + _WIDEN_MINUTES / float(past.series.counts[-1])
-    bands = fit_bands(past.targets - levels[best], columns, widen=widen)
+    bands = past.bands(np.repeat(levels[best], len(KNOTS), axis=1), widen=widen)
     return FittedPersistence(unit=past.series.unit, level_minutes=best, bands=bands)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forecasting.bands import Bands, fit_bands
+from forecasting.bands import Bands
 from forecasting.forecast import Forecast, Rung
 from forecasting.history import History
 from forecasting.horizons import KNOTS
@@ -15,6 +15,7 @@ from forecasting.units import FloatArray, IntArray
 from forecasting.view import Ahead, Past
 
 _MODEL = "seasonal_naive"
+_STRAY_MINUTES = (5, 240)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +50,9 @@ class SeasonalNaiveForecaster:
         past = Past.of(history, unit=unit_of(history), rung=rung)
         season_minutes = best_season(past, rung)
         centre = season_before(past.series, past.origins, KNOTS, season_minutes=season_minutes)
-        bands = fit_bands(past.targets - centre, past.scatter_columns(centre))
-        return FittedSeasonalNaive(unit=past.series.unit, rung=rung, season_minutes=season_minutes, bands=bands)
+        return FittedSeasonalNaive(
+            unit=past.series.unit, rung=rung, season_minutes=season_minutes, bands=past.bands(centre)
+        )
 
 
 def season_before(series: LogSeries, origins: IntArray, horizons: IntArray, *, season_minutes: int) -> FloatArray:
@@ -68,6 +70,18 @@ def season_before(series: LogSeries, origins: IntArray, horizons: IntArray, *, s
         values = np.where(unknown, series.value(at - days * MINUTES_PER_DAY), values)
     level = series.trailing_mean(origins, minutes=10)[:, None]
     return np.where(np.isnan(values), level, values)
+
+
+def strays_from_season(series: LogSeries, origins: IntArray, horizons: IntArray, *, season_minutes: int) -> FloatArray:
+    """How far the level now lies from that of the season before, in logarithms, (origins, horizons).
+
+    Over as many minutes as the horizon is long, 5 to 240: what lasted an hour may last another.
+    """
+    minutes = np.clip(horizons, *_STRAY_MINUTES)[None, :]
+    now = origins[:, None] + np.zeros_like(minutes)
+    before = now - season_minutes
+    strays = series.trailing_mean(now, minutes=minutes) - series.trailing_mean(before, minutes=minutes)
+    return np.where(before >= 0, strays, 0.0)
 
 
 def best_season(past: Past, rung: Rung) -> int:

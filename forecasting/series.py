@@ -70,7 +70,7 @@ class LogSeries:
         """The index of the last known minute: the origin of a forecast."""
         return len(self.values) - 1
 
-    def trailing_mean(self, at: IntArray, *, minutes: int) -> FloatArray:
+    def trailing_mean(self, at: IntArray, *, minutes: int | IntArray) -> FloatArray:
         """Mean of the known values in the `minutes` up to and including each index; the last known one if none is."""
         sums, counts = self._window(at - minutes + 1, at)
         return np.where(counts > 0.0, sums / np.maximum(counts, 1.0), self.filled[at])
@@ -107,6 +107,19 @@ def rates_of(logarithms: FloatArray, *, unit: float) -> FloatArray:
     """
     rates: FloatArray = unit * np.expm1(np.maximum(logarithms, 0.0))
     return rates
+
+
+def believed(values: FloatArray, lowest: FloatArray, highest: FloatArray) -> FloatArray:
+    """Values as they are within what was seen; beyond it first held at its end, then fading to 0 over its width.
+
+    >>> seen = np.array([-0.1]), np.array([0.1])
+    >>> [float(believed(np.array([value]), *seen)[0]) for value in (0.05, 0.2, 1.1)]  # 0.2 is half a width outside
+    [0.05, 0.05, 0.0]
+    """
+    held = np.clip(values, lowest, highest)
+    width = np.maximum(highest - lowest, 1e-9)
+    faded: FloatArray = held * np.maximum(1.0 - np.abs(values - held) / width, 0.0)
+    return faded
 
 
 def _filled(values: FloatArray, known: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> FloatArray:

@@ -1,14 +1,15 @@
 """The short-term model: one linear regression per horizon on the level now, recent windows and the season ahead.
 
-Everything is told relative to the level of the last five minutes, and so is what is predicted: with all coefficients
-at zero the model is persistence, and a level shift moves its answer by just that shift.
+Everything is told relative to the level of the last two minutes, and so is what is predicted. A column outside the
+range it had in the fit loses its say: a load three times its season, where no day before strayed by more than a tenth,
+is believed to stay there after two minutes, while a stray of a twentieth is still drawn back.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from forecasting.bands import Bands, fit_bands
+from forecasting.bands import Bands
 from forecasting.forecast import Forecast, Rung
 from forecasting.history import History
 from forecasting.horizons import KNOTS
@@ -16,13 +17,13 @@ from forecasting.ladder import DAILY_MINUTES, MINUTES_PER_DAY, refuse_short, run
 from forecasting.refusal import Refusal
 from forecasting.ridge import fit_ridge
 from forecasting.season import Season
-from forecasting.series import LogSeries, unit_of
+from forecasting.series import LogSeries, believed, unit_of
 from forecasting.units import FloatArray, IntArray
 from forecasting.view import Ahead, Past
 
 _MODEL = "short_term"
-_LEVEL_MINUTES = 5
-_WINDOWS_MINUTES = (1, 2, 10, 20, 60, 240)
+_LEVEL_MINUTES = 2
+_WINDOWS_MINUTES = (1, 5, 10, 20, 60, 240)
 _HARMONICS = 3
 
 # A horizon with fewer known targets than this keeps the coefficients of the horizon before it.
@@ -31,14 +32,18 @@ _ENOUGH_TARGETS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regression:
-    """`coefficients` (KNOTS, columns), between which horizons interpolate."""
+    """`coefficients`, `lowest` and `highest` of what they were learnt on, (KNOTS, columns); horizons interpolate."""
 
     coefficients: FloatArray
+    lowest: FloatArray
+    highest: FloatArray
 
     def centre(self, ahead: Ahead) -> FloatArray:
         """The centre path from the last known minute, in logarithms, one value per horizon."""
         columns = _columns(ahead.series, ahead.origin, ahead.horizons, ahead.season)[:, 0]
-        moves = np.einsum("hc,hc->h", ahead.between.interpolate(self.coefficients), columns)
+        between = ahead.between
+        held = believed(columns, between.interpolate(self.lowest), between.interpolate(self.highest))
+        moves = np.einsum("hc,hc->h", between.interpolate(self.coefficients), held)
         path: FloatArray = ahead.series.trailing_mean(ahead.origin, minutes=_LEVEL_MINUTES) + moves
         return path
 
@@ -73,29 +78,34 @@ class ShortTermForecaster:
             return refuse_short(history, needed_minutes=DAILY_MINUTES)
         past = Past.of(history, unit=unit_of(history), rung=rung)
         regression, centre = fit_regression(past)
-        bands = fit_bands(past.targets - centre, past.scatter_columns(centre))
-        return FittedShortTerm(unit=past.series.unit, rung=rung, regression=regression, bands=bands)
+        return FittedShortTerm(unit=past.series.unit, rung=rung, regression=regression, bands=past.bands(centre))
 
 
 def fit_regression(past: Past) -> tuple[Regression, FloatArray]:
     """The regression, and its held-out centres (origins, KNOTS): each block of days predicted from the others."""
     level = past.series.trailing_mean(past.origins, minutes=_LEVEL_MINUTES)[:, None]
-    fit = fit_ridge(_columns(past.series, past.origins, KNOTS, past.season), past.targets - level)
+    columns = _columns(past.series, past.origins, KNOTS, past.season)
+    fit = fit_ridge(columns, past.targets - level)
     coefficients = fit.coefficients
     for knot in np.flatnonzero(np.isfinite(past.targets).sum(axis=0) < _ENOUGH_TARGETS):
         coefficients[knot] = coefficients[knot - 1]
-    return Regression(coefficients=coefficients), level + fit.held_out
+    regression = Regression(coefficients=coefficients, lowest=columns.min(axis=1), highest=columns.max(axis=1))
+    return regression, level + fit.held_out
 
 
 def _columns(series: LogSeries, origins: IntArray, horizons: IntArray, season: Season) -> FloatArray:
     level = series.trailing_mean(origins, minutes=_LEVEL_MINUTES)
     windows = [series.trailing_mean(origins, minutes=minutes) - level for minutes in _WINDOWS_MINUTES]
-    seasons = (season.profile, season.profile_now, season.day, season.day_now, season.week, season.week_now)
-    relative = [_or_zero(values - level) for values in seasons]
+    strays = [_or_zero(now - level) for now in (season.profile_now, season.day_now, season.week_now)]
+    ramps = [
+        _or_zero(season.profile - season.profile_now),
+        _or_zero(season.day - season.day_now),
+        _or_zero(season.week - season.week_now),
+    ]
     minute_of_day = (series.last_minute - series.last + origins[None, :] + horizons[:, None]) % MINUTES_PER_DAY
     angle = 2.0 * np.pi * minute_of_day / MINUTES_PER_DAY
     waves = [wave(order * angle) for order in range(1, _HARMONICS + 1) for wave in (np.sin, np.cos)]
-    parts = [np.ones_like(angle), *windows, *relative, _or_zero(season.detail), *waves]
+    parts = [np.ones_like(angle), *windows, *strays, *ramps, _or_zero(season.detail), *waves]
     columns = np.empty((len(horizons), len(origins), len(parts)))
     for number, part in enumerate(parts):
         columns[..., number] = part

@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from forecasting.bands import Bands, scatter_columns
+from forecasting.bands import Bands, fit_bands, jumps, scatter_columns
 from forecasting.forecast import Forecast, Rung
 from forecasting.history import MINUTE_SECONDS, History
 from forecasting.horizons import KNOTS, Between, origins_for, targets_at
@@ -53,9 +53,11 @@ class Past:
             targets=targets_at(series.values, origins, KNOTS),
         )
 
-    def scatter_columns(self, centre: FloatArray) -> FloatArray:
-        """What the bands' scatter depends on, for centres (origins, KNOTS)."""
-        return scatter_columns(self.series, self.origins, KNOTS, centre, self.season)
+    def bands(self, centre: FloatArray, *, widen: float = 1.0) -> Bands:
+        """Bands around centres (origins, KNOTS) that were made without their own targets."""
+        columns = scatter_columns(self.series, self.origins, KNOTS, centre, self.season)
+        largest_jump = float(np.abs(jumps(self.series, self.origins)).max())
+        return fit_bands(self.targets - centre, columns, largest_jump=largest_jump, widen=widen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,9 @@ class Ahead:
         """The quantile paths around a centre path (logarithms, one per horizon), as rates under the ceiling."""
         columns = scatter_columns(self.series, self.origin, self.horizons, centre[None, :], self.season)
         ceiling = _CEILING_OF_HIGHEST * max(self.series.highest, self.series.unit)
-        logarithms = np.minimum(bands.paths(centre, columns, self.between), np.log1p(ceiling / self.series.unit))
+        jump = float(jumps(self.series, self.origin)[0])
+        paths = bands.paths(centre, columns, self.between, jump=jump)
+        logarithms = np.minimum(paths, np.log1p(ceiling / self.series.unit))
         return Forecast(
             cluster=self.history.cluster,
             group=self.history.group,
