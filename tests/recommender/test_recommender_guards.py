@@ -1,0 +1,95 @@
+"""Guards: each may hold a move back, says why, and otherwise lets it pass untouched."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from cost_model.profile import Capacity, GroupProfile
+from forecasting.history import GroupInterval
+from forecasting.units import MessagesPerSecond, Partitions, Seconds
+from recommender.decision import DecisionSettings
+from recommender.guards import Proposal, Scene, pass_guards, rest_seconds
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+RATE = MessagesPerSecond(1000.0)
+
+PROFILE = GroupProfile(
+    cluster="c",
+    group="orders",
+    partitions=Partitions(24),
+    capacity=Capacity(p20=RATE, p50=RATE, p90=RATE, source="configured"),
+    start_up_seconds=Seconds(30.0),
+)
+ROW = GroupInterval(
+    cluster="c",
+    group="orders",
+    topics="orders",
+    interval_end_at=NOW,
+    interval_seconds=15,
+    produce_messages_per_second=4000.0,
+    consume_messages_per_second=4000.0,
+    lag_messages=0.0,
+    lag_seconds=0.0,
+    partitions=24,
+    sampled_partitions=24,
+    members=8,
+)
+SCENE = Scene(
+    now=NOW,
+    replicas=8,
+    backlog_messages=0.0,
+    produce_messages_per_second=4000.0,
+    latest=ROW,
+    last_move_at=None,
+    profile=PROFILE,
+    settings=DecisionSettings(),
+)
+FEWER = Proposal(target=6, command_at=NOW)
+MORE = Proposal(target=12, command_at=NOW)
+
+
+@pytest.mark.parametrize("proposal", [FEWER, MORE])
+def test_a_quiet_group_with_whole_data_passes_every_guard(proposal: Proposal) -> None:
+    """Nothing draining, nothing missing, no recent move: the proposal comes out as it went in."""
+    assert pass_guards(proposal, SCENE) == proposal
+
+
+def test_one_missing_partition_stops_removal_but_not_addition() -> None:
+    """With 23 of 24 partitions sampled nothing is removed; adding is never stopped by missing data."""
+    scene = replace(SCENE, latest=replace(ROW, sampled_partitions=23))
+    held = pass_guards(FEWER, scene)
+    assert (held.target, held.binding_rule) == (8, "partial_data")
+    assert held.sentences == ("Only 23 of 24 partitions were sampled, so nothing is removed.",)
+    assert pass_guards(MORE, scene) == MORE
+
+
+def test_nothing_is_removed_while_a_backlog_drains() -> None:
+    """At 4,000/s and a promise of 10 s the limit is 20,000 messages: 20,001 hold, 20,000 do not."""
+    assert pass_guards(FEWER, replace(SCENE, backlog_messages=20_001.0)).binding_rule == "backlog_draining"
+    assert pass_guards(FEWER, replace(SCENE, backlog_messages=20_000.0)) == FEWER
+    assert pass_guards(MORE, replace(SCENE, backlog_messages=20_001.0)) == MORE
+
+
+def test_removing_waits_longer_after_a_move_than_adding() -> None:
+    """Start-up 30 s and a pause of 12 s settle in 72 s; the configured 300 s bind only what removes."""
+    assert rest_seconds(PROFILE, DecisionSettings(), removing=False) == 72.0
+    assert rest_seconds(PROFILE, DecisionSettings(), removing=True) == 300.0
+    scene = replace(SCENE, last_move_at=NOW - timedelta(seconds=100))
+    assert pass_guards(FEWER, scene).binding_rule == "min_interval"
+    assert pass_guards(MORE, scene) == MORE
+
+
+def test_long_jobs_stretch_the_rest_to_five_processing_times() -> None:
+    """A 99th percentile of 100 s of work means 500 s between moves, either way: shorter ones redo the work for ever."""
+    slow = replace(PROFILE, processing_p99_seconds=Seconds(100.0))
+    scene = replace(SCENE, profile=slow, last_move_at=NOW - timedelta(seconds=499))
+    assert pass_guards(MORE, scene).binding_rule == "min_interval"
+    assert pass_guards(MORE, replace(scene, last_move_at=NOW - timedelta(seconds=500))) == MORE
+
+
+def test_a_move_planned_for_after_the_rest_is_left_alone() -> None:
+    """What counts is when the command would be given, not when it was planned."""
+    scene = replace(SCENE, last_move_at=NOW - timedelta(seconds=60))
+    later = replace(FEWER, command_at=NOW + timedelta(seconds=240))
+    assert pass_guards(later, scene) == later

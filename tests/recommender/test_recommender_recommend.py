@@ -1,0 +1,221 @@
+"""The decision, from rows and a forecast to a priced answer: what people who run consumers would expect of it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from cost_model.profile import GroupProfile
+from forecasting.forecast import Forecast
+from forecasting.history import History
+from forecasting.refusal import Refusal
+from forecasting.units import Replicas
+from recommender.decision import DecisionSettings
+from recommender.recommend import recommend
+from recommender.recommendation import Recommendation
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+SETTINGS = DecisionSettings()
+MakeHistory = Callable[..., History]
+MakeForecast = Callable[[Sequence[float]], Forecast]
+
+
+def advise(
+    history: History,
+    forecast: Forecast,
+    profile: GroupProfile,
+    *,
+    settings: DecisionSettings = SETTINGS,
+    previous: Recommendation | None = None,
+    now: datetime = NOW,
+) -> Recommendation:
+    decision = recommend(history, forecast, profile, settings, previous=previous, now=now)
+    assert isinstance(decision, Recommendation), decision
+    return decision
+
+
+def test_a_steady_load_at_the_right_size_is_left_alone(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """8 replicas carry 8,000/s; 6,500/s steady leaves nothing to gain, and holding is said and priced."""
+    advice = advise(history(6500.0), forecast([6500.0]), profile)
+    assert (advice.action, advice.desired_replicas, advice.saving) == ("hold", 8, 0.0)
+    assert advice.reason == "cheaper_to_stay"
+    assert advice.due_replicas(now=NOW) == 8
+
+
+def test_a_ramp_is_met_before_it_arrives(history: MakeHistory, forecast: MakeForecast, profile: GroupProfile) -> None:
+    """6,000/s doubling 20 minutes from now: more replicas are commanded ahead of it, start-up included, not at once."""
+    advice = advise(history(6000.0), forecast([6000.0] * 20 + [12_000.0]), profile)
+    assert advice.action == "scale_out"
+    assert advice.desired_replicas == 24
+    assert NOW + timedelta(minutes=10) <= advice.execute_at <= NOW + timedelta(minutes=20)
+    assert advice.not_before <= advice.execute_at <= advice.latest_safe
+    assert advice.effective_at > advice.execute_at
+    assert advice.reason == "ramp_ahead"
+    assert advice.due_replicas(now=NOW) == 8
+
+
+def test_a_long_valley_gives_replicas_back_and_says_when_it_pays(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """1,500/s for an hour on 24 replicas: most go now, and the break-even time is shorter than the hour."""
+    advice = advise(history(1500.0, members=24), forecast([1500.0]), profile)
+    assert advice.action == "scale_in"
+    assert advice.desired_replicas in {2, 3}
+    assert advice.execute_at == NOW
+    assert advice.break_even_seconds is not None
+    assert 0.0 < advice.break_even_seconds < 3600.0
+    assert advice.saving > 0.0
+
+
+def test_a_short_valley_is_not_worth_a_rebalance(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """Ten minutes of quiet before the load returns save less than two moves cost: stay."""
+    advice = advise(history(6500.0), forecast([3000.0] * 10 + [6500.0]), profile)
+    assert advice.action == "hold"
+
+
+def test_more_members_than_partitions_are_called_idle(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """30 members on 24 partitions: six do nothing, and the advice is 24 or fewer."""
+    advice = advise(history(20_000.0, members=30), forecast([20_000.0]), profile)
+    assert advice.desired_replicas <= 24
+    assert advice.reason == "idle_members"
+
+
+def test_bounds_are_kept_even_when_the_load_asks_for_more(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """At most 10 replicas configured: 20,000/s still gets 8 (10 carry no more than 8 of 24 partitions' share)."""
+    bounded = replace(profile, max_replicas=Replicas(10))
+    advice = advise(history(5000.0, members=6), forecast([20_000.0]), bounded)
+    assert advice.desired_replicas <= 10
+    assert max(advice.useful_replicas) <= 10
+
+
+def test_the_items_of_every_priced_plan_add_up_and_the_choice_is_the_cheapest(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """No plan in the table is cheaper than the chosen one, and staying is always in the table."""
+    advice = advise(history(1500.0, members=24), forecast([1500.0]), profile)
+    assert any(plan.execute_at is None for plan in advice.alternatives)
+    assert advice.chosen.total == pytest.approx(min(plan.cost.total for plan in advice.alternatives), rel=0.02)
+    assert advice.saving == pytest.approx(advice.stay.total - advice.chosen.total)
+
+
+def test_a_spike_seen_only_inside_a_rebalance_changes_nothing(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """Lag of 64 times the usual in a row marked as rebalancing: the decision is that of the settled row before it."""
+    calm = advise(history(6500.0), forecast([6500.0]), profile)
+    spike = {"lag_messages": 64 * 16_250.0, "in_rebalance": True, "group_state": "PREPARING_REBALANCING"}
+    shaken = advise(history(6500.0, last=spike), forecast([6500.0]), profile)
+    assert (shaken.action, shaken.desired_replicas) == (calm.action, calm.desired_replicas)
+    assert shaken.observed.lag_messages == calm.observed.lag_messages
+
+
+def test_missing_partitions_never_lower_the_replicas(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """The same valley with one partition unseen: hold, naming how many were sampled."""
+    advice = advise(history(1500.0, members=24, last={"sampled_partitions": 23}), forecast([1500.0]), profile)
+    assert (advice.action, advice.binding_rule, advice.reason) == ("hold", "partial_data", "guarded")
+    assert "Only 23 of 24 partitions" in advice.sentences[-1]
+
+
+def test_while_a_move_is_under_way_no_second_one_is_made(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """Asked for 24 a minute ago, 8 members still: the advice stands, and says that it waits."""
+    asked = advise(history(6000.0), forecast([20_000.0]), profile)
+    assert (asked.action, asked.desired_replicas, asked.execute_at) == ("scale_out", 24, NOW)
+    later = NOW + timedelta(seconds=30)
+    waiting = advise(history(6000.0), forecast([1500.0]), profile, previous=asked, now=later)
+    assert (waiting.desired_replicas, waiting.reason) == (24, "warming_up")
+    assert waiting.supersedes == asked.recommendation_id
+    assert waiting.due_replicas(now=later) == 24
+
+
+def test_advice_that_nobody_carried_out_is_thought_over_again(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """Ten minutes after a move was due and did not happen, the members that are there are the truth."""
+    asked = advise(history(6000.0), forecast([20_000.0]), profile)
+    stale = replace(asked, execute_at=NOW - timedelta(minutes=10))
+    again = advise(history(6000.0), forecast([6500.0]), profile, previous=stale)
+    assert (again.action, again.current_replicas) == ("hold", 8)
+
+
+def test_a_forecast_that_is_older_than_now_is_read_from_now_on(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """Five minutes after its origin the first five steps are past: the ramp is five minutes nearer."""
+    path = [6000.0] * 30 + [20_000.0]
+    fresh = advise(history(6000.0), forecast(path), profile)
+    aged = advise(history(6000.0), forecast(path), profile, now=NOW + timedelta(minutes=5))
+    assert abs((fresh.execute_at - aged.execute_at).total_seconds()) <= 60.0
+
+
+def test_stale_rows_are_refused_with_age_and_limit(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """A history that ends 40 minutes ago is refused, naming 2,400 s and the limit of 600 s."""
+    decision = recommend(
+        history(6000.0), forecast([6000.0]), profile, SETTINGS, previous=None, now=NOW + timedelta(minutes=40)
+    )
+    assert isinstance(decision, Refusal)
+    assert decision.reason == "history_stale"
+    assert decision.sentence == "The newest row ended 2,400 s before now; the freshness limit is 600 s."
+    assert decision.hold_replicas == 8
+
+
+def test_an_unknown_capacity_is_refused_not_guessed(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """Neither configured nor seen at its limit: no advice, and the setting that would help is named."""
+    unknown = replace(profile, capacity=None)
+    decision = recommend(history(6000.0), forecast([6000.0]), unknown, SETTINGS, previous=None, now=NOW)
+    assert isinstance(decision, Refusal)
+    assert decision.reason == "capacity_unknown"
+    assert "capacity_messages_per_second_per_replica" in decision.remedy
+
+
+def test_a_group_that_never_settles_is_refused(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """Every row of the last quarter of an hour lies in a rebalance: say so and hold."""
+    decision = recommend(
+        history(6000.0, in_rebalance=True), forecast([6000.0]), profile, SETTINGS, previous=None, now=NOW
+    )
+    assert isinstance(decision, Refusal)
+    assert decision.reason == "rebalancing"
+
+
+def test_a_refused_forecast_refuses_the_advice_and_keeps_the_replicas(
+    history: MakeHistory, profile: GroupProfile
+) -> None:
+    """The forecaster's own words reach the reader, with what the group has now."""
+    short = Refusal(
+        cluster="c",
+        group="orders",
+        reason="not_enough_history",
+        sentence="600 s are known; 1,800 s are needed.",
+        evidence=(("history_seconds", 600.0), ("limit_seconds", 1800.0)),
+        remedy="Wait 20 minutes.",
+        refused_at=NOW,
+    )
+    decision = recommend(history(6000.0), short, profile, SETTINGS, previous=None, now=NOW)
+    assert decision == replace(short, hold_replicas=8)
+
+
+def test_the_same_inputs_give_the_same_answer_and_the_same_name(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """Deterministic to the last field, the identifier included."""
+    first = advise(history(1500.0, members=24), forecast([1500.0]), profile)
+    second = advise(history(1500.0, members=24), forecast([1500.0]), profile)
+    assert first == second

@@ -1,0 +1,97 @@
+"""The session: the same decision code, stepped row by row from outside."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from math import cos, pi
+
+import pytest
+
+from cost_model.profile import GroupProfile
+from forecasting.history import GroupInterval
+from forecasting.refusal import Refusal
+from recommender.decision import DecisionSettings
+from recommender.recommendation import Recommendation
+from recommender.session import Session
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+MakeRow = Callable[..., GroupInterval]
+
+
+def daily(minute: int) -> float:
+    """A day between 2,000 and 10,000 messages/s, lowest at midnight."""
+    return 6000.0 - 4000.0 * cos(2 * pi * minute / 1440)
+
+
+def minutes_of(row: MakeRow, first: int, last: int, **changes: object) -> list[GroupInterval]:
+    """One row of 60 s per minute of the daily wave, from the minute that ends at `first` up to `last`."""
+    return [
+        row(START + timedelta(minutes=minute), daily(minute), interval_seconds=60, **changes)
+        for minute in range(first, last + 1)
+    ]
+
+
+def test_before_any_row_the_answer_is_a_refusal(profile: GroupProfile) -> None:
+    """Nothing observed: no data, and what to do about it."""
+    decision = Session(profile, DecisionSettings()).recommend(START)
+    assert isinstance(decision, Refusal)
+    assert decision.reason == "no_data"
+
+
+def test_under_half_an_hour_there_is_no_advice_and_from_then_on_there_is(row: MakeRow, profile: GroupProfile) -> None:
+    """29 minutes are refused as too short with both figures; at 40 there is a recommendation on the lowest rung."""
+    session = Session(profile, DecisionSettings())
+    decisions = {}
+    for minute, observed in enumerate(minutes_of(row, 1, 40), start=1):
+        session.observe(observed)
+        decisions[minute] = session.recommend(observed.interval_end_at)
+    early, late = decisions[29], decisions[40]
+    assert isinstance(early, Refusal)
+    assert early.reason == "not_enough_history"
+    assert early.hold_replicas == 8
+    assert isinstance(late, Recommendation)
+    assert late.forecast.rung == "reactive"
+
+
+def test_a_known_daily_wave_is_met_before_it_rises(row: MakeRow, profile: GroupProfile) -> None:
+    """After three days of the wave, the advice at 07:00 on 8 replicas is more of them, timed before 8 are too few."""
+    seven = 3 * 1440 + 7 * 60
+    session = Session(profile, DecisionSettings(), minutes_of(row, 1, seven - 1))
+    session.observe(minutes_of(row, seven, seven)[0])
+    decision = session.recommend(START + timedelta(minutes=seven))
+    assert isinstance(decision, Recommendation)
+    assert decision.forecast.rung == "daily"
+    assert decision.action == "scale_out"
+    # 8 replicas carry 8 x 850 = 6,800/s with their head-room; the wave passes that at 07:51.
+    assert decision.effective_at <= START + timedelta(days=3, hours=7, minutes=51)
+
+
+def test_history_given_at_once_or_row_by_row_leads_to_the_same_advice(row: MakeRow, profile: GroupProfile) -> None:
+    """What matters is what was observed, not how it came in."""
+    rows = minutes_of(row, 1, 300)
+    at_once = Session(profile, DecisionSettings(), rows)
+    one_by_one = Session(profile, DecisionSettings())
+    for observed in rows:
+        one_by_one.observe(observed)
+    now = rows[-1].interval_end_at
+    assert at_once.recommend(now) == one_by_one.recommend(now)
+
+
+def test_capacity_is_learnt_from_the_minutes_in_which_the_group_could_not_keep_up(
+    row: MakeRow, profile: GroupProfile
+) -> None:
+    """Ten minutes of backlog at 7,200/s on 8 replicas show 900/s each; before them capacity is unknown."""
+    unknown = replace(profile, capacity=None)
+    calm = minutes_of(row, 1, 60)
+    now = calm[-1].interval_end_at
+    refused = Session(unknown, DecisionSettings(), calm).recommend(now)
+    assert isinstance(refused, Refusal)
+    assert refused.reason == "capacity_unknown"
+    backlog = [
+        replace(observed, consume_messages_per_second=7200.0, lag_messages=100_000.0)
+        for observed in minutes_of(row, 61, 70)
+    ]
+    decision = Session(unknown, DecisionSettings(), calm + backlog).recommend(backlog[-1].interval_end_at)
+    assert isinstance(decision, Recommendation)
+    assert decision.capacity.source == "saturated_windows"
+    assert decision.capacity.p50 == pytest.approx(900.0, rel=0.05)
