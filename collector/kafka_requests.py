@@ -1,0 +1,219 @@
+"""The requests a collector makes of Kafka: each over many groups or partitions at once, each with its answers and noes.
+
+The only module here that handles the client's futures and error codes; what it gives are plain values.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    ConsumerGroupType,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+
+# Documented as public, but not in the `__all__` that the checker goes by.
+from confluent_kafka.admin import AdminClient, ConsumerGroupDescription, OffsetSpec  # type: ignore[attr-defined]
+
+from collector.errors import AdapterError, MalformedError, RejectedError, UnavailableError
+
+# What every client starts from; a caller's settings win. The time-out of a request is two thirds of the sampling
+# interval (the client's own default is four of them): a broker that hangs costs one round, not the rhythm.
+_DEFAULTS = {"client.id": "lagcast", "socket.timeout.ms": "10000"}
+# Codes after which asking again may help; in admin answers the client does not mark them as retriable.
+_PASSING = frozenset(
+    {
+        "_ALL_BROKERS_DOWN",
+        "_RESOLVE",
+        "_TIMED_OUT",
+        "_TRANSPORT",
+        "BROKER_NOT_AVAILABLE",
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        "COORDINATOR_NOT_AVAILABLE",
+        "LEADER_NOT_AVAILABLE",
+        "NETWORK_EXCEPTION",
+        "NOT_COORDINATOR",
+        "NOT_LEADER_FOR_PARTITION",
+        "REPLICA_NOT_AVAILABLE",
+        "REQUEST_TIMED_OUT",
+    }
+)
+
+# librdkafka writes to standard error unless it has a logger. What it has to say comes back in our errors.
+_client_log = logging.getLogger("confluent_kafka")
+_client_log.addHandler(logging.NullHandler())
+
+Partition = tuple[str, int]  # topic and partition number
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+_Changed = TypeVar("_Changed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers(Generic[Key, Value]):
+    """What came back, for each thing asked about: it is in `got` or in `failed`, never in both."""
+
+    got: Mapping[Key, Value]
+    failed: Mapping[Key, AdapterError]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDescription:
+    """A group as its coordinator describes it, in Kafka's words; None where the broker did not say.
+
+    `is_simple`: nobody ever joined it, its offsets are stored by hand.
+    """
+
+    state: str
+    protocol: str | None
+    assignor: str | None
+    members: int
+    is_simple: bool
+    assigned: frozenset[Partition]
+
+
+class KafkaRequests:
+    """One admin client of one cluster. Errors: RejectedError for settings it does not take; nothing is asked yet."""
+
+    def __init__(self, bootstrap: str, *, cluster: str, client_config: Mapping[str, str]) -> None:
+        self.where = f"cluster {cluster!r} at {bootstrap}"
+        self._complaint = ""
+        settings: dict[str, Any] = {**_DEFAULTS, **client_config, "bootstrap.servers": bootstrap}
+        settings["error_cb"] = self._remember
+        try:
+            self._client = AdminClient(settings, logger=_client_log)
+        except KafkaException as cause:
+            message = f"the Kafka client of {self.where} does not take its settings: {cause.args[0].str()}"
+            raise RejectedError(message) from cause
+
+    def group_names(self) -> tuple[tuple[str, ...], tuple[AdapterError, ...]]:
+        """Every group that the cluster lists, sorted, and one error for each broker that could not list its own."""
+        asked = self._answers(lambda: {"": self._client.list_consumer_groups()}, lambda _: "its list of groups")
+        if asked.failed:
+            return (), tuple(asked.failed.values())
+        listed = asked.got[""]
+        names = sorted(listing.group_id for listing in listed.valid or ())
+        return tuple(names), tuple(
+            self._error("its list of groups", KafkaException(error)) for error in listed.errors or ()
+        )
+
+    def descriptions(self, groups: Iterable[str]) -> Answers[str, GroupDescription]:
+        """State, protocol, members and assignments of the groups; a group that the cluster does not know is DEAD."""
+        names = list(groups)
+        asked = self._answers(
+            lambda: self._client.describe_consumer_groups(names) if names else {},
+            lambda name: f"the state of group {name!r}",
+        )
+        return _mapped(asked, _description)
+
+    def committed_offsets(self, groups: Iterable[str]) -> Answers[str, dict[Partition, int]]:
+        """Per group, the partitions with a commit and the next offset that the group will read of each."""
+        asked = self._answers(
+            # The client takes one group a call, but does not wait for one answer before it sends the next request.
+            lambda: {
+                name: self._client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(name)])[name]
+                for name in groups
+            },
+            lambda name: f"the commits of group {name!r}",
+        )
+        return _mapped(asked, _commits)
+
+    def partitions(self, topics: Iterable[str]) -> Answers[str, frozenset[Partition]]:
+        """The partitions of each topic."""
+        names = list(topics)
+        asked = self._answers(
+            lambda: self._client.describe_topics(TopicCollection(names)) if names else {},
+            lambda topic: f"the partitions of topic {topic!r}",
+        )
+        return _mapped(asked, lambda topic: frozenset((topic.name, partition.id) for partition in topic.partitions))
+
+    def end_offsets(self, partitions: Iterable[Partition]) -> Answers[Partition, int]:
+        """The offset that the next produced message will get."""
+        return self._offsets(partitions, OffsetSpec.latest(), "end offset")  # type: ignore[no-untyped-call]  # its types are missing
+
+    def log_start_offsets(self, partitions: Iterable[Partition]) -> Answers[Partition, int]:
+        """The oldest offset that is still there to be read."""
+        return self._offsets(partitions, OffsetSpec.earliest(), "log start offset")  # type: ignore[no-untyped-call]  # its types are missing
+
+    def _offsets(self, partitions: Iterable[Partition], spec: OffsetSpec, what: str) -> Answers[Partition, int]:
+        request = {TopicPartition(topic, number): spec for topic, number in partitions}
+        asked = self._answers(
+            lambda: self._client.list_offsets(request) if request else {},
+            lambda key: f"the {what} of partition {key.topic}-{key.partition}",
+        )
+        odd = {
+            key: MalformedError(
+                f"{self.where} gave {answer.offset} as the {what} of partition {key.topic}-{key.partition}"
+            )
+            for key, answer in asked.got.items()
+            if answer.offset < 0
+        }
+        return Answers(
+            got={_partition(key): int(answer.offset) for key, answer in asked.got.items() if key not in odd},
+            failed={_partition(key): error for key, error in {**asked.failed, **odd}.items()},
+        )
+
+    def _answers(
+        self, send: Callable[[], Mapping[Key, "Future[Any]"]], name_of: Callable[[Key], str]
+    ) -> Answers[Key, Any]:
+        self._complaint = ""
+        futures = send()
+        got: dict[Key, Any] = {}
+        causes: dict[Key, KafkaException] = {}
+        for key, future in futures.items():
+            try:
+                got[key] = future.result()
+            except KafkaException as cause:
+                causes[key] = cause
+        self._client.poll(0)  # lets the client say what happened to its connections
+        return Answers(got=got, failed={key: self._error(name_of(key), cause) for key, cause in causes.items()})
+
+    def _error(self, asked_for: str, cause: KafkaException) -> AdapterError:
+        """The cause in our words. It is a value: whoever raises it later still shows the cause."""
+        answer: KafkaError = cause.args[0]
+        passing = answer.name() in _PASSING or answer.retriable()
+        complaint = f" ({self._complaint})" if passing and self._complaint else ""
+        message = f"asked {self.where} for {asked_for}; what came back: {answer.str()}{complaint}"
+        error = UnavailableError(message) if passing else RejectedError(message)
+        error.__cause__ = cause
+        return error
+
+    def _remember(self, complaint: KafkaError) -> None:
+        self._complaint = complaint.str()
+
+
+def _mapped(asked: Answers[Key, Any], change: Callable[[Any], _Changed]) -> Answers[Key, _Changed]:
+    return Answers(got={key: change(value) for key, value in asked.got.items()}, failed=asked.failed)
+
+
+def _partition(key: TopicPartition) -> Partition:
+    return key.topic, key.partition
+
+
+def _description(group: ConsumerGroupDescription) -> GroupDescription:
+    protocol = group.type.name.lower() if group.type is not ConsumerGroupType.UNKNOWN else None
+    # The client has no words for ASSIGNING and RECONCILING of the newer protocol: partitions are changing hands then.
+    is_reconciling = group.state.name == "UNKNOWN" and protocol == "consumer"
+    return GroupDescription(
+        state="RECONCILING" if is_reconciling else group.state.name,
+        protocol=protocol,
+        assignor=group.partition_assignor or None,
+        members=len(group.members),
+        is_simple=group.is_simple_consumer_group,
+        assigned=frozenset(
+            (entry.topic, entry.partition) for member in group.members for entry in member.assignment.topic_partitions
+        ),
+    )
+
+
+def _commits(answer: ConsumerGroupTopicPartitions) -> dict[Partition, int]:
+    # A negative offset is a word of Kafka's for "nothing committed", not a number.
+    return {
+        (entry.topic, entry.partition): entry.offset for entry in answer.topic_partitions or () if entry.offset >= 0
+    }

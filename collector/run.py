@@ -1,0 +1,95 @@
+"""The collector's loop: a round every 15 seconds, a file every minute."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+import structlog
+
+from collector.errors import AdapterError
+from collector.kafka_admin import Collected
+from collector.sample import OffsetSample
+from forecasting.columns import BASE_INTERVAL_SECONDS
+
+# A round starts this long before its grid instant. Its rows carry the instant of the reading, and belong to the
+# interval that ends at the next grid instant: read at 12:00:14.0 or 12:00:14.3, they count for 12:00:15. Aimed at the
+# grid itself, they would fall on either side of it, two into one interval and none into the next.
+_LEAD = timedelta(seconds=1)
+# One file a minute and group set: 1,440 a day, where a file a round would be 5,760.
+_FILE_SECONDS = 60
+
+_log = structlog.get_logger(__name__)
+
+
+class Collector(Protocol):
+    """Where samples come from."""
+
+    def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
+        """One sample for each partition of the groups (None: of all groups), and an error for each group that failed.
+
+        Errors: AdapterError when the source did not answer at all.
+        """
+        ...
+
+
+def collect_forever(
+    collector: Collector,
+    sink: Callable[[Sequence[OffsetSample]], object],
+    *,
+    groups: Sequence[str] | None = None,
+    interval_seconds: int = BASE_INTERVAL_SECONDS,
+    clock: Callable[[], datetime],
+    wait: Callable[[float], bool],
+) -> None:
+    """Collect on the grid of `interval_seconds` and hand the samples of each minute to `sink`, until told to stop.
+
+    `wait(seconds)` sleeps that long and says whether to stop: `threading.Event().wait`, with the event set by a signal
+    handler. What was collected is handed over on the way out as well. A clock that jumps back is waited for: rows of a
+    time already written would count twice.
+    Errors: AdapterError of the first round, when nothing has ever been read and the settings are to blame, as a rule;
+    later ones are logged, and the rest go on. An error of the sink ends the loop.
+    """
+    batch: list[OffsetSample] = []
+    grid_at = _next_grid(clock() + _LEAD, interval_seconds)
+    has_read = False
+    try:
+        while not wait(max(0.0, (grid_at - _LEAD - clock()).total_seconds())):
+            try:
+                batch += _round(collector, groups, now=clock())
+                has_read = True
+            except AdapterError as error:
+                if not has_read:
+                    raise
+                _log.warning("round_failed", error=str(error))
+            following_at = max(
+                grid_at + timedelta(seconds=interval_seconds), _next_grid(clock() + _LEAD, interval_seconds)
+            )
+            if _file_number(following_at) != _file_number(grid_at):
+                whole, batch = batch, []
+                sink(whole)
+            grid_at = following_at
+    finally:
+        if batch:
+            sink(batch)
+
+
+def _round(collector: Collector, groups: Sequence[str] | None, *, now: datetime) -> tuple[OffsetSample, ...]:
+    collected = collector.collect(groups, now=now)
+    for error in collected.errors:
+        _log.warning("group_failed", group=error.group, error=str(error))
+    _log.debug("round_collected", samples=len(collected.samples), errors=len(collected.errors))
+    return collected.samples
+
+
+def _next_grid(at: datetime, interval_seconds: int) -> datetime:
+    """The first grid instant after `at`.
+
+    >>> _next_grid(datetime(2026, 1, 5, 12, 0, 14, 200_000, tzinfo=UTC), 15).isoformat()
+    '2026-01-05T12:00:15+00:00'
+    """
+    return datetime.fromtimestamp((at.timestamp() // interval_seconds + 1) * interval_seconds, tz=UTC)
+
+
+def _file_number(grid_at: datetime) -> int:
+    """Grid instants 12:00:15 to 12:01:00 share a file: the readings of one minute, as each precedes its instant."""
+    return -int(-grid_at.timestamp() // _FILE_SECONDS)

@@ -1,0 +1,276 @@
+"""What the collector makes of Kafka's answers, on a small admin client that answers from memory."""
+
+# ruff: noqa: D102  # the fake's methods are the client's own
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError, KafkaException, TopicPartition
+
+from collector.errors import MalformedError, RejectedError, UnavailableError
+from collector.kafka_admin import KafkaAdminCollector
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+COMMITS = {("orders-in", 0): 90, ("orders-in", 1): 200}
+ENDS = {("orders-in", 0): 100, ("orders-in", 1): 250, ("orders-in", 2): 7}
+
+
+def settled(value: Any) -> "Future[Any]":  # noqa: ANN401  # an answer of any type, or the error instead of one
+    future: Future[Any] = Future()
+    if isinstance(value, KafkaException):
+        future.set_exception(value)
+    else:
+        future.set_result(value)
+    return future
+
+
+def failure(code: int) -> KafkaException:
+    return KafkaException(KafkaError(code))
+
+
+class MemoryCluster:
+    """Groups, topics and offsets as tables; a `KafkaException` in a table is the answer for that entry."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.list_errors: list[KafkaError] = []
+        self.groups: dict[str, Any] = {"orders": group()}
+        self.commits: dict[str, Any] = {"orders": COMMITS}
+        self.topics: dict[str, Any] = {"orders-in": 3}
+        self.ends: dict[tuple[str, int], Any] = dict(ENDS)
+        self.starts: dict[tuple[str, int], Any] = dict.fromkeys(ENDS, 5)
+
+    def poll(self, _: float) -> None: ...
+
+    def list_consumer_groups(self) -> "Future[Any]":
+        listed = [SimpleNamespace(group_id=name) for name in self.groups] if not self.list_errors else []
+        return settled(SimpleNamespace(valid=listed, errors=self.list_errors))
+
+    def describe_consumer_groups(self, names: Sequence[str]) -> Mapping[str, "Future[Any]"]:
+        self.asked.append("groups")
+        return {name: settled(self.groups.get(name, group(state="DEAD"))) for name in names}
+
+    def list_consumer_group_offsets(self, request: Sequence[Any]) -> Mapping[str, "Future[Any]"]:
+        self.asked.append("commits")
+        name = request[0].group_id
+        commits = self.commits.get(name, {})
+        if isinstance(commits, KafkaException):
+            return {name: settled(commits)}
+        entries = [TopicPartition(topic, number, offset) for (topic, number), offset in commits.items()]
+        return {name: settled(SimpleNamespace(topic_partitions=entries))}
+
+    def describe_topics(self, request: Any) -> Mapping[str, "Future[Any]"]:  # noqa: ANN401  # the client's own request type
+        return {name: settled(self._topic(name)) for name in request.topic_names}
+
+    def _topic(self, name: str) -> Any:  # noqa: ANN401  # an answer or an error
+        count = self.topics[name]
+        if isinstance(count, KafkaException):
+            return count
+        return SimpleNamespace(name=name, partitions=[SimpleNamespace(id=number) for number in range(count)])
+
+    def list_offsets(self, request: Mapping[TopicPartition, Any]) -> Mapping[TopicPartition, "Future[Any]"]:
+        is_latest = "Latest" in type(next(iter(request.values()))).__name__
+        self.asked.append("ends" if is_latest else "starts")
+        table = self.ends if is_latest else self.starts
+        return {key: settled(self._offset(table[key.topic, key.partition])) for key in request}
+
+    @staticmethod
+    def _offset(value: Any) -> Any:  # noqa: ANN401  # an answer or an error
+        return value if isinstance(value, KafkaException) else SimpleNamespace(offset=value)
+
+
+def group(
+    *,
+    state: str = "STABLE",
+    protocol: str = "CLASSIC",
+    assignor: str = "range",
+    assigned: Sequence[Sequence[tuple[str, int]]] = ((("orders-in", 0), ("orders-in", 1)), (("orders-in", 2),)),
+    is_simple: bool = False,
+) -> SimpleNamespace:
+    return SimpleNamespace(
+        state=ConsumerGroupState[state],
+        type=ConsumerGroupType[protocol],
+        partition_assignor=assignor,
+        is_simple_consumer_group=is_simple,
+        members=[
+            SimpleNamespace(assignment=SimpleNamespace(topic_partitions=[TopicPartition(*entry) for entry in entries]))
+            for entries in assigned
+        ],
+    )
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> MemoryCluster:
+    memory = MemoryCluster()
+    make: Callable[..., MemoryCluster] = lambda *_, **__: memory  # noqa: E731  # stands where a class stands
+    monkeypatch.setattr("collector.kafka_requests.AdminClient", make)
+    return memory
+
+
+@pytest.fixture
+def collector(cluster: MemoryCluster) -> KafkaAdminCollector:
+    assert cluster.asked == []
+    return KafkaAdminCollector("127.0.0.1:9092", cluster="prod-eu")
+
+
+def test_every_partition_of_the_group_is_sampled(collector: KafkaAdminCollector) -> None:
+    """A partition without a commit is there too, its commit unknown rather than -1 or 0."""
+    collected = collector.collect(["orders"], now=NOON)
+    rows = [(row.topic, row.partition, row.end_offset, row.committed_offset) for row in collected.samples]
+    assert rows == [("orders-in", 0, 100, 90), ("orders-in", 1, 250, 200), ("orders-in", 2, 7, None)]
+    assert collected.errors == ()
+
+
+def test_the_group_stands_on_each_of_its_rows(collector: KafkaAdminCollector) -> None:
+    """State, protocol, assignor, members, cluster and instant are repeated on every row."""
+    collected = collector.collect(None, now=NOON)
+    assert {
+        (row.cluster, row.group, row.group_state, row.group_protocol, row.group_assignor, row.members, row.sampled_at)
+        for row in collected.samples
+    } == {("prod-eu", "orders", "STABLE", "classic", "range", 2, NOON)}
+    assert {row.log_start_offset for row in collected.samples} == {5}
+
+
+def test_commits_are_read_before_ends(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """Commits come before end offsets, each offset table in one request, so that no race makes lag negative."""
+    cluster.groups["billing"], cluster.commits["billing"] = group(), COMMITS
+    collector.collect(["orders", "billing"], now=NOON)
+    assert cluster.asked == ["groups", "commits", "commits", "ends", "starts"]
+
+
+def test_negative_commits_are_unknown(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """-1 and -1001, Kafka's words for "nothing committed", are None."""
+    cluster.commits["orders"] = {("orders-in", 0): -1, ("orders-in", 1): -1001, ("orders-in", 2): 0}
+    assert [row.committed_offset for row in collector.collect(["orders"], now=NOON).samples] == [None, None, 0]
+
+
+@pytest.mark.parametrize(
+    ("state", "protocol", "expected"),
+    [
+        ("UNKNOWN", "CONSUMER", "RECONCILING"),  # the client's blind spot for ASSIGNING and RECONCILING
+        ("UNKNOWN", "CLASSIC", "UNKNOWN"),
+        ("PREPARING_REBALANCING", "CLASSIC", "PREPARING_REBALANCING"),
+        ("EMPTY", "CONSUMER", "EMPTY"),
+    ],
+)
+def test_states(
+    collector: KafkaAdminCollector, cluster: MemoryCluster, state: str, protocol: str, expected: str
+) -> None:
+    """States are Kafka's words; UNKNOWN under the newer protocol is a rebalance that the client cannot name."""
+    cluster.groups["orders"] = group(state=state, protocol=protocol)
+    assert {row.group_state for row in collector.collect(["orders"], now=NOON).samples} == {expected}
+
+
+def test_what_the_broker_does_not_say_is_unknown(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """No protocol type and no assignor become None, not the words UNKNOWN and ''."""
+    cluster.groups["orders"] = group(state="EMPTY", protocol="UNKNOWN", assignor="", assigned=())
+    row = collector.collect(["orders"], now=NOON).samples[0]
+    assert (row.group_protocol, row.group_assignor, row.members) == (None, None, 0)
+
+
+def test_offsets_stored_by_hand_do_not_claim_the_topic(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """A group that nobody ever joined has the partitions it committed to, not the rest of the topic."""
+    cluster.groups["orders"] = group(state="EMPTY", is_simple=True, assigned=())
+    assert [row.partition for row in collector.collect(["orders"], now=NOON).samples] == [0, 1]
+
+
+def test_one_group_denied_leaves_the_others(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """A group that may not be read is one error in its name with its cause; the others' samples are all there."""
+    cause = failure(KafkaError.GROUP_AUTHORIZATION_FAILED)
+    cluster.groups["secret"] = cause
+    cluster.groups["halting"], cluster.commits["halting"] = group(), failure(KafkaError.NOT_COORDINATOR)
+    collected = collector.collect(None, now=NOON)
+    assert [row.group for row in collected.samples] == ["orders"] * 3
+    halting, secret = collected.errors
+    assert (type(secret), secret.group, secret.__cause__) == (RejectedError, "secret", cause)
+    assert str(secret) == (
+        "group 'secret': asked cluster 'prod-eu' at 127.0.0.1:9092 for the state of group 'secret'; "
+        "what came back: Broker: Group authorization failed"
+    )
+    assert (type(halting), halting.group) == (UnavailableError, "halting")
+
+
+def test_unknown_group_is_named(collector: KafkaAdminCollector) -> None:
+    """A group that the cluster does not know is an error with its name, not an empty answer."""
+    collected = collector.collect(["orders", "odrers"], now=NOON)
+    assert [(type(error), error.group, str(error)) for error in collected.errors] == [
+        (
+            RejectedError,
+            "odrers",
+            "group 'odrers': cluster 'prod-eu' at 127.0.0.1:9092 knows no group 'odrers'; check its name",
+        )
+    ]
+
+
+def test_partitions_without_a_leader_are_one_error(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """Partitions whose end is unknown have no row, the group has one error that counts them, the rest is sampled."""
+    cluster.ends["orders-in", 0] = cluster.ends["orders-in", 2] = failure(KafkaError.LEADER_NOT_AVAILABLE)
+    collected = collector.collect(["orders"], now=NOON)
+    assert [row.partition for row in collected.samples] == [1]
+    (error,) = collected.errors
+    assert isinstance(error, UnavailableError)
+    assert "the end offset of partition orders-in-0" in str(error)
+    assert str(error).endswith("(and 1 more such answers)")
+
+
+def test_unknown_log_start_is_none(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """A partition whose log start is not given keeps its row, without a log start."""
+    cluster.starts["orders-in", 1] = failure(KafkaError.REQUEST_TIMED_OUT)
+    collected = collector.collect(["orders"], now=NOON)
+    assert [row.log_start_offset for row in collected.samples] == [5, None, 5]
+    assert len(collected.errors) == 1
+
+
+def test_an_impossible_offset_is_malformed(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """An end offset of -1 is no number to compute with: the partition has no row, the error says what came."""
+    cluster.ends["orders-in", 1] = -1
+    collected = collector.collect(["orders"], now=NOON)
+    assert [row.partition for row in collected.samples] == [0, 2]
+    assert [type(error) for error in collected.errors] == [MalformedError]
+    assert "gave -1 as the end offset of partition orders-in-1" in str(collected.errors[0])
+
+
+def test_a_deleted_topic_is_an_error_of_its_group(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """Commits left over for a topic that is gone cost that group an error, and its other topics stay."""
+    gone = failure(KafkaError.UNKNOWN_TOPIC_OR_PART)
+    cluster.commits["orders"] = {**COMMITS, ("old-in", 0): 3}
+    cluster.topics["old-in"], cluster.ends["old-in", 0], cluster.starts["old-in", 0] = gone, gone, gone
+    collected = collector.collect(["orders"], now=NOON)
+    assert {row.topic for row in collected.samples} == {"orders-in"}
+    assert "the partitions of topic 'old-in'" in str(collected.errors[0])
+
+
+def test_no_answer_for_any_group_is_raised(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """When no group gets an answer the cluster is away, and that is raised rather than repeated for each group."""
+    cluster.groups = dict.fromkeys(["orders", "billing"], failure(KafkaError._TIMED_OUT))
+    with pytest.raises(UnavailableError, match="Local: Timed out"):
+        collector.collect(["orders", "billing"], now=NOON)
+
+
+def test_a_list_that_cannot_be_had_is_raised(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """Without the list of groups there is nothing to go on with."""
+    cluster.list_errors = [KafkaError(KafkaError._TRANSPORT)]
+    with pytest.raises(UnavailableError, match="for its list of groups"):
+        collector.collect(None, now=NOON)
+
+
+def test_groups_named_twice_are_read_once(collector: KafkaAdminCollector) -> None:
+    """Naming a group twice does not double its rows."""
+    assert len(collector.collect(["orders", "orders"], now=NOON).samples) == 3
+
+
+def test_no_groups_no_requests(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """A cluster without groups is an empty answer, without a request for nothing."""
+    cluster.groups = {}
+    collected = collector.collect(None, now=NOON)
+    assert (collected.samples, collected.errors, cluster.asked) == ((), (), [])
+
+
+def test_settings_the_client_does_not_take() -> None:
+    """A misspelt client setting is said with its name before anything is asked of the cluster."""
+    with pytest.raises(RejectedError, match=r'No such configuration property: "sasl.user"'):
+        KafkaAdminCollector("127.0.0.1:9092", cluster="prod-eu", client_config={"sasl.user": "me"})

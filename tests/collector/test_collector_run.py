@@ -1,0 +1,172 @@
+"""The loop: on the grid, a file a minute, outliving what passes, losing nothing at the end."""
+
+# ruff: noqa: D102  # the fake's methods are those of the port
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from structlog.testing import capture_logs
+
+from collector.errors import AdapterError, RejectedError, UnavailableError
+from collector.kafka_admin import Collected
+from collector.run import collect_forever
+from collector.sample import OffsetSample
+
+START = datetime(2026, 1, 5, 12, 0, 3, tzinfo=UTC)
+
+
+class World:
+    """A clock that only waiting and collecting move; stops the loop after `rounds` waits."""
+
+    def __init__(self, *, rounds: int, round_seconds: Callable[[int], float] = lambda _: 0.2) -> None:
+        self.now = START
+        self.waits: list[float] = []
+        self.read_at: list[datetime] = []
+        self._rounds = rounds
+        self._round_seconds = round_seconds
+
+    def clock(self) -> datetime:
+        return self.now
+
+    def wait(self, seconds: float) -> bool:
+        self.waits.append(seconds)
+        if len(self.waits) > self._rounds:
+            return True
+        self.now += timedelta(seconds=seconds)
+        return False
+
+    def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
+        self.read_at.append(now)
+        self.now += timedelta(seconds=self._round_seconds(len(self.read_at)))
+        return Collected(samples=(sample(now, (groups or ["all"])[0]),), errors=())
+
+
+def sample(at: datetime, group: str = "orders") -> OffsetSample:
+    return OffsetSample(
+        cluster="c",
+        group=group,
+        topic="t",
+        partition=0,
+        sampled_at=at,
+        end_offset=1,
+        committed_offset=None,
+        log_start_offset=0,
+        group_state="STABLE",
+        group_protocol=None,
+        group_assignor=None,
+        members=None,
+    )
+
+
+def run(world: World, *, sink: Callable[[Sequence[OffsetSample]], object], interval_seconds: int = 15) -> None:
+    collect_forever(
+        world, sink, groups=["orders"], interval_seconds=interval_seconds, clock=world.clock, wait=world.wait
+    )
+
+
+def seconds_after_noon(instants: Sequence[datetime]) -> list[float]:
+    return [(instant - START.replace(second=0)).total_seconds() for instant in instants]
+
+
+def test_rounds_precede_the_grid_by_a_second() -> None:
+    """Rounds fall a second before each multiple of 15 s, so that a jitter of a fraction stays in its interval."""
+    world = World(rounds=4, round_seconds=lambda number: 0.1 * number)
+    run(world, sink=lambda _: None)
+    assert seconds_after_noon(world.read_at) == [14, 29, 44, 59]
+
+
+def test_a_slow_round_skips_the_instants_it_missed() -> None:
+    """A round of 20 s costs the instant it ran over; the next one is on the grid again, without catching up."""
+    world = World(rounds=3, round_seconds=lambda number: 20.0 if number == 1 else 0.1)
+    run(world, sink=lambda _: None)
+    assert seconds_after_noon(world.read_at) == [14, 44, 59]
+
+
+def test_a_clock_set_back_is_waited_for() -> None:
+    """When the clock jumps back five minutes, no instant that has been written is read a second time."""
+    world = World(rounds=2, round_seconds=lambda number: -300.0 if number == 1 else 0.1)
+    run(world, sink=lambda _: None)
+    assert seconds_after_noon(world.read_at) == [14, 29]
+    assert world.waits[1] == pytest.approx(315)
+
+
+def test_one_file_a_minute() -> None:
+    """The sink gets the readings of one minute at a time: those for the grid instants :15 to :00."""
+    batches: list[list[float]] = []
+    run(World(rounds=9), sink=lambda batch: batches.append(seconds_after_noon([row.sampled_at for row in batch])))
+    assert batches == [[14, 29, 44, 59], [74, 89, 104, 119], [134]]
+
+
+def test_long_intervals_write_each_round() -> None:
+    """With an interval above a minute every round is handed over at once."""
+    batches: list[int] = []
+    run(World(rounds=3), sink=lambda batch: batches.append(len(batch)), interval_seconds=120)
+    assert batches == [1, 1, 1]
+
+
+def test_stopping_hands_over_what_was_collected() -> None:
+    """On the way out the unfinished minute is written, not lost; what was handed over before is not repeated."""
+    batches: list[int] = []
+    run(World(rounds=6), sink=lambda batch: batches.append(len(batch)))
+    assert batches == [4, 2]
+
+
+def test_a_failing_sink_ends_the_loop_once() -> None:
+    """A full disk stops the loop with its own error, and the sink is not asked a second time with the same rows."""
+    calls: list[int] = []
+
+    def full(batch: Sequence[OffsetSample]) -> None:
+        calls.append(len(batch))
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        run(World(rounds=9), sink=full)
+    assert calls == [4]
+
+
+class Flaky(World):
+    """Fails the rounds whose numbers are given, with the error that is given."""
+
+    def __init__(self, *, rounds: int, failing: Sequence[int], error: AdapterError) -> None:
+        super().__init__(rounds=rounds)
+        self._failing, self._error, self._number = failing, error, 0
+
+    def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
+        self._number += 1
+        if self._number in self._failing:
+            raise self._error
+        return super().collect(groups, now=now)
+
+
+def test_a_first_round_that_fails_is_the_callers_to_hear() -> None:
+    """Nothing has ever been read: a wrong address is said at once, not logged for ever."""
+    with pytest.raises(UnavailableError, match="no answer"):
+        run(Flaky(rounds=3, failing=[1], error=UnavailableError("no answer")), sink=lambda _: None)
+
+
+def test_a_later_failure_is_logged_and_outlived() -> None:
+    """A broker that is away for one round costs that round, and one line says so."""
+    world = Flaky(rounds=3, failing=[2], error=UnavailableError("no answer"))
+    batches: list[int] = []
+    with capture_logs() as lines:
+        run(world, sink=lambda batch: batches.append(len(batch)))
+    assert [line["error"] for line in lines if line["event"] == "round_failed"] == ["no answer"]
+    assert batches == [2]
+
+
+def test_a_group_that_fails_leaves_its_line() -> None:
+    """A group's error in a round is one line with the group's name; the samples of the others are kept."""
+
+    class OneDenied(World):
+        def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
+            collected = super().collect(groups, now=now)
+            return Collected(samples=collected.samples, errors=(RejectedError("denied", group="billing"),))
+
+    batches: list[int] = []
+    with capture_logs() as lines:
+        run(OneDenied(rounds=1), sink=lambda batch: batches.append(len(batch)))
+    assert [(line["group"], line["error"]) for line in lines if line["event"] == "group_failed"] == [
+        ("billing", "denied")
+    ]
+    assert batches == [1]

@@ -1,0 +1,198 @@
+"""The collector on a real broker: what it reads is what was done, a rebalance included."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow.dataset as ds  # type: ignore[import-untyped]  # ships no types
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # documented, not in __all__
+
+from collector.errors import RejectedError, UnavailableError
+from collector.kafka_admin import KafkaAdminCollector
+from collector.run import collect_forever
+from collector.sample import OffsetSample
+from collector.sinks import arrow_schema, write_samples
+from forecasting.columns import REBALANCING_STATES
+
+pytestmark = pytest.mark.kafka
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def collector(bootstrap: str) -> KafkaAdminCollector:
+    return KafkaAdminCollector(bootstrap, cluster="live")
+
+
+@pytest.fixture
+def topic(bootstrap: str) -> str:
+    """A fresh topic of three partitions that hold 100, 20 and no messages."""
+    name = f"topic-{uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(name, 3, 1)])[name].result()
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for partition, count in ((0, 100), (1, 20)):
+        for _ in range(count):
+            producer.produce(name, b"message", partition=partition)
+    assert producer.flush(10) == 0
+    return name
+
+
+def commit(bootstrap: str, group: str, *offsets: TopicPartition) -> None:
+    """Store offsets for a group that nobody has joined."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    consumer.commit(offsets=list(offsets), asynchronous=False)
+    consumer.close()
+
+
+@contextmanager
+def member(bootstrap: str, group: str, topic: str, **settings: str) -> Iterator[Consumer]:
+    """A real consumer that polls in the background until the block ends, and then leaves the group."""
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest", **settings}
+    )
+    consumer.subscribe([topic])
+    stopping = threading.Event()
+
+    def poll() -> None:
+        while not stopping.is_set():
+            consumer.poll(0.05)
+        consumer.close()
+
+    thread = threading.Thread(target=poll)
+    thread.start()
+    try:
+        yield consumer
+    finally:
+        stopping.set()
+        thread.join()
+
+
+def read_until(
+    collector: KafkaAdminCollector, group: str, is_there: Callable[[Sequence[OffsetSample]], bool]
+) -> list[tuple[OffsetSample, ...]]:
+    """Every reading of the group up to the first that `is_there`; fails after 15 s."""
+    readings: list[tuple[OffsetSample, ...]] = []
+    until = time.monotonic() + 15
+    while time.monotonic() < until:
+        readings.append(collector.collect([group], now=NOON).samples)
+        if is_there(readings[-1]):
+            return readings
+        time.sleep(0.02)
+    pytest.fail(f"not seen within 15 s; last reading: {readings[-1]}")
+
+
+def has_members(count: int) -> Callable[[Sequence[OffsetSample]], bool]:
+    return lambda rows: {(row.group_state, row.members) for row in rows} == {("STABLE", count)}
+
+
+def test_offsets_and_commits(bootstrap: str, collector: KafkaAdminCollector, topic: str) -> None:
+    """End, committed and log start offsets are those of the broker, after old messages were deleted too."""
+    group = f"group-{uuid4().hex[:8]}"
+    commit(bootstrap, group, TopicPartition(topic, 0, 90), TopicPartition(topic, 1, 20))
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for deleted in admin.delete_records([TopicPartition(topic, 0, 40)]).values():
+        deleted.result()
+    collected = collector.collect([group], now=NOON)
+    rows = [(row.partition, row.log_start_offset, row.committed_offset, row.end_offset) for row in collected.samples]
+    assert rows == [(0, 40, 90, 100), (1, 0, 20, 20)]
+    assert {(row.cluster, row.topic, row.group_state, row.members) for row in collected.samples} == {
+        ("live", topic, "EMPTY", 0)
+    }
+    assert collected.errors == ()
+
+
+def test_partition_without_a_commit(bootstrap: str, collector: KafkaAdminCollector, topic: str) -> None:
+    """While members read the topic, its empty partition is sampled as well, with no commit."""
+    group = f"group-{uuid4().hex[:8]}"
+    with member(bootstrap, group, topic, **{"auto.commit.interval.ms": "100"}):
+        has_caught_up = [100, 20, None]
+        rows = read_until(collector, group, lambda rows: [row.committed_offset for row in rows] == has_caught_up)[-1]
+    assert [(row.partition, row.end_offset) for row in rows] == [(0, 100), (1, 20), (2, 0)]
+    assert {(row.group_protocol, row.group_assignor, row.members) for row in rows} == {("classic", "range", 1)}
+
+
+def test_eager_rebalance_is_seen(bootstrap: str, collector: KafkaAdminCollector, topic: str) -> None:
+    """A second eager member rebalances the group: readings in between say so, and every one keeps all partitions."""
+    group = f"group-{uuid4().hex[:8]}"
+    eager = {"partition.assignment.strategy": "range", "auto.commit.interval.ms": "100"}
+    with ExitStack() as members:
+        members.enter_context(member(bootstrap, group, topic, **eager))
+        read_until(collector, group, lambda rows: [row.committed_offset for row in rows] == [100, 20, None])
+        members.enter_context(member(bootstrap, group, topic, **eager))
+        readings = read_until(collector, group, has_members(2))
+    states = [rows[0].group_state for rows in readings]
+    assert "PREPARING_REBALANCING" in states
+    assert set(states) <= REBALANCING_STATES | {"STABLE"}
+    assert {tuple(row.partition for row in rows) for rows in readings} == {(0, 1, 2)}
+
+
+def test_newer_protocol_reconciles(bootstrap: str, collector: KafkaAdminCollector, topic: str) -> None:
+    """Under the broker-side protocol the client cannot name the state while partitions move: it is a rebalance."""
+    group = f"group-{uuid4().hex[:8]}"
+    with ExitStack() as members:
+        members.enter_context(member(bootstrap, group, topic, **{"group.protocol": "consumer"}))
+        read_until(collector, group, has_members(1))
+        members.enter_context(member(bootstrap, group, topic, **{"group.protocol": "consumer"}))
+        readings = read_until(collector, group, has_members(2))
+    assert "RECONCILING" in {row.group_state for rows in readings for row in rows}
+    assert {(row.group_protocol, row.group_assignor) for row in readings[-1]} == {("consumer", "uniform")}
+
+
+def test_many_groups_in_one_call(bootstrap: str, collector: KafkaAdminCollector, topic: str) -> None:
+    """A hundred groups come back from one call, each with its own commits, well inside the sampling interval."""
+    names = [f"many-{number:03d}-{uuid4().hex[:8]}" for number in range(100)]
+    for number, name in enumerate(names):
+        commit(bootstrap, name, TopicPartition(topic, 0, number))
+    began = time.monotonic()
+    collected = collector.collect(names, now=NOON)
+    took_seconds = time.monotonic() - began
+    assert {row.group: row.committed_offset for row in collected.samples} == {
+        name: number for number, name in enumerate(names)
+    }
+    assert set(names) <= {row.group for row in collector.collect(None, now=NOON).samples}
+    assert took_seconds < 5, f"100 groups took {took_seconds:.1f} s of the 15 s that a round may take"
+
+
+def test_unknown_group_beside_a_known_one(bootstrap: str, collector: KafkaAdminCollector, topic: str) -> None:
+    """A misspelt group is an error by its name; the other group's samples are there."""
+    group = f"group-{uuid4().hex[:8]}"
+    commit(bootstrap, group, TopicPartition(topic, 0, 1))
+    collected = collector.collect([group, "no-such-group"], now=NOON)
+    assert [row.group for row in collected.samples] == [group]
+    assert [(type(error), error.group) for error in collected.errors] == [(RejectedError, "no-such-group")]
+
+
+@pytest.mark.parametrize("groups", [None, ["orders", "billing"]])
+def test_unreachable_broker(groups: list[str] | None) -> None:
+    """A broker that is not there is one error that says who was asked, for what, and why nothing came."""
+    away = KafkaAdminCollector("127.0.0.1:1", cluster="away", client_config={"socket.timeout.ms": "2000"})
+    with pytest.raises(UnavailableError, match=r"cluster 'away' at 127\.0\.0\.1:1 for .*Connection refused") as caught:
+        away.collect(groups, now=NOON)
+    assert isinstance(caught.value.__cause__, KafkaException)
+
+
+def test_samples_are_read_back_equal(
+    bootstrap: str, collector: KafkaAdminCollector, topic: str, tmp_path: Path
+) -> None:
+    """The loop's files hold, row by row, what the collector saw of the broker."""
+    group = f"group-{uuid4().hex[:8]}"
+    commit(bootstrap, group, TopicPartition(topic, 0, 90), TopicPartition(topic, 1, 3))
+    seen: list[OffsetSample] = []
+
+    def sink(batch: Sequence[OffsetSample]) -> None:
+        seen.extend(batch)
+        write_samples(batch, tmp_path)
+
+    waits = iter([False, False, True])
+    instants = iter(NOON + timedelta(seconds=second) for second in range(0, 150, 15))
+    collect_forever(collector, sink, groups=[group], clock=lambda: next(instants), wait=lambda _: next(waits))
+    rows = ds.dataset(tmp_path, format="parquet").to_table(columns=arrow_schema().names).to_pylist()
+    assert [row.end_offset - (row.committed_offset or 0) for row in seen] == [10, 17] * 2
+    assert sorted((OffsetSample(**row) for row in rows), key=lambda row: (row.sampled_at, row.partition)) == seen
