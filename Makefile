@@ -46,7 +46,7 @@ test-slow: $(READY) ## the tests that take more than a few seconds, without JVM 
 	@scripts/step slow-tests $(BIN)/pytest -q -m "slow and not spark and not kafka"
 
 docs: $(READY) ## rewrite the generated part of the documentation: docs/settings.md
-	@$(BIN)/python scripts/settings_page.py docs/settings.md
+	@$(BIN)/python scripts/settings_page.py > docs/settings.md
 
 lock: $(READY) ## solve pyproject.toml anew into requirements/*.txt
 	@scripts/lock

@@ -1,0 +1,144 @@
+"""The loop: read what was observed, decide, keep, publish; group by group, again and again.
+
+`now` is an argument of every step. Only `run_forever` waits, and what it waits with is given to it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Protocol
+
+import structlog
+
+from cost_model.profile import GroupProfile
+from forecasting.history import GroupInterval
+from forecasting.refusal import Refusal
+from recommender.decision import DecisionSettings
+from recommender.ports import AdapterError, DecisionStore, Publisher
+from recommender.recommendation import Decision, Recommendation
+from recommender.session import Session
+
+Group = tuple[str, str]
+# The profile of (cluster, group, partitions seen); None leaves the group out.
+ProfileOf = Callable[[str, str, int], GroupProfile | None]
+
+# Forecasts look back four weeks at most: the long season is a week, and three of them outvote an odd one.
+LOOK_BACK = timedelta(days=28)
+
+_log = structlog.get_logger()
+
+
+class Histories(Protocol):
+    """Where observed rows come from: the feature table, or anything that answers like it."""
+
+    def groups(self) -> Sequence[Group]:
+        """Every (cluster, group) that has rows."""
+        ...
+
+    def intervals(
+        self, cluster: str, group: str, *, since: datetime | None = None, until: datetime | None = None
+    ) -> Sequence[GroupInterval]:
+        """The group's base rows that end after `since` and no later than `until`, oldest first."""
+        ...
+
+
+@dataclass(slots=True)
+class _Watched:
+    """What the loop keeps of one group between two cycles."""
+
+    session: Session
+    seen_until: datetime
+
+
+@dataclass(slots=True, kw_only=True)
+class Recommender:
+    """Decides for all groups of `histories`. One group's trouble becomes that group's refusal; the rest go on."""
+
+    histories: Histories
+    profile_of: ProfileOf
+    settings: DecisionSettings
+    store: DecisionStore
+    publishers: Sequence[Publisher] = ()
+    _watched: dict[Group, _Watched] = field(default_factory=dict)
+
+    def run_once(self, *, now: datetime) -> tuple[Decision, ...]:
+        """One cycle: a decision for each group, kept and published, in the order of the groups."""
+        decisions = (self._decide(group, now=now) for group in self.histories.groups())
+        return tuple(self._published(decision) for decision in decisions if decision is not None)
+
+    def _decide(self, group: Group, *, now: datetime) -> Decision | None:
+        try:
+            session = self._session(group, now=now)
+            return session.recommend(now) if session is not None else None
+        except AdapterError as error:
+            return self._refusal(group, error, now=now)
+        except Exception as error:  # noqa: BLE001  # one poisoned group of a thousand must not silence the others
+            _log.exception("deciding_failed", cluster=group[0], group=group[1])
+            return self._refusal(group, error, now=now)
+
+    def _session(self, group: Group, *, now: datetime) -> Session | None:
+        """The group's session, with every row that has come since the last cycle and none from after `now`."""
+        watched = self._watched.get(group)
+        if watched is not None and watched.seen_until <= now:
+            for row in self.histories.intervals(*group, since=watched.seen_until, until=now):
+                watched.session.observe(row)
+                watched.seen_until = row.interval_end_at
+            return watched.session
+        rows = self.histories.intervals(*group, since=now - LOOK_BACK, until=now)
+        # Partitions count for the stairs even where the newest row saw only some of them.
+        partitions = rows[-1].partitions if rows else 1
+        profile = self.profile_of(*group, partitions)
+        if profile is None:
+            return None
+        previous = self.store.latest_recommendation(*group)
+        if previous is not None and previous.issued_at > now:
+            previous = None
+        session = Session(profile, self.settings, rows, previous=previous)
+        self._watched[group] = _Watched(session, rows[-1].interval_end_at if rows else now - LOOK_BACK)
+        return session
+
+    def _refusal(self, group: Group, error: Exception, *, now: datetime) -> Refusal:
+        self._watched.pop(group, None)  # a session that failed half-way is not to be trusted; the next cycle reads anew
+        return Refusal(
+            cluster=group[0],
+            group=group[1],
+            reason="source_unreachable" if isinstance(error, AdapterError) else "unsupported",
+            sentence=f"{type(error).__name__}: {error}",
+            evidence=(),
+            remedy="Look at the log line of this cycle; the next cycle starts from the table again.",
+            refused_at=now,
+            retry_at=now + timedelta(seconds=self.settings.cycle_seconds),
+        )
+
+    def _published(self, decision: Decision) -> Decision:
+        self.store.save(decision)
+        for publisher in self.publishers:
+            try:
+                publisher.publish(decision)
+            except AdapterError as error:
+                _log.warning("publishing_failed", cluster=decision.cluster, group=decision.group, error=str(error))
+        _log.info("decided", **log_fields(decision))
+        return decision
+
+
+def run_forever(recommender: Recommender, *, instants: Iterator[datetime]) -> None:
+    """A cycle at each of `instants`, which comes to its end when the process is asked to stop."""
+    for now in instants:
+        recommender.run_once(now=now)
+
+
+def log_fields(decision: Decision) -> dict[str, object]:
+    """One decision as one structured log line: its price where it has one, else its evidence."""
+    fields: dict[str, object] = {"cluster": decision.cluster, "group": decision.group}
+    if isinstance(decision, Recommendation):
+        return fields | {
+            "action": decision.action,
+            "current_replicas": decision.current_replicas,
+            "desired_replicas": decision.desired_replicas,
+            "execute_at": decision.execute_at.isoformat(),
+            "reason": decision.reason,
+            "total": round(decision.chosen.total, 6),
+            "saving": round(decision.saving, 6),
+            "currency": decision.currency,
+        }
+    return fields | {"refused": decision.reason, "sentence": decision.sentence, **dict(decision.evidence)}
