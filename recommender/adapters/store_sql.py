@@ -1,0 +1,198 @@
+"""Decisions in SQL: SQLite, or PostgreSQL where several replicas run; opening brings the schema up to date."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
+
+from recommender.adapters.documents import from_document, kind, to_document
+from recommender.ports import RejectedError, UnavailableError, decision_id, issued_at
+from recommender.recommendation import Decision, Recommendation
+
+# A writer waits for another one; a commit takes milliseconds, so half a minute means that something hangs.
+LOCK_TIMEOUT_SECONDS = 30
+
+_TABLE = sa.table(
+    "decisions",
+    *(sa.column(name) for name in ("id", "cluster", "group", "kind")),
+    sa.column("issued_at", sa.DateTime()),
+    sa.column("valid_until", sa.DateTime()),
+    sa.column("newest", sa.Boolean()),
+    sa.column("document"),
+)
+_COLUMNS = _TABLE.c
+_READ = sa.select(_COLUMNS.kind, _COLUMNS.document)
+
+
+class SqlDecisionStore:
+    """A `DecisionStore` over one database. Safe to share between threads; several processes may open the same file."""
+
+    def __init__(self, url: str) -> None:
+        """Open the database at `url`, creating what is missing. Errors: UnavailableError, RejectedError."""
+        self._engine = _engine(url)
+        self._name = self._engine.url.render_as_string(hide_password=True)
+        with self._told("open"), self._engine.connect() as connection:
+            _migrate(connection)
+
+    def close(self) -> None:
+        """Give back the connections."""
+        self._engine.dispose()
+
+    def save(self, decision: Decision) -> None:
+        """Keep `decision`, unless one of its id is kept already: an id names one decision for good."""
+        of_group = (_COLUMNS.cluster == decision.cluster) & (_COLUMNS.group == decision.group)
+        row = _row(decision)
+        with self._told("save to"), self._engine.begin() as connection:
+            # The write comes first, so that SQLite takes its lock before anything is read that another may change.
+            if not connection.execute(_insert_unless_kept(self._engine.dialect.name, row)).rowcount:
+                return
+            newest_at = sa.select(sa.func.max(_COLUMNS.issued_at)).where(of_group).scalar_subquery()
+            if connection.scalar(sa.select(newest_at)) != row["issued_at"]:
+                return
+            connection.execute(sa.update(_TABLE).where(of_group, _COLUMNS.newest).values(newest=False))
+            connection.execute(sa.update(_TABLE).where(_COLUMNS.id == row["id"]).values(newest=True))
+
+    def latest(self, cluster: str, group: str) -> Decision | None:
+        """The decision issued last for this group, be it advice or a refusal."""
+        return self._one(_READ.where(_COLUMNS.cluster == cluster, _COLUMNS.group == group, _COLUMNS.newest))
+
+    def latest_recommendation(self, cluster: str, group: str) -> Recommendation | None:
+        """The advice issued last for this group, however many refusals came after it."""
+        advice = _READ.where(
+            _COLUMNS.cluster == cluster, _COLUMNS.group == group, _COLUMNS.kind == Recommendation.__name__
+        )
+        found = self._one(advice.order_by(_COLUMNS.issued_at.desc()).limit(1))
+        return found if isinstance(found, Recommendation) else None
+
+    def by_id(self, decision_id: str) -> Decision | None:
+        """The decision of this id."""
+        return self._one(_READ.where(_COLUMNS.id == decision_id))
+
+    def history(self, cluster: str, group: str, since: datetime, until: datetime) -> tuple[Decision, ...]:
+        """The group's decisions issued from `since` on and before `until`, oldest first."""
+        span = (_COLUMNS.issued_at >= _utc(since)) & (_COLUMNS.issued_at < _utc(until))
+        of_group = _READ.where(_COLUMNS.cluster == cluster, _COLUMNS.group == group, span)
+        return self._many(of_group.order_by(_COLUMNS.issued_at, _COLUMNS.id))
+
+    def groups(self) -> tuple[tuple[str, str], ...]:
+        """Every (cluster, group) that a decision was made for, sorted."""
+        names = sa.select(_COLUMNS.cluster, _COLUMNS.group).where(_COLUMNS.newest)
+        with self._told("read"), self._engine.connect() as connection:
+            found = connection.execute(names.order_by(_COLUMNS.cluster, _COLUMNS.group))
+            return tuple((str(row[0]), str(row[1])) for row in found)
+
+    def latest_page(
+        self,
+        *,
+        cluster: str | None = None,
+        group: str | None = None,
+        after: tuple[str, str] | None = None,
+        limit: int | None = None,
+    ) -> tuple[Decision, ...]:
+        """The last decision of each group, sorted by (cluster, group): all, or `limit` of those behind `after`."""
+        page = _READ.where(_COLUMNS.newest).order_by(_COLUMNS.cluster, _COLUMNS.group).limit(limit)
+        if cluster is not None:
+            page = page.where(_COLUMNS.cluster == cluster)
+        if group is not None:
+            page = page.where(_COLUMNS.group == group)
+        if after is not None:
+            page = page.where(sa.tuple_(_COLUMNS.cluster, _COLUMNS.group) > after)
+        return self._many(page)
+
+    def _one(self, query: sa.Select[Any]) -> Decision | None:
+        found = self._many(query)
+        return found[0] if found else None
+
+    def _many(self, query: sa.Select[Any]) -> tuple[Decision, ...]:
+        with self._told("read"), self._engine.connect() as connection:
+            rows = connection.execute(query).all()
+        return tuple(from_document(row.kind, row.document) for row in rows)
+
+    @contextmanager
+    def _told(self, asked: str) -> Iterator[None]:
+        """Turn the library's errors into the port's, naming the store and what was asked of it."""
+        try:
+            yield
+        except (OperationalError, IntegrityError) as cause:
+            message = f"could not {asked} the decision store {self._name}: {cause.orig}"
+            raise UnavailableError(message) from cause
+        except SQLAlchemyError as cause:
+            message = f"could not {asked} the decision store {self._name}: {cause}"
+            raise RejectedError(message) from cause
+
+
+def sqlite_url(path: Path) -> str:
+    """The store URL of a SQLite file.
+
+    >>> sqlite_url(Path("/var/lib/lagcast/decisions.sqlite"))
+    'sqlite:////var/lib/lagcast/decisions.sqlite'
+    """
+    return f"sqlite:///{path}"
+
+
+def _engine(url: str) -> sa.Engine:
+    try:
+        parsed = sa.make_url(url)
+        is_sqlite = parsed.get_backend_name() == "sqlite"
+        engine = sa.create_engine(parsed, connect_args={"timeout": LOCK_TIMEOUT_SECONDS} if is_sqlite else {})
+    except (SQLAlchemyError, ImportError) as cause:
+        message = f"the store URL does not open a database: {cause}; give one such as sqlite:////var/lib/lagcast/decisions.sqlite"
+        raise RejectedError(message) from cause
+    if is_sqlite:
+        if parsed.database:
+            Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+        sa.event.listen(engine, "connect", _prepare_sqlite)
+        sa.event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401  # the driver's own connection
+    # The driver's own transactions would leave DDL outside of them; we begin ours by hand below.
+    connection.isolation_level = None
+    # Readers never wait for the writer, nor the writer for readers; commits still reach the disk (synchronous=FULL).
+    connection.execute("PRAGMA journal_mode=WAL")
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    connection.exec_driver_sql(str(connection.get_execution_options().get("begin_with", "BEGIN")))
+
+
+def _migrate(connection: sa.Connection) -> None:
+    # Two processes that open a new file at once must not both create the table: the second one waits, then finds it.
+    connection = connection.execution_options(begin_with="BEGIN IMMEDIATE")
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.attributes["connection"] = connection
+    with connection.begin():
+        command.upgrade(config, "head")
+
+
+def _insert_unless_kept(dialect: str, row: dict[str, Any]) -> sa.Insert:
+    # The clause is the same word in both databases, but no part of standard SQL, so each dialect brings its own.
+    insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
+    return insert(_TABLE).values(row).on_conflict_do_nothing(index_elements=["id"])
+
+
+def _row(decision: Decision) -> dict[str, Any]:
+    return {
+        "id": decision_id(decision),
+        "cluster": decision.cluster,
+        "group": decision.group,
+        "kind": kind(decision),
+        "issued_at": _utc(issued_at(decision)),
+        "valid_until": _utc(decision.valid_until) if isinstance(decision, Recommendation) else None,
+        "newest": False,
+        "document": to_document(decision),
+    }
+
+
+def _utc(instant: datetime) -> datetime:
+    """SQL's instants carry no zone: ours are UTC, by rule."""
+    return instant.astimezone(UTC).replace(tzinfo=None)

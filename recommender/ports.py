@@ -1,0 +1,108 @@
+"""What the recommender writes through, as Protocols, and how a decision is called outside.
+
+An adapter that the world lets down raises one of the three `AdapterError`s, always `from` its cause.
+"""
+
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Protocol
+
+from recommender.recommendation import Decision, Recommendation
+
+
+class AdapterError(Exception):
+    """The outside world failed us; the sentence names the adapter, what was asked of whom, and what came back."""
+
+
+class UnavailableError(AdapterError):
+    """No answer in time; asking again may help."""
+
+
+class RejectedError(AdapterError):
+    """A clear no; asking again is useless."""
+
+
+class MalformedError(AdapterError):
+    """An answer outside the agreed schema."""
+
+
+class DecisionStore(Protocol):
+    """Keeps every decision that was published, for good: what is saved once is never changed.
+
+    Decisions come back equal to what was saved. Errors: UnavailableError where the store does not answer,
+    MalformedError where what it holds was written by another version.
+    """
+
+    def save(self, decision: Decision) -> None:
+        """Keep `decision`, unless one of its id is kept already: an id names one decision for good."""
+        ...
+
+    def latest(self, cluster: str, group: str) -> Decision | None:
+        """The decision issued last for this group, be it advice or a refusal."""
+        ...
+
+    def latest_recommendation(self, cluster: str, group: str) -> Recommendation | None:
+        """The advice issued last for this group, however many refusals came after it."""
+        ...
+
+    def by_id(self, decision_id: str) -> Decision | None:
+        """The decision that `decision_id(...)` calls by this name."""
+        ...
+
+    def history(self, cluster: str, group: str, since: datetime, until: datetime) -> tuple[Decision, ...]:
+        """The group's decisions issued from `since` on and before `until`, oldest first."""
+        ...
+
+    def groups(self) -> tuple[tuple[str, str], ...]:
+        """Every (cluster, group) that a decision was made for, sorted."""
+        ...
+
+    def latest_page(
+        self,
+        *,
+        cluster: str | None = None,
+        group: str | None = None,
+        after: tuple[str, str] | None = None,
+        limit: int | None = None,
+    ) -> tuple[Decision, ...]:
+        """The last decision of each group, sorted by (cluster, group): all, or `limit` of those behind `after`."""
+        ...
+
+
+class Publisher(Protocol):
+    """Tells somebody of a decision. Publishing the same one twice does no harm."""
+
+    def publish(self, decision: Decision) -> None:
+        """Hand `decision` on, or raise an AdapterError."""
+        ...
+
+
+def decision_id(decision: Decision) -> str:
+    """The name under which a decision is kept and asked for; a refusal by a digest of group, cycle and reason.
+
+    >>> from datetime import UTC, datetime
+    >>> from forecasting.refusal import Refusal
+    >>> refusal = Refusal(cluster="prod", group="orders", reason="no_data", sentence="no rows", evidence=(),
+    ...                   remedy="run lagcast doctor", refused_at=datetime(2026, 1, 1, tzinfo=UTC))
+    >>> decision_id(refusal)
+    'f-...'
+    """
+    if isinstance(decision, Recommendation):
+        return decision.recommendation_id
+    cycle = decision.refused_at.astimezone(UTC).isoformat()
+    text = f"{decision.cluster}\0{decision.group}\0{cycle}\0{decision.reason}"
+    return f"f-{sha256(text.encode()).hexdigest()[:20]}"
+
+
+def issued_at(decision: Decision) -> datetime:
+    """When the decision was made."""
+    return decision.issued_at if isinstance(decision, Recommendation) else decision.refused_at
+
+
+def wire_code(reason: str) -> str:
+    """An internal reason in the words of the wire: CamelCase, mechanically.
+
+    >>> wire_code("not_enough_history")
+    'NotEnoughHistory'
+    """
+    return "".join(word.capitalize() for word in reason.split("_"))

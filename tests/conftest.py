@@ -1,0 +1,130 @@
+"""Decisions of every kind, for the tests of what keeps, shows and carries them out."""
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from datetime import UTC, datetime, timedelta
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+import pytest
+from hypothesis import strategies as st
+
+from cost_model.price import Cost
+from cost_model.profile import Capacity
+from forecasting.refusal import Refusal
+from forecasting.units import MessagesPerSecond
+from recommender.recommendation import (
+    Decision,
+    ForecastSummary,
+    Observed,
+    PricedPlan,
+    Recommendation,
+    Switch,
+)
+
+ISSUED_AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
+_NOTHING = Cost(replicas=0, late=0, pause_late=0, backlog=0, duplicates=0, start_up=0, restore=0, risk=0)
+_STAY = replace(_NOTHING, replicas=0.3, late=1.18)
+_CHOSEN = replace(_NOTHING, replicas=0.38, late=0.05, pause_late=0.01, start_up=0.05, risk=0.1)
+
+_ADVICE = Recommendation(
+    recommendation_id="r-1",
+    cluster="prod-eu",
+    group="orders",
+    topics=("orders",),
+    issued_at=ISSUED_AT,
+    valid_until=ISSUED_AT + timedelta(seconds=300),
+    action="scale_out",
+    current_replicas=6,
+    desired_replicas=8,
+    uncapped_replicas=8,
+    useful_replicas=(1, 2, 3, 4, 5, 6, 8, 12, 24),
+    execute_at=ISSUED_AT + timedelta(seconds=120),
+    not_before=ISSUED_AT + timedelta(seconds=60),
+    latest_safe=ISSUED_AT + timedelta(seconds=240),
+    effective_at=ISSUED_AT + timedelta(seconds=162),
+    lead_time_seconds=42.0,
+    observed=Observed(
+        as_of=ISSUED_AT - timedelta(seconds=22),
+        produce_messages_per_second=18_400.0,
+        consume_messages_per_second=18_380.0,
+        lag_messages=5_200.0,
+        lag_seconds=0.3,
+    ),
+    history_seconds=1_209_600.0,
+    data_counts=(("gap", 3), ("no_commit", 0)),
+    capacity=Capacity(
+        p20=MessagesPerSecond(3_900.0),
+        p50=MessagesPerSecond(4_100.0),
+        p90=MessagesPerSecond(4_350.0),
+        source="configured",
+    ),
+    forecast=ForecastSummary(
+        model="blend", rung="weekly", step_seconds=60, p05=(1.0, 2.0), p50=(2.0, 3.0), p95=(3.0, 4.0)
+    ),
+    switch=Switch(
+        protocol_profile="eager",
+        pause_seconds=12.0,
+        moved_partition_fraction=1.0,
+        expected_rebalances=2.0,
+        duplicate_messages=4_000.0,
+    ),
+    horizon_seconds=3600.0,
+    currency="USD",
+    chosen=_CHOSEN,
+    stay=_STAY,
+    break_even_seconds=None,
+    alternatives=(
+        PricedPlan(desired_replicas=12, execute_at=ISSUED_AT + timedelta(seconds=120), cost=_CHOSEN),
+        PricedPlan(desired_replicas=6, execute_at=None, cost=_STAY),
+    ),
+    reason="ramp_ahead",
+    sentences=("6 replicas fall behind from 12:09.",),
+)
+
+_REFUSAL = Refusal(
+    cluster="prod-eu",
+    group="orders",
+    reason="history_stale",
+    sentence="The newest row ended 2,400 s before now; the freshness limit is 600 s.",
+    evidence=(("history_age_seconds", 2400.0), ("freshness_limit_seconds", 600.0)),
+    remedy="Check that samples are collected.",
+    refused_at=ISSUED_AT,
+)
+
+
+@pytest.fixture(name="advice")
+def advice_fixture() -> Callable[..., Recommendation]:
+    """`advice(**changed_fields)`: from 6 to 8 replicas two minutes after `issued_at`, valid for five."""
+    return lambda **changes: replace(_ADVICE, **changes)
+
+
+@pytest.fixture(name="refusal")
+def refusal_fixture() -> Callable[..., Refusal]:
+    """`refusal(**changed_fields)`: the history of the same group is forty minutes old."""
+    return lambda **changes: replace(_REFUSAL, **changes)
+
+
+@pytest.fixture(name="any_decision", scope="session")
+def any_decision_fixture() -> st.SearchStrategy[Decision]:
+    """Every value that the types of a decision allow, in UTC and without NaN or infinity."""
+    return st.one_of(_values(Recommendation), _values(Refusal))
+
+
+def _values(kind: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401  # a type, a NewType or a union
+    kind = getattr(kind, "__supertype__", kind)
+    if is_dataclass(kind) and isinstance(kind, type):
+        hints = get_type_hints(kind)
+        return st.builds(kind, **{field.name: _values(hints[field.name]) for field in fields(kind)})
+    if get_origin(kind) is tuple:
+        inner = get_args(kind)
+        if inner[-1] is Ellipsis:
+            return st.lists(_values(inner[0]), max_size=3).map(tuple)
+        return st.tuples(*(_values(item) for item in inner))
+    if get_origin(kind) is UnionType:
+        return st.one_of(*(_values(option) for option in get_args(kind)))
+    simple: dict[Any, st.SearchStrategy[Any]] = {
+        float: st.floats(allow_nan=False, allow_infinity=False),
+        datetime: st.datetimes(min_value=datetime(1970, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001  # given its zone here
+    }
+    return simple[kind] if kind in simple else st.from_type(kind)

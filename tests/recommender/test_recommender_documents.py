@@ -1,0 +1,48 @@
+"""A decision outlives the process that made it, bit for bit."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from forecasting.refusal import Refusal
+from recommender.adapters.documents import from_document, kind, to_document
+from recommender.ports import MalformedError
+from recommender.recommendation import Decision, Recommendation
+
+
+@given(data=st.data())
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+def test_every_decision_comes_back_equal(data: st.DataObject, any_decision: st.SearchStrategy[Decision]) -> None:
+    """Whatever its values, a decision written as a document is read back as the same decision."""
+    decision = data.draw(any_decision)
+    assert from_document(kind(decision), to_document(decision)) == decision
+
+
+def test_a_number_that_is_none_is_never_written(refusal: Callable[..., Refusal]) -> None:
+    """NaN in a decision is a bug that shows when it is kept, not a null that somebody reads later."""
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        to_document(refusal(evidence=(("lag_messages", float("nan")),)))
+
+
+def test_a_document_of_another_version_is_malformed(advice: Callable[..., Recommendation]) -> None:
+    """A field that does not read is named, and so is an unknown kind."""
+    document = json.loads(to_document(advice())) | {"action": "teleport"}
+    with pytest.raises(MalformedError, match="field action"):
+        from_document("Recommendation", json.dumps(document))
+    with pytest.raises(MalformedError, match="'Forecast'"):
+        from_document("Forecast", "{}")
+
+
+def test_the_sum_of_a_price_survives(advice: Callable[..., Recommendation]) -> None:
+    """Thirds of a cent add up to the same total after reading back."""
+    given_cost = replace(advice().chosen, late=1 / 3, risk=0.1 + 0.2)
+    decision = advice(chosen=given_cost)
+    read = from_document("Recommendation", to_document(decision))
+    assert isinstance(read, Recommendation)
+    assert read.chosen.total == given_cost.total

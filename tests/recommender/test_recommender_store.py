@@ -1,0 +1,209 @@
+"""What every store of decisions keeps to, and what the SQL one adds: it forgets nothing."""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from forecasting.refusal import Refusal
+from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
+from recommender.ports import DecisionStore, RejectedError, UnavailableError, decision_id, issued_at
+from recommender.recommendation import Decision, Recommendation
+
+MakeAdvice = Callable[..., Recommendation]
+MakeRefusal = Callable[..., Refusal]
+MINUTE = timedelta(minutes=1)
+
+
+class MemoryDecisionStore:
+    """The whole port in a dictionary."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Decision] = {}
+
+    def save(self, decision: Decision) -> None:
+        """Keep it unless its id is kept."""
+        self._kept.setdefault(decision_id(decision), decision)
+
+    def latest(self, cluster: str, group: str) -> Decision | None:
+        """The last of the group, the later saved one of two that are as old."""
+        of_group = self._of(cluster, group)
+        return of_group[-1] if of_group else None
+
+    def latest_recommendation(self, cluster: str, group: str) -> Recommendation | None:
+        """The last of the group that is advice."""
+        advice = [d for d in self._of(cluster, group) if isinstance(d, Recommendation)]
+        return advice[-1] if advice else None
+
+    def by_id(self, decision_id: str) -> Decision | None:
+        """The one of this id."""
+        return self._kept.get(decision_id)
+
+    def history(self, cluster: str, group: str, since: object, until: object) -> tuple[Decision, ...]:
+        """The group's span."""
+        return tuple(d for d in self._of(cluster, group) if since <= issued_at(d) < until)  # type: ignore[operator]  # datetimes
+
+    def groups(self) -> tuple[tuple[str, str], ...]:
+        """Sorted names."""
+        return tuple(sorted({(d.cluster, d.group) for d in self._kept.values()}))
+
+    def latest_page(
+        self,
+        *,
+        cluster: str | None = None,
+        group: str | None = None,
+        after: tuple[str, str] | None = None,
+        limit: int | None = None,
+    ) -> tuple[Decision, ...]:
+        """The last of each group."""
+        names = [
+            name
+            for name in self.groups()
+            if cluster in (None, name[0]) and group in (None, name[1]) and (after is None or name > after)
+        ]
+        return tuple(self._of(*name)[-1] for name in names[:limit])
+
+    def _of(self, cluster: str, group: str) -> list[Decision]:
+        found = [d for d in self._kept.values() if (d.cluster, d.group) == (cluster, group)]
+        return sorted(found, key=issued_at)
+
+
+class DecisionStoreContract:
+    """The sentences that hold for every store; an implementation only supplies `store`."""
+
+    def test_a_decision_comes_back_as_it_was(
+        self, store: DecisionStore, advice: MakeAdvice, refusal: MakeRefusal
+    ) -> None:
+        """Advice and refusals are found by id and as the group's latest, equal in every field."""
+        given = advice()
+        store.save(given)
+        assert store.by_id("r-1") == store.latest("prod-eu", "orders") == given
+        refused = refusal(refused_at=given.issued_at + MINUTE)
+        store.save(refused)
+        assert store.by_id(decision_id(refused)) == store.latest("prod-eu", "orders") == refused
+
+    def test_advice_is_found_behind_refusals(
+        self, store: DecisionStore, advice: MakeAdvice, refusal: MakeRefusal
+    ) -> None:
+        """The loop reads its previous advice, however many refusals came after it."""
+        given = advice()
+        store.save(given)
+        for minute in (1, 2, 3):
+            store.save(refusal(refused_at=given.issued_at + minute * MINUTE))
+        assert store.latest_recommendation("prod-eu", "orders") == given
+
+    def test_an_id_names_one_decision_for_good(self, store: DecisionStore, advice: MakeAdvice) -> None:
+        """Saving again changes nothing, and neither does saving something else under the same id."""
+        store.save(advice())
+        store.save(advice())
+        store.save(advice(desired_replicas=12))
+        assert store.by_id("r-1") == advice()
+        assert len(store.history("prod-eu", "orders", advice().issued_at, advice().valid_until)) == 1
+
+    def test_what_arrives_late_is_not_the_latest(self, store: DecisionStore, advice: MakeAdvice) -> None:
+        """A decision that was made earlier and saved later stays behind the newer one."""
+        newer = advice(recommendation_id="r-2", issued_at=advice().issued_at + MINUTE)
+        store.save(newer)
+        store.save(advice())
+        assert store.latest("prod-eu", "orders") == newer
+        assert store.latest_page() == (newer,)
+
+    def test_a_span_of_history_is_half_open(self, store: DecisionStore, advice: MakeAdvice) -> None:
+        """`since` is inside, `until` is not, oldest comes first."""
+        start = advice().issued_at
+        decisions = [advice(recommendation_id=f"r-{i}", issued_at=start + i * MINUTE) for i in range(4)]
+        for decision in reversed(decisions):
+            store.save(decision)
+        assert store.history("prod-eu", "orders", start + MINUTE, start + 3 * MINUTE) == tuple(decisions[1:3])
+
+    def test_nothing_is_known_of_other_groups(self, store: DecisionStore, advice: MakeAdvice) -> None:
+        """A group's name in another cluster is another group; what was never decided is None, not empty advice."""
+        store.save(advice())
+        assert store.latest("prod-us", "orders") is None
+        assert store.latest_recommendation("prod-eu", "billing") is None
+        assert store.by_id("r-9") is None
+        assert store.history("prod-us", "orders", advice().issued_at, advice().valid_until) == ()
+
+    def test_pages_meet_and_do_not_overlap(self, store: DecisionStore, advice: MakeAdvice) -> None:
+        """Pages of two, each behind the last group of the one before, show every group once, sorted."""
+        names = [("a", "x"), ("a", "y"), ("b", "a"), ("b", "z"), ("c", "a/b ü")]
+        for index, (cluster, group) in enumerate(reversed(names)):
+            store.save(advice(recommendation_id=f"r-{index}", cluster=cluster, group=group))
+        seen: list[tuple[str, str]] = []
+        while page := store.latest_page(after=seen[-1] if seen else None, limit=2):
+            seen += [(decision.cluster, decision.group) for decision in page]
+        assert seen == names == list(store.groups())
+        assert [d.group for d in store.latest_page(cluster="b")] == ["a", "z"]
+        assert [d.cluster for d in store.latest_page(group="a")] == ["b"]
+
+
+class TestMemoryStore(DecisionStoreContract):
+    """The fake keeps to the contract, so tests may rely on it."""
+
+    @pytest.fixture
+    def store(self) -> DecisionStore:
+        """An empty one."""
+        return MemoryDecisionStore()
+
+
+class TestSqlStore(DecisionStoreContract):
+    """SQLite in a file."""
+
+    @pytest.fixture
+    def path(self, tmp_path: Path) -> Path:
+        """A file in a folder that does not exist yet."""
+        return tmp_path / "state" / "decisions.sqlite"
+
+    @pytest.fixture
+    def store(self, path: Path) -> Iterator[SqlDecisionStore]:
+        """An empty one."""
+        store = SqlDecisionStore(sqlite_url(path))
+        yield store
+        store.close()
+
+    def test_a_restart_forgets_nothing(self, store: SqlDecisionStore, path: Path, advice: MakeAdvice) -> None:
+        """A second process reads what the first one saved, without the first having said goodbye."""
+        store.save(advice())
+        second = SqlDecisionStore(sqlite_url(path))
+        assert second.latest_recommendation("prod-eu", "orders") == advice()
+        second.close()
+
+    def test_many_writers_leave_one_newest_decision(
+        self, store: SqlDecisionStore, path: Path, advice: MakeAdvice
+    ) -> None:
+        """Four writers with their own connections race on one group: no decision is lost, the newest is the newest."""
+        start = advice().issued_at
+        decisions = [advice(recommendation_id=f"r-{i}", issued_at=start + i * timedelta(seconds=1)) for i in range(40)]
+
+        def write(part: list[Recommendation]) -> None:
+            own = SqlDecisionStore(sqlite_url(path))
+            for decision in part:
+                own.save(decision)
+            own.close()
+
+        writers = [threading.Thread(target=write, args=(decisions[index::4],)) for index in range(4)]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        assert store.latest("prod-eu", "orders") == decisions[-1]
+        assert len(store.history("prod-eu", "orders", start, start + MINUTE)) == 40
+        with sqlite3.connect(path) as connection:
+            assert connection.execute("SELECT count(*) FROM decisions WHERE newest").fetchone() == (1,)
+            assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        connection.close()
+
+    def test_a_file_that_is_no_database_is_named(self, tmp_path: Path) -> None:
+        """The sentence names the store and what the database said."""
+        path = tmp_path / "notes.sqlite"
+        path.write_text("not a database, but long enough to look like a file of one " * 20)
+        with pytest.raises((UnavailableError, RejectedError), match=r"notes\.sqlite.*not a database"):
+            SqlDecisionStore(sqlite_url(path))
+
+    def test_a_url_that_is_none_is_refused(self) -> None:
+        """The sentence shows what a store URL looks like."""
+        with pytest.raises(RejectedError, match="sqlite:////var"):
+            SqlDecisionStore("not a url")
