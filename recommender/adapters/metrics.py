@@ -1,0 +1,158 @@
+"""The Prometheus page: what was last decided for each group, computed from the store whenever it is asked for."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import get_args
+
+from prometheus_client import CollectorRegistry, Counter, Info, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from forecasting.refusal import Refusal, RefusalReason
+from recommender.ports import DecisionStore, wire_code
+from recommender.recommendation import Decision, Recommendation
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_GROUP_LABELS = ("cluster", "group")
+_REASONS: tuple[RefusalReason, ...] = get_args(RefusalReason)
+
+# Name, help; the value is read off a recommendation that has neither expired nor been followed by a refusal.
+_ADVICE: tuple[tuple[str, str, Callable[[Recommendation], float]], ...] = (
+    ("desired_replicas", "Replicas that the group should have from execute_at on.", lambda r: r.desired_replicas),
+    ("useful_maximum_replicas", "Replicas beyond which no more can help.", lambda r: max(r.useful_replicas)),
+    ("execute_at_timestamp_seconds", "When to move to the desired replicas.", lambda r: r.execute_at.timestamp()),
+    ("valid_until_timestamp_seconds", "Until when the advice may be used.", lambda r: r.valid_until.timestamp()),
+    ("lead_time_seconds", "From the command to the new capacity being at work.", lambda r: r.lead_time_seconds),
+    ("lag_messages", "Lag of the group in messages.", lambda r: r.observed.lag_messages),
+)
+
+
+class Metrics:
+    """A `Publisher` that counts decisions, and the page that shows them beside the advice in force.
+
+    What is not known has no sample: while a group is refused or its advice has expired, whoever scales on
+    `lagcast_due_replicas` finds nothing and holds.
+    """
+
+    def __init__(self, store: DecisionStore, *, clock: Callable[[], datetime], version: str) -> None:
+        self._registry = CollectorRegistry()
+        self._registry.register(_LatestDecisions(store, clock))
+        self._decisions = Counter(
+            "lagcast_decisions",
+            "Decisions published, refusals included.",
+            ("action", "reason"),
+            registry=self._registry,
+        )
+        Info("lagcast_build", "The running version.", registry=self._registry).info({"version": version})
+
+    def publish(self, decision: Decision) -> None:
+        """Count `decision`."""
+        action = decision.action if isinstance(decision, Recommendation) else "refuse"
+        self._decisions.labels(action=action, reason=wire_code(decision.reason)).inc()
+
+    def page(self) -> bytes:
+        """The page, in the text format that `CONTENT_TYPE` names. Errors: those of the store."""
+        return generate_latest(self._registry)
+
+
+class _LatestDecisions(Collector):
+    def __init__(self, store: DecisionStore, clock: Callable[[], datetime]) -> None:
+        self._store = store
+        self._clock = clock
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing to check names against, so that registering does not read the store."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        now = self._clock()
+        decisions = self._store.latest_page()
+        in_force = [d for d in decisions if isinstance(d, Recommendation) and now <= d.valid_until]
+        yield from _plain(in_force)
+        yield from _rates(in_force)
+        yield _due(in_force, now)
+        yield _lag_seconds(in_force)
+        yield _current(decisions, in_force)
+        yield _refusals(decisions)
+        yield self._ages(decisions, now)
+
+    def _ages(self, decisions: Iterable[Decision], now: datetime) -> Metric:
+        family = _family("data_age_seconds", "Age of the newest row that advice was based on.")
+        for decision in decisions:
+            advice = (
+                decision
+                if isinstance(decision, Recommendation)
+                else self._store.latest_recommendation(decision.cluster, decision.group)
+            )
+            if advice is not None:
+                family.add_metric(_labels(decision), (now - advice.observed.as_of).total_seconds())
+        return family
+
+
+def _plain(in_force: Iterable[Recommendation]) -> Iterable[Metric]:
+    for name, meaning, value_of in _ADVICE:
+        family = _family(name, meaning)
+        for advice in in_force:
+            family.add_metric(_labels(advice), value_of(advice))
+        yield family
+
+
+def _rates(in_force: Iterable[Recommendation]) -> Iterable[Metric]:
+    produced = _family("produce_messages_per_second", "Messages produced into the group's topics.", "topic")
+    consumed = _family("consume_messages_per_second", "Messages consumed by the group.", "topic")
+    capacity = _family("capacity_messages_per_second_per_replica", "The most one replica consumes.", "quantile")
+    for advice in in_force:
+        rated = (*_labels(advice), ",".join(advice.topics))
+        produced.add_metric(rated, advice.observed.produce_messages_per_second)
+        if advice.observed.consume_messages_per_second is not None:
+            consumed.add_metric(rated, advice.observed.consume_messages_per_second)
+        for quantile, value in (
+            ("0.2", advice.capacity.p20),
+            ("0.5", advice.capacity.p50),
+            ("0.9", advice.capacity.p90),
+        ):
+            capacity.add_metric((*_labels(advice), quantile), value)
+    return produced, consumed, capacity
+
+
+def _due(in_force: Iterable[Recommendation], now: datetime) -> Metric:
+    family = _family("due_replicas", "Replicas that the group should have at this instant.")
+    for advice in in_force:
+        family.add_metric(_labels(advice), advice.due_replicas(now=now))
+    return family
+
+
+def _lag_seconds(in_force: Iterable[Recommendation]) -> Metric:
+    family = _family("lag_seconds", "Lag of the group in seconds.")
+    for advice in in_force:
+        if advice.observed.lag_seconds is not None:
+            family.add_metric(_labels(advice), advice.observed.lag_seconds)
+    return family
+
+
+def _current(decisions: Iterable[Decision], in_force: Iterable[Recommendation]) -> Metric:
+    family = _family("current_replicas", "Replicas that the group has.")
+    for advice in in_force:
+        family.add_metric(_labels(advice), advice.current_replicas)
+    for refusal in decisions:
+        if isinstance(refusal, Refusal) and refusal.hold_replicas is not None:
+            family.add_metric(_labels(refusal), refusal.hold_replicas)
+    return family
+
+
+def _refusals(decisions: Iterable[Decision]) -> Metric:
+    family = _family("refusal", "1 for the reason why no advice is given, 0 for every other one.", "reason")
+    for decision in decisions:
+        refused_for = decision.reason if isinstance(decision, Refusal) else None
+        for reason in _REASONS:
+            family.add_metric((*_labels(decision), wire_code(reason)), float(reason == refused_for))
+    return family
+
+
+def _family(name: str, meaning: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"lagcast_{name}", meaning, labels=(*_GROUP_LABELS, *labels))
+
+
+def _labels(decision: Decision) -> tuple[str, str]:
+    return decision.cluster, decision.group

@@ -1,0 +1,298 @@
+"""Settings: one YAML file and the environment in, checked values out; nothing else reads either.
+
+The environment wins over the file (`LAGCAST_PORT=9000`, `LAGCAST_DECISION__MAX_LAG_SECONDS=5`), the file over the
+defaults. Settings that do not validate stop the process before its first decision, in one sentence.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from cost_model.profile import Capacity, GroupProfile, GroupProtocol
+from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
+from recommender.decision import DecisionSettings
+from recommender.settings_check import SettingsError, decision_trouble, sentence
+
+__all__ = ["GroupSettings", "Settings", "SettingsError", "TargetSettings", "load_settings"]
+
+Mode = Literal["off", "recommend", "apply"]
+
+# What holds for every group that is not named.
+ANY_GROUP = "*"
+_PROFILE_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(GroupProfile)}
+
+
+class TargetSettings(BaseModel):
+    """The workload that runs the group."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    api_version: str = "apps/v1"
+    """API group and version of the workload. Default: that of Deployments and StatefulSets."""
+
+    kind: Literal["Deployment", "StatefulSet"] = "Deployment"
+    """Kind of the workload. Default: what most consumers run as."""
+
+    namespace: str
+    """Namespace of the workload. No default: a guess could scale somebody else's workload."""
+
+    name: str
+    """Name of the workload. No default, for the same reason."""
+
+
+class GroupSettings(BaseModel):
+    """What the owner of a consumer group knows of it. Under the name `*`: what holds unless a group says otherwise."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    partitions: int | None = Field(default=None, ge=1)
+    """Partitions that the group reads. Default: none, they are counted in the samples."""
+
+    capacity_messages_per_second_per_replica: float | None = Field(default=None, gt=0)
+    """Most messages per second that one replica consumes. Default: none, it is measured from windows with a backlog."""
+
+    protocol: GroupProtocol = _PROFILE_DEFAULTS["protocol"]
+    """How a rebalance stops the group: `eager` stops all partitions, `cooperative` those that move. Default: eager,
+    the dearer one, so that nothing is promised that the group cannot do."""
+
+    min_replicas: int = Field(default=_PROFILE_DEFAULTS["min_replicas"], ge=1)
+    """Fewest replicas to advise. Default: 1, the least that consumes anything."""
+
+    max_replicas: int | None = Field(default=_PROFILE_DEFAULTS["max_replicas"], ge=1)
+    """Most replicas to advise. Default: none, the partition count is the ceiling; replicas beyond it sit idle."""
+
+    start_up_seconds: float = Field(default=_PROFILE_DEFAULTS["start_up_seconds"], ge=0)
+    """Seconds from the command to a new replica's first commit. Default: 30, an image already on the node."""
+
+    heartbeat_interval_seconds: float = Field(default=_PROFILE_DEFAULTS["heartbeat_interval_seconds"], gt=0)
+    """The consumers' `heartbeat.interval.ms`, in seconds. Default: 3, Kafka's own."""
+
+    session_timeout_seconds: float = Field(default=_PROFILE_DEFAULTS["session_timeout_seconds"], gt=0)
+    """The consumers' `session.timeout.ms`, in seconds. Default: 45, Kafka's own."""
+
+    commit_interval_seconds: float = Field(default=_PROFILE_DEFAULTS["commit_interval_seconds"], ge=0)
+    """Seconds between two commits of a consumer; what lies between is processed twice after a kill. Default: 5, the
+    auto-commit of Kafka's client."""
+
+    termination_grace_seconds: float = Field(default=_PROFILE_DEFAULTS["termination_grace_seconds"], ge=0)
+    """Seconds that a pod has to leave in order. Default: 30, Kubernetes' own."""
+
+    processing_p99_seconds: float = Field(default=_PROFILE_DEFAULTS["processing_p99_seconds"], ge=0)
+    """Seconds that the slowest hundredth of messages takes; moves keep five times that distance. Default: 1."""
+
+    target: TargetSettings | None = None
+    """The workload that runs the group. Default: none, the advice is published and nobody can act on it."""
+
+    mode: Mode = "recommend"
+    """`off`: the group is left out; `recommend`: advice only; `apply`: an executor may act on it. Default: recommend,
+    because nothing is scaled that nobody asked to scale."""
+
+    @model_validator(mode="after")
+    def _bounds_in_order(self) -> Self:
+        if self.max_replicas is not None and self.min_replicas > self.max_replicas:
+            bounds = f"min_replicas is {self.min_replicas}, above max_replicas {self.max_replicas}"
+            message = f"{bounds}; lower one or raise the other"
+            raise ValueError(message)
+        return self
+
+
+class Settings(BaseSettings):
+    """Everything that may be set, each with its unit, its default and the reason for the default."""
+
+    model_config = SettingsConfigDict(
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
+        env_prefix="LAGCAST_",
+        env_nested_delimiter="__",
+    )
+
+    decision: DecisionSettings = DecisionSettings()
+    """How decisions are made, for every group."""
+
+    groups: dict[str, GroupSettings] = Field(default_factory=dict)
+    """What is known of single groups, by group name; `*` holds for the rest. Default: nothing, all is measured."""
+
+    state_dir: Path
+    """Folder for the store and the logs. Default: `$XDG_STATE_HOME/lagcast`, else `~/.local/state/lagcast`, where
+    state that outlives a restart belongs."""
+
+    store_url: str = ""
+    """SQLAlchemy URL of the decision store. Default: `decisions.sqlite` in `state_dir`, because one process needs no
+    database server. A password belongs into the variable LAGCAST_STORE_URL, not into the file."""
+
+    host: str = "127.0.0.1"
+    """Address to serve on. Default: this machine only, because the API asks nobody who they are."""
+
+    port: int = Field(default=8686, ge=1, le=65535)
+    """TCP port to serve on. Default: 8686, assigned to no common service."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003  # the library's signature
+        init_settings: PydanticBaseSettingsSource,
+        *_others: PydanticBaseSettingsSource,
+        **_named: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what `load_settings` hands over: constructing settings reads nothing by itself."""
+        return (init_settings,)
+
+    @field_validator("decision")
+    @classmethod
+    def _decision_in_limits(cls, decision: DecisionSettings) -> DecisionSettings:
+        if trouble := decision_trouble(decision):
+            raise ValueError(trouble)
+        return decision
+
+    @field_validator("groups")
+    @classmethod
+    def _no_shared_target(cls, groups: dict[str, GroupSettings]) -> dict[str, GroupSettings]:
+        if ANY_GROUP in groups and groups[ANY_GROUP].target is not None:
+            message = (
+                f"groups.{ANY_GROUP}.target would have every group scale the same workload; name it under each group"
+            )
+            raise ValueError(message)
+        return groups
+
+    def group(self, group: str) -> GroupSettings:
+        """What is set for `group`: its own keys, then those of `*`, then the defaults."""
+        shared, own = self.groups.get(ANY_GROUP), self.groups.get(group)
+        if shared is None or own is None:
+            return own or shared or GroupSettings()
+        keys = {name: getattr(own, name) for name in own.model_fields_set}
+        return GroupSettings.model_validate(shared.model_copy(update=keys).model_dump())
+
+    def profile(self, cluster: str, group: str, *, partitions: int) -> GroupProfile:
+        """How the group behaves when its size changes; `partitions` is what the samples show, settings win.
+
+        A configured capacity is a band of no width: nobody knows better. None leaves it to be measured.
+        """
+        known = self.group(group)
+        rate = known.capacity_messages_per_second_per_replica
+        capacity = None
+        if rate is not None:
+            per_replica = MessagesPerSecond(rate)
+            capacity = Capacity(p20=per_replica, p50=per_replica, p90=per_replica, source="configured")
+        return GroupProfile(
+            cluster=cluster,
+            group=group,
+            partitions=Partitions(known.partitions or partitions),
+            capacity=capacity,
+            protocol=known.protocol,
+            min_replicas=Replicas(known.min_replicas),
+            max_replicas=None if known.max_replicas is None else Replicas(known.max_replicas),
+            start_up_seconds=Seconds(known.start_up_seconds),
+            heartbeat_interval_seconds=Seconds(known.heartbeat_interval_seconds),
+            session_timeout_seconds=Seconds(known.session_timeout_seconds),
+            commit_interval_seconds=Seconds(known.commit_interval_seconds),
+            termination_grace_seconds=Seconds(known.termination_grace_seconds),
+            processing_p99_seconds=Seconds(known.processing_p99_seconds),
+        )
+
+
+def load_settings(path: Path | None, env: Mapping[str, str]) -> Settings:
+    """The settings of the YAML file at `path` (None: no file), overridden by `env`, checked.
+
+    Errors: SettingsError, one sentence naming the file, the key, its value and what is expected.
+    """
+    document = _document(path) if path is not None else {}
+    from_environment = _from_environment(env)
+
+    def source(place: tuple[str, ...]) -> str:
+        return "the environment" if path is None or _holds(from_environment, place) else str(path)
+
+    merged = _merged(document, from_environment)
+    merged.setdefault("state_dir", _state_dir(env))
+    below: tuple[str, ...] = ()
+    try:
+        settings = Settings(**merged)
+        # A group's own keys have to hold together with those of `*`: its minimum may lie above their maximum.
+        for group in settings.groups:
+            below = ("groups", group)
+            settings.group(group)
+    except ValidationError as error:
+        raise SettingsError(sentence(error, source=source, known_keys=_known_keys, below=below)) from error
+    if settings.store_url:
+        return settings
+    return settings.model_copy(update={"store_url": f"sqlite:///{settings.state_dir.absolute() / 'decisions.sqlite'}"})
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        message = f"{path}: cannot be read ({error.strerror}); give the path of a YAML file"
+        raise SettingsError(message) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        message = f"{path}: is not YAML: {' '.join(str(error).split())}"
+        raise SettingsError(message) from error
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        message = f"{path}: holds a {type(document).__name__}; settings are `key: value` lines"
+        raise SettingsError(message)
+    _refuse_password(document.get("store_url"), path)
+    return {str(key): value for key, value in document.items()}
+
+
+def _refuse_password(store_url: object, path: Path) -> None:
+    try:
+        has_password = isinstance(store_url, str) and make_url(store_url).password is not None
+    except ArgumentError as error:
+        message = f"{path}: 'store_url' is no database URL; one is sqlite:////var/lib/lagcast/decisions.sqlite"
+        raise SettingsError(message) from error
+    if has_password:
+        message = f"{path}: 'store_url' holds a password; give the whole URL in the variable LAGCAST_STORE_URL instead"
+        raise SettingsError(message)
+
+
+def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
+    source = EnvSettingsSource(Settings)
+    source.env_vars = {name.lower(): value for name, value in env.items()}
+    try:
+        return source()
+    except ValueError as error:
+        message = f"the environment: {error}"
+        raise SettingsError(message) from error
+
+
+def _merged(lower: dict[str, Any], higher: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(lower)
+    for key, value in higher.items():
+        below = merged.get(key)
+        merged[key] = _merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _holds(values: dict[str, Any], place: tuple[str, ...]) -> bool:
+    found: Any = values
+    for key in place:
+        if not isinstance(found, dict) or key not in found:
+            return False
+        found = found[key]
+    return True
+
+
+def _state_dir(env: Mapping[str, str]) -> Path:
+    base = env.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "lagcast"
+
+
+def _known_keys(place: tuple[str, ...]) -> list[str]:
+    match place:
+        case ("decision",):
+            return [field.name for field in fields(DecisionSettings)]
+        case ("groups", _):
+            return list(GroupSettings.model_fields)
+        case ("groups", _, "target"):
+            return list(TargetSettings.model_fields)
+        case _:
+            return list(Settings.model_fields)

@@ -1,0 +1,82 @@
+"""What may be wrong with settings, each in one sentence: where, which key, which value, what is expected instead."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from difflib import get_close_matches
+
+from pydantic import ValidationError
+
+from forecasting.forecast import QUANTILES
+from recommender.decision import DecisionSettings
+
+_UNKNOWN_KEY = {"extra_forbidden", "unexpected_keyword_argument"}
+
+
+class SettingsError(ValueError):
+    """Settings that do not validate; the sentence names source, key, value and expectation."""
+
+
+# Limits of `DecisionSettings`, which checks nothing itself: what must hold, and how a person would say it.
+_LIMITS: dict[str, tuple[Callable[[float], bool], str]] = {
+    "replica_hour": (lambda price: price > 0, "above 0; without a price there is nothing to weigh"),
+    "late_message": (lambda price: price >= 0, "0 or more"),
+    "duplicate_message": (lambda price: price >= 0, "0 or more"),
+    "move": (lambda price: price >= 0, "0 or more"),
+    "max_lag_seconds": (lambda seconds: seconds > 0, "above 0 s"),
+    "head_room": (lambda share: 0 < share <= 1, "above 0 and at most 1; it is a share, not a percentage"),
+    "planning_quantile": (lambda share: share in QUANTILES, f"one of {', '.join(map(str, QUANTILES))}"),
+    "pause_prior_seconds": (lambda seconds: seconds >= 0, "0 s or more"),
+    "horizon_seconds": (lambda seconds: seconds >= 60, "60 s or more; forecasts have one step a minute"),
+    "cycle_seconds": (lambda seconds: seconds >= 1, "1 s or more"),
+    "min_interval_seconds": (lambda seconds: seconds >= 0, "0 s or more"),
+    "valid_for_seconds": (lambda seconds: seconds > 0, "above 0 s"),
+    "freshness_limit_seconds": (lambda seconds: seconds > 0, "above 0 s"),
+}
+
+
+def decision_trouble(decision: DecisionSettings) -> str | None:
+    """The first limit that `decision` misses, as a sentence; None where it keeps them all.
+
+    >>> decision_trouble(DecisionSettings(head_room=85))
+    'head_room is 85; it has to be above 0 and at most 1; it is a share, not a percentage'
+    """
+    for field in fields(decision):
+        value = getattr(decision, field.name)
+        if not isinstance(value, int | float):
+            continue
+        holds, expected = _LIMITS[field.name]
+        if not (math.isfinite(value) and holds(value)):
+            return f"{field.name} is {value}; it has to be {expected}"
+    if decision.valid_for_seconds < decision.cycle_seconds:
+        return (
+            f"valid_for_seconds is {decision.valid_for_seconds}, shorter than cycle_seconds "
+            f"{decision.cycle_seconds}; advice would expire before the next one is made"
+        )
+    return None
+
+
+def sentence(
+    error: ValidationError,
+    *,
+    source: Callable[[tuple[str, ...]], str],
+    known_keys: Callable[[tuple[str, ...]], Iterable[str]],
+    below: tuple[str, ...] = (),
+) -> str:
+    """The first thing wrong, as one sentence.
+
+    `source` says where the value at a place came from, `known_keys` which keys may stand at a place, and `below` at
+    which place the value that was checked stands itself.
+    """
+    first = error.errors()[0]
+    place = (*below, *(str(part) for part in first["loc"]))
+    key, where = ".".join(place), source(place)
+    if first["type"] in _UNKNOWN_KEY:
+        near = get_close_matches(place[-1], list(known_keys(place[:-1])), n=1, cutoff=0.0)
+        return f"{where}: unknown key '{key}'; the nearest known one is '{'.'.join((*place[:-1], *near))}'"
+    if first["type"] == "missing":
+        return f"{where}: '{key}' is missing; add it"
+    expected = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "value_error":  # ours: the sentence names value and limit itself
+        return f"{where}: {key}: {expected}"
+    return f"{where}: '{key}' is {first['input']!r}; {expected[0].lower()}{expected[1:]}"
