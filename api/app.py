@@ -1,0 +1,46 @@
+"""The service put together: routes, errors as problems, and nothing that a browser would fetch from elsewhere."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from fastapi import FastAPI
+
+from api import openapi, problems, routes
+from api.reading import Reader
+from recommender.adapters.metrics import Metrics
+from recommender.ports import DecisionStore
+from recommender.settings import Settings
+
+
+def create_app(
+    store: DecisionStore,
+    *,
+    clock: Callable[[], datetime],
+    version: str,
+    metrics: Metrics | None = None,
+    settings: Settings | None = None,
+) -> FastAPI:
+    """The REST service over `store`.
+
+    `clock` gives the instant at which advice is due or expired. `settings` add target and mode to each group; without
+    them there is advice only. `metrics` is the page at `/metrics`; without it, one that counts nothing is made.
+    """
+    reader = Reader(
+        store=store,
+        clock=clock,
+        metrics=metrics if metrics is not None else Metrics(store, clock=clock, version=version),
+        settings=settings,
+    )
+    app = FastAPI(
+        title="lagcast",
+        version=version,
+        summary="How many replicas a Kafka consumer group should have, and when.",
+        docs_url=None,  # the pages that come with the framework load scripts from another host
+        redoc_url=None,
+    )
+    app.include_router(routes.v1(reader))
+    app.include_router(routes.service(reader))
+    problems.answer_with_problems(app)
+    description = openapi.describe(app)
+    app.openapi = lambda: description  # type: ignore[method-assign]  # the framework's documented way
+    return app

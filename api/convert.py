@@ -1,0 +1,194 @@
+"""From the domain's values to the wire, field by field, and the names that groups bear in paths."""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as Base64Error
+from dataclasses import asdict
+from datetime import datetime
+
+from api import schemas as wire
+from cost_model.price import Cost
+from forecasting.refusal import Refusal
+from recommender.ports import decision_id, wire_code
+from recommender.recommendation import Decision, PricedPlan, Recommendation
+from recommender.settings import GroupSettings, TargetSettings
+
+
+class GroupKeyError(ValueError):
+    """A path named a group by something that is no key of ours."""
+
+
+def group_key(cluster: str, group: str) -> str:
+    """The group's name in paths: group ids may hold any character, slashes included, so the key is opaque.
+
+    >>> group_key("prod-eu", "orders")
+    'cHJvZC1ldQBvcmRlcnM'
+    """
+    return urlsafe_b64encode(f"{cluster}\0{group}".encode()).decode().rstrip("=")
+
+
+def group_of_key(key: str) -> tuple[str, str]:
+    """The (cluster, group) that `group_key` made `key` of.
+
+    Errors: GroupKeyError.
+
+    >>> group_of_key("cHJvZC1ldQBvcmRlcnM")
+    ('prod-eu', 'orders')
+    """
+    try:
+        text = urlsafe_b64decode(key + "=" * (-len(key) % 4)).decode()
+        cluster, separator, group = text.partition("\0")
+    except (Base64Error, ValueError):
+        separator = ""
+    if not separator or group_key(cluster, group) != key:
+        message = f"'{key}' is no group key; GET /api/v1/groups lists the keys"
+        raise GroupKeyError(message)
+    return cluster, group
+
+
+def to_wire(decision: Decision, group: GroupSettings, *, now: datetime) -> wire.RecommendationV1 | wire.RefusalV1:
+    """The decision as it is published at `now`, with the target and the mode that are set for its group."""
+    if isinstance(decision, Refusal):
+        return _refusal(decision, group)
+    return _recommendation(decision, group, now=now)
+
+
+def to_summary(decision: Decision, group: GroupSettings, *, now: datetime) -> wire.GroupSummary:
+    """The decision in short, as one row of a page of groups."""
+    full = to_wire(decision, group, now=now)
+    common = {
+        "group_key": group_key(decision.cluster, decision.group),
+        "cluster": full.cluster,
+        "namespace": full.namespace,
+        "group_id": full.group_id,
+        "kind": full.kind,
+        "recommendation_id": full.recommendation_id,
+        "reason_code": full.reason.code,
+        "issued_at": full.issued_at,
+    }
+    if isinstance(full, wire.RefusalV1):
+        return wire.GroupSummary.model_validate({**common, "current_replicas": full.hold_replicas})
+    return wire.GroupSummary.model_validate(
+        {
+            **common,
+            "valid_until": full.valid_until,
+            "expired": now > full.valid_until,
+            "action": full.action,
+            "current_replicas": full.current_replicas,
+            "desired_replicas": full.desired_replicas,
+            "due_replicas": full.due_replicas,
+            "execute_at": full.execute_at,
+            "lag_seconds": full.observed.lag_seconds,
+            "saving": full.cost.saving,
+            "currency": full.cost.currency,
+        }
+    )
+
+
+def _refusal(refusal: Refusal, group: GroupSettings) -> wire.RefusalV1:
+    return wire.RefusalV1(
+        recommendation_id=decision_id(refusal),
+        issued_at=refusal.refused_at,
+        cluster=refusal.cluster,
+        namespace=_namespace(group.target),
+        group_id=refusal.group,
+        target=_target(group.target),
+        mode=group.mode,
+        reason=wire.Reason(code=wire_code(refusal.reason), sentences=(refusal.sentence,)),
+        evidence=dict(refusal.evidence),
+        hold_replicas=refusal.hold_replicas,
+        remedy=wire.Remedy(sentence=refusal.remedy),
+        retry_at=refusal.retry_at,
+    )
+
+
+def _recommendation(advice: Recommendation, group: GroupSettings, *, now: datetime) -> wire.RecommendationV1:
+    return wire.RecommendationV1(
+        recommendation_id=advice.recommendation_id,
+        supersedes=advice.supersedes,
+        issued_at=advice.issued_at,
+        valid_until=advice.valid_until,
+        cluster=advice.cluster,
+        namespace=_namespace(group.target),
+        group_id=advice.group,
+        topics=advice.topics,
+        target=_target(group.target),
+        mode=group.mode,
+        action=advice.action,
+        current_replicas=advice.current_replicas,
+        desired_replicas=advice.desired_replicas,
+        due_replicas=advice.due_replicas(now=now) if now <= advice.valid_until else None,
+        uncapped_replicas=advice.uncapped_replicas,
+        useful_replicas=advice.useful_replicas,
+        execute_at=advice.execute_at,
+        execute_window=wire.ExecuteWindow(not_before=advice.not_before, latest_safe=advice.latest_safe),
+        effective_at=advice.effective_at,
+        lead_time_seconds=advice.lead_time_seconds,
+        data=_data(advice),
+        observed=_observed(advice),
+        capacity_messages_per_second_per_replica=wire.Capacity(**asdict(advice.capacity)),
+        forecast=_forecast(advice),
+        switch=wire.Switch(**asdict(advice.switch)),
+        cost=_cost(advice),
+        alternatives=tuple(_alternative(plan) for plan in advice.alternatives),
+        reason=wire.Reason(code=wire_code(advice.reason), sentences=advice.sentences),
+        binding_rule=advice.binding_rule,
+    )
+
+
+def _data(advice: Recommendation) -> wire.DataQuality:
+    return wire.DataQuality(
+        as_of=advice.observed.as_of,
+        age_seconds=(advice.issued_at - advice.observed.as_of).total_seconds(),
+        history_seconds=advice.history_seconds,
+        rung=advice.forecast.rung,
+        counts=dict(advice.data_counts),
+    )
+
+
+def _observed(advice: Recommendation) -> wire.Observed:
+    seen = advice.observed
+    return wire.Observed(
+        produce_messages_per_second=seen.produce_messages_per_second,
+        consume_messages_per_second=seen.consume_messages_per_second,
+        lag_messages=seen.lag_messages,
+        lag_seconds=seen.lag_seconds,
+    )
+
+
+def _forecast(advice: Recommendation) -> wire.Forecast:
+    forecast = advice.forecast
+    return wire.Forecast(
+        model=forecast.model,
+        horizon_seconds=len(forecast.p50) * forecast.step_seconds,
+        step_seconds=forecast.step_seconds,
+        produce_messages_per_second=wire.QuantilePaths(p05=forecast.p05, p50=forecast.p50, p95=forecast.p95),
+    )
+
+
+def _cost(advice: Recommendation) -> wire.CostComparison:
+    return wire.CostComparison(
+        currency=advice.currency,
+        horizon_seconds=advice.horizon_seconds,
+        chosen=wire.CostItems(**_items(advice.chosen)),
+        stay=wire.CostItems(**_items(advice.stay)),
+        saving=advice.saving,
+        break_even_seconds=advice.break_even_seconds,
+    )
+
+
+def _alternative(plan: PricedPlan) -> wire.Alternative:
+    return wire.Alternative(desired_replicas=plan.desired_replicas, execute_at=plan.execute_at, **_items(plan.cost))
+
+
+def _items(cost: Cost) -> dict[str, float]:
+    return {**asdict(cost), "total": cost.total}
+
+
+def _target(target: TargetSettings | None) -> wire.Target | None:
+    if target is None:
+        return None
+    return wire.Target(api_version=target.api_version, kind=target.kind, name=target.name)
+
+
+def _namespace(target: TargetSettings | None) -> str | None:
+    return None if target is None else target.namespace

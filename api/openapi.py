@@ -1,0 +1,32 @@
+"""The description of the API (OpenAPI 3.1), made to say what the service really sends."""
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from api.schemas import Problem
+
+_FRAMEWORK_ERRORS = ("HTTPValidationError", "ValidationError")
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """The description of `app`: errors are problems, and what is not known is absent instead of null."""
+    document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
+    components: dict[str, Any] = document["components"]["schemas"]
+    for name in _FRAMEWORK_ERRORS:
+        components.pop(name, None)
+    components["Problem"] = Problem.model_json_schema()
+    for component in components.values():
+        for name, described in component.get("properties", {}).items():
+            component["properties"][name] = _without_null(described)
+    return document
+
+
+def _without_null(described: dict[str, Any]) -> dict[str, Any]:
+    options = described.get("anyOf", [])
+    if {"type": "null"} not in options:
+        return described
+    known = [option for option in options if option != {"type": "null"}]
+    rest = {key: value for key, value in described.items() if key not in ("anyOf", "default")}
+    return {**known[0], **rest} if len(known) == 1 else {"anyOf": known, **rest}

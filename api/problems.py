@@ -1,0 +1,52 @@
+"""Every error of the API as `application/problem+json` (RFC 9457): one sentence, with the next step."""
+
+from http import HTTPStatus
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from api.convert import GroupKeyError
+from api.schemas import Problem
+from recommender.ports import AdapterError
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class NotFoundError(LookupError):
+    """What was asked for is not known here; the sentence says where to look."""
+
+
+def answer_with_problems(app: FastAPI) -> None:
+    """Have `app` answer each of its errors as a problem, those of the framework included."""
+    for error in (HTTPException, RequestValidationError, GroupKeyError, NotFoundError, AdapterError, Exception):
+        app.add_exception_handler(error, _answer)
+
+
+async def _answer(request: Request, error: Exception) -> Response:
+    status, detail = _meaning(request, error)
+    headers = error.headers if isinstance(error, HTTPException) else None
+    problem = Problem(title=status.phrase, status=status, detail=detail, instance=request.url.path)
+    return Response(problem.model_dump_json(), status_code=status, media_type=MEDIA_TYPE, headers=headers)
+
+
+def _meaning(request: Request, error: Exception) -> tuple[HTTPStatus, str]:
+    match error:
+        case RequestValidationError():
+            return HTTPStatus.UNPROCESSABLE_ENTITY, _sentence(error)
+        case GroupKeyError() | NotFoundError():
+            return HTTPStatus.NOT_FOUND, str(error.args[0])
+        case AdapterError():
+            return HTTPStatus.SERVICE_UNAVAILABLE, f"{error}; ask again later"
+        case HTTPException(status_code=404):
+            return HTTPStatus.NOT_FOUND, f"there is nothing at {request.url.path}; GET / lists what there is"
+        case HTTPException():
+            return HTTPStatus(error.status_code), f"{request.method} {request.url.path}: {error.detail}"
+        case _:
+            return HTTPStatus.INTERNAL_SERVER_ERROR, "lagcast failed to answer this; its log says why"
+
+
+def _sentence(error: RequestValidationError) -> str:
+    first = error.errors()[0]
+    name = first["loc"][-1]
+    return f"'{name}' is {first.get('input')!r}; {first['msg'][0].lower()}{first['msg'][1:]}"

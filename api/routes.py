@@ -1,0 +1,113 @@
+"""The routes: what can be asked over HTTP, and what comes back."""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from api import schemas as wire
+from api.problems import MEDIA_TYPE
+from api.reading import Reader
+from recommender.adapters.metrics import CONTENT_TYPE
+
+PAGE_DEFAULT, PAGE_LIMIT = 50, 500
+
+_Problems = dict[int | str, dict[str, Any]]
+
+
+def _problems(meanings: Mapping[int, str]) -> _Problems:
+    # The model's own route entry would be listed as application/json.
+    schema = {"$ref": "#/components/schemas/Problem"}
+    return {
+        status: {"description": meaning, "content": {MEDIA_TYPE: {"schema": schema}}}
+        for status, meaning in meanings.items()
+    }
+
+
+def v1(reader: Reader) -> APIRouter:
+    """Version 1: groups, and what was decided for them."""
+    routes = APIRouter(prefix="/api/v1", tags=["v1"])
+    unknown = _problems(
+        {404: "Not known here", 422: "A parameter is out of its limits", 503: "The store does not answer"}
+    )
+
+    @routes.get("/groups", response_model=wire.GroupPage, response_model_exclude_none=True, responses=unknown)
+    async def groups(
+        cluster: Annotated[str | None, Query(description="Only groups of this cluster.")] = None,
+        group_id: Annotated[str | None, Query(description="Only the group of this name.")] = None,
+        cursor: Annotated[str | None, Query(description="`next` of the page before.")] = None,
+        limit: Annotated[int, Query(ge=1, le=PAGE_LIMIT, description="Groups on a page.")] = PAGE_DEFAULT,
+    ) -> wire.GroupPage:
+        """A page of groups, sorted by cluster and name, each with its last decision in short."""
+        return await run_in_threadpool(reader.page, cluster=cluster, group=group_id, cursor=cursor, limit=limit)
+
+    @routes.get("/groups/{group_key}", response_model=wire.Group, response_model_exclude_none=True, responses=unknown)
+    async def group(group_key: str) -> wire.Group:
+        """One group and its last decision."""
+        return await run_in_threadpool(reader.group, group_key)
+
+    @routes.get("/groups/{group_key}/recommendation", response_model=wire.DecisionV1, responses=unknown)
+    async def recommendation(group_key: str, if_none_match: Annotated[str | None, Header()] = None) -> Response:
+        """What was last decided for the group: a Recommendation or a Refusal, told apart by `kind`."""
+        return _tagged(await run_in_threadpool(reader.recommendation, group_key), if_none_match)
+
+    @routes.get("/recommendations/{recommendation_id}", response_model=wire.DecisionV1, responses=unknown)
+    async def by_id(recommendation_id: str, if_none_match: Annotated[str | None, Header()] = None) -> Response:
+        """One decision by its id, however old."""
+        return _tagged(await run_in_threadpool(reader.by_id, recommendation_id), if_none_match)
+
+    return routes
+
+
+def service(reader: Reader) -> APIRouter:
+    """What operators ask: is it alive, is it ready, how much did it do, where is everything."""
+    routes = APIRouter(tags=["service"])
+
+    @routes.get("/", response_class=JSONResponse)
+    async def index() -> dict[str, str]:
+        """Where everything is, relative to this address."""
+        return {
+            "groups": "api/v1/groups",
+            "openapi": "openapi.json",
+            "metrics": "metrics",
+            "alive": "livez",
+            "ready": "readyz?verbose",
+        }
+
+    @routes.get("/livez", response_class=PlainTextResponse)
+    async def livez() -> str:
+        """The process answers; nothing outside of it is asked."""
+        return "ok\n"
+
+    @routes.get("/readyz", response_class=PlainTextResponse, responses={503: {"description": "Not ready"}})
+    async def readyz(
+        verbose: Annotated[str | None, Query(description="Present: one line for each check.")] = None,
+    ) -> PlainTextResponse:
+        """The store answers and a decision cycle has completed."""
+        checks = await run_in_threadpool(reader.readiness)
+        failing = [name for name, trouble in checks if trouble is not None]
+        lines = [f"not ready: {', '.join(failing)}" if failing else "ok"]
+        if verbose is not None:
+            lines = [*(f"{name}: {trouble or 'ok'}" for name, trouble in checks), *lines]
+        return PlainTextResponse("\n".join(lines) + "\n", status_code=503 if failing else 200)
+
+    @routes.get("/metrics", response_class=PlainTextResponse)
+    async def metrics() -> Response:
+        """The advice in force and the counters, for Prometheus."""
+        return Response(await run_in_threadpool(reader.metrics.page), media_type=CONTENT_TYPE)
+
+    return routes
+
+
+def _tagged(decision: wire.RecommendationV1 | wire.RefusalV1, if_none_match: str | None) -> Response:
+    """The decision with a tag of its content, or 304 where the caller has that content already."""
+    body = decision.model_dump_json(exclude_none=True).encode()
+    tag = f'"{sha256(body).hexdigest()[:32]}"'
+    headers = {"ETag": tag, "Cache-Control": "no-cache"}
+    held = {candidate.strip().removeprefix("W/") for candidate in (if_none_match or "").split(",")}
+    if tag in held or "*" in held:
+        return Response(status_code=304, headers=headers)
+    return Response(body, media_type="application/json", headers=headers)
