@@ -3,7 +3,7 @@
 from math import log
 from statistics import NormalDist
 
-from cost_model.fluid import lag_after, share_late
+from cost_model.fluid import share_late
 from forecasting.units import Messages, MessagesPerSecond, Seconds
 
 # Above this load a backlog takes more than 1,000 times its pause to drain: the horizon ends first.
@@ -40,7 +40,7 @@ def next_backlog(
     >>> next_backlog(Messages(0), produce=MessagesPerSecond(900), capacity=MessagesPerSecond(600), step=Seconds(60))
     18000.0
     """
-    return Messages(lag_after(backlog, produce, capacity, step, unprocessed))
+    return Messages(max(0.0, backlog + (produce - capacity) * step + unprocessed))
 
 
 def late_share(wait_before: Seconds, wait_after: Seconds, *, max_lag: Seconds) -> float:

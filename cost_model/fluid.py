@@ -13,6 +13,7 @@ def compiled(function: Callable[Arguments, Result]) -> Callable[Arguments, Resul
     """The function as machine code, kept on disk between runs where there is a directory to keep it in.
 
     Without one (a read-only file system, no home directory) numba refuses to cache; then it compiles at each start.
+    What is kept goes stale when the function's own file changes, not when a file does whose functions it calls.
     """
     try:
         return cast("Callable[Arguments, Result]", njit(cache=True)(function))
@@ -21,17 +22,11 @@ def compiled(function: Callable[Arguments, Result]) -> Callable[Arguments, Resul
 
 
 @compiled
-def share_late(wait_before: float, wait_after: float, max_lag: float) -> float:
-    """Share of a step's messages that wait longer than `max_lag`, the wait going evenly from one value to the other."""
-    shorter, longer = min(wait_before, wait_after), max(wait_before, wait_after)
-    if longer <= max_lag:
+def share_late(before: float, after: float, limit: float) -> float:
+    """Share of a step's messages above a limit, in waits or in backlogs, which change evenly within the step."""
+    shorter, longer = min(before, after), max(before, after)
+    if longer <= limit:
         return 0.0
-    if shorter >= max_lag:
+    if shorter >= limit:
         return 1.0
-    return (longer - max_lag) / (longer - shorter)
-
-
-@compiled
-def lag_after(lag: float, produce: float, capacity: float, seconds: float, unprocessed: float) -> float:
-    """Backlog after some time, `unprocessed` being what a pause kept from being consumed; never below 0."""
-    return max(0.0, lag + (produce - capacity) * seconds + unprocessed)
+    return (longer - limit) / (longer - shorter)

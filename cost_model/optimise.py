@@ -2,12 +2,12 @@
 
 from math import ceil
 
-from cost_model.plan import MoveCurve, PlannedMove, PlanSearch, priced
-from cost_model.problem import Ending, Problem, ending_of, legal_choices, tabulate
+from cost_model.plan import MoveCurve, PlannedMove, PlanSearch, itemise
+from cost_model.problem import Tables, tabulate
 from cost_model.situation import Situation
-from cost_model.sweep import Move, price_single_moves, roll_out, sweep_back
+from cost_model.sweep import Move, play, price_single_moves, sweep_back
 
-__all__ = ["MoveCurve", "PlanSearch", "PlannedMove", "Situation", "search", "solve"]
+__all__ = ["MoveCurve", "PlanSearch", "PlannedMove", "Situation", "search"]
 
 
 def search(situation: Situation) -> PlanSearch:
@@ -39,23 +39,21 @@ def search(situation: Situation) -> PlanSearch:
     >>> move.target, move.effective_step, move.command_step
     (14, 29, 28)
     """
-    choices = legal_choices(situation)
-    problem = tabulate(situation, choices)
-    return solve(situation, choices, problem, ending_of(situation, problem, choices))
+    return solve(situation, tabulate(situation))
 
 
-def solve(situation: Situation, choices: tuple[int, ...], problem: Problem, ending: Ending) -> PlanSearch:
-    """The search on a tabulated situation, with a price of the end that the caller may choose."""
-    present = choices.index(situation.replicas)
-    lag = float(situation.lag_messages)
-    values = sweep_back(problem, ending.values(problem.lag_grid))
+def solve(situation: Situation, tables: Tables) -> PlanSearch:
+    """The search on a tabulated situation."""
+    problem, lag = tables.problem, float(situation.lag_messages)
+    present = tables.choices.index(situation.replicas)
+    values = sweep_back(problem, tables.ending.values(problem.lag_grid))
     totals = price_single_moves(problem, values, present, lag)
-    held = roll_out(problem, values, Move(problem.demand.size, present, present), lag)
+    hold = play(problem, values, Move(tables.demand.size, present, present), lag)
     start_up_steps = ceil(situation.profile.start_up_seconds / situation.step_seconds)
     return PlanSearch(
-        choices=choices,
+        choices=tables.choices,
         replicas=situation.replicas,
-        stay=priced(held, ending),
+        stay=itemise(hold, tables, present=present),
         single_moves=tuple(
             MoveCurve(
                 target=target,
@@ -63,11 +61,10 @@ def solve(situation: Situation, choices: tuple[int, ...], problem: Problem, endi
                 lead_steps=start_up_steps if target > situation.replicas else 0,
                 totals=totals[choice],
             )
-            for choice, target in enumerate(choices)
+            for choice, target in enumerate(tables.choices)
             if target != situation.replicas
         ),
-        problem=problem,
-        ending=ending,
+        tables=tables,
         values=values,
         lag_messages=lag,
     )

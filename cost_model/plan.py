@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cost_model.price import Cost
-from cost_model.problem import Ending, Problem
-from cost_model.sweep import Move, RollOut, roll_out
+from cost_model.problem import Tables
+from cost_model.sweep import Move, Played, play
 from forecasting.units import FloatArray
 
 # Totals closer than this fraction of the least are a tie; the plan that changes less is then preferred.
@@ -54,16 +54,15 @@ class MoveCurve:
 class PlanSearch:
     """Every plan that was priced: holding for the whole horizon, and each single move at each step.
 
-    `stay` is what holding costs, the state it ends in included. `problem`, `ending` and `values` are what the prices
-    were computed from.
+    `stay` is what holding costs, the state it ends in included. `tables` and `values` are what the prices were computed
+    from.
     """
 
     choices: tuple[int, ...]
     replicas: int
     stay: Cost
     single_moves: tuple[MoveCurve, ...]
-    problem: Problem
-    ending: Ending
+    tables: Tables
     values: FloatArray
     lag_messages: float
 
@@ -113,15 +112,16 @@ class PlanSearch:
         It is played forward on exact backlogs, while the curves interpolate between grid points: the totals agree
         exactly as long as backlogs are 0, and to about 1 % of the price of what is late where they are not.
         """
-        return priced(self._rolled_out(target, effective_step), self.ending)
+        present = self.choices.index(self.replicas)
+        return itemise(self._played(target, effective_step), self.tables, present=present)
 
     def path(self, target: int, effective_step: int) -> tuple[int, ...]:
         """Replicas per step under the same plan."""
-        return tuple(self.choices[choice] for choice in self._rolled_out(target, effective_step).path)
+        return tuple(self.choices[choice] for choice in self._played(target, effective_step).path)
 
-    def _rolled_out(self, target: int, effective_step: int) -> RollOut:
+    def _played(self, target: int, effective_step: int) -> Played:
         move = Move(effective_step, self.choices.index(self.replicas), self.choices.index(target))
-        return roll_out(self.problem, self.values, move, self.lag_messages)
+        return play(self.tables.problem, self.values, move, self.lag_messages)
 
 
 def _tied(least: float) -> float:
@@ -129,17 +129,23 @@ def _tied(least: float) -> float:
     return least + TIE_FRACTION * abs(least)
 
 
-def priced(played: RollOut, ending: Ending) -> Cost:
-    """The items of a played plan, those of the state it ends in included."""
-    pause_late, duplicates, start_up, risk = ending.moves[played.path[-1]]
-    smooth_late = float(ending.late(played.smooth_lag))
+def itemise(played: Played, tables: Tables, *, present: int) -> Cost:
+    """The items of a played plan that starts from choice `present`, those of the state it ends in included.
+
+    A message counts as late because of a pause if it would not be late had the plan's moves stopped nothing.
+    """
+    problem, prices, ending = tables.problem, tables.move_prices, tables.ending
+    before, after = np.concatenate(([present], played.path[:-1])), played.path
+    end_pause_late, end_duplicates, end_start_up, end_risk = ending.moves[after[-1]].tolist()
+    end_late, end_smooth_late = float(ending.late(played.lag)), float(ending.late(played.smooth_lag))
+    late, smooth_late = problem.late_price * played.late.sum(), problem.late_price * played.smooth_late.sum()
     return Cost(
-        replicas=played.running,
-        late=played.late + smooth_late,
-        pause_late=played.pause_late + float(pause_late) + float(ending.late(played.lag)) - smooth_late,
-        backlog=played.held + ending.backlog_price * played.lag,
-        duplicates=played.repeated + float(duplicates),
-        start_up=played.start_up + float(start_up),
+        replicas=float(prices.running[after].sum()),
+        late=float(smooth_late) + end_smooth_late,
+        pause_late=max(0.0, float(late - smooth_late)) + (end_late - end_smooth_late) + end_pause_late,
+        backlog=float(problem.held_price * played.held.sum()) + ending.backlog_price * played.lag,
+        duplicates=float((prices.repeat[before, after] * tables.demand).sum()) + end_duplicates,
+        start_up=float(prices.start_up[before, after].sum()) + end_start_up,
         restore=0.0,
-        risk=played.risk + float(risk),
+        risk=float(prices.risk[before, after].sum()) + end_risk,
     )

@@ -1,4 +1,4 @@
-"""The plan search's question as arrays: what each replica count carries and costs, what each move does and costs."""
+"""The plan search's question as arrays: what every replica count and every move costs and does, at every step."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from cost_model.backlog import HIGHEST_LOAD, expected_overrun, spare
-from cost_model.capacity import group_capacity, useful_replicas
+from cost_model.capacity import BoolArray, group_capacity, useful_replicas
 from cost_model.duplicates import repeated_seconds
 from cost_model.price import Prices
 from cost_model.profile import GroupProfile
 from cost_model.rebalance import move_effect
 from cost_model.situation import Situation
-from forecasting.units import SECONDS_PER_HOUR, FloatArray, IntArray, MessagesPerSecond, Replicas, Seconds
+from forecasting.units import SECONDS_PER_HOUR, FloatArray, MessagesPerSecond, Replicas, Seconds
 
 LAG_POINTS = 80
 # A group without replicas carries nothing; a billionth of one replica keeps its waiting time a number.
@@ -25,31 +25,37 @@ LEAST_CAPACITY_FRACTION = 1e-9
 class Problem(NamedTuple):
     """A `Situation` as compiled loops read it. Choice i is `choices[i]` replicas; (n, m) is the move from n to m.
 
-    Shapes: H steps, a choices, G lag grid points. `running_price` is for one step; `repeat_price` is per message/s of
-    demand; `lost_messages` is what the stop of a move keeps the group from consuming. `pause_shares` and
-    `pause_overruns` (a, a, 2) describe the classes of partitions that stop. A move may not take effect before its
-    `first_step`, which is H where it is never available.
+    Shapes: H steps, a choices, G grid points. `fixed` (H, a, a) is the price of a move and of running its target for a
+    step, infinite where the move cannot take effect; its diagonal is the price of staying. `change` (H, a, a) is what
+    the backlog gains, the stop of the move included, and `transient` (H, a, a) what that stop makes late, all in
+    messages; `arriving` (H,) too. `on_time` (a,) is the backlog that a choice works off within the promised time.
+    `held_price` is per message of backlog at each end of a step.
     """
 
-    demand: FloatArray
-    step_seconds: float
-    max_lag_seconds: float
-    capacity: FloatArray
-    running_price: FloatArray
-    risk_price: float
-    start_up_price: FloatArray
-    repeat_price: FloatArray
+    fixed: FloatArray
+    change: FloatArray
+    transient: FloatArray
+    arriving: FloatArray
+    on_time: FloatArray
+    lag_grid: FloatArray
     late_price: float
     held_price: float
-    lost_messages: FloatArray
-    pause_shares: FloatArray
-    pause_overruns: FloatArray
-    first_step: IntArray
-    lag_grid: FloatArray
+
+
+class MovePrices(NamedTuple):
+    """What a move (n, m) costs apart from lateness, kept item by item; `repeat` is per message/s of demand."""
+
+    running: FloatArray  # (a,), for one step
+    start_up: FloatArray
+    repeat: FloatArray
+    risk: FloatArray
 
 
 class Switches(NamedTuple):
-    """What every move (n, m) does, whatever it costs: lost seconds of the whole group's work, repeated ones, stops."""
+    """What every move (n, m) does, whatever it costs: lost seconds of the whole group's work, repeated ones, stops.
+
+    The classes of partitions that stop (a, a, 2) have a share each, and the mean time by which they outlast max_lag.
+    """
 
     lost_seconds: FloatArray
     repeated_seconds: FloatArray
@@ -69,7 +75,7 @@ class Ending:
     moves: FloatArray
     backlog_price: float
     late_price: float
-    on_time_messages: float  # backlog that is worked off within max_lag
+    on_time_messages: float
 
     def late(self, backlog: FloatArray | float) -> FloatArray:
         """Price of what arrives late while the backlog drains."""
@@ -82,23 +88,32 @@ class Ending:
         return priced
 
 
-def legal_choices(situation: Situation) -> tuple[int, ...]:
-    """The useful replica counts within the group's bounds, and the present one."""
-    profile = situation.profile
-    useful = useful_replicas(profile.partitions, minimum=profile.min_replicas, maximum=profile.max_replicas)
-    return tuple(sorted({*useful, situation.replicas}))
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tables:
+    """One situation, tabulated: the problem to solve, its prices item by item, and the price of the end."""
+
+    choices: tuple[int, ...]
+    problem: Problem
+    move_prices: MovePrices
+    demand: FloatArray
+    ending: Ending
 
 
-def tabulate(situation: Situation, choices: tuple[int, ...]) -> Problem:
+def tabulate(situation: Situation) -> Tables:
     """The arrays of a situation.
 
     Errors: ValueError on a profile of unknown capacity or an empty path; nothing can be planned then.
     """
     profile, prices, step = situation.profile, situation.prices, situation.step_seconds
-    demand = np.ascontiguousarray(situation.demand_messages_per_second, dtype=np.float64)
+    demand = np.asarray(situation.demand_messages_per_second, dtype=np.float64)
     if demand.size == 0:
         message = f"the demand path of group '{profile.group}' has 0 steps; a plan needs at least 1"
         raise ValueError(message)
+    useful = useful_replicas(profile.partitions, minimum=profile.min_replicas, maximum=profile.max_replicas)
+    choices = tuple(sorted({*useful, situation.replicas}))
+    replicas = np.array(choices, dtype=np.float64)
+    carried = _carried(profile, choices)
+    capacity = situation.head_room * carried
     switches = _switches(
         replace(profile, capacity=None),
         choices,
@@ -106,92 +121,105 @@ def tabulate(situation: Situation, choices: tuple[int, ...]) -> Problem:
         pause_spread=situation.pause_spread,
         max_lag_seconds=situation.max_lag_seconds,
     )
-    replicas = np.array(choices, dtype=np.float64)
-    capacity = situation.head_room * _carried(profile, choices)
+    move_prices = _move_prices(profile, prices, replicas, switches, step=step)
     lost = np.minimum(capacity[:, None], capacity[None, :]) * switches.lost_seconds
-    return Problem(
-        demand=demand,
-        step_seconds=float(step),
-        max_lag_seconds=float(situation.max_lag_seconds),
-        capacity=capacity,
-        running_price=prices.replica_hour * replicas * step / SECONDS_PER_HOUR,
-        risk_price=float(prices.move),
-        start_up_price=_start_up_price(profile, prices, replicas),
-        repeat_price=prices.duplicate_message * switches.repeated_seconds,
-        late_price=float(prices.late_message),
-        held_price=float(prices.held_message_second),
-        lost_messages=lost,
-        pause_shares=switches.pause_shares,
-        pause_overruns=switches.pause_overruns,
-        first_step=_first_steps(situation, choices, steps=demand.size),
+    moving = move_prices.start_up + move_prices.risk + move_prices.running
+    allowed = _allowed(situation, replicas, np.isin(replicas, useful), steps=demand.size)
+    problem = Problem(
+        fixed=np.where(allowed, moving + move_prices.repeat * demand[:, None, None], np.inf),
+        change=((demand[:, None] - capacity) * step)[:, None, :] + lost,
+        transient=_transient(demand, capacity, switches, step=step),
+        arriving=demand * step,
+        on_time=situation.max_lag_seconds * capacity,
         lag_grid=_lag_grid(situation, demand, capacity, lost),
+        late_price=float(prices.late_message),
+        held_price=0.5 * prices.held_message_second * step,
     )
-
-
-def ending_of(situation: Situation, problem: Problem, choices: tuple[int, ...]) -> Ending:
-    """What it costs to go on from each state at the end of the horizon, the last step's demand continuing."""
-    last = problem.demand[-1]
-    enough = np.flatnonzero(problem.capacity >= last)
-    home = int(enough[0]) if enough.size else int(np.argmax(problem.capacity))
-    carried = float(_carried(situation.profile, choices)[home])  # without head-room: the end is not an hour to plan for
-    moving = np.arange(len(choices)) != home
-    load = min(last / problem.capacity[home], HIGHEST_LOAD)
-    overrun = np.minimum(problem.pause_overruns[:, home] / (1.0 - load), problem.step_seconds)
-    pause_late = problem.late_price * last * (problem.pause_shares[:, home] * overrun).sum(axis=1)
-    moves = np.column_stack(
-        [pause_late, problem.repeat_price[:, home] * last, problem.start_up_price[:, home], moving * problem.risk_price]
-    )
-    per_replica = _capacity_of(situation.profile)
-    unused = spare(produce=MessagesPerSecond(last), capacity=MessagesPerSecond(carried))
-    return Ending(
-        moves=moves,
-        backlog_price=situation.prices.replica_hour / (SECONDS_PER_HOUR * per_replica),
-        late_price=problem.late_price * last / unused,
-        on_time_messages=problem.max_lag_seconds * carried,
-    )
-
-
-def _capacity_of(profile: GroupProfile) -> MessagesPerSecond:
-    if profile.capacity is None or not profile.capacity.p20 > 0.0:
-        message = f"the capacity of group '{profile.group}' is unknown or 0 messages/s; a plan needs one above 0"
-        raise ValueError(message)
-    return profile.capacity.p20
+    ending = _ending(situation, problem, move_prices, carried, demand)
+    return Tables(choices=choices, problem=problem, move_prices=move_prices, demand=demand, ending=ending)
 
 
 def _carried(profile: GroupProfile, choices: tuple[int, ...]) -> FloatArray:
-    capacity = _capacity_of(profile)
-    carried = [group_capacity(Replicas(n), partitions=profile.partitions, capacity=capacity) for n in choices]
-    floored: FloatArray = np.maximum(np.array(carried, dtype=np.float64), LEAST_CAPACITY_FRACTION * capacity)
+    if profile.capacity is None or not profile.capacity.p20 > 0.0:
+        message = f"the capacity of group '{profile.group}' is unknown or 0 messages/s; a plan needs one above 0"
+        raise ValueError(message)
+    each = profile.capacity.p20
+    carried = [group_capacity(Replicas(n), partitions=profile.partitions, capacity=each) for n in choices]
+    floored: FloatArray = np.maximum(np.array(carried, dtype=np.float64), LEAST_CAPACITY_FRACTION * each)
     return floored
 
 
-def _start_up_price(profile: GroupProfile, prices: Prices, replicas: FloatArray) -> FloatArray:
-    """Replica time that a move pays for without getting work: starting pods going up, leaving ones going down."""
+def _move_prices(
+    profile: GroupProfile, prices: Prices, replicas: FloatArray, switches: Switches, *, step: float
+) -> MovePrices:
+    """Running replicas, and replica time that gets no work: pods that start, or that are leaving."""
     more = replicas[None, :] - replicas[:, None]
-    seconds = np.where(more > 0.0, profile.start_up_seconds, profile.termination_grace_seconds)
-    price: FloatArray = prices.replica_hour * np.abs(more) * seconds / SECONDS_PER_HOUR
-    return price
+    idle_seconds = np.where(more > 0.0, profile.start_up_seconds, profile.termination_grace_seconds)
+    return MovePrices(
+        running=prices.replica_hour * replicas * step / SECONDS_PER_HOUR,
+        start_up=prices.replica_hour * np.abs(more) * idle_seconds / SECONDS_PER_HOUR,
+        repeat=prices.duplicate_message * switches.repeated_seconds,
+        risk=prices.move * (more != 0.0),
+    )
 
 
-def _first_steps(situation: Situation, choices: tuple[int, ...], *, steps: int) -> IntArray:
-    """When each move can first take effect: up after the start-up, down at once; to illegal counts never."""
-    replicas = np.array(choices)
+def _allowed(situation: Situation, replicas: FloatArray, useful: BoolArray, *, steps: int) -> BoolArray:
+    """(H, a, a): staying always; up once new replicas can have started, down at once, and only to useful counts."""
     start_up = ceil(situation.profile.start_up_seconds / situation.step_seconds)
     first = np.where(replicas[None, :] > replicas[:, None], start_up, 0)
-    first = np.maximum(first, situation.earliest_move_step)
-    profile = situation.profile
-    useful = useful_replicas(profile.partitions, minimum=profile.min_replicas, maximum=profile.max_replicas)
-    first[:, ~np.isin(replicas, useful)] = steps
-    return first.astype(np.int64)
+    first = np.where(useful[None, :], np.maximum(first, situation.earliest_move_step), steps)
+    np.fill_diagonal(first, 0)
+    allowed: BoolArray = np.arange(steps)[:, None, None] >= first
+    return allowed
+
+
+def _transient(demand: FloatArray, capacity: FloatArray, switches: Switches, *, step: float) -> FloatArray:
+    """(H, a, a): messages that the stop of a move makes late within its step.
+
+    Formula: demand * sum over classes of share * min(E[(pause - max_lag)+] / (1 - load), step).
+    """
+    catching_up = 1.0 / (1.0 - np.minimum(demand[:, None] / capacity, HIGHEST_LOAD))
+    late = np.zeros((demand.size, capacity.size, capacity.size))
+    for kind in range(switches.pause_shares.shape[2]):
+        lasting = np.minimum(switches.pause_overruns[:, :, kind] * catching_up[:, None, :], step)
+        late += switches.pause_shares[:, :, kind] * lasting
+    late *= demand[:, None, None]
+    return late
 
 
 def _lag_grid(situation: Situation, demand: FloatArray, capacity: FloatArray, lost: FloatArray) -> FloatArray:
-    """0, then LAG_POINTS - 1 backlogs in equal ratios: from what max_lag allows up to twice what can pile up."""
+    """0, then equal ratios from well under what max_lag allows up to twice what can pile up."""
     arriving = float(demand.sum()) * situation.step_seconds
     top = 2.0 * (situation.lag_messages + arriving + float(lost.max())) or float(capacity.max())
     allowed = situation.max_lag_seconds * float(capacity[-1]) / len(capacity)
     bottom = min(0.1 * allowed or top, 1e-4 * top)
     return np.concatenate(([0.0], np.geomspace(bottom, top, LAG_POINTS - 1)))
+
+
+def _ending(
+    situation: Situation, problem: Problem, move_prices: MovePrices, carried: FloatArray, demand: FloatArray
+) -> Ending:
+    """What it costs to go on from each state at the end of the horizon, the last step's demand continuing.
+
+    What works the backlog off there is capacity without head-room: that is for plans, and this is after them.
+    """
+    last = float(demand[-1])
+    enough = np.flatnonzero(situation.head_room * carried >= last)
+    home = int(enough[0]) if enough.size else int(np.argmax(carried))
+    moves = (
+        problem.late_price * problem.transient[-1, :, home],
+        move_prices.repeat[:, home] * last,
+        move_prices.start_up[:, home],
+        move_prices.risk[:, home],
+    )
+    whole = MessagesPerSecond(float(carried[home]))
+    per_replica = float(carried.max()) / situation.profile.partitions
+    return Ending(
+        moves=np.column_stack(moves),
+        backlog_price=situation.prices.replica_hour / (SECONDS_PER_HOUR * per_replica),
+        late_price=problem.late_price * last / spare(produce=MessagesPerSecond(last), capacity=whole),
+        on_time_messages=situation.max_lag_seconds * float(whole),
+    )
 
 
 @lru_cache(maxsize=1024)
