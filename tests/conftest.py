@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import strategies as st
@@ -107,7 +107,7 @@ def refusal_fixture() -> Callable[..., Refusal]:
 
 @pytest.fixture(name="any_decision", scope="session")
 def any_decision_fixture() -> st.SearchStrategy[Decision]:
-    """Every value that the types of a decision allow, in UTC and without NaN or infinity."""
+    """Every value that the types of a decision allow, in UTC and with finite numbers."""
     return st.one_of(_values(Recommendation), _values(Refusal))
 
 
@@ -121,10 +121,10 @@ def _values(kind: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401  # a type, a N
         if inner[-1] is Ellipsis:
             return st.lists(_values(inner[0]), max_size=3).map(tuple)
         return st.tuples(*(_values(item) for item in inner))
-    if get_origin(kind) is UnionType:
+    if get_origin(kind) in (UnionType, Union):
         return st.one_of(*(_values(option) for option in get_args(kind)))
     simple: dict[Any, st.SearchStrategy[Any]] = {
-        float: st.floats(allow_nan=False, allow_infinity=False),
+        float: st.floats(min_value=-1e15, max_value=1e15),  # sums and differences of them stay finite
         datetime: st.datetimes(min_value=datetime(1970, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001  # given its zone here
     }
     return simple[kind] if kind in simple else st.from_type(kind)

@@ -1,0 +1,177 @@
+"""What the service answers, asked as a client asks it."""
+
+import json
+import os
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from time import perf_counter
+
+import pytest
+from fastapi.testclient import TestClient
+
+from api.convert import group_key
+from forecasting.refusal import Refusal
+from recommender.adapters.store_sql import SqlDecisionStore
+from recommender.ports import UnavailableError, decision_id
+from recommender.recommendation import Recommendation
+
+MakeAdvice = Callable[..., Recommendation]
+MakeRefusal = Callable[..., Refusal]
+KEY = group_key("prod-eu", "orders")
+ADVICE = f"/api/v1/groups/{KEY}/recommendation"
+GOLDEN = Path(__file__).parent / "openapi.json"
+
+
+def test_the_latest_decision_is_answered_whatever_it_is(
+    service: TestClient, store: SqlDecisionStore, advice: MakeAdvice, refusal: MakeRefusal
+) -> None:
+    """Advice and refusal both come with 200; the reader tells them apart by `kind`."""
+    store.save(advice())
+    first = service.get(ADVICE)
+    assert (first.status_code, first.json()["kind"], first.json()["desired_replicas"]) == (200, "Recommendation", 8)
+    refused = refusal(refused_at=advice().issued_at + timedelta(minutes=1))
+    store.save(refused)
+    second = service.get(ADVICE)
+    assert (second.status_code, second.json()["reason"]["code"]) == (200, "HistoryStale")
+    assert service.get("/api/v1/recommendations/r-1").json() == first.json()
+    assert service.get(f"/api/v1/recommendations/{decision_id(refused)}").json() == second.json()
+
+
+def test_an_unchanged_answer_is_not_sent_again(
+    service: TestClient, store: SqlDecisionStore, clock: object, advice: MakeAdvice
+) -> None:
+    """With the tag of the last answer a client gets 304 and no body, until the replicas fall due."""
+    store.save(advice())
+    first = service.get(ADVICE)
+    tag = first.headers["etag"]
+    again = service.get(ADVICE, headers={"If-None-Match": f'"other", W/{tag}'})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    clock.now = advice().execute_at  # type: ignore[attr-defined]  # the fixture's own class
+    due = service.get(ADVICE, headers={"If-None-Match": tag})
+    assert (due.status_code, due.json()["due_replicas"]) == (200, 8)
+
+
+def test_pages_of_groups_follow_each_other(
+    service: TestClient, store: SqlDecisionStore, advice: MakeAdvice, refusal: MakeRefusal
+) -> None:
+    """Following `next` shows every group once, refused ones among them, and the last page has no `next`."""
+    for index in range(5):
+        store.save(advice(recommendation_id=f"r-{index}", group=f"g{index}"))
+    store.save(refusal(group="g5"))
+    seen, cursor = [], None
+    while True:
+        page = service.get("/api/v1/groups", params={"limit": 2} | ({"cursor": cursor} if cursor else {})).json()
+        seen += [(row["group_id"], row["kind"]) for row in page["groups"]]
+        cursor = page.get("next")
+        if cursor is None:
+            break
+    assert seen == [(f"g{index}", "Recommendation") for index in range(5)] + [("g5", "Refusal")]
+    only = service.get("/api/v1/groups", params={"cluster": "prod-eu", "group_id": "g3"}).json()
+    assert [row["group_id"] for row in only["groups"]] == ["g3"]
+    assert service.get("/api/v1/groups", params={"cluster": "prod-us"}).json() == {"groups": []}
+
+
+def test_a_group_stands_at_its_key(service: TestClient, store: SqlDecisionStore, advice: MakeAdvice) -> None:
+    """The key of the list leads to the group, slashes in its name notwithstanding."""
+    store.save(advice(group="team/orders ü"))
+    key = service.get("/api/v1/groups").json()["groups"][0]["group_key"]
+    group = service.get(f"/api/v1/groups/{key}").json()
+    assert (group["group_id"], group["cluster"], group["latest"]["recommendation_id"]) == (
+        "team/orders ü",
+        "prod-eu",
+        "r-1",
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "told"),
+    [
+        ("/api/v1/groups?limit=501", 422, "'limit' is '501'"),
+        ("/api/v1/groups?limit=none", 422, "'limit' is 'none'"),
+        ("/api/v1/groups?cursor=xyz", 404, "'xyz' is no group key"),
+        ("/api/v1/groups/xyz", 404, "'xyz' is no group key"),
+        (f"/api/v1/groups/{KEY}", 404, "nothing was decided for group 'orders' of cluster 'prod-eu'"),
+        ("/api/v1/recommendations/r-9", 404, "'r-9'"),
+        ("/api/v2/groups", 404, "/api/v2/groups"),
+        ("/docs", 404, "/docs"),
+    ],
+)
+def test_errors_are_problems_in_one_sentence(service: TestClient, path: str, status: int, told: str) -> None:
+    """Each error names what was asked and the next step, as application/problem+json."""
+    answer = service.get(path)
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem = answer.json()
+    assert (answer.status_code, problem["status"]) == (status, status)
+    assert told in problem["detail"]
+    assert problem["instance"] == path.partition("?")[0]
+
+
+def test_writing_is_not_offered(service: TestClient) -> None:
+    """Every route only reads."""
+    answer = service.post(ADVICE)
+    assert (answer.status_code, answer.headers["content-type"]) == (405, "application/problem+json")
+
+
+def test_ready_means_store_and_first_cycle(
+    service: TestClient, store: SqlDecisionStore, advice: MakeAdvice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not ready before the first decision, ready after it, and the failing check is named; alive all the time."""
+    assert (service.get("/readyz").status_code, service.get("/readyz").text) == (503, "not ready: first_cycle\n")
+    store.save(advice())
+    assert (service.get("/readyz").status_code, service.get("/readyz").text) == (200, "ok\n")
+
+    def broken(**_: object) -> None:
+        message = "could not read the decision store: disk I/O error"
+        raise UnavailableError(message)
+
+    monkeypatch.setattr(store, "latest_page", broken)
+    verbose = service.get("/readyz?verbose")
+    assert verbose.status_code == 503
+    assert "store: could not read the decision store: disk I/O error" in verbose.text
+    assert service.get("/api/v1/groups").status_code == 503
+    assert service.get("/livez").text == "ok\n"
+
+
+def test_our_own_failure_tells_no_secrets(
+    service: TestClient, store: SqlDecisionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bug is answered as a problem without its traceback."""
+
+    def buggy(**_: object) -> None:
+        message = "password=hunter2"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(store, "latest_page", buggy)
+    answer = service.get("/api/v1/groups")
+    assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
+    assert "hunter2" not in answer.text
+
+
+def test_the_root_links_lead_somewhere(service: TestClient, store: SqlDecisionStore, advice: MakeAdvice) -> None:
+    """Every link of the root answers, and is relative, so that a proxy may serve all of it under a sub-path."""
+    store.save(advice())
+    for link in service.get("/").json().values():
+        assert not link.startswith(("/", "http"))
+        assert service.get(f"/{link}").status_code == 200
+
+
+def test_the_description_is_the_checked_in_one(service: TestClient) -> None:
+    """The OpenAPI document changes only on purpose: `REWRITE=1 pytest tests/api -k checked_in` rewrites it."""
+    document = service.get("/openapi.json").json()
+    if os.environ.get("REWRITE"):
+        GOLDEN.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+    assert document == json.loads(GOLDEN.read_text())
+    assert document["openapi"].startswith("3.1")
+
+
+def test_a_page_of_many_groups_costs_what_it_shows(
+    service: TestClient, store: SqlDecisionStore, advice: MakeAdvice
+) -> None:
+    """The first page of 1,000 groups answers within 0.3 s."""
+    for index in range(1000):
+        store.save(advice(recommendation_id=f"r-{index}", group=f"g{index:04}"))
+    service.get("/api/v1/groups")
+    started = perf_counter()
+    assert len(service.get("/api/v1/groups").json()["groups"]) == 50
+    assert perf_counter() - started < 0.3
