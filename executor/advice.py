@@ -1,0 +1,86 @@
+"""Reads advice over REST."""
+
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from urllib.parse import quote
+
+import httpx2
+
+from api.schemas import GroupPage, RecommendationV1, RefusalV1
+from executor.errors import AdviceError
+from executor.plan import Held, read_advice
+
+TIMEOUT_SECONDS = 10.0
+PAGE_LIMIT = 500
+# A Date header is cut to its second, and servers renew it once a second: it may lag the truth by two.
+DATE_RESOLUTION = timedelta(seconds=2)
+
+
+class AdviceClient:
+    """One API, asked again and again over the same connection."""
+
+    def __init__(self, url: str) -> None:
+        """`url` is the root of the API, such as http://127.0.0.1:8686."""
+        self._http = httpx2.Client(base_url=url.rstrip("/") + "/", timeout=TIMEOUT_SECONDS)
+
+    def close(self) -> None:
+        """Give back the connection."""
+        self._http.close()
+
+    def keys(self) -> tuple[str, ...]:
+        """The keys of all groups. Errors: AdviceError."""
+        found: list[str] = []
+        cursor: str | None = None
+        while True:
+            arguments = {"limit": str(PAGE_LIMIT)} | ({} if cursor is None else {"cursor": cursor})
+            answer = self._get("api/v1/groups", arguments)
+            try:
+                page = GroupPage.model_validate_json(answer.content)
+            except ValueError as error:
+                message = f"{answer.url} answered no page of groups; is it the address of a lagcast API?"
+                raise AdviceError(message) from error
+            found += [group.group_key for group in page.groups]
+            if page.next is None:
+                return tuple(found)
+            cursor = page.next
+
+    def advice(self, key: str, *, now: datetime) -> tuple[RecommendationV1 | RefusalV1 | Held, timedelta]:
+        """What is advised for the group called `key`, and by how much the clocks differ at least.
+
+        Errors: AdviceError.
+        """
+        answer = self._get(f"api/v1/groups/{quote(key, safe='')}/recommendation", {})
+        return read_advice(answer.content), proven_skew(answer.headers.get("date"), now=now)
+
+    def _get(self, path: str, arguments: dict[str, str]) -> httpx2.Response:
+        try:
+            answer = self._http.get(path, params=arguments)
+            answer.raise_for_status()
+        except httpx2.HTTPStatusError as error:
+            message = f"{error.request.url} answered {error.response.status_code}: {error.response.text.strip()}"
+            raise AdviceError(message) from error
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            message = (
+                f"{self._http.base_url} does not answer: {error}; start `lagcast serve`, or give its address with --api"
+            )
+            raise AdviceError(message) from error
+        return answer
+
+
+def proven_skew(date_header: str | None, *, now: datetime) -> timedelta:
+    """The least by which our clock differs from that of the server; zero where the header proves nothing.
+
+    >>> proven_skew("Mon, 05 Jan 2026 12:00:00 GMT", now=datetime(2026, 1, 5, 12, 0, 5, tzinfo=UTC)).total_seconds()
+    3.0
+    >>> proven_skew("Mon, 05 Jan 2026 12:00:00 GMT", now=datetime(2026, 1, 5, 12, 0, 2, tzinfo=UTC)).total_seconds()
+    0.0
+    """
+    if date_header is None:
+        return timedelta(0)
+    try:
+        earliest = parsedate_to_datetime(date_header)
+    except ValueError:
+        return timedelta(0)
+    if earliest.tzinfo is None:
+        earliest = earliest.replace(tzinfo=UTC)
+    return max(timedelta(0), earliest - now, now - (earliest + DATE_RESOLUTION))

@@ -1,0 +1,143 @@
+"""The process `lagcast-executor`. Off until asked: without `--mode apply` it only reports what it would do."""
+
+import json
+import signal
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import structlog
+import typer
+
+from executor.advice import AdviceClient
+from executor.carry_out import Executor, Outcome
+from executor.errors import AdviceError, OutsideError, ScaleError
+from executor.plan import Act, Bounds, Held
+
+if TYPE_CHECKING:
+    from executor.kubernetes_scale import KubernetesScales
+
+EXIT_USAGE, EXIT_UNREACHABLE = 2, 4
+
+_log = structlog.get_logger()
+_app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@_app.command()
+def execute(
+    *,
+    api: Annotated[str, typer.Option(metavar="URL", help="Root of the API, such as http://127.0.0.1:8686.")],
+    group_key: Annotated[list[str] | None, typer.Option(help="Look at this group; may be given several times.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Look at all groups.")] = False,
+    mode: Annotated[
+        Literal["recommend", "apply"], typer.Option(help="apply: act, where the group's own mode is apply too.")
+    ] = "recommend",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the patches instead of sending them.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Look once and end.")] = False,
+    min_replicas: Annotated[int, typer.Option(min=0, help="Never set fewer.")] = 1,
+    max_replicas: Annotated[int | None, typer.Option(min=1, help="Never set more. [default: useful maximum]")] = None,
+    interval_seconds: Annotated[float, typer.Option(min=1.0, help="Longest wait between two looks.")] = 15.0,
+    kubeconfig: Annotated[Path | None, typer.Option(help="Cluster to act in. [default: the one it runs in]")] = None,
+) -> None:
+    """Carry out lagcast's published advice by patching /scale, where advice, clock, bounds and cluster all agree."""
+    if bool(group_key) == every:
+        raise typer.BadParameter("give either --group-key KEY or --all")  # noqa: EM101, TRY003  # typer's own way
+    if max_replicas is not None and min_replicas > max_replicas:
+        raise typer.BadParameter(f"--min-replicas {min_replicas} is above --max-replicas {max_replicas}")  # noqa: EM102, TRY003
+    _log_to_stderr()
+    advice = AdviceClient(api)
+    executor = Executor(
+        advice=advice,
+        scales=_scales(kubeconfig),
+        clock=_read_clock,
+        mode=mode,
+        bounds=Bounds(lowest=min_replicas, highest=max_replicas),
+        dry_run=dry_run,
+        show_patch=_print_patch,
+    )
+    keys = None if every else group_key
+    raise typer.Exit(_look_once(executor, keys) if once else _look_until_stopped(executor, keys, interval_seconds))
+
+
+def main() -> None:
+    """The entry point. Exit codes: 0 answered, holds included; 1 our failure; 2 usage; 4 API or cluster unreachable."""
+    _app()
+
+
+def _look_once(executor: Executor, keys: list[str] | None) -> int:
+    outcomes = _outcomes(executor, keys)
+    return EXIT_UNREACHABLE if any(isinstance(outcome, OutsideError) for outcome in outcomes) else 0
+
+
+def _look_until_stopped(executor: Executor, keys: list[str] | None, interval_seconds: float) -> int:
+    stop = Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    while not stop.is_set():
+        outcomes = _outcomes(executor, keys)
+        stop.wait(seconds_to_wait(outcomes, now=_read_clock(), longest=interval_seconds))
+    return 0
+
+
+def _outcomes(executor: Executor, keys: list[str] | None) -> tuple[Outcome, ...]:
+    try:
+        return executor.run_once(keys)
+    except AdviceError as error:
+        _log.error("failed", error=str(error))
+        return (error,)
+
+
+def seconds_to_wait(outcomes: Iterable[Outcome], *, now: datetime, longest: float) -> float:
+    """Until the first move is due, so that it is made within its second, but `longest` seconds at most.
+
+    >>> from datetime import timedelta
+    >>> noon = datetime(2026, 1, 5, 12, tzinfo=UTC)
+    >>> soon = Held(reason="not_due", sentence="in 4 s", retry_at=noon + timedelta(seconds=4))
+    >>> seconds_to_wait([soon], now=noon, longest=15.0)
+    4.0
+    """
+    instants = [held.retry_at for held in outcomes if isinstance(held, Held) and held.reason == "not_due"]
+    waits = [(instant - now).total_seconds() for instant in instants if instant is not None]
+    return max(0.0, min([longest, *waits]))
+
+
+def _scales(kubeconfig: Path | None) -> "KubernetesScales":
+    try:
+        # The client is an extra of 75 MB that nothing else here needs; its absence gets a sentence.
+        from executor.kubernetes_scale import KubernetesScales, connect  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        typer.echo(f"the executor needs the package {error.name}: pip install 'lagcast[k8s]'", err=True)
+        raise typer.Exit(EXIT_USAGE) from error
+    try:
+        return KubernetesScales(connect(kubeconfig))
+    except ScaleError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(EXIT_USAGE) from error
+
+
+def _print_patch(act: Act) -> None:
+    target = act.move.target
+    document = {
+        "target": {"namespace": act.move.namespace, **target.model_dump()},
+        "recommendation_id": act.move.recommendation_id,
+        "patch": act.patch,
+    }
+    typer.echo(json.dumps(document))
+
+
+def _read_clock() -> datetime:
+    return datetime.now(UTC)  # noqa: TID251  # a process entry point
+
+
+def _log_to_stderr() -> None:
+    """JSON lines where a machine reads, aligned text where a person does."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer(),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )

@@ -1,0 +1,262 @@
+"""The executor between a real API and a scale endpoint: how many patches are sent, and which."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from api import schemas
+from api.convert import group_key, to_wire
+from executor.advice import AdviceClient
+from executor.carry_out import Executor
+from executor.errors import AdviceError, ScaleError
+from executor.kubernetes_scale import KubernetesScales, connect
+from executor.plan import Act, Bounds, Held
+from forecasting.refusal import Refusal
+from recommender.recommendation import Recommendation
+
+# Classes of the conftest beside; test modules cannot import one another.
+Cluster = Any
+Service = Any
+MakeAdvice = Callable[..., Recommendation]
+MakeExecutor = Callable[..., Executor]
+KEY = group_key("prod-eu", "orders")
+
+
+@pytest.fixture(name="executor")
+def executor_fixture(service: Service, cluster: Cluster, wall_clock: Callable[[], datetime]) -> Iterator[MakeExecutor]:
+    """`executor(mode="apply", bounds=Bounds(), dry_run=False)`, between `service` and `cluster`."""
+    advice = AdviceClient(service.url)
+    scales = KubernetesScales(client.ApiClient(client.Configuration(host=cluster.url)))
+
+    def make(*, mode: schemas.Mode = "apply", bounds: Bounds | None = None, dry_run: bool = False) -> Executor:
+        return Executor(
+            advice=advice,
+            scales=scales,
+            clock=wall_clock,
+            mode=mode,
+            bounds=bounds or Bounds(),
+            dry_run=dry_run,
+            show_patch=lambda _: None,
+        )
+
+    yield make
+    advice.close()
+
+
+def _reasons(outcomes: tuple[object, ...]) -> list[str]:
+    return [outcome.reason if isinstance(outcome, Held) else type(outcome).__name__ for outcome in outcomes]
+
+
+@pytest.mark.parametrize("service", ["Deployment", "StatefulSet"], indirect=True)
+def test_due_advice_is_one_patch(
+    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
+) -> None:
+    """Six become eight by one merge patch that names the version it rests on; looking again sends no second one."""
+    service.store.save(due_advice())
+    acting = executor()
+    assert _reasons(acting.run_once(None)) == ["Act"]
+    assert _reasons(acting.run_once([KEY])) == ["nothing_to_do"]
+    assert cluster.replicas == 8
+    (patch,) = cluster.patches
+    assert patch["type"] == "application/merge-patch+json"
+    assert patch["body"] == {"metadata": {"resourceVersion": "41"}, "spec": {"replicas": 8}}
+    assert patch["path"].split("/")[-3] in ("deployments", "statefulsets")
+
+
+def test_a_dry_run_sends_nothing(
+    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
+) -> None:
+    """The patch is shown as it would be sent, in any mode."""
+    service.store.save(due_advice())
+    (act,) = executor(mode="recommend", dry_run=True).run_once(None)
+    assert isinstance(act, Act)
+    assert act.patch["spec"] == {"replicas": 8}
+    assert cluster.patches == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"age": timedelta(minutes=10)}, "expired"),
+        ({"age": timedelta(minutes=3)}, "too_late"),
+        ({"age": -timedelta(seconds=30)}, "clock_skew"),
+        ({"desired_replicas": 25}, "out_of_bounds"),
+        ({"current_replicas": 5}, "conflicted"),
+        ({"group": "billing"}, "no_target"),
+        ({"action": "hold", "desired_replicas": 6}, "nothing_to_do"),
+    ],
+)
+def test_advice_that_must_not_be_followed_sends_nothing(
+    *,
+    service: Service,
+    cluster: Cluster,
+    executor: MakeExecutor,
+    due_advice: MakeAdvice,
+    changes: dict[str, Any],
+    reason: str,
+) -> None:
+    """Stale, too late, from the future, out of bounds, made for another count, without target: held, zero patches."""
+    service.store.save(due_advice(**changes))
+    assert _reasons(executor().run_once(None)) == [reason]
+    assert cluster.patches == []
+
+
+def test_a_refusal_sends_nothing(
+    *,
+    service: Service,
+    cluster: Cluster,
+    executor: MakeExecutor,
+    due_advice: MakeAdvice,
+    refusal: Callable[..., Refusal],
+    wall_clock: Callable[[], datetime],
+) -> None:
+    """A refusal takes back the advice before it, due or not."""
+    service.store.save(due_advice())
+    service.store.save(refusal(refused_at=wall_clock()))
+    assert _reasons(executor().run_once(None)) == ["refused"]
+    assert cluster.patches == []
+
+
+def test_an_unknown_schema_sends_nothing(
+    service: Service,
+    cluster: Cluster,
+    executor: MakeExecutor,
+    due_advice: MakeAdvice,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A service of the next major version is not guessed at."""
+    service.store.save(due_advice())
+    monkeypatch.setattr("api.reading.to_wire", _of_the_next_version)
+    assert _reasons(executor().run_once(None)) == ["schema_unknown"]
+    assert cluster.patches == []
+
+
+def _of_the_next_version(*decision: Any, now: datetime) -> schemas.DecisionV1:  # noqa: ANN401  # passed on
+    return to_wire(*decision, now=now).model_copy(update={"schema_version": "2.0"})
+
+
+def test_the_mode_is_recommend_unless_asked(
+    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
+) -> None:
+    """An executor that was not told to apply reports what it would do."""
+    service.store.save(due_advice())
+    assert _reasons(executor(mode="recommend").run_once(None)) == ["mode"]
+    assert cluster.patches == []
+
+
+def test_a_change_back_is_left_alone_for_good(
+    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
+) -> None:
+    """Somebody reverts our eight to six: the same advice, and the next one too, are held as conflicted."""
+    service.store.save(due_advice())
+    acting = executor()
+    acting.run_once(None)
+    cluster.write(6)
+    assert _reasons(acting.run_once(None)) == ["conflicted"]
+    service.store.save(due_advice(recommendation_id="r-2", desired_replicas=12))
+    assert _reasons(acting.run_once(None)) == ["conflicted"]
+    assert len(cluster.patches) == 1
+
+
+def test_an_autoscaler_on_the_workload_is_not_fought(
+    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
+) -> None:
+    """A HorizontalPodAutoscaler, KEDA's included, owns its workload; those of other workloads do not matter."""
+    service.store.save(due_advice())
+    cluster.autoscaled = True
+    (held,) = executor().run_once(None)
+    assert isinstance(held, Held)
+    assert "HorizontalPodAutoscaler shop/keda-hpa-orders-consumer" in held.sentence
+    assert cluster.patches == []
+
+
+def test_a_write_in_between_is_not_overwritten(
+    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
+) -> None:
+    """Somebody sets ten between our reading and our patch: the cluster refuses the patch, ten stay."""
+    service.store.save(due_advice())
+    cluster.before_patch = lambda: cluster.write(10)
+    assert _reasons(executor().run_once(None)) == ["conflicted"]
+    assert cluster.replicas == 10
+
+
+def test_one_groups_trouble_is_its_own(
+    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
+) -> None:
+    """A key that nobody knows fails; the group behind it is scaled all the same."""
+    service.store.save(due_advice())
+    outcomes = executor().run_once([group_key("prod-eu", "gone"), KEY])
+    assert _reasons(outcomes) == ["AdviceError", "Act"]
+    assert "nothing was decided for group 'gone'" in str(outcomes[0])
+    assert len(cluster.patches) == 1
+
+
+def test_missing_rights_are_told(
+    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
+) -> None:
+    """The sentence says which rights to grant."""
+    service.store.save(due_advice())
+    cluster.forbidden = True
+    (failed,) = executor().run_once(None)
+    assert isinstance(failed, ScaleError)
+    assert "grant get and patch" in str(failed)
+    assert cluster.patches == []
+
+
+def test_what_is_no_lagcast_is_told(cluster: Cluster) -> None:
+    """Another server at the address, or none, is an AdviceError naming it."""
+    with pytest.raises(AdviceError, match="answered 404"):
+        AdviceClient(cluster.url).keys()
+    with pytest.raises(AdviceError, match="does not answer"):
+        AdviceClient("http://127.0.0.1:1").keys()
+
+
+def test_no_cluster_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outside of a cluster, and with a kubeconfig that is not there, the sentence names the option."""
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    for kubeconfig in (None, tmp_path / "nowhere"):
+        with pytest.raises(ScaleError, match="give --kubeconfig FILE"):
+            connect(kubeconfig)
+
+
+def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from executor.run import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_process_prints_its_patch_and_logs_its_act(
+    service: Service, cluster: Cluster, kubeconfig: Path, due_advice: MakeAdvice
+) -> None:
+    """The patch of a dry run stands on stdout as JSON, the log on stderr, one line a group; then it acts for real."""
+    service.store.save(due_advice())
+    asked = ("--api", service.url, "--all", "--once", "--kubeconfig", str(kubeconfig))
+    dry = _run(*asked, "--dry-run")
+    assert dry.returncode == 0, dry.stderr
+    assert json.loads(dry.stdout)["patch"]["spec"] == {"replicas": 8}
+    assert json.loads(dry.stderr)["event"] == "would_act"
+    assert cluster.patches == []
+    real = _run(*asked, "--mode", "apply")
+    assert (real.returncode, real.stdout) == (0, "")
+    line = json.loads(real.stderr)
+    assert {key: line[key] for key in ("event", "recommendation_id", "replicas_before", "replicas_after")} == {
+        "event": "acted",
+        "recommendation_id": "r-1",
+        "replicas_before": 6,
+        "replicas_after": 8,
+    }
+    assert cluster.replicas == 8
+
+
+def test_exit_codes_tell_usage_from_the_outside(kubeconfig: Path) -> None:
+    """2 for what was asked wrongly, 4 where nobody answers."""
+    unreachable = _run("--api", "http://127.0.0.1:1", "--all", "--once", "--kubeconfig", str(kubeconfig))
+    assert (unreachable.returncode, unreachable.stdout) == (4, "")
+    assert "lagcast serve" in unreachable.stderr
+    assert _run("--api", "http://127.0.0.1:1", "--once").returncode == 2

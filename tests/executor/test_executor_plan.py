@@ -1,0 +1,197 @@
+"""When an executor may act: judged from the advice, the clock, the bounds, and what the cluster says."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from api.convert import to_wire
+from api.schemas import Mode, RecommendationV1, RefusalV1
+from executor.plan import Act, Bounds, Held, Move, Scale, due_move, may_act, read_advice
+from forecasting.refusal import Refusal
+from recommender.ports import issued_at
+from recommender.recommendation import Decision, Recommendation
+from recommender.settings import GroupSettings, TargetSettings
+
+MakeAdvice = Callable[..., Recommendation]
+OWNED = GroupSettings(mode="apply", target=TargetSettings(namespace="shop", name="orders-consumer"))
+SECOND = timedelta(seconds=1)
+NO_SKEW = timedelta(0)
+AS_SEEN = Scale(replicas=6, resource_version="41")
+
+
+def _wire(decision: Decision, group: GroupSettings = OWNED) -> RecommendationV1 | RefusalV1:
+    return to_wire(decision, group, now=issued_at(decision))
+
+
+def _due(decision: Recommendation, *, after: timedelta = timedelta(0), bounds: Bounds | None = None) -> Move | Held:
+    return due_move(_wire(decision), now=decision.execute_at + after, bounds=bounds or Bounds(), clock_skew=NO_SKEW)
+
+
+def _move(decision: Recommendation) -> Move:
+    move = _due(decision)
+    assert isinstance(move, Move)
+    return move
+
+
+def test_due_advice_is_carried_out_as_a_patch_of_the_version_that_was_read(advice: MakeAdvice) -> None:
+    """Everything agrees: the patch sets the desired count, on the version of the workload that was looked at."""
+    act = may_act(_move(advice()), scale=AS_SEEN, mode="apply", last_applied=None)
+    assert isinstance(act, Act)
+    assert act.patch == {"metadata": {"resourceVersion": "41"}, "spec": {"replicas": 8}}
+    assert (act.move.namespace, act.move.target.kind, act.move.target.name) == ("shop", "Deployment", "orders-consumer")
+
+
+def test_the_window_is_kept_to_the_second(advice: MakeAdvice) -> None:
+    """Not before `execute_at`, not after `latest_safe`, never after `valid_until`; each border still counts."""
+    given_advice = advice()
+    safe_for = given_advice.latest_safe - given_advice.execute_at
+    valid_for = given_advice.valid_until - given_advice.execute_at
+    early = _due(given_advice, after=-SECOND)
+    assert isinstance(early, Held)
+    assert (early.reason, early.retry_at) == ("not_due", given_advice.execute_at)
+    assert isinstance(_due(given_advice), Move)
+    assert isinstance(_due(given_advice, after=safe_for), Move)
+    late, expired = _due(given_advice, after=safe_for + SECOND), _due(given_advice, after=valid_for + SECOND)
+    assert isinstance(late, Held)
+    assert isinstance(expired, Held)
+    assert (late.reason, expired.reason) == ("too_late", "expired")
+
+
+def test_a_refusal_changes_nothing(refusal: Callable[..., Refusal]) -> None:
+    """The reason is passed on in words."""
+    refused = refusal()
+    held = due_move(_wire(refused), now=refused.refused_at, bounds=Bounds(), clock_skew=NO_SKEW)
+    assert isinstance(held, Held)
+    assert held.reason == "refused"
+    assert "HistoryStale" in held.sentence
+    assert "2,400 s" in held.sentence
+
+
+@pytest.mark.parametrize(
+    ("bounds", "told"),
+    [(Bounds(lowest=9), "9 to 24"), (Bounds(highest=7), "1 to 7")],
+)
+def test_the_executors_own_bounds_hold(advice: MakeAdvice, bounds: Bounds, told: str) -> None:
+    """Eight replicas are advised; an executor that may set nine and more, or seven and fewer, sets none."""
+    held = _due(advice(), bounds=bounds)
+    assert isinstance(held, Held)
+    assert (held.reason, told in held.sentence) == ("out_of_bounds", True)
+
+
+def test_more_than_can_be_useful_is_never_set(advice: MakeAdvice) -> None:
+    """25 replicas for 24 partitions are out of bounds, whatever the executor was allowed."""
+    held = _due(advice(desired_replicas=25), bounds=Bounds(highest=100))
+    assert isinstance(held, Held)
+    assert held.reason == "out_of_bounds"
+
+
+def test_staying_is_nothing_to_do(advice: MakeAdvice) -> None:
+    """Advice to hold holds, and so does a workload that stands where it should."""
+    held = _due(advice(action="hold", desired_replicas=6))
+    there = may_act(_move(advice()), scale=replace(AS_SEEN, replicas=8), mode="apply", last_applied=None)
+    assert isinstance(held, Held)
+    assert isinstance(there, Held)
+    assert held.reason == there.reason == "nothing_to_do"
+
+
+def test_without_a_target_there_is_advice_only(advice: MakeAdvice) -> None:
+    """The sentence says where to name the workload."""
+    given_advice = advice()
+    unowned = _wire(given_advice, GroupSettings(mode="apply"))
+    held = due_move(unowned, now=given_advice.execute_at, bounds=Bounds(), clock_skew=NO_SKEW)
+    assert isinstance(held, Held)
+    assert (held.reason, "groups.orders.target" in held.sentence) == ("no_target", True)
+
+
+@pytest.mark.parametrize("skew_seconds", [2.5, 3600.0])
+def test_clocks_that_differ_hold(advice: MakeAdvice, skew_seconds: float) -> None:
+    """More than two seconds apart, whether the transport says so or the advice comes from the future."""
+    given_advice, skew = advice(), timedelta(seconds=skew_seconds)
+    told = due_move(_wire(given_advice), now=given_advice.execute_at, bounds=Bounds(), clock_skew=skew)
+    future = due_move(_wire(given_advice), now=given_advice.issued_at - skew, bounds=Bounds(), clock_skew=NO_SKEW)
+    assert isinstance(told, Held)
+    assert isinstance(future, Held)
+    assert told.reason == future.reason == "clock_skew"
+
+
+@pytest.mark.parametrize(
+    ("scale", "last_applied", "told"),
+    [
+        (replace(AS_SEEN, replicas=5), None, "the advice saw 6 replicas, the workload has 5"),
+        (AS_SEEN, 8, "somebody changed the workload from 8 to 6"),
+        (replace(AS_SEEN, other_writers=("HorizontalPodAutoscaler shop/orders",)), None, "shop/orders scales the same"),
+    ],
+)
+def test_foreign_writers_are_reported_not_fought(
+    advice: MakeAdvice, scale: Scale, last_applied: int | None, told: str
+) -> None:
+    """A manual change, a change back after ours, and an autoscaler on the same workload each hold."""
+    held = may_act(_move(advice()), scale=scale, mode="apply", last_applied=last_applied)
+    assert isinstance(held, Held)
+    assert held.reason == "conflicted"
+    assert told in held.sentence
+
+
+@pytest.mark.parametrize(("own", "groups"), [("recommend", "apply"), ("apply", "recommend"), ("apply", "off")])
+def test_acting_takes_both_modes(advice: MakeAdvice, own: Mode, groups: Mode) -> None:
+    """Neither the executor nor the owner of the group acts alone; what would be done is told."""
+    move = replace(_move(advice()), mode=groups)
+    held = may_act(move, scale=AS_SEEN, mode=own, last_applied=None)
+    assert isinstance(held, Held)
+    assert (held.reason, "would set 6 to 8" in held.sentence) == ("mode", True)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b'{"kind": "Recommendation", "schema_version": "2.0", "recommendation_id": "r-1"}', "schema_unknown"),
+        (b'{"kind": "Recommendation"}', "schema_unknown"),
+        (b'{"kind": "Recommendation", "schema_version": 1}', "schema_unknown"),
+        (b"[]", "schema_unknown"),
+        (b'{"kind": "Recommendation", "schema_version": "1.0"}', "advice_unreadable"),
+        (b'{"kind": "Advert", "schema_version": "1.0"}', "advice_unreadable"),
+        (b"<html>", "advice_unreadable"),
+    ],
+)
+def test_what_is_not_understood_is_not_acted_on(body: bytes, reason: str) -> None:
+    """Another major version, another kind, half a document: held, with the reason."""
+    held = read_advice(body)
+    assert isinstance(held, Held)
+    assert held.reason == reason
+
+
+def test_a_later_minor_version_is_understood(advice: MakeAdvice) -> None:
+    """1.x only adds fields."""
+    body = _wire(advice()).model_copy(update={"schema_version": "1.3"}).model_dump_json(exclude_none=True)
+    assert isinstance(read_advice(body.encode()), RecommendationV1)
+
+
+@given(data=st.data())
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_act_escapes_any_rule(data: st.DataObject, advice: MakeAdvice) -> None:
+    """Whatever the instants and counts, an act lies in the window, in the bounds, and starts where the advice did."""
+    base = advice()
+    instant = st.integers(-400, 400).map(lambda seconds: base.issued_at + timedelta(seconds=seconds))
+    count = st.integers(0, 30)
+    given_advice = advice(
+        execute_at=data.draw(instant),
+        latest_safe=data.draw(instant),
+        valid_until=data.draw(instant),
+        current_replicas=data.draw(count),
+        desired_replicas=data.draw(count),
+    )
+    now, bounds = data.draw(instant), Bounds(lowest=data.draw(count), highest=data.draw(st.none() | count))
+    scale = replace(AS_SEEN, replicas=data.draw(count))
+    move = due_move(_wire(given_advice), now=now, bounds=bounds, clock_skew=NO_SKEW)
+    if isinstance(move, Held):
+        return
+    act = may_act(move, scale=scale, mode="apply", last_applied=data.draw(st.none() | count))
+    if isinstance(act, Held):
+        return
+    assert given_advice.execute_at <= now <= min(given_advice.latest_safe, given_advice.valid_until)
+    assert bounds.lowest <= act.patch["spec"]["replicas"] <= min(24, bounds.highest or 24)
+    assert scale.replicas == given_advice.current_replicas != act.patch["spec"]["replicas"]
