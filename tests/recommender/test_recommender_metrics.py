@@ -1,0 +1,119 @@
+"""The metrics page: what is known of each group at the instant of the scrape, and nothing else."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from forecasting.refusal import Refusal
+from recommender.adapters.metrics import Metrics
+from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
+from recommender.recommendation import Recommendation
+
+MakeAdvice = Callable[..., Recommendation]
+MakeRefusal = Callable[..., Refusal]
+OF_ADVICE = {
+    "lagcast_desired_replicas",
+    "lagcast_due_replicas",
+    "lagcast_useful_maximum_replicas",
+    "lagcast_execute_at_timestamp_seconds",
+    "lagcast_valid_until_timestamp_seconds",
+    "lagcast_lead_time_seconds",
+    "lagcast_lag_messages",
+    "lagcast_lag_seconds",
+    "lagcast_produce_messages_per_second",
+    "lagcast_consume_messages_per_second",
+    "lagcast_capacity_messages_per_second_per_replica",
+}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqlDecisionStore]:
+    """An empty SQLite store."""
+    store = SqlDecisionStore(sqlite_url(tmp_path / "decisions.sqlite"))
+    yield store
+    store.close()
+
+
+def _scraped(store: SqlDecisionStore, *, now: datetime) -> dict[str, dict[str, float]]:
+    """Samples by name, then by the labels beside cluster and group."""
+    found: dict[str, dict[str, float]] = {}
+    page = Metrics(store, clock=lambda: now, version="0.1.0").page().decode()
+    for family in text_string_to_metric_families(page):
+        for sample in family.samples:
+            others = [value for name, value in sample.labels.items() if name not in ("cluster", "group")]
+            found.setdefault(sample.name, {})[",".join(others)] = sample.value
+    return found
+
+
+def test_advice_in_force_is_shown(store: SqlDecisionStore, advice: MakeAdvice) -> None:
+    """Each figure of the advice has its sample, instants in seconds since the epoch."""
+    given = advice()
+    store.save(given)
+    seen = _scraped(store, now=given.issued_at)
+    assert OF_ADVICE.issubset(seen)
+    assert seen["lagcast_desired_replicas"] == {"": 8.0}
+    assert seen["lagcast_current_replicas"] == {"": 6.0}
+    assert seen["lagcast_useful_maximum_replicas"] == {"": 24.0}
+    assert seen["lagcast_execute_at_timestamp_seconds"] == {"": given.execute_at.timestamp()}
+    assert seen["lagcast_produce_messages_per_second"] == {"orders": 18_400.0}
+    assert seen["lagcast_capacity_messages_per_second_per_replica"] == {"0.2": 3_900.0, "0.5": 4_100.0, "0.9": 4_350.0}
+    assert seen["lagcast_data_age_seconds"] == {"": 22.0}
+    assert seen["lagcast_build_info"] == {"0.1.0": 1.0}
+
+
+def test_due_replicas_follow_the_clock(store: SqlDecisionStore, advice: MakeAdvice) -> None:
+    """A scaler without a clock reads 6 until the move is due, and 8 from then on."""
+    given = advice()
+    store.save(given)
+    assert _scraped(store, now=given.execute_at - timedelta(seconds=1))["lagcast_due_replicas"] == {"": 6.0}
+    assert _scraped(store, now=given.execute_at)["lagcast_due_replicas"] == {"": 8.0}
+
+
+def test_expired_advice_has_no_samples(store: SqlDecisionStore, advice: MakeAdvice) -> None:
+    """A moment past `valid_until` nothing is advised: no sample, so no 0 that a scaler could follow."""
+    store.save(advice())
+    seen = _scraped(store, now=advice().valid_until + timedelta(seconds=1))
+    assert OF_ADVICE.isdisjoint(seen)
+    assert seen["lagcast_data_age_seconds"] == {"": 323.0}
+
+
+def test_a_refused_group_has_its_reason_and_no_advice(
+    store: SqlDecisionStore, advice: MakeAdvice, refusal: MakeRefusal
+) -> None:
+    """A refusal takes back what was advised before it; its reason is 1, every other reason 0."""
+    store.save(advice())
+    store.save(refusal(refused_at=advice().issued_at + timedelta(minutes=1), hold_replicas=6))
+    seen = _scraped(store, now=advice().issued_at + timedelta(minutes=1))
+    assert OF_ADVICE.isdisjoint(seen)
+    assert [reason for reason, value in seen["lagcast_refusal"].items() if value] == ["HistoryStale"]
+    assert len(seen["lagcast_refusal"]) == 15
+    assert seen["lagcast_current_replicas"] == {"": 6.0}
+    assert seen["lagcast_data_age_seconds"] == {"": 82.0}
+
+
+def test_what_the_rows_lack_has_no_sample(store: SqlDecisionStore, advice: MakeAdvice) -> None:
+    """Advice from rows without a consume rate shows none, and no NaN in its place."""
+    given = advice()
+    observed = type(given.observed)(
+        as_of=given.observed.as_of,
+        produce_messages_per_second=1.0,
+        consume_messages_per_second=None,
+        lag_messages=2.0,
+        lag_seconds=None,
+    )
+    store.save(advice(observed=observed))
+    seen = _scraped(store, now=given.issued_at)
+    assert {"lagcast_consume_messages_per_second", "lagcast_lag_seconds"}.isdisjoint(seen)
+
+
+def test_decisions_are_counted(store: SqlDecisionStore, advice: MakeAdvice, refusal: MakeRefusal) -> None:
+    """Published decisions count by action and reason, refusals among them."""
+    metrics = Metrics(store, clock=lambda: advice().issued_at, version="0.1.0")
+    for decision in (advice(), advice(), refusal()):
+        metrics.publish(decision)
+    page = metrics.page().decode()
+    assert 'lagcast_decisions_total{action="scale_out",reason="RampAhead"} 2.0' in page
+    assert 'lagcast_decisions_total{action="refuse",reason="HistoryStale"} 1.0' in page

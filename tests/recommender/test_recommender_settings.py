@@ -1,0 +1,144 @@
+"""Settings: what may be written, where it comes from, and how a mistake is told."""
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cost_model.profile import GroupProfile
+from recommender.decision import DecisionSettings
+from recommender.settings import GroupSettings, Settings, SettingsError, load_settings
+from recommender.settings_check import decision_trouble
+
+
+def _load(tmp_path: Path, text: str, **env: str) -> Settings:
+    path = tmp_path / "lagcast.yaml"
+    path.write_text(text)
+    return load_settings(path, env)
+
+
+def test_nothing_needs_to_be_set(tmp_path: Path) -> None:
+    """Without a file: this machine only, state below XDG_STATE_HOME, a SQLite store in it."""
+    settings = load_settings(None, {"XDG_STATE_HOME": str(tmp_path)})
+    assert (settings.host, settings.port) == ("127.0.0.1", 8686)
+    assert settings.state_dir == tmp_path / "lagcast"
+    assert settings.store_url == f"sqlite:///{tmp_path}/lagcast/decisions.sqlite"
+    assert settings.decision == DecisionSettings()
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
+    """A variable overrides its key and leaves the keys beside it; variables of others are none of ours."""
+    settings = _load(
+        tmp_path,
+        "port: 9000\nhost: 0.0.0.0\ndecision: {head_room: 0.5}",
+        LAGCAST_PORT="9001",
+        LAGCAST_DECISION__MAX_LAG_SECONDS="5",
+        LAGCAST_STATE_DIR=str(tmp_path),
+        LAGCAST_JAVA_HOME="/opt/java",
+    )
+    assert (settings.port, settings.host, settings.state_dir) == (9001, "0.0.0.0", tmp_path)  # noqa: S104  # compared, not bound
+    assert (settings.decision.head_room, settings.decision.max_lag_seconds) == (0.5, 5.0)
+
+
+def test_a_groups_own_keys_win_over_the_shared_ones(tmp_path: Path) -> None:
+    """`*` holds for every group, a group's own keys before it, defaults last."""
+    settings = _load(
+        tmp_path,
+        "groups: {'*': {max_replicas: 10, protocol: cooperative}, orders: {max_replicas: 20, min_replicas: 3}}",
+    )
+    orders, other = settings.group("orders"), settings.group("billing")
+    assert (orders.min_replicas, orders.max_replicas, orders.protocol) == (3, 20, "cooperative")
+    assert (other.min_replicas, other.max_replicas, other.protocol) == (1, 10, "cooperative")
+    assert _load(tmp_path, "").group("orders") == GroupSettings()
+
+
+def test_a_profile_is_what_was_set_and_seen(tmp_path: Path) -> None:
+    """A configured capacity is a band of no width, a configured partition count wins over the seen one."""
+    group = "{capacity_messages_per_second_per_replica: 1000, partitions: 12, start_up_seconds: 45, max_replicas: 6}"
+    profile = _load(tmp_path, f"groups: {{orders: {group}}}").profile("prod", "orders", partitions=24)
+    assert profile.capacity is not None
+    assert (profile.capacity.p20, profile.capacity.p90, profile.capacity.source) == (1000.0, 1000.0, "configured")
+    assert (profile.partitions, profile.replica_ceiling, profile.start_up_seconds) == (12, 6, 45.0)
+
+
+def test_an_unset_profile_is_the_default_one(tmp_path: Path) -> None:
+    """What nobody set is the profile's own default, and capacity is unknown rather than guessed."""
+    profile = _load(tmp_path, "").profile("prod", "orders", partitions=24)
+    unset = {field.name: field.default for field in fields(GroupProfile) if field.name != "partitions"}
+    assert {name: getattr(profile, name) for name in unset} == unset | {
+        "cluster": "prod",
+        "group": "orders",
+        "capacity": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("prt: 3", "unknown key 'prt'; the nearest known one is 'port'"),
+        ("decision: {hed_room: 0.3}", "unknown key 'decision.hed_room'; the nearest known one is 'decision.head_room'"),
+        ("groups: {orders: {protocl: eager}}", "unknown key 'groups.orders.protocl'; the nearest known one is"),
+        ("groups: {o: {target: {nme: x, namespace: y, name: z}}}", "'groups.o.target.name'"),
+        ("decision: {head_room: 85}", "head_room is 85.0; it has to be above 0 and at most 1"),
+        ("decision: {planning_quantile: 0.91}", "planning_quantile is 0.91; it has to be one of 0.05, 0.1"),
+        ("decision: {max_lag_seconds: .nan}", "max_lag_seconds is nan"),
+        ("decision: {valid_for_seconds: 30}", "valid_for_seconds is 30.0, shorter than cycle_seconds 60"),
+        ("decision: {head_room: much}", "'decision.head_room' is 'much'; input should be a valid number"),
+        (
+            "groups: {orders: {min_replicas: 5, max_replicas: 3}}",
+            "groups.orders: min_replicas is 5, above max_replicas 3",
+        ),
+        ("groups: {'*': {max_replicas: 3}, o: {min_replicas: 5}}", "groups.o: min_replicas is 5, above max_replicas 3"),
+        ("groups: {o: {protocol: eagr}}", "'groups.o.protocol' is 'eagr'; input should be 'eager' or 'cooperative'"),
+        ("groups: {o: {target: {name: x}}}", "'groups.o.target.namespace' is missing"),
+        ("groups: {'*': {target: {name: x, namespace: y}}}", "would have every group scale the same workload"),
+        ("store_url: postgresql://lagcast:secret@db/lagcast", "LAGCAST_STORE_URL"),
+        ("store_url: nowhere", "sqlite:////var"),
+        ("port: 99999", "'port' is 99999"),
+        ("- a", "settings are `key: value` lines"),
+        ("a: [", "is not YAML"),
+    ],
+)
+def test_a_mistake_is_told_in_one_sentence(tmp_path: Path, text: str, told: str) -> None:
+    """The sentence names the file, the key, its value, and what is expected instead; secrets are not repeated."""
+    with pytest.raises(SettingsError) as caught:
+        _load(tmp_path, text)
+    sentence = str(caught.value)
+    assert sentence.startswith(f"{tmp_path / 'lagcast.yaml'}: ")
+    assert told in sentence
+    assert "\n" not in sentence
+    assert "secret" not in sentence
+
+
+def test_a_mistake_in_the_environment_is_told_as_such(tmp_path: Path) -> None:
+    """What a variable got wrong is not blamed on the file."""
+    with pytest.raises(SettingsError, match=r"^the environment: 'port' is 'many'"):
+        _load(tmp_path, "host: 127.0.0.1", LAGCAST_PORT="many")
+    with pytest.raises(SettingsError, match=r'^the environment: .*"groups"'):
+        _load(tmp_path, "", LAGCAST_GROUPS="{")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    """The sentence says which file, and that it is not there."""
+    with pytest.raises(SettingsError, match=r"nowhere\.yaml: cannot be read \(No such file or directory\)"):
+        load_settings(tmp_path / "nowhere.yaml", {})
+
+
+def test_every_number_of_a_decision_has_a_limit() -> None:
+    """No knob goes unchecked: minus one is refused for each of them, and the defaults keep every limit."""
+    assert decision_trouble(DecisionSettings()) is None
+    numbers = [field.name for field in fields(DecisionSettings) if field.name != "currency"]
+    for name in numbers:
+        wrong: dict[str, Any] = {name: -1}
+        trouble = decision_trouble(replace(DecisionSettings(), **wrong))
+        assert trouble is not None, name
+        assert trouble.startswith(f"{name} is -1"), name
+
+
+def test_every_option_says_what_it_is_for() -> None:
+    """Each setting carries its sentence, from which the settings page is made."""
+    schema = Settings.model_json_schema()
+    parts = [schema, *(schema["$defs"][name] for name in ("DecisionSettings", "GroupSettings", "TargetSettings"))]
+    undescribed = [name for part in parts for name, option in part["properties"].items() if "description" not in option]
+    assert undescribed == []
