@@ -1,0 +1,132 @@
+"""The images: what goes in, who they run as, and the parts that their entry point plays."""
+
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+ENTRYPOINT = ROOT / "deploy" / "entrypoint.sh"
+
+
+def stage(name: str) -> str:
+    """The instructions of one build stage."""
+    return re.split(r"^FROM ", DOCKERFILE.split(f" AS {name}\n")[1], flags=re.MULTILINE)[0]
+
+
+def test_every_package_is_in_the_image() -> None:
+    """What the wheel is made of is copied into the build, and let through by the ignore file."""
+    packages = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert re.findall(r"^COPY (\w+)/ \1/$", DOCKERFILE, re.MULTILINE) == ["requirements", *packages]
+    allowed = re.findall(r"^!(\S+)$", (ROOT / "deploy" / "Dockerfile.dockerignore").read_text(), re.MULTILINE)
+    copied = re.findall(r"^COPY (?!--from)(?:--\S+ )?(.+) \S+$", DOCKERFILE, re.MULTILINE)
+    assert sorted(allowed) == sorted(name.rstrip("/") for names in copied for name in names.split())
+
+
+@pytest.mark.parametrize("name", ["lagcast", "executor"])
+def test_images_run_as_a_number_that_is_not_root(name: str) -> None:
+    """The user is a number, so that Kubernetes can see it is not root, in group 0, so that any other number will do."""
+    assert re.findall(r"^USER (.+)$", stage(name), re.MULTILINE) == ["10001:0"]
+
+
+@pytest.mark.parametrize("name", ["lagcast", "executor"])
+def test_images_start_console_scripts(name: str) -> None:
+    """What an image runs by default is a console script of the project."""
+    words = re.findall(r"^(?:ENTRYPOINT|CMD) \[(.+)\]$", stage(name), re.MULTILINE)
+    named = {word.strip('" ') for line in words for word in line.split(",")}
+    assert named & PROJECT["project"]["scripts"].keys() == {"lagcast" if name == "lagcast" else "lagcast-executor"}
+
+
+def test_base_image_is_pinned() -> None:
+    """Every stage starts from the one Python whose patch version is named."""
+    assert re.search(r"^ARG PYTHON=3\.\d+\.\d+-slim-\w+$", DOCKERFILE, re.MULTILINE)
+    bases = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
+    assert set(bases) == {"python:${PYTHON}", "build"}
+
+
+def test_packages_come_with_hashes() -> None:
+    """Nothing is installed from a registry without the lock, whose entries all have hashes."""
+    installs = re.findall(r"pip install (?:[^&\n]|\\\n)+", DOCKERFILE)
+    assert len(installs) == 5
+    assert [line for line in installs if not re.search("--constraint|--require-hashes|--no-deps dist/", line)] == []
+    locked = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
+    assert len(re.findall(r"^\S+==\S+.*\\\n    --hash=", locked, re.MULTILINE)) == len(
+        re.findall(r"^[^\s#]+==", locked, re.MULTILINE)
+    )
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> "Play":
+    return Play(tmp_path)
+
+
+class Play:
+    """Runs the entry point with a `java` and a `spark-submit` that print their arguments, one a line."""
+
+    def __init__(self, folder: Path) -> None:
+        self._home = folder
+        (folder / "bin").mkdir()
+        for name in ("java", "spark-submit"):
+            fake = folder / "bin" / name
+            fake.write_text('#!/bin/sh\nprintf \'%s\\n\' "${0##*/}" "$@"\n', encoding="utf-8")
+            fake.chmod(0o755)
+
+    def __call__(self, *words: str, **environment: str) -> list[str]:
+        """The lines that come out."""
+        homes = {"JAVA_HOME": str(self._home), "SPARK_HOME": str(self._home), "PATH": os.environ["PATH"]}
+        done = subprocess.run([ENTRYPOINT, *words], env=homes | environment, capture_output=True, text=True, check=True)
+        return done.stdout.replace(str(self._home), "HOME").splitlines()
+
+
+def test_entry_point_runs_a_command(play: Play) -> None:
+    """Any other command is run as it is, spaces in its arguments included."""
+    assert play("printf", r"%s\n", "a b", "driver") == ["a b", "driver"]
+
+
+def test_entry_point_plays_the_driver(play: Play) -> None:
+    """As Spark's driver it submits in client mode, bound to the address that Spark gave."""
+    words = ["--properties-file", "/opt/spark/conf/spark.properties", "local:///job.py", "--out", "/data/my features"]
+    lines = play("driver", *words, SPARK_DRIVER_BIND_ADDRESS="10.1.2.3")
+    assert lines == ["spark-submit", "--deploy-mode", "client", "--conf", "spark.driver.bindAddress=10.1.2.3", *words]
+
+
+def test_entry_point_plays_an_executor(play: Play) -> None:
+    """As Spark's executor it starts the back end with every option and address that Spark gave, in order."""
+    lines = play(
+        "executor",
+        SPARK_JAVA_OPT_0="-Dspark.driver.port=7078",
+        SPARK_JAVA_OPT_1="-Dname=a b",
+        SPARK_EXECUTOR_MEMORY="4g",
+        SPARK_DRIVER_URL="spark://CoarseGrainedScheduler@driver:7078",
+        SPARK_EXECUTOR_ID="1",
+        SPARK_EXECUTOR_CORES="2",
+        SPARK_APPLICATION_ID="spark-1",
+        SPARK_EXECUTOR_POD_IP="10.1.2.4",
+        SPARK_RESOURCE_PROFILE_ID="0",
+        SPARK_EXECUTOR_POD_NAME="features-1",
+        SPARK_CONF_DIR="/opt/spark/conf",
+    )
+    assert lines[:7] == [
+        "java",
+        "-Dspark.driver.port=7078",
+        "-Dname=a b",
+        "-Xms4g",
+        "-Xmx4g",
+        "-cp",
+        "/opt/spark/conf:HOME/jars/*",
+    ]
+    assert lines[7] == "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
+    assert dict(zip(lines[8::2], lines[9::2], strict=True)) == {
+        "--driver-url": "spark://CoarseGrainedScheduler@driver:7078",
+        "--executor-id": "1",
+        "--cores": "2",
+        "--app-id": "spark-1",
+        "--hostname": "10.1.2.4",
+        "--resourceProfileId": "0",
+        "--podName": "features-1",
+    }

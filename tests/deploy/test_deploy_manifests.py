@@ -1,0 +1,231 @@
+"""The manifests: fields that Kubernetes knows, hardened containers, no right too many, commands that exist."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from fastapi.testclient import TestClient
+from kubernetes import client
+
+from api.app import create_app
+from recommender.adapters.store_sql import SqlDecisionStore
+from recommender.settings import load_settings
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+Document = dict[str, Any]
+NOT_FOUND = 404
+
+
+def documents() -> list[tuple[str, Document]]:
+    """Every document of every YAML file below deploy/, with a name for the test's output."""
+    return [
+        (f"{path.relative_to(DEPLOY)}: {document['kind']} {document.get('metadata', {}).get('name', '')}", document)
+        for path in sorted(DEPLOY.rglob("*.yaml"))
+        for document in yaml.safe_load_all(path.read_text(encoding="utf-8"))
+    ]
+
+
+def of_kind(kind: str) -> list[Document]:
+    return [document for _, document in documents() if document["kind"] == kind]
+
+
+def each(*kinds: str) -> list[Any]:
+    return [pytest.param(document, id=name) for name, document in documents() if document["kind"] in kinds]
+
+
+def pod_template(document: Document) -> Document:
+    spec = document["spec"]
+    template = spec["jobTemplate"]["spec"]["template"] if document["kind"] == "CronJob" else spec["template"]
+    return dict(template)
+
+
+def container_of(name: str) -> Document:
+    """The one container with that name."""
+    pods = [pod_template(document)["spec"] for document in (*of_kind("Deployment"), *of_kind("CronJob"))]
+    (container,) = [container for pod in pods for container in pod["containers"] if container["name"] == name]
+    return dict(container)
+
+
+def unknown_fields(value: object, kind: str, where: str) -> Iterator[str]:
+    """Paths of fields that the Kubernetes client's own model of `kind` does not have."""
+    if kind.startswith("List[") and isinstance(value, list):
+        for number, entry in enumerate(value):
+            yield from unknown_fields(entry, kind[5:-1], f"{where}[{number}]")
+    elif (model := getattr(client, kind, None)) is not None and isinstance(value, Mapping):
+        kinds = {model.attribute_map[name]: model.openapi_types[name] for name in model.openapi_types}
+        for name, entry in value.items():
+            if name in kinds:
+                yield from unknown_fields(entry, kinds[name], f"{where}.{name}")
+            else:
+                yield f"{where}.{name}"
+
+
+@pytest.mark.parametrize(
+    "document",
+    each(
+        "ConfigMap",
+        "CronJob",
+        "Deployment",
+        "Namespace",
+        "NetworkPolicy",
+        "PersistentVolumeClaim",
+        "Role",
+        "RoleBinding",
+        "Service",
+        "ServiceAccount",
+    ),
+)
+def test_every_field_is_known_to_kubernetes(document: Document) -> None:
+    """No field is misspelt or misplaced: a `readOnlyRootFileSystem` would be dropped, and the container left open."""
+    model = f"V1{document['kind']}"
+    assert list(unknown_fields(document, model, document["kind"])) == []
+
+
+def test_unknown_fields_are_found() -> None:
+    """The check above sees a misspelt field deep inside a document."""
+    broken = {"spec": {"template": {"spec": {"containers": [{"securityContext": {"readOnlyRootFileSystem": True}}]}}}}
+    assert list(unknown_fields(broken, "V1Deployment", "Deployment")) == [
+        "Deployment.spec.template.spec.containers[0].securityContext.readOnlyRootFileSystem"
+    ]
+
+
+@pytest.mark.parametrize("document", each("Deployment", "CronJob"))
+def test_containers_are_hardened(document: Document) -> None:
+    """No container runs as root, writes to its root, gains a privilege or keeps a capability."""
+    pod = pod_template(document)["spec"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in (*pod["containers"], *pod.get("initContainers", ())):
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+
+
+@pytest.mark.parametrize("document", each("Deployment", "CronJob"))
+def test_pods_are_wired(document: Document) -> None:
+    """A pod has a service account of its own that exists, mounts only volumes that it has, and limits its memory."""
+    namespace, pod = document["metadata"]["namespace"], pod_template(document)["spec"]
+    accounts = {(entry["metadata"]["namespace"], entry["metadata"]["name"]) for entry in of_kind("ServiceAccount")}
+    assert (namespace, pod["serviceAccountName"]) in accounts
+    volumes = {volume["name"] for volume in pod.get("volumes", ())}
+    for container in pod["containers"]:
+        assert {mount["name"] for mount in container.get("volumeMounts", ())} == volumes
+        assert {"requests", "limits"} == container["resources"].keys()
+
+
+@pytest.mark.parametrize("document", each("Deployment"))
+def test_selectors_match_their_pods(document: Document) -> None:
+    """A Deployment selects the pods that it makes."""
+    assert document["spec"]["selector"]["matchLabels"].items() <= pod_template(document)["metadata"]["labels"].items()
+
+
+def test_only_the_executor_gets_a_token() -> None:
+    """Of all long-running pods the executor alone can talk to the API server."""
+    given = {
+        document["metadata"]["name"]: pod_template(document)["spec"]["automountServiceAccountToken"]
+        for document in (*of_kind("Deployment"), *of_kind("CronJob"))
+    }
+    assert [name for name, has_token in given.items() if has_token] == ["lagcast-executor"]
+
+
+def test_executor_may_scale_and_nothing_else() -> None:
+    """The executor reads and patches /scale, sees the autoscalers that it must not fight, and has no other right."""
+    bindings = [
+        binding
+        for binding in (*of_kind("RoleBinding"), *of_kind("ClusterRoleBinding"))
+        if any(subject["name"] == "lagcast-executor" for subject in binding["subjects"])
+    ]
+    (binding,) = bindings
+    assert binding["roleRef"]["kind"] == "Role"
+    (role,) = [role for role in of_kind("Role") if role["metadata"]["name"] == binding["roleRef"]["name"]]
+    assert role["rules"] == [
+        {"apiGroups": ["apps"], "resources": ["deployments/scale", "statefulsets/scale"], "verbs": ["get", "patch"]},
+        {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": ["list"]},
+    ]
+
+
+def test_nobody_has_rights_in_the_whole_cluster() -> None:
+    """There is no ClusterRole and no ClusterRoleBinding."""
+    assert (of_kind("ClusterRole"), of_kind("ClusterRoleBinding")) == ([], [])
+
+
+def test_executor_is_off_and_only_reports() -> None:
+    """As delivered there is no executor; switched on it only reports; and it has a namespace of its own."""
+    (deployment,) = [entry for entry in of_kind("Deployment") if entry["metadata"]["name"] == "lagcast-executor"]
+    assert deployment["spec"]["replicas"] == 0
+    assert "--mode=recommend" in container_of("executor")["args"]
+    others = {entry["metadata"]["namespace"] for entry in (*of_kind("Deployment"), *of_kind("SparkApplication"))}
+    assert others == {"lagcast", "lagcast-executor"}
+    assert [entry["metadata"]["namespace"] for entry in of_kind("Deployment")].count("lagcast-executor") == 1
+
+
+def test_settings_are_valid(tmp_path: Path) -> None:
+    """The settings in the ConfigMap are settings that the recommender starts with, and give nobody the right to act."""
+    (settings,) = of_kind("ConfigMap")
+    path = tmp_path / "settings.yaml"
+    path.write_text(settings["data"]["settings.yaml"], encoding="utf-8")
+    loaded = load_settings(path, {"LAGCAST_STATE_DIR": str(tmp_path)})
+    assert loaded.group("any").mode == "recommend"
+
+
+def test_probes_ask_what_is_served(tmp_path: Path) -> None:
+    """The recommender's probes ask paths that its API has, on the port that it listens on; so does the Service."""
+    recommender = container_of("recommender")
+    (port,) = recommender["ports"]
+    assert f"--port={port['containerPort']}" in recommender["args"]
+    store = SqlDecisionStore(f"sqlite:///{tmp_path / 'decisions.sqlite'}")
+    app = create_app(store, clock=lambda: datetime(2026, 1, 5, tzinfo=UTC), version="0")
+    store.close()
+    with TestClient(app) as asked:
+        known = {path for path in ("/livez", "/readyz") if asked.get(path).status_code != NOT_FOUND}
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert recommender[probe]["httpGet"]["path"] in known
+        assert recommender[probe]["httpGet"]["port"] == port["name"]
+    (service,) = of_kind("Service")
+    assert service["spec"]["ports"] == [{"name": "http", "port": port["containerPort"], "targetPort": port["name"]}]
+
+
+def test_kustomizations_name_their_files() -> None:
+    """Each kustomization lists the YAML files beside it; what is to be applied by hand is not listed."""
+    for path in DEPLOY.rglob("kustomization.yaml"):
+        listed = yaml.safe_load(path.read_text(encoding="utf-8"))["resources"]
+        beside = {entry.name for entry in path.parent.glob("*.yaml")} - {path.name, "target-role.yaml"}
+        assert sorted(listed) == sorted(beside)
+
+
+def test_spark_job_is_the_one_of_the_image() -> None:
+    """The SparkApplication runs a file of this repository, at the place and Spark version that the image has."""
+    (spark,) = of_kind("SparkApplication")
+    packages = "local:///opt/lagcast/lib/python3.11/site-packages/"
+    assert "ARG PYTHON=3.11" in (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    main = spark["spec"]["mainApplicationFile"]
+    assert main.startswith(packages)
+    assert (DEPLOY.parent / main.removeprefix(packages)).is_file()
+    locked = (DEPLOY.parent / "requirements" / "dev.txt").read_text(encoding="utf-8")
+    assert f"\npyspark=={spark['spec']['sparkVersion']} " in locked
+
+
+def test_spark_pods_are_hardened() -> None:
+    """Driver and executors are closed like every other container, and the driver's service account exists."""
+    (spark,) = of_kind("SparkApplication")
+    for role in ("driver", "executor"):
+        pod = spark["spec"][role]
+        assert pod["podSecurityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["readOnlyRootFilesystem"] is True
+        assert pod["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert {mount["name"] for mount in pod["volumeMounts"]} == {entry["name"] for entry in spark["spec"]["volumes"]}
+    assert spark["spec"]["driver"]["serviceAccount"] in {
+        entry["metadata"]["name"] for entry in of_kind("ServiceAccount")
+    }
+
+
+def test_spark_may_not_borrow_the_executor_of_advice() -> None:
+    """Whoever creates pods can use the service accounts beside them: Spark may not, where the executor lives."""
+    namespaces = {role["metadata"].get("namespace") for role in of_kind("Role") if "create" in str(role["rules"])}
+    assert namespaces == {"lagcast"}
