@@ -77,7 +77,6 @@ def _round(collector: Collector, groups: Sequence[str] | None, *, now: datetime)
     collected = collector.collect(groups, now=now)
     for error in collected.errors:
         _log.warning("group_failed", group=error.group, error=str(error))
-    _log.debug("round_collected", samples=len(collected.samples), errors=len(collected.errors))
     return collected.samples
 
 
