@@ -53,8 +53,7 @@ class SqlDecisionStore:
             # The write comes first, so that SQLite takes its lock before anything is read that another may change.
             if not connection.execute(_insert_unless_kept(self._engine.dialect.name, row)).rowcount:
                 return
-            newest_at = sa.select(sa.func.max(_COLUMNS.issued_at)).where(of_group).scalar_subquery()
-            if connection.scalar(sa.select(newest_at)) != row["issued_at"]:
+            if connection.scalar(sa.select(sa.func.max(_COLUMNS.issued_at)).where(of_group)) != row["issued_at"]:
                 return
             connection.execute(sa.update(_TABLE).where(of_group, _COLUMNS.newest).values(newest=False))
             connection.execute(sa.update(_TABLE).where(_COLUMNS.id == row["id"]).values(newest=True))

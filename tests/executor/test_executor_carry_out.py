@@ -26,6 +26,7 @@ Cluster = Any
 Service = Any
 MakeAdvice = Callable[..., Recommendation]
 MakeExecutor = Callable[..., Executor]
+PROGRAM = "from executor.run import main; main()"
 KEY = group_key("prod-eu", "orders")
 
 
@@ -227,7 +228,7 @@ def test_no_cluster_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from executor.run import main; main()", *arguments]
+    command = [sys.executable, "-c", PROGRAM, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -252,6 +253,36 @@ def test_the_process_prints_its_patch_and_logs_its_act(
         "replicas_after": 8,
     }
     assert cluster.replicas == 8
+
+
+def test_a_resident_executor_acts_on_time_and_leaves_when_told(
+    service: Service, cluster: Cluster, kubeconfig: Path, due_advice: MakeAdvice, wall_clock: Callable[[], datetime]
+) -> None:
+    """A move due in some seconds is made within its second though the next look is far; SIGTERM ends it with 0."""
+    execute_at = wall_clock() + timedelta(seconds=2.5)
+    service.store.save(due_advice(execute_at=execute_at))
+    acted_at: list[datetime] = []
+    cluster.before_patch = lambda: acted_at.append(wall_clock())
+    asked = (
+        "--api",
+        service.url,
+        "--all",
+        "--mode",
+        "apply",
+        "--kubeconfig",
+        str(kubeconfig),
+        "--interval-seconds",
+        "60",
+    )
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM, *asked], stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if json.loads(line)["event"] == "acted":
+            break
+    process.terminate()
+    process.stderr.close()
+    assert process.wait(timeout=10) == 0
+    assert timedelta(0) <= acted_at[0] - execute_at < timedelta(seconds=1)
 
 
 def test_exit_codes_tell_usage_from_the_outside(kubeconfig: Path) -> None:

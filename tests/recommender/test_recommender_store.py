@@ -5,8 +5,10 @@ import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
@@ -195,6 +197,26 @@ class TestSqlStore(DecisionStoreContract):
             assert connection.execute("SELECT count(*) FROM decisions WHERE newest").fetchone() == (1,)
             assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         connection.close()
+
+    def test_a_page_is_found_without_looking_at_the_history(self, store: SqlDecisionStore) -> None:
+        """Pages, latest decisions and latest advice each read an index of their own, however long the history is."""
+        plans: list[str] = []
+
+        def explain(connection: sa.Connection, _cursor: object, statement: str, parameters: Any, *_: object) -> None:  # noqa: ANN401  # the driver's own
+            if statement.startswith("SELECT"):
+                cursor = connection.connection.cursor()
+                cursor.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
+                plans.append(" ".join(str(step[-1]) for step in cursor.fetchall()))
+
+        sa.event.listen(store._engine, "before_cursor_execute", explain)
+        store.latest_page(after=("a", "b"), limit=50)
+        store.latest("a", "b")
+        store.latest_recommendation("a", "b")
+        assert [plan.split(" (")[0] for plan in plans] == [
+            "SEARCH decisions USING INDEX decisions_newest",
+            "SEARCH decisions USING INDEX decisions_newest",
+            "SEARCH decisions USING INDEX decisions_by_kind",
+        ]
 
     def test_a_file_that_is_no_database_is_named(self, tmp_path: Path) -> None:
         """The sentence names the store and what the database said."""

@@ -26,13 +26,14 @@ def upgrade() -> None:
     )
     op.create_index("decisions_by_time", "decisions", ["cluster", "group", "issued_at"])
     op.create_index("decisions_by_kind", "decisions", ["cluster", "group", "kind", "issued_at"])
-    # One newest decision for each group, by the database's own word.
+    # One newest decision for each group, by the database's own word. SQLite uses such an index only for a query in the
+    # same words, and `newest = 1` is how SQLAlchemy asks it for a true one.
     op.create_index(
         "decisions_newest",
         "decisions",
         ["cluster", "group"],
         unique=True,
-        sqlite_where=sa.text("newest"),
+        sqlite_where=sa.text("newest = 1"),
         postgresql_where=sa.text("newest"),
     )
 
