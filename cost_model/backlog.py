@@ -106,4 +106,5 @@ def expected_overrun(*, mean: Seconds, spread: float, limit: Seconds) -> Seconds
     location = log(mean) - spread**2 / 2.0
     upper = (location + spread**2 - log(limit)) / spread
     # Formula: E[(pause - limit)+] = mean * cdf(d) - limit * cdf(d - spread), the Black-Scholes partial expectation.
-    return Seconds(mean * _NORMAL.cdf(upper) - limit * _NORMAL.cdf(upper - spread))
+    overrun = mean * _NORMAL.cdf(upper) - limit * _NORMAL.cdf(upper - spread)
+    return Seconds(max(0.0, overrun))  # two equal terms may differ by rounding

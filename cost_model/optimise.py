@@ -7,7 +7,7 @@ from cost_model.problem import Tables, tabulate
 from cost_model.situation import Situation
 from cost_model.sweep import Move, play, price_single_moves, sweep_back
 
-__all__ = ["MoveCurve", "PlanSearch", "PlannedMove", "Situation", "search"]
+__all__ = ["MoveCurve", "PlanSearch", "PlannedMove", "Situation", "search", "solve"]
 
 
 def search(situation: Situation) -> PlanSearch:

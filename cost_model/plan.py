@@ -1,6 +1,6 @@
 """The answer of the plan search: what it costs to stay, to move, and to move later."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -62,8 +62,8 @@ class PlanSearch:
     replicas: int
     stay: Cost
     single_moves: tuple[MoveCurve, ...]
-    tables: Tables
-    values: FloatArray
+    tables: Tables = field(repr=False)
+    values: FloatArray = field(repr=False)
     lag_messages: float
 
     @property
@@ -72,13 +72,17 @@ class PlanSearch:
         return min([self.stay.total, *(float(curve.totals.min()) for curve in self.single_moves)])
 
     def best(self) -> PlannedMove | None:
-        """The cheapest plan, None if it is to stay. Ties go to staying, then to the later, then to the smaller move."""
+        """The cheapest plan, None if it is to stay. Ties go to staying, then to the later, then to the smaller move.
+
+        A move is only advised if it is cheaper than staying when played forward too: curves carry the grid's error.
+        """
         limit = _tied(self.best_total)
         if self.stay.total <= limit:
             return None
         moves = ((curve.best(), abs(curve.change)) for curve in self.single_moves)
         tied = [(-move.effective_step, change, move) for move, change in moves if move and move.total <= limit]
-        return min(tied, key=lambda candidate: candidate[:2])[2]
+        best = min(tied, key=lambda candidate: candidate[:2])[2]
+        return best if self.itemised(best.target, best.effective_step).total < self.stay.total else None
 
     def curve(self, target: int) -> MoveCurve:
         """The priced times of one target.
@@ -110,7 +114,7 @@ class PlanSearch:
         """The plan "hold, move to `target` at `effective_step`, go on as cheaply as possible", item by item.
 
         It is played forward on exact backlogs, while the curves interpolate between grid points: the totals agree
-        exactly as long as backlogs are 0, and to about 1 % of the price of what is late where they are not.
+        exactly as long as backlogs are 0, and to a few percent at worst where lateness is most of the price.
         """
         present = self.choices.index(self.replicas)
         return itemise(self._played(target, effective_step), self.tables, present=present)
@@ -137,12 +141,12 @@ def itemise(played: Played, tables: Tables, *, present: int) -> Cost:
     problem, prices, ending = tables.problem, tables.move_prices, tables.ending
     before, after = np.concatenate(([present], played.path[:-1])), played.path
     end_pause_late, end_duplicates, end_start_up, end_risk = ending.moves[after[-1]].tolist()
-    end_late, end_smooth_late = float(ending.late(played.lag)), float(ending.late(played.smooth_lag))
-    late, smooth_late = problem.late_price * played.late.sum(), problem.late_price * played.smooth_late.sum()
+    late = float(problem.late_price * played.late.sum() + ending.late(played.lag))
+    smooth_late = float(problem.late_price * played.smooth_late.sum() + ending.late(played.smooth_lag))
     return Cost(
         replicas=float(prices.running[after].sum()),
-        late=float(smooth_late) + end_smooth_late,
-        pause_late=max(0.0, float(late - smooth_late)) + (end_late - end_smooth_late) + end_pause_late,
+        late=smooth_late,
+        pause_late=max(0.0, late - smooth_late) + end_pause_late,  # rounding must not make it negative
         backlog=float(problem.held_price * played.held.sum()) + ending.backlog_price * played.lag,
         duplicates=float((prices.repeat[before, after] * tables.demand).sum()) + end_duplicates,
         start_up=float(prices.start_up[before, after].sum()) + end_start_up,

@@ -102,13 +102,10 @@ class Tables:
 def tabulate(situation: Situation) -> Tables:
     """The arrays of a situation.
 
-    Errors: ValueError on a profile of unknown capacity or an empty path; nothing can be planned then.
+    Errors: ValueError on unknown capacity, an empty path or a promise of no time; nothing can be planned then.
     """
     profile, prices, step = situation.profile, situation.prices, situation.step_seconds
-    demand = np.asarray(situation.demand_messages_per_second, dtype=np.float64)
-    if demand.size == 0:
-        message = f"the demand path of group '{profile.group}' has 0 steps; a plan needs at least 1"
-        raise ValueError(message)
+    demand = _demand(situation)
     useful = useful_replicas(profile.partitions, minimum=profile.min_replicas, maximum=profile.max_replicas)
     choices = tuple(sorted({*useful, situation.replicas}))
     replicas = np.array(choices, dtype=np.float64)
@@ -125,25 +122,44 @@ def tabulate(situation: Situation) -> Tables:
     lost = np.minimum(capacity[:, None], capacity[None, :]) * switches.lost_seconds
     moving = move_prices.start_up + move_prices.risk + move_prices.running
     allowed = _allowed(situation, replicas, np.isin(replicas, useful), steps=demand.size)
+    home = _home(capacity, float(demand[-1]))
+    on_time, on_time_at_end = situation.max_lag_seconds * capacity, situation.max_lag_seconds * carried[home]
     problem = Problem(
         fixed=np.where(allowed, moving + move_prices.repeat * demand[:, None, None], np.inf),
         change=((demand[:, None] - capacity) * step)[:, None, :] + lost,
         transient=_transient(demand, capacity, switches, step=step),
         arriving=demand * step,
-        on_time=situation.max_lag_seconds * capacity,
-        lag_grid=_lag_grid(situation, demand, capacity, lost),
+        on_time=on_time,
+        lag_grid=_lag_grid(
+            situation.lag_messages + float(demand.sum()) * step, float(lost.max()), np.append(on_time, on_time_at_end)
+        ),
         late_price=float(prices.late_message),
         held_price=0.5 * prices.held_message_second * step,
     )
-    ending = _ending(situation, problem, move_prices, carried, demand)
+    ending = _ending(situation, problem, move_prices, carried, home)
     return Tables(choices=choices, problem=problem, move_prices=move_prices, demand=demand, ending=ending)
 
 
-def _carried(profile: GroupProfile, choices: tuple[int, ...]) -> FloatArray:
+def _demand(situation: Situation) -> FloatArray:
+    group, demand = situation.profile.group, np.asarray(situation.demand_messages_per_second, dtype=np.float64)
+    if demand.size == 0:
+        message = f"the demand path of group '{group}' has 0 steps; a plan needs at least 1"
+        raise ValueError(message)
+    if not situation.max_lag_seconds > 0.0:
+        message = f"max_lag_seconds of group '{group}' is {situation.max_lag_seconds}; a promise needs more than 0 s"
+        raise ValueError(message)
+    return demand
+
+
+def _capacity_of(profile: GroupProfile) -> MessagesPerSecond:
     if profile.capacity is None or not profile.capacity.p20 > 0.0:
         message = f"the capacity of group '{profile.group}' is unknown or 0 messages/s; a plan needs one above 0"
         raise ValueError(message)
-    each = profile.capacity.p20
+    return profile.capacity.p20
+
+
+def _carried(profile: GroupProfile, choices: tuple[int, ...]) -> FloatArray:
+    each = _capacity_of(profile)
     carried = [group_capacity(Replicas(n), partitions=profile.partitions, capacity=each) for n in choices]
     floored: FloatArray = np.maximum(np.array(carried, dtype=np.float64), LEAST_CAPACITY_FRACTION * each)
     return floored
@@ -187,25 +203,29 @@ def _transient(demand: FloatArray, capacity: FloatArray, switches: Switches, *, 
     return late
 
 
-def _lag_grid(situation: Situation, demand: FloatArray, capacity: FloatArray, lost: FloatArray) -> FloatArray:
-    """0, then equal ratios from well under what max_lag allows up to twice what can pile up."""
-    arriving = float(demand.sum()) * situation.step_seconds
-    top = 2.0 * (situation.lag_messages + arriving + float(lost.max())) or float(capacity.max())
-    allowed = situation.max_lag_seconds * float(capacity[-1]) / len(capacity)
-    bottom = min(0.1 * allowed or top, 1e-4 * top)
-    return np.concatenate(([0.0], np.geomspace(bottom, top, LAG_POINTS - 1)))
+def _lag_grid(arriving: float, lost: float, on_time: FloatArray) -> FloatArray:
+    """0, equal ratios from well under what is on time up to twice what can pile up, and where lateness sets in.
+
+    Least prices bend at those last backlogs; with them on the grid totals of ordinary plans come out right to 1 %.
+    """
+    most = float(on_time.max())
+    top = max(2.0 * (arriving + lost), most)
+    bottom = min(0.1 * most / len(on_time), 1e-4 * top)
+    return np.unique(np.concatenate(([0.0], np.geomspace(bottom, top, LAG_POINTS), on_time)))
 
 
-def _ending(
-    situation: Situation, problem: Problem, move_prices: MovePrices, carried: FloatArray, demand: FloatArray
-) -> Ending:
+def _home(capacity: FloatArray, demand: float) -> int:
+    """The cheapest choice that carries a demand, or the one that carries most."""
+    enough = np.flatnonzero(capacity >= demand)
+    return int(enough[0]) if enough.size else int(np.argmax(capacity))
+
+
+def _ending(situation: Situation, problem: Problem, move_prices: MovePrices, carried: FloatArray, home: int) -> Ending:
     """What it costs to go on from each state at the end of the horizon, the last step's demand continuing.
 
     What works the backlog off there is capacity without head-room: that is for plans, and this is after them.
     """
-    last = float(demand[-1])
-    enough = np.flatnonzero(situation.head_room * carried >= last)
-    home = int(enough[0]) if enough.size else int(np.argmax(carried))
+    last = float(situation.demand_messages_per_second[-1])
     moves = (
         problem.late_price * problem.transient[-1, :, home],
         move_prices.repeat[:, home] * last,
@@ -213,10 +233,9 @@ def _ending(
         move_prices.risk[:, home],
     )
     whole = MessagesPerSecond(float(carried[home]))
-    per_replica = float(carried.max()) / situation.profile.partitions
     return Ending(
         moves=np.column_stack(moves),
-        backlog_price=situation.prices.replica_hour / (SECONDS_PER_HOUR * per_replica),
+        backlog_price=situation.prices.replica_hour / (SECONDS_PER_HOUR * _capacity_of(situation.profile)),
         late_price=problem.late_price * last / spare(produce=MessagesPerSecond(last), capacity=whole),
         on_time_messages=situation.max_lag_seconds * float(whole),
     )
