@@ -40,7 +40,8 @@ class KafkaAdminCollector:
         A group's partitions are all those of the topics that it has committed to or been assigned, so that one
         without a commit is seen too; where nobody ever joined (offsets stored by hand), the committed ones alone.
         A group that fails is an error in the result, and the others are there.
-        Errors: UnavailableError, RejectedError, raised when the cluster does not answer for any group at all.
+        Errors: UnavailableError, RejectedError, raised when the groups cannot be listed; UnavailableError also when not
+        one group could be read and asking again may help.
         """
         names, unlisted = self._names(groups)
         described = self._described(names)

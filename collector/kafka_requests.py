@@ -89,7 +89,7 @@ class KafkaRequests:
         try:
             self._client = AdminClient(settings, logger=_client_log)
         except KafkaException as cause:
-            message = f"the Kafka client of {self.where} does not take its settings: {cause.args[0].str()}"
+            message = f"the Kafka client of {self.where} does not take its settings: {_said(cause.args[0])}"
             raise RejectedError(message) from cause
 
     def group_names(self) -> tuple[tuple[str, ...], tuple[AdapterError, ...]]:
@@ -179,13 +179,18 @@ class KafkaRequests:
         answer: KafkaError = cause.args[0]
         passing = answer.name() in _PASSING or answer.retriable()
         complaint = f" ({self._complaint})" if passing and self._complaint else ""
-        message = f"asked {self.where} for {asked_for}; what came back: {answer.str()}{complaint}"
+        message = f"asked {self.where} for {asked_for}; what came back: {_said(answer)}{complaint}"
         error = UnavailableError(message) if passing else RejectedError(message)
         error.__cause__ = cause
         return error
 
     def _remember(self, complaint: KafkaError) -> None:
         self._complaint = complaint.str()
+
+
+def _said(answer: KafkaError) -> str:
+    """Words and code: some answers are a bare "ConsumerGroupDescribe: ", and only the code says what is wrong."""
+    return f"{answer.str().rstrip(' :')} [{answer.name()}]"
 
 
 def _mapped(asked: Answers[Key, Any], change: Callable[[Any], _Changed]) -> Answers[Key, _Changed]:

@@ -189,7 +189,7 @@ def test_one_group_denied_leaves_the_others(collector: KafkaAdminCollector, clus
     assert (type(secret), secret.group, secret.__cause__) == (RejectedError, "secret", cause)
     assert str(secret) == (
         "group 'secret': asked cluster 'prod-eu' at 127.0.0.1:9092 for the state of group 'secret'; "
-        "what came back: Broker: Group authorization failed"
+        "what came back: Broker: Group authorization failed [GROUP_AUTHORIZATION_FAILED]"
     )
     assert (type(halting), halting.group) == (UnavailableError, "halting")
 
@@ -249,6 +249,13 @@ def test_no_answer_for_any_group_is_raised(collector: KafkaAdminCollector, clust
     cluster.groups = dict.fromkeys(["orders", "billing"], failure(KafkaError._TIMED_OUT))
     with pytest.raises(UnavailableError, match="Local: Timed out"):
         collector.collect(["orders", "billing"], now=NOON)
+
+
+def test_an_answer_without_words_shows_its_code(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """Brokers answer some requests with an empty text; the code then says what is wrong."""
+    cluster.groups = {"orders": KafkaException(KafkaError(KafkaError.NOT_COORDINATOR, "ConsumerGroupDescribe: "))}
+    with pytest.raises(UnavailableError, match=r"what came back: ConsumerGroupDescribe \[NOT_COORDINATOR\]$"):
+        collector.collect(["orders"], now=NOON)
 
 
 def test_a_list_that_cannot_be_had_is_raised(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
 _HERE = Path(__file__).parent
 _START_LIMIT_SECONDS = 30.0
@@ -44,6 +46,7 @@ def running_broker(jars: Path, folder: Path) -> Iterator[str]:
         broker = subprocess.Popen([*java, "kafka.Kafka", str(properties)], stdout=output, stderr=subprocess.STDOUT)
     try:
         _wait_for_port(broker, broker_port, log)
+        _wait_for_coordinator(f"127.0.0.1:{broker_port}")
         yield f"127.0.0.1:{broker_port}"
     finally:
         broker.send_signal(signal.SIGTERM)
@@ -82,6 +85,21 @@ def _wait_for_port(broker: subprocess.Popen[bytes], port: int, log: Path) -> Non
     pytest.fail(f"the broker did not open port {port} within {_START_LIMIT_SECONDS:.0f} s: {log.read_text()[-2000:]}")
 
 
+def _wait_for_coordinator(address: str) -> None:
+    """The first question about a group makes the broker create its offsets topic; until that is read, groups fail."""
+    client = AdminClient({"bootstrap.servers": address})
+    until = time.monotonic() + _START_LIMIT_SECONDS
+    while True:
+        try:
+            client.describe_consumer_groups(["first"])["first"].result()
+        except KafkaException:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)
+        else:
+            return
+
+
 def _properties(broker_port: int, controller_port: int, data: Path) -> str:
     return f"""\
 process.roles=broker,controller
@@ -92,7 +110,7 @@ controller.listener.names=CONTROLLER
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={data}
 auto.create.topics.enable=false
-offsets.topic.num.partitions=4
+offsets.topic.num.partitions=1
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
