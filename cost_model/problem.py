@@ -1,21 +1,19 @@
 """The plan search's question as arrays: what every replica count and every move costs and does, at every step."""
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import permutations
 from math import ceil
 from typing import NamedTuple
 
 import numpy as np
 
-from cost_model.backlog import HIGHEST_LOAD, expected_overrun, spare
+from cost_model.backlog import HIGHEST_LOAD, spare
 from cost_model.capacity import BoolArray, group_capacity, useful_replicas
-from cost_model.duplicates import repeated_seconds
+from cost_model.ending import Ending
 from cost_model.price import Prices
 from cost_model.profile import GroupProfile
-from cost_model.rebalance import move_effect
 from cost_model.situation import Situation
-from forecasting.units import SECONDS_PER_HOUR, FloatArray, MessagesPerSecond, Replicas, Seconds
+from cost_model.switches import Switches, switches_of
+from forecasting.units import SECONDS_PER_HOUR, FloatArray, MessagesPerSecond, Replicas
 
 LAG_POINTS = 80
 # A group without replicas carries nothing; a billionth of one replica keeps its waiting time a number.
@@ -51,43 +49,6 @@ class MovePrices(NamedTuple):
     risk: FloatArray
 
 
-class Switches(NamedTuple):
-    """What every move (n, m) does, whatever it costs: lost seconds of the whole group's work, repeated ones, stops.
-
-    The classes of partitions that stop (a, a, 2) have a share each, and the mean time by which they outlast max_lag.
-    """
-
-    lost_seconds: FloatArray
-    repeated_seconds: FloatArray
-    pause_shares: FloatArray
-    pause_overruns: FloatArray
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ending:
-    """The price of the state a plan ends in; without it every plan sheds replicas and hoards lag at the end.
-
-    From (n, backlog) the group goes on to the cheapest count that carries the last demand: the move there, replica time
-    for working the backlog off, and the messages that are late until it is gone.
-    Shapes: `moves` is (a, 4): pause_late, duplicates, start_up, risk of the move from each choice.
-    """
-
-    moves: FloatArray
-    backlog_price: float
-    late_price: float
-    on_time_messages: float
-
-    def late(self, backlog: FloatArray | float) -> FloatArray:
-        """Price of what arrives late while the backlog drains."""
-        priced: FloatArray = self.late_price * np.maximum(np.asarray(backlog) - self.on_time_messages, 0.0)
-        return priced
-
-    def values(self, lag_grid: FloatArray) -> FloatArray:
-        """(a, G): the whole price for each choice and backlog."""
-        priced: FloatArray = self.moves.sum(axis=1)[:, None] + self.backlog_price * lag_grid + self.late(lag_grid)
-        return priced
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tables:
     """One situation, tabulated: the problem to solve, its prices item by item, and the price of the end."""
@@ -111,7 +72,7 @@ def tabulate(situation: Situation) -> Tables:
     replicas = np.array(choices, dtype=np.float64)
     carried = _carried(profile, choices)
     capacity = situation.head_room * carried
-    switches = _switches(
+    switches = switches_of(
         replace(profile, capacity=None),
         choices,
         pause_prior_seconds=situation.pause_prior_seconds,
@@ -239,29 +200,3 @@ def _ending(situation: Situation, problem: Problem, move_prices: MovePrices, car
         late_price=problem.late_price * last / spare(produce=MessagesPerSecond(last), capacity=whole),
         on_time_messages=situation.max_lag_seconds * float(whole),
     )
-
-
-@lru_cache(maxsize=1024)
-def _switches(
-    profile: GroupProfile,
-    choices: tuple[int, ...],
-    *,
-    pause_prior_seconds: float | None,
-    pause_spread: float,
-    max_lag_seconds: float,
-) -> Switches:
-    """Remembered per profile, since a group's moves stay what they are while its demand and prices change."""
-    size = len(choices)
-    lost, repeated = np.zeros((size, size)), np.zeros((size, size))
-    shares, overruns = np.zeros((size, size, 2)), np.zeros((size, size, 2))
-    prior = None if pause_prior_seconds is None else Seconds(pause_prior_seconds)
-    limit = Seconds(max_lag_seconds)
-    for n, m in permutations(range(size), 2):
-        before, after = Replicas(choices[n]), Replicas(choices[m])
-        effect = move_effect(profile, from_replicas=before, to_replicas=after, pause_prior_seconds=prior)
-        lost[n, m] = effect.lost_partition_seconds / profile.partitions
-        repeated[n, m] = repeated_seconds(profile, from_replicas=before, to_replicas=after)
-        for position, pause in enumerate(effect.pauses):
-            shares[n, m, position] = pause.share
-            overruns[n, m, position] = expected_overrun(mean=pause.mean_seconds, spread=pause_spread, limit=limit)
-    return Switches(lost_seconds=lost, repeated_seconds=repeated, pause_shares=shares, pause_overruns=overruns)
