@@ -1,0 +1,178 @@
+"""Contest: one load in one simulated world, and one policy's run through it, billed."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cost_model.price import Prices
+from forecasting.history import GroupInterval
+from recommender.decision import DecisionSettings
+from recommender.recommend import prices_for
+from replay.plant.plant import GRID_SECONDS, Plant
+from replay.policies.fixed import Fixed, count_for_peak
+from replay.policies.hpa import BehaviorRules, Hpa, LegacyRules
+from replay.policies.keda import Keda
+from replay.policies.lagcast import Lagcast, profile_of
+from replay.policies.policy import Policy
+from replay.policies.stair import StairAware
+from replay.sampling import Names
+from replay.trace import Trace
+from replay.world import World
+
+# Where a user gives no capacity: four fifths of all replicas just carry what is exceeded in one minute of a thousand.
+SHARE_AT_PEAK = 0.8
+PEAK_QUANTILE = 0.999
+# The lag target that is most often copied from one deployment to the next, in messages.
+LAG_TARGET_MESSAGES = 10_000
+RIVALS: tuple[str, ...] = ("fixed", "hpa", "hpa-behavior", "keda", "stair")
+LAGCAST = "lagcast"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Contest:
+    """What every policy goes through: the same arrivals, the same world, the same prices, the same first count.
+
+    `settings` are lagcast's own and the source of the prices; `names` are those of the history rows it is given.
+    """
+
+    trace: Trace
+    world: World
+    settings: DecisionSettings
+    names: Names
+    seed: int
+
+    @property
+    def prices(self) -> Prices:
+        """The prices that everybody is billed at."""
+        capacity = profile_of(self.world, self.names).capacity
+        if capacity is None:
+            message = "a world's capacity is always known"
+            raise ValueError(message)
+        return prices_for(self.settings, capacity)
+
+    @property
+    def first_replicas(self) -> int:
+        """The count that everybody starts with: enough for the peak."""
+        return count_for_peak(self.world, self.trace)
+
+    def plant(self) -> Plant:
+        """The group at the beginning."""
+        return Plant(world=self.world, trace=self.trace, seed=self.seed, replicas=self.first_replicas)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """What something cost, by item, in the currency of the prices."""
+
+    pods: float
+    late: float
+    duplicates: float
+
+    @property
+    def total(self) -> float:
+        """The sum of the items.
+
+        >>> Bill(pods=1.0, late=0.5, duplicates=0.25).total
+        1.75
+        """
+        return self.pods + self.late + self.duplicates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One policy's run: what it cost, and what it did to the messages and to the group.
+
+    `daily` has one bill for each day of the judged span, the last one perhaps of a part of a day.
+    """
+
+    policy: str
+    daily: tuple[Bill, ...]
+    pod_hours: float
+    wait_p99_seconds: float
+    late_share: float
+    moves: int
+    rebalances: int
+    rebalancing_minutes: float
+    duplicate_messages: int
+    note: str = ""
+
+    @property
+    def bill(self) -> Bill:
+        """The bill of the whole span."""
+        return Bill(
+            pods=sum(day.pods for day in self.daily),
+            late=sum(day.late for day in self.daily),
+            duplicates=sum(day.duplicates for day in self.daily),
+        )
+
+
+def capacity_for(trace: Trace, *, partitions: int) -> float:
+    """A capacity per replica that suits a load nobody knows the consumers of, to three digits.
+
+    >>> from datetime import UTC
+    >>> steady = Trace(name="t", start_at=datetime(2026, 1, 5, tzinfo=UTC), step_seconds=60,
+    ...                messages_per_second=np.full(60, 9600.0))
+    >>> capacity_for(steady, partitions=24)
+    500.0
+    """
+    peak = float(np.quantile(trace.minute_rates(), PEAK_QUANTILE)) if trace.duration_seconds >= 60 else 0.0
+    return float(f"{max(peak, 1.0) / (SHARE_AT_PEAK * partitions):.3g}")
+
+
+def play(policy_name: str, contest: Contest, history: Sequence[GroupInterval] = ()) -> Entry:
+    """Run one policy through the contest, deciding every 15 s; only lagcast reads the history.
+
+    Errors: ValueError on a name that no policy has.
+    """
+    policy = _policy(policy_name, contest, history)
+    plant = contest.plant()
+    while plant.remaining_seconds > 0:
+        plant.advance(GRID_SECONDS)
+        seen = plant.observation()
+        replicas = policy.decide(seen)
+        if replicas != seen.replicas:
+            plant.scale(replicas)
+    return entry_of(policy_name, plant, contest)
+
+
+def entry_of(policy_name: str, plant: Plant, contest: Contest, *, note: str = "") -> Entry:
+    """The entry of a plant that has come to the end of its trace."""
+    days, prices = plant.day_totals(), contest.prices
+    served = sum(day.arrivals for day in days)
+    return Entry(
+        policy=policy_name,
+        daily=tuple(
+            Bill(
+                pods=day.pod_seconds / 3600.0 * prices.replica_hour,
+                late=day.late * prices.late_message,
+                duplicates=day.duplicates * prices.duplicate_message,
+            )
+            for day in days
+        ),
+        pod_hours=sum(day.pod_seconds for day in days) / 3600.0,
+        wait_p99_seconds=plant.wait_quantile(0.99),
+        late_share=sum(day.late for day in days) / max(served, 1),
+        moves=sum(day.moves for day in days),
+        rebalances=sum(day.rebalances for day in days),
+        rebalancing_minutes=sum(day.rebalancing_seconds for day in days) / 60.0,
+        duplicate_messages=sum(day.duplicates for day in days),
+        note=note,
+    )
+
+
+def _policy(name: str, contest: Contest, history: Sequence[GroupInterval]) -> Policy:
+    world = contest.world
+    least, most = world.min_replicas, world.replica_ceiling
+    makers: dict[str, Callable[[], Policy]] = {
+        "fixed": lambda: Fixed(replicas=contest.first_replicas),
+        "hpa": lambda: Hpa(target_messages=LAG_TARGET_MESSAGES, rules=LegacyRules(least=least, most=most)),
+        "hpa-behavior": lambda: Hpa(target_messages=LAG_TARGET_MESSAGES, rules=BehaviorRules(least=least, most=most)),
+        "keda": lambda: Keda(threshold_messages=LAG_TARGET_MESSAGES, rules=LegacyRules(least=least, most=most)),
+        "stair": lambda: StairAware(world=world),
+        LAGCAST: lambda: Lagcast(world, contest.settings, names=contest.names, history=history),
+    }
+    if name not in makers:
+        message = f"there is no policy '{name}'; there are {', '.join(makers)}"
+        raise ValueError(message)
+    return makers[name]()

@@ -1,0 +1,108 @@
+"""The league: every policy through the same contest, and the table that says who was cheaper and where lagcast lost."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from datetime import date, timedelta
+from multiprocessing import get_context
+
+from forecasting.history import GroupInterval
+from replay.contest import LAGCAST, RIVALS, Contest, Entry, play
+from replay.hindsight import HINDSIGHT, best_plan
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostDay:
+    """A day on which a rival would have been cheaper than lagcast."""
+
+    day: date
+    rival: str
+    rival_cost: float
+    lagcast_cost: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class League:
+    """The entries of one contest, rivals first, then lagcast, hindsight last."""
+
+    contest: Contest
+    entries: tuple[Entry, ...]
+
+    def entry(self, policy: str) -> Entry:
+        """The entry of one policy.
+
+        Errors: ValueError where it did not take part.
+        """
+        for entry in self.entries:
+            if entry.policy == policy:
+                return entry
+        message = f"'{policy}' did not take part; {', '.join(entry.policy for entry in self.entries)} did"
+        raise ValueError(message)
+
+    @property
+    def real(self) -> tuple[Entry, ...]:
+        """Those who did not know the future."""
+        return tuple(entry for entry in self.entries if entry.policy != HINDSIGHT)
+
+    def verdict(self, entry: Entry) -> str:
+        """A word or two: the bound, the best of those who could not see the future, or the distance to it."""
+        if entry.policy == HINDSIGHT:
+            return "bound"
+        best = min(self.real, key=lambda other: other.bill.total)
+        if entry is best:
+            return f"best of {len(self.real)}"
+        return f"{entry.bill.total / best.bill.total - 1.0:+.1%}"
+
+    @property
+    def lost_days(self) -> tuple[LostDay, ...]:
+        """Each judged day on which some rival's bill was lower than lagcast's, with the cheapest such rival."""
+        ours = self.entry(LAGCAST)
+        rivals = [entry for entry in self.real if entry.policy != LAGCAST]
+        lost = []
+        for index, bill in enumerate(ours.daily):
+            best = min(rivals, key=lambda rival: rival.daily[index].total, default=ours)
+            if best.daily[index].total < bill.total:
+                day = (self.contest.trace.start_at + timedelta(days=index)).date()
+                lost.append(
+                    LostDay(
+                        day=day,
+                        rival=best.policy,
+                        rival_cost=best.daily[index].total,
+                        lagcast_cost=bill.total,
+                    )
+                )
+        return tuple(lost)
+
+
+def workers(processes: int) -> ProcessPoolExecutor:
+    """Processes to replay in; started afresh, so that nothing of a JVM or a thread comes along."""
+    return ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
+
+
+def assemble(contest: Contest, entries: Sequence[Entry]) -> League:
+    """The table of entries that were played one by one, with the best plan found beneath them."""
+    return League(contest=contest, entries=(*entries, best_plan(contest, entries)))
+
+
+def run_league(
+    contest: Contest,
+    *,
+    rivals: Sequence[str] = RIVALS,
+    history: Sequence[GroupInterval] = (),
+    processes: int = 2,
+    progress: Progress = lambda _: None,
+) -> League:
+    """All policies through the contest, `processes` at a time; `progress` hears each name when it is done."""
+    names = (*rivals, LAGCAST)
+    with workers(processes) as pool:
+        # lagcast takes the longest, so it starts first.
+        played: dict[str, Future[Entry]] = {
+            name: pool.submit(play, name, contest, history if name == LAGCAST else ()) for name in reversed(names)
+        }
+        for done in as_completed(played.values()):
+            progress(done.result().policy)
+        league = pool.submit(assemble, contest, [played[name].result() for name in names]).result()
+    progress(HINDSIGHT)
+    return league

@@ -1,0 +1,27 @@
+"""Fixed: enough replicas for the peak, for ever. What every other policy has to beat."""
+
+from dataclasses import dataclass
+
+from replay.plant.plant import Observation
+from replay.trace import Trace
+from replay.world import World
+
+# Nobody sizes for a peak to the last message.
+PEAK_ROOM = 1.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fixed:
+    """Always the same count."""
+
+    replicas: int
+
+    def decide(self, seen: Observation) -> int:
+        """The count, whatever is seen."""
+        del seen
+        return self.replicas
+
+
+def count_for_peak(world: World, trace: Trace) -> int:
+    """The fewest replicas that carry the trace's busiest minute with a twentieth to spare."""
+    return world.smallest_carrying(float(trace.minute_rates().max()) * PEAK_ROOM)

@@ -1,0 +1,61 @@
+"""lagcast as a policy: the session that runs everywhere, and an executor that carries out what it says."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from cost_model.profile import Capacity, GroupProfile
+from forecasting.history import GroupInterval
+from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
+from recommender.decision import DecisionSettings
+from recommender.recommendation import Recommendation
+from recommender.session import Session
+from replay.plant.plant import Observation
+from replay.sampling import Names, Rows
+from replay.world import World
+
+
+class Lagcast:
+    """Observes a row each 15 s, decides once a cycle, and asks for `desired_replicas` when `execute_at` has come.
+
+    A newer recommendation takes the place of an older one that has not been carried out; a refusal changes nothing.
+    """
+
+    def __init__(
+        self, world: World, settings: DecisionSettings, *, names: Names, history: Iterable[GroupInterval] = ()
+    ) -> None:
+        self._rows = Rows(names)
+        self._cycle_seconds = settings.cycle_seconds
+        self._session = Session(profile_of(world, names), settings, history)
+        self._pending: tuple[datetime, int] | None = None
+
+    def decide(self, seen: Observation) -> int:
+        """The replicas that the advice in force asks for now."""
+        self._session.observe(self._rows.row(seen))
+        if seen.time_seconds % self._cycle_seconds == 0:
+            advice = self._session.recommend(seen.at)
+            self._pending = None
+            if isinstance(advice, Recommendation) and advice.action != "hold":
+                self._pending = (advice.execute_at, advice.desired_replicas)
+        if self._pending is not None and self._pending[0] <= seen.at:
+            (_, replicas), self._pending = self._pending, None
+            return replicas
+        return seen.replicas
+
+
+def profile_of(world: World, names: Names) -> GroupProfile:
+    """What a user would have configured of the group: its sizes, times and capacity, none of the world's noise."""
+    rate = MessagesPerSecond(world.capacity_messages_per_second_per_replica)
+    return GroupProfile(
+        cluster=names.cluster,
+        group=names.group,
+        partitions=Partitions(world.partitions),
+        capacity=Capacity(p20=rate, p50=rate, p90=rate, source="configured"),
+        protocol=world.protocol,
+        min_replicas=Replicas(world.min_replicas),
+        max_replicas=None if world.max_replicas is None else Replicas(world.max_replicas),
+        start_up_seconds=Seconds(world.start_up_seconds),
+        heartbeat_interval_seconds=Seconds(world.heartbeat_interval_seconds),
+        poll_batch_seconds=Seconds(world.batch_seconds),
+        commit_interval_seconds=Seconds(float(world.commit_interval_seconds)),
+        termination_grace_seconds=Seconds(world.termination_grace_seconds),
+    )

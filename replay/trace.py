@@ -1,0 +1,193 @@
+"""Trace: a load series on a regular grid, and how one is read from a CSV file."""
+
+import csv
+import gzip
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+
+from forecasting.units import SECONDS_PER_DAY, FloatArray, read_only
+
+COLUMNS = ("timestamp", "messages_per_second")
+LEAST_STEP_SECONDS = 1
+MOST_STEP_SECONDS = 3600
+LEAST_ROWS = 2
+
+
+class TraceError(ValueError):
+    """A trace that cannot be used: what, where, value, limit and next step in one sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Trace:
+    """What is produced: value i is the mean rate over the `step_seconds` that begin at `start_at + i * step_seconds`.
+
+    `start_at` is timezone-aware UTC; `messages_per_second` is finite, never negative and read-only.
+
+    >>> trace = Trace(name="t", start_at=datetime(2026, 1, 5, tzinfo=UTC), step_seconds=60,
+    ...               messages_per_second=np.array([10.0, 20.0]))
+    >>> trace.duration_seconds, trace.end_at.isoformat(), trace.rate_at(75)
+    (120, '2026-01-05T00:02:00+00:00', 20.0)
+    """
+
+    name: str
+    start_at: datetime
+    step_seconds: int
+    messages_per_second: FloatArray
+
+    @property
+    def duration_seconds(self) -> int:
+        """How long the trace lasts."""
+        return len(self.messages_per_second) * self.step_seconds
+
+    @property
+    def days(self) -> float:
+        """How long the trace lasts, in days."""
+        return self.duration_seconds / SECONDS_PER_DAY
+
+    @property
+    def end_at(self) -> datetime:
+        """The instant at which the last step ends."""
+        return self.start_at + timedelta(seconds=self.duration_seconds)
+
+    def rate_at(self, second: int) -> float:
+        """Messages per second during the second that begins `second` seconds after the start."""
+        return float(self.messages_per_second[second // self.step_seconds])
+
+    def rates(self, first_second: int, seconds: int) -> FloatArray:
+        """One rate for each second of the slice; the slice must lie inside the trace."""
+        steps = np.arange(first_second, first_second + seconds) // self.step_seconds
+        values: FloatArray = self.messages_per_second[steps]
+        return values
+
+    def minute_rates(self) -> FloatArray:
+        """The mean rate of every whole minute."""
+        minutes = self.duration_seconds // 60
+        means: FloatArray = self.rates(0, minutes * 60).reshape(minutes, 60).mean(axis=1)
+        return means
+
+    def scaled(self, factor: float) -> "Trace":
+        """The same shape at `factor` times the rate."""
+        return replace(self, messages_per_second=read_only(self.messages_per_second * factor))
+
+    def split(self, last_seconds: int) -> tuple["Trace | None", "Trace"]:
+        """What came before, and the last `last_seconds` (rounded up to whole steps); None when nothing came before.
+
+        >>> trace = Trace(name="t", start_at=datetime(2026, 1, 5, tzinfo=UTC), step_seconds=60,
+        ...               messages_per_second=np.arange(5.0))
+        >>> before, last = trace.split(120)
+        >>> len(before.messages_per_second), last.start_at.isoformat()
+        (3, '2026-01-05T00:03:00+00:00')
+        """
+        cut = max(0, len(self.messages_per_second) - math.ceil(last_seconds / self.step_seconds))
+        last = replace(
+            self,
+            start_at=self.start_at + timedelta(seconds=cut * self.step_seconds),
+            messages_per_second=self.messages_per_second[cut:],
+        )
+        return (replace(self, messages_per_second=self.messages_per_second[:cut]) if cut else None), last
+
+    def last_days(self, days: float) -> "Trace":
+        """The last `days` of the trace, or all of it if it is shorter."""
+        return self.split(round(days * SECONDS_PER_DAY))[1]
+
+
+def read_trace(path: Path) -> Trace:
+    """The trace in a CSV file (`.csv` or `.csv.gz`) with the columns `timestamp,messages_per_second`.
+
+    Timestamps are ISO-8601 with a zone, ascending on a constant step of 1 s to 1 h, each the start of its interval.
+    Errors: TraceError, naming file and row (the header is row 1).
+    """
+    rows = list(_numbered_rows(path))
+    if len(rows) < LEAST_ROWS:
+        message = f"{path} has {len(rows)} data rows; a trace needs at least {LEAST_ROWS}: give a longer series"
+        raise TraceError(message)
+    instants = [_instant(path, number, text) for number, text, _ in rows]
+    rates = [_rate(path, number, text) for number, _, text in rows]
+    step = _constant_step(path, [number for number, _, _ in rows], instants)
+    name = path.name.removesuffix(".gz").removesuffix(".csv")
+    return Trace(name=name, start_at=instants[0], step_seconds=step, messages_per_second=read_only(np.array(rates)))
+
+
+def _numbered_rows(path: Path) -> Iterator[tuple[int, str, str]]:
+    """Row number, timestamp text and rate text of each data row."""
+    try:
+        with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="") as lines:
+            reader = csv.reader(lines)
+            header = [name.strip().lstrip("\ufeff") for name in next(reader, [])]
+            missing = [name for name in COLUMNS if name not in header]
+            if missing:
+                message = (
+                    f"{path} row 1 lacks the column {missing[0]!r}; it has {', '.join(header) or 'nothing'}: "
+                    f"name the columns {','.join(COLUMNS)}"
+                )
+                raise TraceError(message)
+            at, rate = (header.index(name) for name in COLUMNS)
+            for row in reader:
+                if not row:
+                    continue
+                if len(row) <= max(at, rate):
+                    message = f"{path} row {reader.line_num} has {len(row)} fields, fewer than its header: fill the row"
+                    raise TraceError(message)
+                yield reader.line_num, row[at].strip(), row[rate].strip()
+    except FileNotFoundError as error:
+        message = f"{path} does not exist: give the path of a .csv or .csv.gz file"
+        raise TraceError(message) from error
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        message = f"{path} cannot be read as CSV text ({error}): give a .csv or .csv.gz file"
+        raise TraceError(message) from error
+
+
+def _instant(path: Path, number: int, text: str) -> datetime:
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError as error:
+        message = f"{path} row {number}: timestamp {text!r} is not ISO-8601: write it like 2026-01-05T00:00:00Z"
+        raise TraceError(message) from error
+    if instant.tzinfo is None:
+        message = f"{path} row {number}: timestamp {text!r} has no time zone: add Z or an offset like +00:00"
+        raise TraceError(message)
+    return instant.astimezone(UTC)
+
+
+def _rate(path: Path, number: int, text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError as error:
+        message = f"{path} row {number}: messages_per_second {text!r} is not a number: give a rate of 0 or more"
+        raise TraceError(message) from error
+    if not math.isfinite(rate) or rate < 0:
+        message = (
+            f"{path} row {number}: messages_per_second is {text}; it must be finite and at least 0: correct the row"
+        )
+        raise TraceError(message)
+    return rate
+
+
+def _constant_step(path: Path, numbers: list[int], instants: list[datetime]) -> int:
+    step = (instants[1] - instants[0]).total_seconds()
+    for number, earlier, later in zip(numbers[1:], instants, instants[1:], strict=False):
+        found = (later - earlier).total_seconds()
+        where = f"{path} row {number}: timestamp {later.isoformat()}"
+        if found == 0:
+            message = f"{where} stands twice: keep one row for each instant"
+            raise TraceError(message)
+        if found < 0:
+            message = f"{where} is {-found:g} s before the row above it: sort the rows by time"
+            raise TraceError(message)
+        if found != step:
+            message = (
+                f"{where} comes after {found:g} s where the first step is {step:g} s: resample to one constant step"
+            )
+            raise TraceError(message)
+    if step != int(step) or not LEAST_STEP_SECONDS <= step <= MOST_STEP_SECONDS:
+        message = (
+            f"{path} has a step of {step:g} s; whole seconds from {LEAST_STEP_SECONDS} to {MOST_STEP_SECONDS} "
+            "are supported: resample it"
+        )
+        raise TraceError(message)
+    return int(step)
