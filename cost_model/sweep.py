@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cost_model.fluid import compiled, share_late
+from cost_model.fluid import share_late
 from cost_model.problem import Problem
+from forecasting.compiled import compiled
 from forecasting.units import FloatArray, IntArray
 
 # Two plans whose prices differ by less than this fraction are equal, and the one that stays is taken.

@@ -110,7 +110,7 @@ class Entry:
 def capacity_for(trace: Trace, *, partitions: int) -> float:
     """A capacity per replica that suits a load nobody knows the consumers of, to three digits.
 
-    >>> from datetime import UTC
+    >>> from datetime import UTC, datetime
     >>> steady = Trace(name="t", start_at=datetime(2026, 1, 5, tzinfo=UTC), step_seconds=60,
     ...                messages_per_second=np.full(60, 9600.0))
     >>> capacity_for(steady, partitions=24)

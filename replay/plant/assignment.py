@@ -1,6 +1,6 @@
 """Who gets which partition: contiguous ranges under the eager protocol, as few moves as possible under cooperative."""
 
-from replay.plant.compiled import compiled
+from forecasting.compiled import compiled
 from replay.plant.state import CLOSING, MEMBER, State
 
 

@@ -2,8 +2,9 @@
 
 import math
 
+from forecasting.compiled import compiled
 from forecasting.units import IntArray
-from replay.plant.compiled import compiled, normal
+from replay.plant.randomness import normal
 from replay.plant.state import (
     BINS_PER_DOUBLING,
     FINE_BINS,

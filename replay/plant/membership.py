@@ -10,8 +10,9 @@ Batches of seconds under the Java client's cooperative protocol stop moved parti
 
 import math
 
+from forecasting.compiled import compiled
 from replay.plant.assignment import deal_ranges, deal_sticky, in_group, link_held
-from replay.plant.compiled import compiled, normal, uniform
+from replay.plant.randomness import normal, uniform
 from replay.plant.state import (
     CLOSING,
     FREE,

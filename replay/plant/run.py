@@ -2,11 +2,12 @@
 
 import math
 
+from forecasting.compiled import compiled
 from forecasting.units import SECONDS_PER_DAY, IntArray
 from replay.plant.assignment import deal_ranges, in_group, link_held
-from replay.plant.compiled import compiled, normal, uniform
 from replay.plant.flow import change_moods, flow
 from replay.plant.membership import batch_left, commit_held, handle_events, note_next_event, put_in_step
+from replay.plant.randomness import normal, uniform
 from replay.plant.state import (
     CLOSING,
     FREE,

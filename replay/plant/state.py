@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from forecasting.units import SECONDS_PER_DAY, AnyArray, IntArray
-from replay.plant.compiled import RandomState, normal
+from replay.plant.randomness import RandomState, normal
 from replay.world import World
 
 # Pods: a free slot; starting, not yet in the group; a member; told to stop, and still a member until it has closed.

@@ -1,23 +1,14 @@
-"""Compiled loops, and random numbers that live inside them."""
+"""Random numbers that live inside compiled loops."""
 
 import math
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar, cast
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
+from forecasting.compiled import compiled
 
 # The state of one stream: numba's own generator is global, so two plants in one process would draw from one stream.
 RandomState = NDArray[np.uint64]
-
-
-def compiled(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """The same function as machine code, kept on disk between runs."""
-    return cast(Callable[Arguments, Result], numba.njit(cache=True)(function))
 
 
 GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
