@@ -119,6 +119,16 @@ class PlanSearch:
         present = self.choices.index(self.replicas)
         return itemise(self._played(target, effective_step), self.tables, present=present)
 
+    def switch_price(self, target: int, effective_step: int) -> float:
+        """What this one move costs, whatever follows: start-up, repeated work, risk, and what its stop makes late.
+
+        Divided by what the removed replicas cost per hour it is the time after which a scale-in has paid for itself.
+        """
+        before, after = self.choices.index(self.replicas), self.choices.index(target)
+        problem, running = self.tables.problem, self.tables.move_prices.running[after]
+        fixed = problem.fixed[effective_step, before, after] - running
+        return float(fixed + problem.late_price * problem.transient[effective_step, before, after])
+
     def path(self, target: int, effective_step: int) -> tuple[int, ...]:
         """Replicas per step under the same plan."""
         return tuple(self.choices[choice] for choice in self._played(target, effective_step).path)

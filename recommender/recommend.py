@@ -14,13 +14,13 @@ from cost_model.backlog import backlog_from_visible_lag
 from cost_model.capacity import useful_replicas
 from cost_model.duplicates import expected_duplicates
 from cost_model.optimise import PlannedMove, PlanSearch, Situation, search
-from cost_model.price import Cost, Prices
+from cost_model.price import Prices
 from cost_model.profile import Capacity, GroupProfile
 from cost_model.rebalance import move_effect
 from forecasting.forecast import Forecast
 from forecasting.history import History
 from forecasting.refusal import Refusal
-from forecasting.units import FloatArray, Messages, MessagesPerSecond, Replicas, Seconds
+from forecasting.units import SECONDS_PER_HOUR, FloatArray, Messages, MessagesPerSecond, Replicas, Seconds
 from recommender.decision import DecisionSettings
 from recommender.explain import explain
 from recommender.facts import Facts, read_facts
@@ -61,7 +61,7 @@ def recommend(
     if isinstance(forecast, Refusal):
         return replace(forecast, hold_replicas=facts.replicas)
     if previous is not None and _under_way(previous, facts, profile, now=now):
-        return _still_under_way(previous, facts, profile, settings, now=now)
+        return _still_under_way(previous, facts, settings, now=now)
     scene = _scene(history, facts, previous, profile, settings, now=now)
     prices = prices_for(settings, facts.capacity)
     found = search(_situation(scene, forecast, prices))
@@ -115,15 +115,14 @@ def _under_way(previous: Recommendation, facts: Facts, profile: GroupProfile, *,
 
 
 def _still_under_way(
-    previous: Recommendation, facts: Facts, profile: GroupProfile, settings: DecisionSettings, *, now: datetime
+    previous: Recommendation, facts: Facts, settings: DecisionSettings, *, now: datetime
 ) -> Recommendation:
     sentence = (
         f"The move to {previous.desired_replicas} was due at {previous.execute_at:%H:%M:%S}; "
         f"{facts.replicas} members have joined so far. One move at a time."
     )
-    return replace(
+    waiting = replace(
         previous,
-        recommendation_id=_identity(profile, now, previous.desired_replicas),
         supersedes=previous.recommendation_id,
         issued_at=now,
         valid_until=now + timedelta(seconds=settings.valid_for_seconds),
@@ -132,6 +131,7 @@ def _still_under_way(
         reason="warming_up",
         sentences=(sentence,),
     )
+    return _named(waiting)
 
 
 def _scene(
@@ -216,7 +216,7 @@ def _published(proposal: Proposal, case: _Case) -> Recommendation:
         profile.partitions, minimum=profile.min_replicas, maximum=Replicas(profile.replica_ceiling)
     )
     draft = Recommendation(
-        recommendation_id=_identity(profile, now, proposal.target),
+        recommendation_id="",
         cluster=profile.cluster,
         group=profile.group,
         topics=tuple(facts.row.topics.split(",")),
@@ -242,14 +242,14 @@ def _published(proposal: Proposal, case: _Case) -> Recommendation:
         currency=settings.currency,
         chosen=chosen,
         stay=found.stay,
-        break_even_seconds=_break_even_seconds(chosen, case.prices, scene.replicas - proposal.target),
+        break_even_seconds=_break_even_seconds(case, best) if best is not None and moves else None,
         alternatives=_priced_plans(found, scene),
         reason=_reason(proposal, scene, useful),
         sentences=(),
         binding_rule=proposal.binding_rule,
         supersedes=case.previous.recommendation_id if case.previous is not None else None,
     )
-    return replace(draft, sentences=(*explain(draft), *proposal.sentences))
+    return _named(replace(draft, sentences=(*explain(draft), *proposal.sentences)))
 
 
 def _priced_plans(found: PlanSearch, scene: Scene) -> tuple[PricedPlan, ...]:
@@ -305,12 +305,13 @@ def _switch(target: int, scene: Scene) -> Switch:
     )
 
 
-def _break_even_seconds(chosen: Cost, prices: Prices, removed: int) -> float | None:
+def _break_even_seconds(case: _Case, best: PlannedMove) -> float | None:
     """How long a smaller group has to stay smaller before it has paid for the move; None where nothing is removed."""
+    removed = case.scene.replicas - best.target
     if removed <= 0:
         return None
-    move = chosen.pause_late + chosen.duplicates + chosen.start_up + chosen.risk
-    return move / (prices.replica_hour * removed) * 3600.0
+    price = case.found.switch_price(best.target, best.effective_step)
+    return price / (case.prices.replica_hour * removed) * SECONDS_PER_HOUR
 
 
 def _reason(proposal: Proposal, scene: Scene, useful: tuple[int, ...]) -> ReasonCode:
@@ -367,7 +368,7 @@ def _summary(forecast: Forecast) -> ForecastSummary:
     )
 
 
-def _identity(profile: GroupProfile, now: datetime, target: int) -> str:
-    """A digest of group, cycle and answer: the same decision taken twice has the same name."""
-    text = f"{profile.cluster}\0{profile.group}\0{now.isoformat()}\0{target}"
-    return f"r-{sha256(text.encode()).hexdigest()[:20]}"
+def _named(draft: Recommendation) -> Recommendation:
+    """The recommendation under its name, a digest of all that it says: the same decision has the same name."""
+    text = repr(replace(draft, recommendation_id=""))
+    return replace(draft, recommendation_id=f"r-{sha256(text.encode()).hexdigest()[:20]}")

@@ -91,7 +91,7 @@ class Recommender:
         if profile is None:
             return None
         previous = self.store.latest_recommendation(*group)
-        if previous is not None and previous.issued_at > now:
+        if previous is not None and previous.issued_at >= now:
             previous = None
         session = Session(profile, self.settings, rows, previous=previous)
         self._watched[group] = _Watched(session, rows[-1].interval_end_at if rows else now - LOOK_BACK)
