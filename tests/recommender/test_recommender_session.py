@@ -54,16 +54,16 @@ def test_under_half_an_hour_there_is_no_advice_and_from_then_on_there_is(row: Ma
 
 
 def test_a_known_daily_wave_is_met_before_it_rises(row: MakeRow, profile: GroupProfile) -> None:
-    """After three days of the wave, the advice at 07:00 on 8 replicas is more of them, timed before 8 are too few."""
-    seven = 3 * 1440 + 7 * 60
-    session = Session(profile, DecisionSettings(), minutes_of(row, 1, seven - 1))
-    session.observe(minutes_of(row, seven, seven)[0])
-    decision = session.recommend(START + timedelta(minutes=seven))
+    """After three days of the wave, the advice at 06:15 on 8 replicas is more of them, timed before 8 are too few."""
+    quarter_past_six = 3 * 1440 + 6 * 60 + 15
+    session = Session(profile, DecisionSettings(), minutes_of(row, 1, quarter_past_six - 1))
+    session.observe(minutes_of(row, quarter_past_six, quarter_past_six)[0])
+    decision = session.recommend(START + timedelta(minutes=quarter_past_six))
     assert isinstance(decision, Recommendation)
     assert decision.forecast.rung == "daily"
     assert decision.action == "scale_out"
-    # 8 replicas carry 8 x 850 = 6,800/s with their head-room; the wave passes that at 07:51.
-    assert decision.effective_at <= START + timedelta(days=3, hours=7, minutes=51)
+    # 8 replicas carry 8 x 880 = 7,040/s with their head-room; the wave is at 6,260/s now and passes that at 07:00.
+    assert decision.effective_at <= START + timedelta(days=3, hours=7)
 
 
 def test_history_given_at_once_or_row_by_row_leads_to_the_same_advice(row: MakeRow, profile: GroupProfile) -> None:
