@@ -1,0 +1,143 @@
+"""The batch job: sample files to the feature table, whole or for some days, the same result however often it runs."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
+
+from forecasting.columns import BASE_INTERVAL_SECONDS, ROLLUP_INTERVALS_SECONDS
+from spark_features.samples import FeaturesError, SampleFiles, find_samples
+from spark_features.schema import GROUP_INTERVALS_SCHEMA, SAMPLES_SCHEMA
+from spark_features.session import SQL_SETTINGS
+from spark_features.table import Part, fresh_folder, parts_in, read_manifest, swap, writing
+from spark_features.transforms import LOOK_BACK_SECONDS, group_intervals, rollup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureRun:
+    """What one run wrote: the table's new version, its own days and rows by interval length."""
+
+    feature_table_version: int
+    first: date
+    last: date
+    sample_rows: int
+    rows: tuple[tuple[int, int], ...]  # (interval_seconds, rows)
+
+
+def build_features(
+    spark: SparkSession, samples_dir: Path, out_dir: Path, *, first: date | None = None, last: date | None = None
+) -> FeatureRun:
+    """Write the days `first` to `last` (UTC, both included; all there are where None) of the feature table.
+
+    A day's rows replace the day whole and other days stay. Readers see the table before or the table after.
+    Errors: FeaturesError on input that cannot be right, and where another run is writing.
+    """
+    samples = find_samples(samples_dir, first=first, last=last)
+    with writing(out_dir):
+        before = read_manifest(out_dir)
+        folder = fresh_folder(out_dir, version=before.feature_table_version + 1)
+        _write_base(_read(spark, samples, first=first, last=last), folder, first=first)
+        _write_rollups(spark, folder)
+        parts = parts_in(out_dir, folder)
+        if not parts:
+            span = f"from {first or 'the start'} to {last or 'the end'}"
+            message = f"{samples_dir} holds no sample {span}; widen --from and --to"
+            raise FeaturesError(message)
+        after = before.replaced_by(parts)
+        swap(out_dir, before=before, after=after)
+    return _summary(parts, version=after.feature_table_version, sample_rows=samples.rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """What `spark-submit spark_features/batch.py --samples DIR --out DIR [--from DAY] [--to DAY]` runs.
+
+    The exit code is 0 when the table is written, 2 after one sentence on stderr when the input cannot be right.
+    """
+    parser = argparse.ArgumentParser(prog="batch.py", description="Offset samples to the feature table.")
+    parser.add_argument("--samples", type=Path, required=True, metavar="DIR", help="offset samples, parquet files")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the feature table")
+    parser.add_argument("--from", type=date.fromisoformat, dest="first", metavar="DAY", help="first day to write (UTC)")
+    parser.add_argument("--to", type=date.fromisoformat, dest="last", metavar="DAY", help="last day to write (UTC)")
+    asked = parser.parse_args(arguments)
+    # Where it runs, and on what Java, is for spark-submit to say.
+    spark = SparkSession.builder.appName("lagcast features").config(map=dict(SQL_SETTINGS)).getOrCreate()
+    try:
+        run = build_features(spark, asked.samples, asked.out, first=asked.first, last=asked.last)
+    except FeaturesError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    finally:
+        spark.stop()
+    rows = ", ".join(f"{rows} of {seconds} s" for seconds, rows in run.rows)
+    sys.stdout.write(f"{asked.out} version {run.feature_table_version}: {run.sample_rows} samples -> {rows}\n")
+    return 0
+
+
+def _read(spark: SparkSession, samples: SampleFiles, *, first: date | None, last: date | None) -> DataFrame:
+    """The samples that the rows of these days depend on."""
+    rows = spark.read.schema(SAMPLES_SCHEMA).parquet(*(str(path) for path in samples.paths))
+    if first is not None:
+        rows = rows.where(F.col("sampled_at") > F.lit(_midnight(first) - timedelta(seconds=LOOK_BACK_SECONDS)))
+    if last is not None:
+        rows = rows.where(F.col("sampled_at") <= F.lit(_midnight(last) + _DAY))
+    return rows
+
+
+def _write_base(samples: DataFrame, folder: Path, *, first: date | None) -> None:
+    base = group_intervals(samples)
+    if first is not None:
+        base = base.where(F.col("interval_end_at") > F.lit(_midnight(first)))
+    _write(base, folder, seconds=BASE_INTERVAL_SECONDS)
+
+
+def _write_rollups(spark: SparkSession, folder: Path) -> None:
+    """The rollups of the base rows that were just written: days are whole, and every rollup's length divides a day."""
+    base = spark.read.schema(GROUP_INTERVALS_SCHEMA).parquet(str(_of_length(folder, BASE_INTERVAL_SECONDS)))
+    for seconds in ROLLUP_INTERVALS_SECONDS:
+        _write(rollup(base, seconds=seconds), folder, seconds=seconds)
+
+
+def _write(rows: DataFrame, folder: Path, *, seconds: int) -> None:
+    """One folder for each day; in it rows are sorted, so that a reader of one group skips the others'."""
+    # The row that ends at midnight belongs to the day that it covers.
+    day = F.to_date(F.col("interval_end_at") - F.expr("INTERVAL 1 MICROSECOND"))
+    (
+        rows.withColumn("date", day)
+        .repartition("date")
+        .sortWithinPartitions("date", "cluster", "group", "interval_end_at")
+        .write.partitionBy("date")
+        .parquet(str(_of_length(folder, seconds)))
+    )
+
+
+def _of_length(folder: Path, seconds: int) -> Path:
+    return folder / f"interval_seconds={seconds}"
+
+
+_DAY = timedelta(days=1)
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), tzinfo=UTC)
+
+
+def _summary(parts: tuple[Part, ...], *, version: int, sample_rows: int) -> FeatureRun:
+    lengths = (BASE_INTERVAL_SECONDS, *ROLLUP_INTERVALS_SECONDS)
+    return FeatureRun(
+        feature_table_version=version,
+        first=date.fromisoformat(min(part.date for part in parts)),
+        last=date.fromisoformat(max(part.date for part in parts)),
+        sample_rows=sample_rows,
+        rows=tuple(
+            (seconds, sum(part.rows for part in parts if part.interval_seconds == seconds)) for seconds in lengths
+        ),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""Which sample files the job reads, checked before Spark starts on them: Spark reads a missing column as nulls."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+
+import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
+
+from forecasting.columns import SAMPLES, Column, Kind
+
+# Parquet's (physical type, converted type) of what Spark reads as each kind. INT96 is how older Spark writes instants.
+_STORED: dict[Kind, frozenset[tuple[str, str]]] = {
+    "string": frozenset({("BYTE_ARRAY", "UTF8")}),
+    "int": frozenset({("INT32", "NONE"), ("INT32", "INT_32"), ("INT32", "INT_16"), ("INT32", "INT_8")}),
+    "long": frozenset({("INT64", "NONE"), ("INT64", "INT_64")}),
+    "double": frozenset({("DOUBLE", "NONE")}),
+    "boolean": frozenset({("BOOLEAN", "NONE")}),
+    "timestamp": frozenset({("INT64", "TIMESTAMP_MICROS"), ("INT64", "TIMESTAMP_MILLIS"), ("INT96", "NONE")}),
+}
+
+
+class FeaturesError(ValueError):
+    """The features job cannot start on what it was given; one sentence says what, where and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleFiles:
+    """Parquet files whose columns were found right, and the rows that they hold together."""
+
+    paths: tuple[Path, ...]
+    rows: int
+
+
+def find_samples(samples_dir: Path, *, first: date | None, last: date | None) -> SampleFiles:
+    """The files below `samples_dir` that may hold samples of the days `first` to `last`, one day around included.
+
+    Files in a folder `date=YYYY-MM-DD` are picked by it; others are always read. Names that start with `_` or `.` are
+    somebody's unfinished work.
+    Errors: FeaturesError on no folder, no files, no rows, a missing column, a wrong type, a null where none may be.
+    """
+    if not samples_dir.is_dir():
+        message = f"{samples_dir} is no folder; --samples wants the folder that the collector writes parquet files to"
+        raise FeaturesError(message)
+    stored = sorted(path for path in samples_dir.rglob("*.parquet") if not _is_hidden(path.relative_to(samples_dir)))
+    if not stored:
+        message = f"{samples_dir} holds no parquet file; let the collector run first, or name the folder it writes to"
+        raise FeaturesError(message)
+    picked = tuple(path for path in stored if _may_hold(path, first=first, last=last))
+    rows = sum(_checked_rows(path) for path in picked)
+    if rows == 0:
+        span = f"from {first or 'the start'} to {last or 'the end'}"
+        message = f"the {len(stored)} parquet files in {samples_dir} hold no sample {span}; widen --from and --to"
+        raise FeaturesError(message)
+    return SampleFiles(paths=picked, rows=rows)
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(("_", ".")) for part in path.parts)
+
+
+def _may_hold(path: Path, *, first: date | None, last: date | None) -> bool:
+    folder = re.fullmatch(r"date=(\d{4}-\d{2}-\d{2})", path.parent.name)
+    if folder is None:
+        return True
+    day = date.fromisoformat(folder[1])
+    return not (first and day < first - timedelta(days=1)) and not (last and day > last + timedelta(days=1))
+
+
+def _checked_rows(path: Path) -> int:
+    """How many samples the file holds; its footer is enough to tell that, and whether the columns are right."""
+    try:
+        footer = pq.read_metadata(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        message = f"{path} is no readable parquet file ({error}); remove it, or write it again"
+        raise FeaturesError(message) from error
+    positions = {footer.schema.column(index).path: index for index in range(footer.num_columns)}
+    missing = [column.name for column in SAMPLES if column.name not in positions]
+    if missing:
+        message = f"{path} lacks {', '.join(missing)}; a sample has {', '.join(column.name for column in SAMPLES)}"
+        raise FeaturesError(message)
+    for column in SAMPLES:
+        _check_column(path, footer, column, position=positions[column.name])
+    return int(footer.num_rows)
+
+
+def _check_column(path: Path, footer: pq.FileMetaData, column: Column, *, position: int) -> None:
+    stored = footer.schema.column(position)
+    if (stored.physical_type, stored.converted_type) not in _STORED[column.kind]:
+        found = f"{stored.physical_type} {stored.logical_type.type}"
+        message = f"{path}: column {column.name} is {found}, {_wanted(column)} is wanted; write it with that type"
+        raise FeaturesError(message)
+    nulls = 0 if column.nullable else _null_count(footer, position)
+    if nulls:
+        message = f"{path}: column {column.name} holds {nulls} nulls, and every sample needs it; drop those rows"
+        raise FeaturesError(message)
+
+
+def _wanted(column: Column) -> str:
+    words: dict[Kind, str] = {"int": "int32", "long": "int64", "timestamp": "an instant in UTC with microseconds"}
+    return words.get(column.kind, column.kind)
+
+
+def _null_count(footer: pq.FileMetaData, position: int) -> int:
+    chunks = (footer.row_group(index).column(position) for index in range(footer.num_row_groups))
+    counts: Sequence[int] = [chunk.statistics.null_count for chunk in chunks if chunk.statistics is not None]
+    return sum(counts)

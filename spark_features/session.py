@@ -1,0 +1,80 @@
+"""One way to start Spark: quiet, on loopback, in UTC, with the Java that was found."""
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+from spark_features.java import JavaError, JavaRuntime
+
+# PySpark 4.3 warns about pandas 3 whenever the two meet; all that is used here was seen to work with it.
+warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas >= 3", category=FutureWarning)
+
+from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]  # noqa: E402  (no types)
+from pyspark import SparkConf, SparkContext  # noqa: E402  (the filter has to stand before the import)
+from pyspark.errors import PySparkRuntimeError  # noqa: E402
+from pyspark.java_gateway import launch_gateway  # noqa: E402
+from pyspark.sql import SparkSession  # noqa: E402
+
+# What the features job needs wherever it runs, spark-submit included.
+SQL_SETTINGS: dict[str, str] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "true",
+    # Spark's 200 double the job's time on a small machine; AQE splits what is big.
+    "spark.sql.shuffle.partitions": "4",
+    # The old default, INT96, is known to Spark only by convention.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+
+_LOCAL_SETTINGS: dict[str, str] = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.catalogImplementation": "in-memory",
+}
+
+
+def spark_session(
+    app_name: str, *, java: JavaRuntime, master: str = "local[*]", memory: str = "2g", log_path: Path
+) -> SparkSession:
+    """The running session, or a new one: 2-5 s. Whatever the JVM says goes to `log_path`, never to stderr.
+
+    `memory` is the driver's heap in Java's notation. Sets JAVA_HOME, and PYSPARK_PYTHON where it is not set, in this
+    process: Spark's launcher and its workers take them from there.
+    Errors: JavaError where the JVM does not come up, with the last line it wrote.
+    """
+    if SparkContext._active_spark_context is not None:  # noqa: SLF001  (asked of the class; sessions are per thread)
+        return SparkSession.builder.getOrCreate()
+    os.environ["JAVA_HOME"] = str(java.home)
+    # Workers would take `python3` from PATH, which need not have pandas.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    conf = SparkConf(loadDefaults=False).setMaster(master).setAppName(app_name)
+    conf.setAll([*SQL_SETTINGS.items(), *_LOCAL_SETTINGS.items(), ("spark.driver.memory", memory)])
+    # Parallel: short jobs on few cores have no use for G1's background threads.
+    conf.set("spark.driver.extraJavaOptions", "-XX:+UseParallelGC")
+    log_path.parent.mkdir(parents=True, exist_ok=True)
+    # A process has one JVM: after `stop()` the next session runs in the one that is there.
+    if SparkContext._gateway is None:  # noqa: SLF001  (without it PySpark starts a JVM that inherits our stderr)
+        gateway = _start_jvm(conf, java, log_path)
+        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+    return SparkSession(SparkContext(conf=conf))
+
+
+def _start_jvm(conf: SparkConf, java: JavaRuntime, log_path: Path) -> JavaGateway:
+    with log_path.open("ab") as log:
+        try:
+            gateway: JavaGateway = launch_gateway(  # type: ignore[no-untyped-call]  # PySpark leaves it bare
+                conf=conf, popen_kwargs={"stdout": log, "stderr": subprocess.STDOUT}
+            )
+        except PySparkRuntimeError as error:
+            where = f"Java {java.version} ({java.home})"
+            message = f"Spark did not start on {where}: {_last_line(log_path)}; see {log_path}"
+            raise JavaError(message) from error
+    return gateway
+
+
+def _last_line(log_path: Path) -> str:
+    lines = log_path.read_text(errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "the log is empty")

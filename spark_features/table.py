@@ -1,0 +1,131 @@
+"""The feature table on disk: immutable folders of parquet files, and one manifest that says which of them count.
+
+    OUT/manifest.json                                     swapped whole by rename, read first by every reader
+    OUT/versions/v7/interval_seconds=60/date=2026-01-05/  written once, listed in the manifest, never changed
+
+A reader that opened the manifest sees that version whole, whatever a writer does or dies of. The folders of the version
+before stay until the next swap, for readers that are still in them.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
+
+from spark_features.samples import FeaturesError
+
+FORMAT = "lagcast group_intervals"
+SCHEMA_VERSION = 1
+MANIFEST = "manifest.json"
+_VERSIONS = "versions"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One day of one interval length; `folder` is relative to the table."""
+
+    interval_seconds: int
+    date: str
+    folder: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """One version of the table. Version 0 is the table that was never written."""
+
+    feature_table_version: int = 0
+    parts: tuple[Part, ...] = ()
+
+    def replaced_by(self, parts: tuple[Part, ...]) -> "Manifest":
+        """The next version: these parts, and of the other days and interval lengths those that were there."""
+        kept = {(part.interval_seconds, part.date): part for part in (*self.parts, *parts)}
+        return Manifest(
+            feature_table_version=self.feature_table_version + 1,
+            parts=tuple(kept[key] for key in sorted(kept)),
+        )
+
+
+def read_manifest(table_dir: Path) -> Manifest:
+    """What the table holds now. Errors: FeaturesError where the manifest is another program's or a later format."""
+    path = table_dir / MANIFEST
+    if not path.exists():
+        return Manifest()
+    try:
+        content: Mapping[str, object] = json.loads(path.read_text())
+        if content["format"] != FORMAT or content["schema_version"] != SCHEMA_VERSION:
+            raise FeaturesError(_foreign(path))
+        parts = content["parts"]
+        version = content["feature_table_version"]
+        if not isinstance(parts, list) or not isinstance(version, int):
+            raise FeaturesError(_foreign(path))
+        return Manifest(feature_table_version=version, parts=tuple(Part(**part) for part in parts))
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise FeaturesError(_foreign(path)) from error
+
+
+def _foreign(path: Path) -> str:
+    return f"{path} is no manifest of a {FORMAT} table, schema version {SCHEMA_VERSION}; choose another --out"
+
+
+@contextmanager
+def writing(table_dir: Path) -> Iterator[None]:
+    """Alone with the table until the end of the block; the lock goes with the process, however that ends."""
+    try:
+        table_dir.mkdir(parents=True, exist_ok=True)
+        lock = (table_dir / ".lock").open("w")
+    except OSError as error:
+        message = f"{table_dir} cannot be written to ({error.strerror}); choose another --out"
+        raise FeaturesError(message) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            message = f"another run is writing to {table_dir}; wait for it, or choose another --out"
+            raise FeaturesError(message) from error
+        yield
+
+
+def fresh_folder(table_dir: Path, *, version: int) -> Path:
+    """Where the files of `version` go; what a run that died left there is removed."""
+    folder = table_dir / _VERSIONS / f"v{version}"
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder
+
+
+def parts_in(table_dir: Path, folder: Path) -> tuple[Part, ...]:
+    """The parts that were written below `folder`, with their rows counted from the files."""
+    return tuple(
+        Part(
+            interval_seconds=int(day.parent.name.removeprefix("interval_seconds=")),
+            date=date.fromisoformat(day.name.removeprefix("date=")).isoformat(),
+            folder=day.relative_to(table_dir).as_posix(),
+            rows=sum(int(pq.read_metadata(file).num_rows) for file in day.glob("*.parquet")),
+        )
+        for day in sorted(folder.glob("interval_seconds=*/date=*"))
+    )
+
+
+def swap(table_dir: Path, *, before: Manifest, after: Manifest) -> None:
+    """Make `after` the table in one step, then remove the folders that neither of the two lists."""
+    unfinished = table_dir / f".{MANIFEST}"
+    content = {"format": FORMAT, "schema_version": SCHEMA_VERSION, **asdict(after)}
+    with unfinished.open("w") as file:
+        json.dump(content, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(table_dir / MANIFEST)
+    wanted = {table_dir / part.folder for part in (*before.parts, *after.parts)}
+    for day in (table_dir / _VERSIONS).glob("*/*/date=*"):
+        if day not in wanted:
+            shutil.rmtree(day)
+    for version in (table_dir / _VERSIONS).iterdir():
+        if not any(version in folder.parents for folder in wanted):
+            shutil.rmtree(version)

@@ -1,0 +1,329 @@
+"""The features, as small DataFrame -> DataFrame steps: samples, partition intervals, group intervals, rollups.
+
+A partition interval is the newest sample of one partition in one base interval. Instants are whole microseconds since
+1970 inside (`_us`), so that no comparison depends on a time zone or a float. Read in the order of `group_intervals`.
+"""
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
+
+from forecasting.columns import BASE_INTERVAL_SECONDS, GROUP_INTERVALS, REBALANCING_STATES
+
+# A rate over a longer gap than this would be an average of what nobody saw.
+LONGEST_RATE_SECONDS = 60
+# A partition unseen for this long is forgotten: its absence is no hole any more, and its return is an appearance.
+MEMORY_SECONDS = 3600
+# Lag in seconds is lag in messages over the mean rate of these newest seconds.
+LAG_RATE_SECONDS = 300
+# How far before its own first row the job has to read, so that one day alone gives the rows that all days give.
+LOOK_BACK_SECONDS = MEMORY_SECONDS + LAG_RATE_SECONDS + LONGEST_RATE_SECONDS
+
+_US = 1_000_000
+_GROUP = ("cluster", "group")
+# The partition comes first: it is an integer, and sorting starts to tell rows apart at the first key.
+_PARTITION = ("partition", "topic", "group", "cluster")
+_COUNTS = (
+    "gap_count",
+    "no_commit_count",
+    "negative_race_count",
+    "offset_reset_count",
+    "in_rebalance_count",
+    "partition_appeared_count",
+)
+
+
+def group_intervals(samples: DataFrame) -> DataFrame:
+    """Samples to base rows of the feature table: all steps in their order."""
+    steps = (
+        latest_in_interval,
+        with_offset_deltas,
+        with_resets_flagged,
+        with_produce_rate,
+        with_consume_rate,
+        with_lag,
+        per_group_interval,
+        with_partition_skew,
+        with_lag_seconds,
+        as_group_intervals,
+    )
+    return reduce(DataFrame.transform, steps, samples)
+
+
+def interval_end_us(instant_us: Column, *, seconds: int) -> Column:
+    """The end of the interval that holds an instant; an instant on the boundary belongs to the one that ends there.
+
+    12:00:15.000000 ends at 12:00:15, 12:00:15.000001 at 12:00:30.
+    """
+    return instant_us + F.pmod(-instant_us, F.lit(seconds * _US))
+
+
+def latest_in_interval(samples: DataFrame) -> DataFrame:
+    """One row for each partition and base interval: the newest sample, and how many of them saw a rebalance.
+
+    Of samples with the same instant the one with the highest offsets stays, so that a file read twice changes nothing
+    but `in_rebalance_count`. A committed offset of -1 becomes null: both mean that nothing was committed yet.
+    """
+    in_time = Window.partitionBy(*_PARTITION).orderBy("sampled_us", "end_offset", "committed_offset")
+    sampled_us = F.unix_micros("sampled_at")
+    rebalancing = F.col("group_state").isin(*REBALANCING_STATES).cast("long")
+    # One order for all windows over partitions, so that Spark sorts once: a window for each interval costs 8 s more
+    # on 2 million rows than this running sum and its differences.
+    so_far = F.sum(rebalancing).over(in_time.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    next_end_us = F.lead("interval_end_us").over(in_time)
+    return (
+        samples.withColumns({"sampled_us": sampled_us, "committed_offset": _null_if_negative("committed_offset")})
+        .withColumn("interval_end_us", interval_end_us(F.col("sampled_us"), seconds=BASE_INTERVAL_SECONDS))
+        .withColumns({"so_far": so_far, "next_end_us": next_end_us})
+        .where(F.col("next_end_us").isNull() | (F.col("next_end_us") > F.col("interval_end_us")))
+        .withColumn("in_rebalance_count", F.col("so_far") - F.coalesce(F.lag("so_far").over(in_time), F.lit(0)))
+        .drop("so_far", "next_end_us", "sampled_at", "group_protocol", "group_assignor")
+    )
+
+
+def with_offset_deltas(partitions: DataFrame) -> DataFrame:
+    """What passed through each partition since its previous interval, and whether it is new or about to be forgotten.
+
+    Deltas are null for a new partition. With nothing committed then and now, what was committed in between is 0; with
+    a commit on one side only it is unknown.
+    """
+    in_time = Window.partitionBy(*_PARTITION).orderBy("sampled_us")
+    before = {name: F.lag(name).over(in_time) for name in ("interval_end_us", "sampled_us", "end_offset")}
+    gap_us = F.col("interval_end_us") - F.col("previous_interval_end_us")
+    known_us = F.lit(MEMORY_SECONDS * _US)
+    never_committed = F.col("committed_offset").isNull() & F.col("previous_committed_offset").isNull()
+    return (
+        partitions.withColumns({f"previous_{name}": column for name, column in before.items()})
+        .withColumn("previous_committed_offset", F.lag("committed_offset").over(in_time))
+        .withColumn("next_interval_end_us", F.lead("interval_end_us").over(in_time))
+        .withColumn("is_new", F.coalesce(gap_us > known_us, F.lit(col=True)))
+        .withColumns(
+            {
+                "is_leaving": F.coalesce(
+                    F.col("next_interval_end_us") - F.col("interval_end_us") > known_us, F.lit(col=True)
+                ),
+                "elapsed_seconds": _unless_new((F.col("sampled_us") - F.col("previous_sampled_us")) / _US),
+                "missing_intervals": _unless_new((gap_us / (BASE_INTERVAL_SECONDS * _US)).cast("long") - 1),
+                "produced_messages": _unless_new(F.col("end_offset") - F.col("previous_end_offset")),
+                "consumed_messages": _unless_new(
+                    F.when(never_committed, 0).otherwise(F.col("committed_offset") - F.col("previous_committed_offset"))
+                ),
+            }
+        )
+    )
+
+
+def with_resets_flagged(partitions: DataFrame) -> DataFrame:
+    """Which offsets went backwards: the topic was made anew, or the group was reset, replays, or lost its commit."""
+    lost_commit = F.col("previous_committed_offset").isNotNull() & F.col("committed_offset").isNull()
+    return partitions.withColumns(
+        {
+            "end_went_back": _flag(F.col("produced_messages") < 0),
+            "commit_went_back": _flag(~F.col("is_new") & (lost_commit | (F.col("consumed_messages") < 0))),
+        }
+    )
+
+
+def with_produce_rate(partitions: DataFrame) -> DataFrame:
+    """Messages per second into each partition; null where no honest difference of end offsets exists."""
+    return partitions.withColumn("produce_rate", _rate("produced_messages", honest=~F.col("end_went_back")))
+
+
+def with_consume_rate(partitions: DataFrame) -> DataFrame:
+    """Messages per second through each partition; null where no honest difference of committed offsets exists."""
+    honest = ~F.col("end_went_back") & ~F.col("commit_went_back")
+    return partitions.withColumn("consume_rate", _rate("consumed_messages", honest=honest))
+
+
+def with_lag(partitions: DataFrame) -> DataFrame:
+    """Messages between the committed offset and the end of the partition, never negative.
+
+    Without a commit all that the log holds is still to be read; without a known log start lag is null.
+    """
+    behind = F.col("end_offset") - F.coalesce("committed_offset", "log_start_offset")
+    return partitions.withColumns(
+        {
+            "partition_lag": F.when(behind.isNotNull(), F.greatest(behind, F.lit(0))),
+            # A commit newer than the end offset that was read with it: 1,203,900 and 1,203,950 is lag 0, not -50.
+            "raced": _flag(F.col("committed_offset") > F.col("end_offset")),
+        }
+    )
+
+
+def per_group_interval(partitions: DataFrame) -> DataFrame:
+    """One row for each group and interval: sums over its partitions, null unless every known partition has its part.
+
+    A sum over some partitions looks like a drop in load, and a drop is what makes an adviser remove replicas.
+    """
+    earlier_and_now = Window.partitionBy(*_GROUP).orderBy("interval_end_us")
+    forgotten = earlier_and_now.rangeBetween(Window.unboundedPreceding, -(MEMORY_SECONDS * _US + 1))
+    known = F.sum("arrivals").over(earlier_and_now) - F.coalesce(F.sum("departures").over(forgotten), F.lit(0))
+    return (
+        _sums_per_topic(partitions)
+        .transform(_sums_per_group)
+        .withColumn("partitions", known.cast("int"))
+        .withColumns(
+            {
+                "produce_messages_per_second": _if_all("produce_rate", having="produce_rates"),
+                "consume_messages_per_second": _if_all("consume_rate", having="consume_rates"),
+                "lag_messages": _if_all("lag", having="sampled_partitions").cast("double"),
+                # The group itself is new where nobody was known before: then no partition has appeared in it.
+                "partition_appeared_count": F.when(F.col("arrivals") == known, F.lit(0)).otherwise(F.col("arrivals")),
+            }
+        )
+    )
+
+
+def with_partition_skew(groups: DataFrame) -> DataFrame:
+    """How much busier the busiest partition is than the mean one; null without a rate or without load."""
+    loaded = F.col("produce_messages_per_second") > 0
+    mean_rate = F.col("produce_messages_per_second") / F.col("partitions")
+    return groups.withColumns(
+        {
+            "partition_skew_ratio": F.when(loaded, F.col("busiest.rate") / mean_rate),
+            "busiest_partition": F.when(loaded, F.concat_ws("-", "busiest.topic", "busiest.partition")),
+        }
+    )
+
+
+def with_lag_seconds(groups: DataFrame) -> DataFrame:
+    """How long the newest messages took to arrive: lag over the mean rate of the last 5 minutes; null at rate 0."""
+    newest = Window.partitionBy(*_GROUP).orderBy("interval_end_us").rangeBetween(-(LAG_RATE_SECONDS * _US - 1), 0)
+    rate = F.avg("produce_messages_per_second").over(newest)
+    return groups.withColumn("mean_rate", rate).withColumn(
+        "lag_seconds", F.when(F.col("mean_rate") > 0, F.col("lag_messages") / F.col("mean_rate"))
+    )
+
+
+def as_group_intervals(groups: DataFrame) -> DataFrame:
+    """The columns of the feature table, in its order, of base rows."""
+    return groups.withColumns(
+        {
+            "interval_end_at": F.timestamp_micros("interval_end_us"),
+            "interval_seconds": F.lit(BASE_INTERVAL_SECONDS),
+            "members": F.col("newest.members"),
+            "group_state": F.col("newest.group_state"),
+            "in_rebalance": F.col("in_rebalance_count") > 0,
+        }
+    ).select(*(column.name for column in GROUP_INTERVALS))
+
+
+def rollup(base: DataFrame, *, seconds: int) -> DataFrame:
+    """Base rows to one row for each group and `seconds`: means of known rates, newest lag and members, sums of counts.
+
+    A rate's weight is the time that its row stands for. The busiest partition is the one that was it most often.
+    """
+    end_us = interval_end_us(F.unix_micros("interval_end_at"), seconds=seconds)
+    newest = {name: _newest(name) for name in ("topics", "partitions", "sampled_partitions", "group_state")}
+    newest_known = {name: _newest_known(name) for name in ("lag_messages", "lag_seconds", "members")}
+    means = {
+        name: _mean_over_time(name)
+        for name in ("produce_messages_per_second", "consume_messages_per_second", "partition_skew_ratio")
+    }
+    columns = {
+        **newest,
+        **newest_known,
+        **means,
+        **{name: F.sum(name) for name in _COUNTS},
+        "in_rebalance": F.max("in_rebalance"),
+        "busiest_partition": F.mode("busiest_partition", deterministic=True),
+    }
+    return (
+        base.groupBy(*_GROUP, F.timestamp_micros(end_us).alias("end_at"))
+        .agg(*(column.alias(name) for name, column in columns.items()))
+        .withColumns({"interval_end_at": F.col("end_at"), "interval_seconds": F.lit(seconds)})
+        .select(*(column.name for column in GROUP_INTERVALS))
+    )
+
+
+def _sums_per_topic(partitions: DataFrame) -> DataFrame:
+    """Partitions to topics: everything but the keys is a number, so that Spark sums in a hash table without sorting.
+
+    Messages of the same seconds are summed as whole numbers, so that the order, which is Spark's, changes no digit.
+    """
+    keys = (*_GROUP, "interval_end_us", "topic", "group_state", "members", "elapsed_seconds")
+    return partitions.groupBy(*keys).agg(
+        F.count("*").alias("sampled"),
+        F.max("sampled_us").alias("sampled_us"),
+        F.sum(F.col("is_new").cast("long")).alias("arrivals"),
+        F.sum(F.col("is_leaving").cast("long")).alias("departures"),
+        _sum_over_seconds("produced_messages", having="produce_rate").alias("produce_rate"),
+        F.count("produce_rate").alias("produce_rates"),
+        _sum_over_seconds("consumed_messages", having="consume_rate").alias("consume_rate"),
+        F.count("consume_rate").alias("consume_rates"),
+        F.sum("partition_lag").alias("lag"),
+        F.max("produce_rate").alias("busiest_rate"),
+        # Of equally busy partitions the lowest: the subtracted part is under 1/60 messages/s up to partition 17,000.
+        F.max_by("partition", F.col("produce_rate") - F.col("partition") / F.lit(2.0**20)).alias("busiest"),
+        F.sum("missing_intervals").alias("gap_count"),
+        F.sum(F.col("committed_offset").isNull().cast("long")).alias("no_commit_count"),
+        F.sum(F.col("raced").cast("long")).alias("negative_race_count"),
+        F.sum((F.col("end_went_back") | F.col("commit_went_back")).cast("long")).alias("offset_reset_count"),
+        F.sum("in_rebalance_count").alias("in_rebalance_count"),
+    )
+
+
+def _sums_per_group(topics: DataFrame) -> DataFrame:
+    sums = (
+        *("arrivals", "departures", "produce_rates", "consume_rates", "lag"),
+        *("no_commit_count", "negative_race_count", "offset_reset_count", "in_rebalance_count"),
+    )
+    return topics.groupBy(*_GROUP, "interval_end_us").agg(
+        F.array_join(F.array_sort(F.collect_set("topic")), ",").alias("topics"),
+        F.sum("sampled").cast("int").alias("sampled_partitions"),
+        F.coalesce(F.sum("gap_count"), F.lit(0)).alias("gap_count"),
+        F.max(F.struct("sampled_us", "members", "group_state")).alias("newest"),
+        F.max_by(
+            F.struct(
+                F.col("busiest_rate").alias("rate"), F.col("topic").alias("topic"), F.col("busiest").alias("partition")
+            ),
+            F.struct("busiest_rate", F.col("topic")),
+        ).alias("busiest"),
+        *(F.sum(name).alias(name) for name in sums),
+        *(_sum_in_order(name).alias(name) for name in ("produce_rate", "consume_rate")),
+    )
+
+
+def _if_all(total: str, *, having: str) -> Column:
+    return F.when(F.col(having) == F.col("partitions"), F.col(total))
+
+
+def _rate(messages: str, *, honest: Column) -> Column:
+    seconds = F.col("elapsed_seconds")
+    return F.when(honest & (seconds <= LONGEST_RATE_SECONDS) & (seconds > 0), F.col(messages) / seconds)
+
+
+def _sum_over_seconds(messages: str, *, having: str) -> Column:
+    return F.sum(F.when(F.col(having).isNotNull(), F.col(messages))) / F.col("elapsed_seconds")
+
+
+def _sum_in_order(name: str) -> Column:
+    """A sum of fractions, from the smallest to the largest: the same digits in whatever order Spark brings them."""
+    return F.aggregate(F.array_sort(F.collect_list(name)), F.lit(0.0), lambda total, value: total + value)
+
+
+def _unless_new(column: Column) -> Column:
+    return F.when(~F.col("is_new"), column)
+
+
+def _flag(condition: Column) -> Column:
+    """A condition that is false where it cannot be told."""
+    return F.coalesce(condition, F.lit(col=False))
+
+
+def _null_if_negative(name: str) -> Column:
+    return F.when(F.col(name) >= 0, F.col(name))
+
+
+def _newest(name: str) -> Column:
+    return F.max_by(name, "interval_end_at")
+
+
+def _newest_known(name: str) -> Column:
+    return F.max_by(name, F.when(F.col(name).isNotNull(), F.col("interval_end_at")))
+
+
+def _mean_over_time(name: str) -> Column:
+    weight = F.when(F.col(name).isNotNull(), F.col("interval_seconds"))
+    return F.sum(F.col(name) * F.col("interval_seconds")) / F.sum(weight)
