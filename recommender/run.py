@@ -84,7 +84,10 @@ class Recommender:
                 watched.session.observe(row)
                 watched.seen_until = row.interval_end_at
             return watched.session
-        rows = self.histories.intervals(*group, since=now - LOOK_BACK, until=now)
+        # A group that has been silent for longer is refused as stale, with its age, rather than called unknown.
+        rows = self.histories.intervals(*group, since=now - LOOK_BACK, until=now) or self.histories.intervals(
+            *group, until=now
+        )
         # Partitions count for the stairs even where the newest row saw only some of them.
         partitions = rows[-1].partitions if rows else 1
         profile = self.profile_of(*group, partitions)

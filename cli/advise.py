@@ -1,0 +1,105 @@
+# ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
+"""`lagcast recommend` and `lagcast serve`: the decision once, and the loop with its REST service."""
+
+import logging
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.errors import ExitCode, InputError
+from cli.explain import wire_document, write_decision
+from cli.instants import each_cycle, parse_instant, read_clock
+from cli.logs import log_to_stderr
+from cli.output import OutputFormat, write_json
+from cli.progress import Talk
+
+if TYPE_CHECKING:
+    from recommender.adapters.feature_table import FeatureTable
+
+Features = Annotated[Path, typer.Option(metavar="DIR", help="The feature table that `lagcast features` writes.")]
+Config = Annotated[Path | None, typer.Option(metavar="FILE", help="Settings file (YAML).")]
+StateDir = Annotated[Path | None, typer.Option(metavar="DIR", help="Where decisions are kept.")]
+
+
+def recommend(
+    *,
+    features: Features,
+    config: Config = None,
+    state_dir: StateDir = None,
+    _once: Annotated[bool, typer.Option("--once", help="One cycle, then stop; `lagcast serve` goes on.")] = True,
+    now: Annotated[
+        str | None, typer.Option(metavar="INSTANT", help="Decide as of this instant; `latest`: as of the newest row.")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 3 if any group is refused.")] = False,
+    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="How to write the answer.")] = (
+        OutputFormat.TABLE
+    ),
+) -> int:
+    """Say for each group how many replicas it should have, and when, with the price of every alternative.
+
+    Without --now the present decides: rows older than the freshness limit (10 min) are then refused as stale.
+    """
+    from cli.wiring import open_store, recommender, settings_of
+    from forecasting.refusal import Refusal
+    from recommender.adapters.feature_table import FeatureTable
+
+    log_to_stderr(logging.WARNING)
+    settings = settings_of(config, state_dir=state_dir)
+    table = FeatureTable(features)
+    as_of = instant_of(now, table)
+    decisions = recommender(table, settings, open_store(settings)).run_once(now=as_of)
+    if output is OutputFormat.JSON:
+        write_json([wire_document(decision, settings=settings, now=as_of) for decision in decisions])
+    else:
+        for decision in decisions:
+            write_decision(decision, output, settings=settings, now=as_of)
+    refused = any(isinstance(decision, Refusal) for decision in decisions)
+    return ExitCode.STRICT if strict and refused else ExitCode.OK
+
+
+def instant_of(text: str | None, table: "FeatureTable") -> datetime:
+    """What `--now` means: the clock where it is not given, the end of the data for `latest`, else an instant.
+
+    Errors: InputError for what is no instant, and for `latest` of a table without rows.
+    """
+    if text is None:
+        return read_clock()
+    if text != "latest":
+        return parse_instant(text, option="--now")
+    latest = table.newest_interval_end_at()
+    if latest is None:
+        message = f"--now latest: the feature table {table.path} has no rows; give an instant or run `lagcast features`"
+        raise InputError(message)
+    return latest
+
+
+def serve(
+    *,
+    features: Features,
+    config: Config = None,
+    state_dir: StateDir = None,
+    host: Annotated[str | None, typer.Option(help="Address to serve on; 127.0.0.1 unless set.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="TCP port; 8686 unless set.")] = None,
+) -> int:
+    """Decide again and again, and answer over REST, until Ctrl-C or SIGTERM."""
+    from api.app import create_app
+    from cli.server import listen, serving, url_of
+    from cli.wiring import open_store, recommender, settings_of, stopped_by_signals, version
+    from recommender.adapters.feature_table import FeatureTable
+    from recommender.adapters.metrics import Metrics
+    from recommender.run import run_forever
+
+    log_to_stderr()
+    settings = settings_of(config, state_dir=state_dir)
+    store = open_store(settings)
+    metrics = Metrics(store, clock=read_clock, version=version())
+    loop = recommender(FeatureTable(features), settings, store, publishers=[metrics])
+    app = create_app(store, clock=read_clock, version=version(), metrics=metrics, settings=settings)
+    bound = listen(host or settings.host, settings.port if port is None else port, search=False)
+    cycle_seconds = settings.decision.cycle_seconds
+    with stopped_by_signals() as stop, serving(app, bound):
+        Talk().line(f"lagcast {version()} serves {url_of(bound)} and decides every {cycle_seconds} s; Ctrl-C stops")
+        run_forever(loop, instants=each_cycle(cycle_seconds, stop=stop))
+    return ExitCode.OK

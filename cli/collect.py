@@ -1,0 +1,62 @@
+# ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
+"""`lagcast collect`: what a real Kafka says about its consumer groups, written down every 15 s. Reads only."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.errors import ExitCode, InputError
+from cli.instants import read_clock
+from cli.logs import log_to_stderr
+from cli.progress import Talk
+
+
+def collect(
+    *,
+    bootstrap: Annotated[str, typer.Option(metavar="HOST:PORT", help="Kafka brokers, separated by commas.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where samples are appended as parquet files.")],
+    cluster: Annotated[str, typer.Option(help="What to call the cluster in every row.")] = "default",
+    group: Annotated[list[str] | None, typer.Option(help="Only this group; may be given several times.")] = None,
+    client_config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="librdkafka settings, one key=value a line, for TLS and SASL.")
+    ] = None,
+) -> int:
+    """Write offsets, group states and member counts every 15 s until Ctrl-C. Needs Describe on groups and topics."""
+    from cli.wiring import stopped_by_signals
+    from collector.kafka_admin import KafkaAdminCollector
+    from collector.run import collect_forever
+    from collector.sinks import write_samples
+
+    log_to_stderr()
+    collector = KafkaAdminCollector(bootstrap, cluster=cluster, client_config=client_settings(client_config))
+    with stopped_by_signals() as stop:
+        Talk().line(f"lagcast reads {bootstrap} every 15 s and writes to {out} once a minute; Ctrl-C stops")
+        collect_forever(
+            collector, lambda samples: write_samples(samples, out), groups=group, clock=read_clock, wait=stop.wait
+        )
+    return ExitCode.OK
+
+
+def client_settings(path: Path | None) -> dict[str, str]:
+    """The settings in a `key=value` file, as Kafka's own tools take them; `#` starts a comment line.
+
+    Errors: InputError naming file and line; secrets stay in the file and out of the command line.
+    """
+    if path is None:
+        return {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"--client-config {path}: cannot be read ({error}); give a text file of key=value lines"
+        raise InputError(message) from error
+    settings = {}
+    for number, line in enumerate(lines, start=1):
+        key, equals, value = line.strip().partition("=")
+        if not key or key.startswith("#"):
+            continue
+        if not equals:
+            message = f"--client-config {path}, line {number}: {key!r} is no key=value; write security.protocol=SSL"
+            raise InputError(message)
+        settings[key.strip()] = value.strip()
+    return settings

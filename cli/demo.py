@@ -1,0 +1,168 @@
+# ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
+"""`lagcast demo`: the whole pipeline on a generated load, with nothing outside this machine."""
+
+import logging
+import sys
+import time
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.demo_folder import FeatureFolder, decisions_file
+from cli.errors import ExitCode
+from cli.explain import wire_document
+from cli.features import make_features
+from cli.logs import log_to_stderr
+from cli.output import OutputFormat, write_json
+from cli.progress import Talk
+from cli.replay import league_document, write_league
+from cli.spark import spark_beside
+from cli.study import play_league, read_rows, write_observed
+from cli.wiring import stopped_by_signals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from forecasting.history import GroupInterval
+    from recommender.adapters.store_sql import SqlDecisionStore
+    from recommender.recommendation import Decision
+    from replay.contest import Contest
+    from replay.league import League
+    from replay.trace import Trace
+
+PARTITIONS = 24
+# With 14 days, ten are known before the first judged one, and the table is there within a minute.
+MOST_JUDGED_DAYS = 4
+SECONDS_PER_DAY = 86_400
+
+
+def demo(
+    *,
+    headless: Annotated[bool, typer.Option("--headless", help="End when done, on a terminal too.")] = False,
+    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="How to write the table.")] = (
+        OutputFormat.TABLE
+    ),
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same table.")] = 7,
+    days: Annotated[int, typer.Option(min=2, max=60, help="Days to generate; the last four are judged.")] = 14,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Make features anew, although there are some.")] = False,
+    host: Annotated[str, typer.Option(help="Address to serve on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; the next free one if it is taken.")] = 8686,
+    state_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where the demo keeps what it makes.")] = None,
+) -> int:
+    """Run everything on a generated load: samples, Spark features, forecast, decision, REST, and the league table.
+
+    Nothing is contacted. On a terminal the REST service stays up until Ctrl-C; elsewhere, or with --headless, the
+    command ends when the table is there. A second run reuses the features of the same seed and code.
+    """
+    from api.app import create_app
+    from cli.server import listen, serving, url_of
+    from cli.wiring import settings_of, version
+    from recommender.adapters.store_sql import SqlDecisionStore
+
+    log_to_stderr(logging.WARNING)
+    talk = Talk()
+    talk.line(
+        f'lagcast {version()}  demo "orders": {days} days, {PARTITIONS} partitions, generated from seed {seed}. '
+        "Nothing is contacted."
+    )
+    settings = settings_of(state_dir=state_dir)
+    load, contest = contest_of(days=days, seed=seed)
+    store = SqlDecisionStore(f"sqlite:///{decisions_file(settings.state_dir, anew=True)}")
+    bound = listen(host, port, search=True)
+    # The data end in the past. On the demo's clock their end is the present, so that the advice is in force.
+    app = create_app(store, clock=clock_from(load.end_at), version=version(), settings=settings)
+    with serving(app, bound):
+        talk.line(f"REST: {url_of(bound)}{_instead_of(port, bound.getsockname()[1])}")
+        with talk.running():
+            league, decision = _run(load, contest, store, settings.state_dir, fresh=fresh, talk=talk)
+        if output is OutputFormat.JSON:
+            advice = wire_document(decision, settings=settings, now=load.end_at)
+            write_json({**league_document(league), "url": url_of(bound), "decision": advice})
+        else:
+            write_league(league, output, talk=talk)
+        talk.line(_answer(f"{url_of(bound)}/api/v1/groups"))
+        talk.line(
+            "next: `lagcast explain orders` shows the decision, `lagcast replay --trace FILE.csv` judges your load"
+        )
+        if sys.stderr.isatty() and sys.stdin.isatty() and not headless:
+            with stopped_by_signals() as stop:
+                talk.line(f"{url_of(bound)} goes on answering; Ctrl-C stops")
+                stop.wait()
+    return ExitCode.OK
+
+
+def contest_of(*, days: int, seed: int) -> "tuple[Trace, Contest]":
+    """The generated load, and the contest over its last days."""
+    from recommender.decision import DecisionSettings
+    from replay.contest import Contest, capacity_for
+    from replay.sampling import Names
+    from replay.workload import orders_workload
+    from replay.world import World
+
+    load = orders_workload(days=days, seed=seed)
+    _, judged = load.split(min(MOST_JUDGED_DAYS, days // 2) * SECONDS_PER_DAY)
+    capacity = capacity_for(load, partitions=PARTITIONS)
+    world = World(partitions=PARTITIONS, capacity_messages_per_second_per_replica=capacity)
+    names = Names("demo", "orders")
+    return load, Contest(trace=judged, world=world, settings=DecisionSettings(), names=names, seed=seed)
+
+
+def clock_from(start_at: datetime) -> "Callable[[], datetime]":
+    """A clock that shows `start_at` now and runs on from there."""
+    began = time.monotonic()
+    return lambda: start_at + timedelta(seconds=time.monotonic() - began)
+
+
+def _run(
+    load: "Trace", contest: "Contest", store: "SqlDecisionStore", state_dir: Path, *, fresh: bool, talk: Talk
+) -> "tuple[League, Decision]":
+    """Samples, features, the decision at the end of the data, and the league beside them."""
+    folder = FeatureFolder.of(state_dir, seed=contest.seed, days=round(load.days))
+    if fresh:
+        folder.forget()
+    decided: list[Decision] = []
+
+    def history() -> "Sequence[GroupInterval]":
+        if folder.is_there:
+            talk.line(f" .. features reused from {folder.path}; `--fresh` makes them anew")
+        else:
+            with folder.making() as scratch, spark_beside(talk, log_path=state_dir / "spark.log") as starting:
+                write_observed(contest, load, scratch / "samples", talk=talk)
+                make_features(starting, scratch / "samples", scratch / "features", talk=talk)
+        decided.append(_decide(load, contest, store, folder.path / "features", talk=talk))
+        return read_rows(contest, folder.path / "features")
+
+    rivals = ("fixed", "hpa", "hpa-behavior", "keda", "stair")
+    league = play_league(contest, rivals, history, talk=talk)
+    return league, decided[0]
+
+
+def _decide(load: "Trace", contest: "Contest", store: "SqlDecisionStore", features: Path, *, talk: Talk) -> "Decision":
+    """The decision as of the end of the data, kept in the store that the REST service reads."""
+    from recommender.adapters.feature_table import FeatureTable
+    from recommender.run import Recommender
+    from replay.policies.lagcast import profile_of
+
+    with talk.stage("decision", "the first recommendation, as of the end of the data") as stage:
+        (decision,) = Recommender(
+            histories=FeatureTable(features),
+            profile_of=lambda *_: profile_of(contest.world, contest.names),
+            settings=contest.settings,
+            store=store,
+        ).run_once(now=load.end_at)
+        stage.note = f"for {decision.group} at {load.end_at:%Y-%m-%d %H:%M} UTC"
+    return decision
+
+
+def _instead_of(wanted: int, got: int) -> str:
+    return "" if wanted in (0, got) else f" (port {wanted} is taken)"
+
+
+def _answer(url: str) -> str:
+    """One line on what the service answers, asked over HTTP like anybody would."""
+    import httpx2
+
+    answer = httpx2.get(url, timeout=10.0)
+    return f"GET {url} answered {answer.status_code}: {len(answer.json()['groups'])} group"

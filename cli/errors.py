@@ -1,0 +1,95 @@
+"""Exit codes, and the boundary at which an exception becomes one sentence on stderr.
+
+0 answered (refusals included), 1 our failure, 2 usage or configuration, 3 refused under `--strict`,
+4 source, Java or Spark not reachable, 130 interrupted.
+"""
+
+import sys
+import traceback
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any
+
+import typer
+
+
+class ExitCode(IntEnum):
+    """What the shell sees."""
+
+    OK = 0
+    FAILURE = 1
+    USAGE = 2
+    STRICT = 3
+    UNREACHABLE = 4
+    INTERRUPTED = 130
+
+
+# What typer raises for words that it does not understand. Typer carries its own copy of click and exports only the
+# leaves of this tree, so its root is found from one of them.
+_USAGE_ERROR: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+
+class InputError(ValueError):
+    """Something the user gave cannot be used: what, where, its value, the limit, the next step."""
+
+
+class UnreachableError(RuntimeError):
+    """Something outside did not answer: Kafka, Java, Spark or a port."""
+
+
+# Errors of the other packages that the user can mend, by name: naming them costs no import, so `--help` stays quick.
+EXIT_CODE_OF_ERROR: dict[str, ExitCode] = {
+    "cli.errors.InputError": ExitCode.USAGE,
+    "cli.errors.UnreachableError": ExitCode.UNREACHABLE,
+    "collector.errors.AdapterError": ExitCode.UNREACHABLE,
+    "recommender.adapters.feature_table.FeatureTableError": ExitCode.USAGE,
+    "recommender.ports.AdapterError": ExitCode.UNREACHABLE,
+    "recommender.settings_check.SettingsError": ExitCode.USAGE,
+    "replay.trace.TraceError": ExitCode.USAGE,
+    "replay.world.WorldError": ExitCode.USAGE,
+    "spark_features.java.JavaError": ExitCode.UNREACHABLE,
+    "spark_features.samples.FeaturesError": ExitCode.USAGE,
+}
+
+
+def exit_code_of(error: BaseException) -> ExitCode:
+    """The exit code that an exception stands for; FAILURE is for those nobody expected.
+
+    >>> exit_code_of(InputError("replicas is 0; it has to be 1 or more")), exit_code_of(KeyError("oops"))
+    (<ExitCode.USAGE: 2>, <ExitCode.FAILURE: 1>)
+    """
+    for kind in type(error).__mro__:
+        code = EXIT_CODE_OF_ERROR.get(f"{kind.__module__}.{kind.__qualname__}")
+        if code is not None:
+            return code
+    return ExitCode.FAILURE
+
+
+def run_with_exit_code(command: Callable[[], int], *, debug: bool) -> int:
+    """Run a command; whatever it raises becomes a line on stderr and an exit code, with the traceback if `debug`."""
+    try:
+        return command()
+    except (KeyboardInterrupt, typer.Abort):
+        return _say("interrupted; nothing half-written was left", ExitCode.INTERRUPTED)
+    except BrokenPipeError:  # the reader of our stdout has left, as `head` does: it has what it wanted
+        sys.stdout = None  # or the interpreter fails once more when it flushes at exit
+        return ExitCode.OK
+    except Exception as error:  # noqa: BLE001  # the boundary: every other exception ends here, once
+        if debug:
+            traceback.print_exc()
+        if isinstance(error, _USAGE_ERROR):
+            return _say(_usage_sentence(error), ExitCode.USAGE)
+        code = exit_code_of(error)
+        if code is ExitCode.FAILURE:
+            return _say(f"a bug of ours, {type(error).__name__}: {error}. `--debug` shows where.", code)
+        return _say(str(error), code)
+
+
+def _usage_sentence(error: Any) -> str:  # noqa: ANN401  # a class that typer does not export
+    command = error.ctx.command_path if getattr(error, "ctx", None) is not None else "lagcast"
+    return f"{error.format_message()} `{command} --help` shows what there is."
+
+
+def _say(sentence: str, code: ExitCode) -> ExitCode:
+    sys.stderr.write(f"lagcast: {sentence}\n")
+    return code

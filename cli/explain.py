@@ -1,0 +1,145 @@
+# ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
+"""`lagcast explain`: one decision in full, stay or move, with the price of every alternative."""
+
+import sys
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.demo_folder import decisions_file
+from cli.errors import ExitCode, InputError
+from cli.instants import read_clock
+from cli.output import Field, OutputFormat, Table, write_csv, write_json, write_table
+
+if TYPE_CHECKING:
+    from cost_model.price import Cost
+    from forecasting.refusal import Refusal
+    from recommender.recommendation import Decision, Recommendation
+    from recommender.settings import Settings
+
+ITEMS = ("replicas", "late", "pause_late", "backlog", "duplicates", "start_up", "restore", "risk", "total")
+
+
+def explain(
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Consumer group, as Kafka calls it.")],
+    *,
+    cluster: Annotated[str | None, typer.Option(help="Which cluster, where several have such a group.")] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings file (YAML).")] = None,
+    state_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where decisions are kept.")] = None,
+    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="How to write the answer.")] = (
+        OutputFormat.TABLE
+    ),
+) -> int:
+    """Show the last decision for GROUP: sentences, and stay-or-move with every price itemised."""
+    from cli.wiring import settings_of
+
+    settings = settings_of(config, state_dir=state_dir)
+    decision = _last_decision(settings, group, cluster)
+    write_decision(decision, output, settings=settings, now=read_clock())
+    return ExitCode.OK
+
+
+def _last_decision(settings: "Settings", group: str, cluster: str | None) -> "Decision":
+    """The group's last decision: of the store, or of the demo where the store knows no such group."""
+    from cli.wiring import open_store
+    from recommender.adapters.store_sql import SqlDecisionStore
+
+    store = open_store(settings)
+    demo_file = decisions_file(settings.state_dir, anew=False)
+    stores = [store, SqlDecisionStore(f"sqlite:///{demo_file}")] if demo_file.is_file() else [store]
+    for kept in stores:
+        keys = [key for key in kept.groups() if key[1] == group and cluster in (None, key[0])]
+        if len(keys) > 1:
+            message = f"group {group!r} is in the clusters {', '.join(key[0] for key in keys)}; add --cluster"
+            raise InputError(message)
+        decision = kept.latest(*keys[0]) if keys else None
+        if decision is not None:
+            return decision
+    known = sorted({name for kept in stores for _, name in kept.groups()})
+    message = (
+        f"no decision is kept for group {group!r}; there is one for {', '.join(known) or 'none yet'}. "
+        "`lagcast demo` or `lagcast recommend` makes one"
+    )
+    raise InputError(message)
+
+
+def write_decision(decision: "Decision", output: OutputFormat, *, settings: "Settings", now: datetime) -> None:
+    """One decision on stdout: the wire document as JSON, the priced plans as CSV, everything as text."""
+    from recommender.recommendation import Recommendation
+
+    if output is OutputFormat.JSON:
+        write_json(wire_document(decision, settings=settings, now=now))
+    elif not isinstance(decision, Recommendation):
+        sys.stdout.write(refusal_text(decision) if output is OutputFormat.TABLE else "")
+    elif output is OutputFormat.CSV:
+        write_csv(plan_table(decision))
+    else:
+        sys.stdout.write("\n".join([headline(decision), *(f" - {line}" for line in decision.sentences), ""]))
+        write_table(plan_table(decision))
+        minutes = decision.horizon_seconds / 60
+        sys.stdout.write(
+            f" {decision.currency} over {minutes:.0f} min; a plan is its first move and the best that can follow it. "
+            "Advice only: nothing was changed.\n"
+        )
+
+
+def wire_document(decision: "Decision", *, settings: "Settings", now: datetime) -> dict[str, object]:
+    """The decision as the REST service answers it at `now`."""
+    from api.convert import to_wire
+
+    document = to_wire(decision, settings.group(decision.group), now=now)
+    return document.model_dump(mode="json", exclude_none=True)
+
+
+def headline(advice: "Recommendation") -> str:
+    """From how many to how many replicas, when, and what it saves."""
+    minutes = advice.horizon_seconds / 60
+    if advice.action == "hold":
+        what = f"stay at {advice.current_replicas} replicas"
+    else:
+        what = (
+            f"{advice.current_replicas} -> {advice.desired_replicas} replicas, act at {advice.execute_at:%H:%M:%S}, "
+            f"latest safe {advice.latest_safe:%H:%M:%S}"
+        )
+    saving = f"saves {advice.saving:.3f} {advice.currency} in {minutes:.0f} min against staying"
+    return f"{advice.group}  {what}   {saving if advice.action != 'hold' else 'no move is cheaper'}   [{advice.reason}]"
+
+
+def refusal_text(refusal: "Refusal") -> str:
+    """Why there is no advice, the figures that say so, and the next step."""
+    lines = [f"{refusal.group}  refused   [{refusal.reason}]", f" - {refusal.sentence}"]
+    lines += [f" - {name}: {value:,.0f}" for name, value in refusal.evidence]
+    return "\n".join([*lines, f" next: {refusal.remedy}", ""])
+
+
+def plan_table(advice: "Recommendation") -> Table:
+    """Every priced plan, cheapest first, one column per cost item, over the advice's horizon."""
+    plans = [
+        {"plan": _plan_name(plan.desired_replicas, moves=plan.execute_at is not None), "execute_at": plan.execute_at}
+        | _items(plan.cost)
+        for plan in advice.alternatives
+    ]
+    chosen_name = _plan_name(advice.desired_replicas, moves=advice.action != "hold")
+    if chosen_name not in {plan["plan"] for plan in plans}:
+        at = None if advice.action == "hold" else advice.execute_at
+        plans.append({"plan": chosen_name, "execute_at": at} | _items(advice.chosen))
+    for plan in plans:
+        plan["chosen"] = plan["plan"] == chosen_name
+    fields = [
+        Field(key="chosen", heading="", show=lambda chosen: ">" if chosen else " ", left=True),
+        Field(key="plan", heading="plan", left=True),
+        Field(key="execute_at", heading="at", show=lambda at: f"{at:%H:%M}"),
+        *(Field(key=item, heading=item.replace("_", "-"), show=lambda value: f"{value:.3f}") for item in ITEMS),
+    ]
+    return Table(fields=fields, records=sorted(plans, key=lambda plan: plan["total"]))
+
+
+def _plan_name(replicas: int, *, moves: bool) -> str:
+    return f"scale to {replicas}" if moves else f"stay at {replicas}"
+
+
+def _items(cost: "Cost") -> dict[str, float]:
+    return {**asdict(cost), "total": cost.total}

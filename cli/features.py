@@ -1,0 +1,63 @@
+# ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
+"""`lagcast features`: the PySpark job alone, samples in, feature table out."""
+
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.errors import ExitCode
+from cli.instants import parse_date
+from cli.progress import Talk
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from pyspark.sql import SparkSession
+
+
+def features(
+    *,
+    samples: Annotated[Path, typer.Option(metavar="DIR", help="Offset samples, as `lagcast collect` writes them.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The feature table; made where it is not there yet.")],
+    first: Annotated[str | None, typer.Option("--from", metavar="DATE", help="First day to write anew (UTC).")] = None,
+    last: Annotated[str | None, typer.Option("--to", metavar="DATE", help="Last day to write anew (UTC).")] = None,
+) -> int:
+    """Turn offset samples into the feature table with Spark: one row per group and 15 s, and longer rollups.
+
+    Readers see the old table or the new one, never half. Prints the folder of the table. The same job runs on a
+    cluster: `spark-submit spark_features/batch.py --samples DIR --out DIR`.
+    """
+    from cli.spark import spark_beside
+    from cli.wiring import settings_of
+    from spark_features.samples import find_samples
+
+    first_day = parse_date(first, option="--from") if first is not None else None
+    last_day = parse_date(last, option="--to") if last is not None else None
+    talk = Talk()
+    # What is wrong with the samples is said at once, not after the JVM has come up.
+    find_samples(samples, first=first_day, last=last_day)
+    with talk.running(), spark_beside(talk, log_path=settings_of().state_dir / "spark.log") as starting:
+        make_features(starting, samples, out, talk=talk, first=first_day, last=last_day)
+    typer.echo(out)
+    return ExitCode.OK
+
+
+def make_features(
+    starting: "Future[SparkSession]",
+    samples: Path,
+    out: Path,
+    *,
+    talk: Talk,
+    first: date | None = None,
+    last: date | None = None,
+) -> None:
+    """Run the job as soon as Spark is up, and say what came out."""
+    spark = starting.result()
+    with talk.stage("features", "the Spark job: offsets to rates and lag, and rollups") as stage:
+        from spark_features.batch import build_features
+
+        run = build_features(spark, samples, out, first=first, last=last)
+        rows = ", ".join(f"{rows:,} of {seconds} s" for seconds, rows in run.rows)
+        stage.note = f"{run.sample_rows:,} samples -> {rows}"

@@ -1,0 +1,83 @@
+"""The league as a table: policies as rows, what they cost and what they did to messages as columns."""
+
+from typing import TYPE_CHECKING
+
+from cli.output import Field, Record, Table
+
+if TYPE_CHECKING:
+    from replay.contest import Entry
+    from replay.league import League
+
+NAMES = {
+    "fixed": "Fixed at peak",
+    "hpa": "HPA sum of lag",
+    "hpa-behavior": "HPA with behavior",
+    "keda": "KEDA lagThreshold",
+    "stair": "Stairs, reactive",
+    "hindsight": "Perfect hindsight",
+}
+
+FIELDS = (
+    Field(key="policy", heading="Policy", show=lambda policy: NAMES.get(policy, policy), left=True),
+    Field(key="pod_hours", heading="Pod-hours", show=lambda hours: f"{hours:,.0f}"),
+    Field(key="cost", heading="Cost", show=lambda cost: f"{cost:,.2f}"),
+    Field(key="cost_pods", heading="= pods", show=lambda cost: f"{cost:,.2f}"),
+    Field(key="cost_late", heading="+ late", show=lambda cost: f"{cost:,.2f}"),
+    Field(key="cost_duplicates", heading="+ repeats", show=lambda cost: f"{cost:,.2f}"),
+    Field(key="wait_p99_seconds", heading="Wait p99", show=lambda seconds: f"{seconds:,.1f} s"),
+    Field(key="late_fraction", heading="Late share", show=lambda share: f"{share:.2%}"),
+    Field(key="moves", heading="Moves", show=lambda count: f"{count:,}"),
+    Field(key="rebalances", heading="Rebalances", show=lambda count: f"{count:,}"),
+    Field(key="rebalancing_minutes", heading="Rebalancing", show=lambda minutes: f"{minutes:,.0f} min"),
+    Field(key="verdict", heading="Verdict", left=True),
+)
+
+
+def league_table(league: "League") -> Table:
+    """One row for each policy, in the league's order."""
+    return Table(fields=FIELDS, records=[_record(league, entry) for entry in league.entries])
+
+
+def lost_days(league: "League") -> list[Record]:
+    """The days on which a rival was cheaper than lagcast, with what both cost."""
+    return [
+        {
+            "day": lost.day.isoformat(),
+            "rival": lost.rival,
+            "rival_cost": lost.rival_cost,
+            "lagcast_cost": lost.lagcast_cost,
+        }
+        for lost in league.lost_days
+    ]
+
+
+def lost_days_sentence(league: "League") -> str:
+    """Which days lagcast lost, and to whom; said unasked."""
+    days = league.lost_days
+    judged = len(league.entries[0].daily)
+    if not days:
+        return f"lagcast was the cheapest on each of {judged} days"
+    named = ", ".join(
+        f"{lost.day:%a %Y-%m-%d} to {lost.rival} ({lost.lagcast_cost:,.2f} against {lost.rival_cost:,.2f})"
+        for lost in days
+    )
+    return f"lagcast lost {len(days)} of {judged} days: {named}"
+
+
+def _record(league: "League", entry: "Entry") -> Record:
+    return {
+        "policy": entry.policy,
+        "pod_hours": entry.pod_hours,
+        "cost": entry.bill.total,
+        "cost_pods": entry.bill.pods,
+        "cost_late": entry.bill.late,
+        "cost_duplicates": entry.bill.duplicates,
+        "wait_p99_seconds": entry.wait_p99_seconds,
+        "late_fraction": entry.late_share,
+        "moves": entry.moves,
+        "rebalances": entry.rebalances,
+        "rebalancing_minutes": entry.rebalancing_minutes,
+        "duplicate_messages": entry.duplicate_messages,
+        "verdict": league.verdict(entry),
+        "note": entry.note or None,
+    }

@@ -1,0 +1,71 @@
+"""`lagcast`: the app, its commands in the order in which a newcomer meets them, and the process entry point."""
+
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from cli import advise, collect, demo, explain, features, replay
+from cli.errors import ExitCode, run_with_exit_code
+
+app = typer.Typer(
+    name="lagcast",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(demo.demo)
+app.command()(replay.replay)
+app.command()(collect.collect)
+app.command()(features.features)
+app.command()(advise.recommend)
+app.command()(advise.serve)
+app.command()(explain.explain)
+
+
+def _show_version(*, wanted: bool) -> None:
+    if wanted:
+        from cli.wiring import version  # noqa: PLC0415
+
+        typer.echo(f"lagcast {version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def lagcast(
+    *,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+    _debug: Annotated[bool, typer.Option("--debug", help="Show a traceback with an error; works anywhere.")] = False,
+) -> None:
+    """How many replicas a Kafka consumer group should have, and when, with the price of every alternative.
+
+    Answers go to stdout, talk to stderr. Exit codes: 0 answered, 1 our failure, 2 usage or configuration,
+    3 refused under --strict, 4 Kafka, Java or Spark not reachable, 130 interrupted.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; the console script exits with it."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given
+    words = [word for word in given if word != "--debug"]
+    # A group or topic name may hold any character; a terminal that cannot show it must not end the command.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    # SIGTERM ends a command as Ctrl-C does: through every `finally`, so that nothing half-written is left.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    return run_with_exit_code(lambda: _code_of(app(words, prog_name="lagcast", standalone_mode=False)), debug=debug)
+
+
+def _code_of(returned: object) -> int:
+    return returned if isinstance(returned, int) else ExitCode.OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

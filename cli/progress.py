@@ -1,0 +1,83 @@
+"""The talk on stderr: which stage runs, what is waited for, one line with its seconds for each that is finished."""
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+
+class Stage:
+    """A stage that is running; `note` is what its line will say."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.note = ""
+        self.began_seconds = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been running."""
+        return time.perf_counter() - self.began_seconds
+
+
+class Talk:
+    """Says on stderr what happens. On a terminal running stages show a spinner; elsewhere only whole lines appear.
+
+    Stages may run side by side in threads. stdout stays free for data.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tick = "✔" if "utf" in (sys.stderr.encoding or "").lower() else "ok"
+        self._spinner: Progress | None = None
+
+    @contextmanager
+    def running(self) -> Iterator["Talk"]:
+        """Spinners live inside this block; without a terminal it does nothing."""
+        if not sys.stderr.isatty():
+            yield self
+            return
+        from rich.console import Console  # noqa: PLC0415  # only a terminal needs it
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+        with Progress(*columns, console=Console(file=sys.stderr), transient=True) as self._spinner:
+            yield self
+        self._spinner = None
+
+    def line(self, text: str) -> None:
+        """One line of talk."""
+        with self._lock:
+            if self._spinner is not None:
+                self._spinner.console.print(text, highlight=False, markup=False, soft_wrap=True)
+            else:
+                sys.stderr.write(f"{text}\n")
+                sys.stderr.flush()
+
+    @contextmanager
+    def stage(self, name: str, waiting_for: str = "") -> Iterator[Stage]:
+        """A stage of the work: `waiting_for` is said at its start, its `note` and its seconds at its end.
+
+        A stage that fails has no line of its own; the error speaks.
+        """
+        stage = Stage(name)
+        if waiting_for and self._spinner is None:
+            self.line(f" .. {name:<10} {waiting_for}")
+        task = self._show(f"{name:<10} {waiting_for}")
+        try:
+            yield stage
+        finally:
+            self._hide(task)
+        self.line(f" {self._tick} {name:<10} {stage.note:<72} {stage.seconds:6.1f} s")
+
+    def _show(self, description: str) -> "TaskID | None":
+        return self._spinner.add_task(description, total=None) if self._spinner is not None else None
+
+    def _hide(self, task: "TaskID | None") -> None:
+        if self._spinner is not None and task is not None:
+            self._spinner.remove_task(task)

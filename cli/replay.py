@@ -1,0 +1,168 @@
+# ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
+"""`lagcast replay`: the policies judged on the user's own load."""
+
+from enum import StrEnum
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.errors import ExitCode, InputError
+from cli.features import make_features
+from cli.league_table import league_table, lost_days, lost_days_sentence
+from cli.output import OutputFormat, write_csv, write_json, write_table
+from cli.progress import Talk
+from cli.spark import spark_beside
+from cli.study import judged_days, play_league, read_rows, write_observed
+
+if TYPE_CHECKING:
+    from forecasting.history import GroupInterval
+    from replay.contest import Contest
+    from replay.league import League
+    from replay.trace import Trace
+
+SECONDS_PER_DAY = 86_400
+# Pods of one scale-up become ready this far apart, or less where they start faster than that.
+START_UP_SPREAD_SECONDS = 10.0
+
+
+class Protocol(StrEnum):
+    """How a rebalance stops the group."""
+
+    EAGER = "eager"
+    COOPERATIVE = "cooperative"
+
+
+def replay(
+    *,
+    trace: Annotated[
+        Path, typer.Option(metavar="FILE", help="CSV or CSV.gz with the columns timestamp,messages_per_second.")
+    ],
+    against: Annotated[str, typer.Option(metavar="POLICIES", help="Rivals, separated by commas.")] = (
+        "fixed,hpa,hpa-behavior,keda,stair"
+    ),
+    partitions: Annotated[int, typer.Option(min=1, help="Partitions that the group reads.")] = 24,
+    capacity: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            help="Messages per second that one replica consumes. Unless given: so that four fifths of all replicas "
+            "just carry the load at its peak.",
+        ),
+    ] = None,
+    protocol: Annotated[Protocol, typer.Option(help="What a rebalance stops.")] = Protocol.EAGER,
+    days: Annotated[
+        float | None,
+        typer.Option(min=0.01, help="Judge the last N days. Unless given: half of the trace, seven at most."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same table.")] = 7,
+    start_up: Annotated[float, typer.Option(min=0, help="Seconds from the command to a new replica at work.")] = 30.0,
+    replica_hour: Annotated[float, typer.Option(min=0.000001, help="Price of one replica for one hour.")] = 0.05,
+    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="How to write the table.")] = (
+        OutputFormat.TABLE
+    ),
+) -> int:
+    """Judge lagcast on your own load against a fixed size, HPA, KEDA and the stairs, in a simulated consumer group.
+
+    What comes before the judged days is history, and passes through the Spark features job like samples of a real
+    Kafka. A trace shorter than two days is judged whole, without history.
+    """
+    from recommender.decision import DecisionSettings
+    from replay.contest import Contest, capacity_for
+    from replay.sampling import Names
+    from replay.trace import read_trace
+    from replay.world import World
+
+    load = read_trace(trace)
+    rivals = parse_rivals(against)
+    past, judged = load.split(round(judged_days(load.days, asked=days) * SECONDS_PER_DAY))
+    contest = Contest(
+        trace=judged,
+        world=World(
+            partitions=partitions,
+            capacity_messages_per_second_per_replica=(
+                capacity if capacity is not None else capacity_for(load, partitions=partitions)
+            ),
+            protocol=protocol.value,
+            start_up_seconds=start_up,
+            start_up_spread_seconds=min(START_UP_SPREAD_SECONDS, start_up),
+        ),
+        settings=DecisionSettings(replica_hour=replica_hour),
+        names=Names("replay", load.name),
+        seed=seed,
+    )
+    talk = Talk()
+    talk.line(_announcement(load, past, contest))
+    write_league(_league(contest, past, rivals, talk=talk), output, talk=talk)
+    return ExitCode.OK
+
+
+def parse_rivals(text: str) -> tuple[str, ...]:
+    """The rivals that `--against` names, in that order, each once.
+
+    Errors: InputError naming the first that there is not.
+    """
+    from replay.contest import RIVALS
+
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    unknown = [name for name in names if name not in RIVALS]
+    if unknown or not names:
+        message = (
+            f"--against {text!r}: {unknown[0] if unknown else 'nothing'} is no rival; there are {','.join(RIVALS)}"
+        )
+        raise InputError(message)
+    return names
+
+
+def write_league(league: "League", output: OutputFormat, *, talk: Talk) -> None:
+    """The league on stdout; what lagcast lost is in the JSON document, and told on stderr otherwise."""
+    table = league_table(league)
+    if output is OutputFormat.JSON:
+        write_json(league_document(league))
+        return
+    (write_table if output is OutputFormat.TABLE else write_csv)(table)
+    talk.line(lost_days_sentence(league))
+
+
+def league_document(league: "League") -> dict[str, object]:
+    """The league as one document: what was judged, every policy, and the days that lagcast lost."""
+    contest = league.contest
+    return {
+        "trace": contest.trace.name,
+        "judged_from": contest.trace.start_at.isoformat(),
+        "judged_until": contest.trace.end_at.isoformat(),
+        "seed": contest.seed,
+        "partitions": contest.world.partitions,
+        "protocol": contest.world.protocol,
+        "capacity_messages_per_second_per_replica": contest.world.capacity_messages_per_second_per_replica,
+        "currency": contest.settings.currency,
+        "policies": league_table(league).records,
+        "lost_days": lost_days(league),
+    }
+
+
+def _announcement(load: "Trace", past: "Trace | None", contest: "Contest") -> str:
+    judged, world = contest.trace, contest.world
+    known = f"the {past.days:.3g} days before them are history" if past is not None else "nothing before it is known"
+    return (
+        f"replay of {load.name}: {load.days:.3g} days; the last {judged.days:.3g} are judged, {known}. "
+        f"{world.partitions} partitions, {world.protocol}, "
+        f"{world.capacity_messages_per_second_per_replica:,g} messages/s per replica, seed {contest.seed}"
+    )
+
+
+def _league(contest: "Contest", past: "Trace | None", rivals: tuple[str, ...], *, talk: Talk) -> "League":
+    if past is None:
+        with talk.running():
+            return play_league(contest, rivals, lambda: (), talk=talk)
+    with TemporaryDirectory(prefix="lagcast-") as scratch, talk.running():
+        folder = Path(scratch)
+        with spark_beside(talk, log_path=folder / "spark.log") as starting:
+
+            def history() -> "list[GroupInterval]":
+                write_observed(contest, past, folder / "samples", talk=talk)
+                make_features(starting, folder / "samples", folder / "features", talk=talk)
+                return read_rows(contest, folder / "features")
+
+            return play_league(contest, rivals, history, talk=talk)

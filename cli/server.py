@@ -1,0 +1,84 @@
+"""The REST service inside a command: one uvicorn in a thread, on an address that was free."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from cli.errors import InputError, UnreachableError
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+# As many ports are tried as people run side by side on one machine.
+PORTS_TRIED = 20
+START_LIMIT_SECONDS = 15.0
+
+
+def listen(host: str, port: int, *, search: bool) -> socket.socket:
+    """A socket bound to `host:port`, or to the next free port if `search` is set; 0 leaves the choice to the system.
+
+    Errors: UnreachableError when the port is taken, InputError when the host is no address of this machine.
+    """
+    last = min(port + PORTS_TRIED, 65535) if search and port else port
+    for candidate in range(port, last + 1):
+        try:
+            return _bound(host, candidate)
+        except socket.gaierror as error:
+            message = f"--host {host!r} is no address of this machine ({error.strerror}); 127.0.0.1 always is"
+            raise InputError(message) from error
+        except OSError as error:
+            reason = error.strerror
+    message = f"cannot listen on {host}, ports {port} to {last}: {reason}; give a free one with --port"
+    raise UnreachableError(message)
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    bound = socket.socket(family, kind, protocol)
+    try:
+        # A port whose last connections are still being forgotten is free; one that somebody listens on is not.
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+        bound.listen()
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+def url_of(bound: socket.socket) -> str:
+    """The address to type into a browser: the one that is bound, an IPv6 one in brackets."""
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+@contextmanager
+def serving(app: "FastAPI", bound: socket.socket) -> Iterator[None]:
+    """The app answers on `bound` inside this block; the socket is closed at its end.
+
+    Errors: UnreachableError when the service does not come up in time.
+    """
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="rest", daemon=True)
+    thread.start()
+    try:
+        _wait_until_up(server, thread)
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(timeout=START_LIMIT_SECONDS)
+        bound.close()
+
+
+def _wait_until_up(server: uvicorn.Server, thread: threading.Thread) -> None:
+    waited, pause = 0.0, 0.02
+    while not server.started:
+        if not thread.is_alive() or waited > START_LIMIT_SECONDS:
+            message = "the REST service did not come up; its reason stands above"
+            raise UnreachableError(message)
+        thread.join(pause)
+        waited += pause

@@ -1,0 +1,41 @@
+# ruff: noqa: PLC0415 - pyspark takes a second to import, so it is imported beside other work
+"""Spark as commands see it: started beside other work, and stopped with the command."""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli.progress import Talk
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@contextmanager
+def spark_beside(talk: Talk, *, log_path: Path) -> Iterator["Future[SparkSession]"]:
+    """A Spark that starts in its own thread while the block goes on; it is stopped when the block ends."""
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark") as thread:
+        starting = thread.submit(_started, talk, log_path)
+        try:
+            yield starting
+        finally:
+            if not starting.cancel() and starting.exception() is None:
+                starting.result().stop()
+
+
+def _started(talk: Talk, log_path: Path) -> "SparkSession":
+    waiting_for = f"starting the JVM, usually 5-12 s; its log: {log_path}"
+    with talk.stage("Spark", waiting_for) as stage:
+        from spark_features.java import find_java
+
+        java = find_java(os.environ)
+        for note in java.notes:
+            talk.line(f"    {note}")
+        from spark_features.session import spark_session
+
+        session = spark_session("lagcast", java=java, log_path=log_path)
+        stage.note = f"{session.version} {session.sparkContext.master}, Java {java.version} ({java.source})"
+    return session

@@ -1,0 +1,112 @@
+# ruff: noqa: PLC0415 - heavy parts are imported when a study runs, so that `--help` answers in 0.2 s
+"""A study: one load in one simulated world, and the way from there to a league table.
+
+`lagcast demo` and `lagcast replay` are two studies: of a generated load, and of the user's own.
+"""
+
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing import active_children, get_context
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli.progress import Talk
+
+if TYPE_CHECKING:
+    from forecasting.history import GroupInterval
+    from replay.contest import Contest, Entry
+    from replay.league import League
+    from replay.trace import Trace
+
+# A shorter trace has no day before the judged one, so all of it is judged, and nothing is known beforehand.
+LEAST_DAYS_WITH_HISTORY = 2.0
+MOST_JUDGED_DAYS = 7.0
+
+
+def judged_days(trace_days: float, *, asked: float | None) -> float:
+    """How many days at the end of a trace are judged; what comes before them is history.
+
+    >>> [judged_days(days, asked=None) for days in (14.0, 5.0, 1.5)]
+    [7.0, 2.5, 1.5]
+    >>> judged_days(14.0, asked=3.0), judged_days(1.5, asked=3.0)
+    (3.0, 1.5)
+    """
+    if trace_days < LEAST_DAYS_WITH_HISTORY:
+        return trace_days
+    return min(trace_days, asked if asked is not None else min(MOST_JUDGED_DAYS, trace_days / 2))
+
+
+def write_observed(contest: "Contest", trace: "Trace", samples: Path, *, talk: Talk) -> None:
+    """What a collector would have written while `trace` went through the contest's world at the fixed count."""
+    with talk.stage("workload", "simulating what a collector would see") as stage:
+        from collector.sinks import write_table
+        from replay.sampling import samples_of
+
+        observed = samples_of(replace(contest, trace=trace).plant(), contest.names, protocol=contest.world.protocol)
+        write_table(observed, samples)
+        stage.note = f"{observed.num_rows:,} offset samples, {trace.days:.3g} days"
+
+
+def read_rows(contest: "Contest", features: Path) -> "list[GroupInterval]":
+    """The contest's rows of the feature table that end before the judged span begins."""
+    from recommender.adapters.feature_table import FeatureTable
+
+    return list(FeatureTable(features).intervals(*contest.names, until=contest.trace.start_at))
+
+
+def play_league(
+    contest: "Contest", rivals: "Sequence[str]", history: "Callable[[], Sequence[GroupInterval]]", *, talk: Talk
+) -> "League":
+    """The league of `rivals` and lagcast. Rivals need no features, so they replay while `history` is being made."""
+    from replay.contest import LAGCAST, play
+    from replay.hindsight import HINDSIGHT
+    from replay.league import League
+
+    with _in_background() as pool, ThreadPoolExecutor(1) as thread:
+        others: Future[tuple[list[Entry], Entry]] = thread.submit(_play_others, pool, contest, rivals, talk)
+        known = history()
+        with talk.stage("lagcast", "its own replay, a decision a minute") as stage:
+            ours = play(LAGCAST, contest, known)
+            stage.note = f"{contest.trace.days:.3g} days, {ours.moves} moves"
+        entries, bound = others.result()
+    if ours.bill.total < bound.bill.total:
+        bound = replace(ours, policy=HINDSIGHT, note=f"best plan found: what {LAGCAST} did")
+    return League(contest=contest, entries=(*entries, ours, bound))
+
+
+def _play_others(
+    pool: ProcessPoolExecutor, contest: "Contest", rivals: "Sequence[str]", talk: Talk
+) -> "tuple[list[Entry], Entry]":
+    from replay.contest import play
+    from replay.hindsight import best_plan
+
+    with talk.stage("rivals", "replaying beside the rest") as stage:
+        entries = list(pool.map(play, rivals, [contest] * len(rivals)))
+        stage.note = ", ".join(rivals)
+    with talk.stage("hindsight", "looking for the best plan of those that see everything") as stage:
+        bound = pool.submit(best_plan, contest, entries).result()
+        stage.note = bound.note
+    return entries, bound
+
+
+@contextmanager
+def _in_background() -> Iterator[ProcessPoolExecutor]:
+    """One more process, started afresh so that no JVM and no thread comes along.
+
+    An error in the block, Ctrl-C included, ends it at once: nobody waits for results that nobody will read.
+    """
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_leave_ctrl_c_alone) as pool:
+        try:
+            yield pool
+        except BaseException:
+            for child in active_children():
+                child.terminate()
+            raise
+
+
+def _leave_ctrl_c_alone() -> None:
+    # It reaches every process of the terminal; the command itself answers it, and ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

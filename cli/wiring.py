@@ -1,0 +1,79 @@
+# ruff: noqa: PLC0415 - heavy parts are imported when a command needs them, so that `--help` answers in 0.2 s
+"""Settings, state folder, store and recommender, as several commands put them together."""
+
+import importlib.metadata
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from recommender.adapters.feature_table import FeatureTable
+    from recommender.adapters.store_sql import SqlDecisionStore
+    from recommender.ports import Publisher
+    from recommender.run import Recommender
+    from recommender.settings import Settings
+
+
+def version() -> str:
+    """The version of lagcast that is installed."""
+    return importlib.metadata.version("lagcast")
+
+
+def settings_of(config: Path | None = None, *, state_dir: Path | None = None) -> "Settings":
+    """The settings from file and environment; `--state-dir` wins over both."""
+    from recommender.settings import load_settings
+
+    environment = dict(os.environ)
+    if state_dir is not None:
+        environment["LAGCAST_STATE_DIR"] = str(state_dir)
+    return load_settings(config, environment)
+
+
+def open_store(settings: "Settings") -> "SqlDecisionStore":
+    """The store of decisions that the settings name, brought up to date."""
+    from recommender.adapters.store_sql import SqlDecisionStore
+
+    return SqlDecisionStore(settings.store_url)
+
+
+def recommender(
+    table: "FeatureTable",
+    settings: "Settings",
+    store: "SqlDecisionStore",
+    *,
+    publishers: "Sequence[Publisher]" = (),
+) -> "Recommender":
+    """The loop over the groups of `table`, deciding as `settings` say and keeping what it decides in `store`."""
+    from forecasting.units import Partitions
+    from recommender.run import Recommender
+
+    return Recommender(
+        histories=table,
+        profile_of=lambda cluster, group, partitions: settings.profile(
+            cluster, group, partitions=Partitions(partitions)
+        ),
+        settings=settings.decision,
+        store=store,
+        publishers=publishers,
+    )
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[Event]:
+    """An event that Ctrl-C and SIGTERM set, so that a loop ends between two decisions instead of inside one."""
+    stop = Event()
+
+    def ask_to_stop(_signal: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    before = {number: signal.signal(number, ask_to_stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,56 @@
+"""The boundary at which an exception becomes a sentence and an exit code."""
+
+import importlib
+import sys
+
+import pytest
+import typer
+
+from cli.errors import EXIT_CODE_OF_ERROR, ExitCode, InputError, UnreachableError, run_with_exit_code
+
+
+def _raising(error: BaseException) -> int:
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (InputError("--days is 0; give 1 or more"), 2, "lagcast: --days is 0; give 1 or more\n"),
+        (UnreachableError("no broker at localhost:9092"), 4, "lagcast: no broker at localhost:9092\n"),
+        (KeyboardInterrupt(), 130, "lagcast: interrupted; nothing half-written was left\n"),
+        (KeyError("surprise"), 1, "lagcast: a bug of ours, KeyError: 'surprise'. `--debug` shows where.\n"),
+        (
+            typer.BadParameter("no number"),
+            2,
+            "lagcast: Invalid value: no number `lagcast --help` shows what there is.\n",
+        ),
+    ],
+)
+def test_an_error_is_one_sentence_and_a_code(
+    error: BaseException, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each kind of failure has its exit code, says one sentence on stderr, and nothing on stdout."""
+    assert run_with_exit_code(lambda: _raising(error), debug=False) == code
+    assert capsys.readouterr() == ("", said)
+
+
+def test_debug_shows_the_traceback_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+    """With --debug the traceback comes before the sentence; the code stays the same."""
+    assert run_with_exit_code(lambda: _raising(InputError("no")), debug=True) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert said.startswith("Traceback")
+    assert said.endswith("lagcast: no\n")
+
+
+def test_a_reader_who_left_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`lagcast ... | head` ends with 0 and without a word when head has seen enough."""
+    monkeypatch.setattr(sys, "stdout", sys.stdout)
+    assert run_with_exit_code(lambda: _raising(BrokenPipeError()), debug=False) == ExitCode.OK
+
+
+@pytest.mark.parametrize("name", sorted(EXIT_CODE_OF_ERROR))
+def test_errors_are_named_as_they_are(name: str) -> None:
+    """Every error that the boundary knows by name exists under that name."""
+    module, _, kind = name.rpartition(".")
+    assert issubclass(getattr(importlib.import_module(module), kind), Exception)

@@ -1,0 +1,52 @@
+"""The app as a whole: help, version, unknown words, and how quickly it answers."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+
+import pytest
+
+Lagcast = Callable[..., tuple[int, str, str]]
+COMMANDS = ("demo", "replay", "collect", "features", "recommend", "serve", "explain")
+# What makes a command slow to start; `--help` needs none of them.
+HEAVY = {"pyspark", "numpy", "pandas", "pyarrow", "sqlalchemy", "fastapi", "uvicorn", "confluent_kafka", "sklearn"}
+
+
+def test_help_names_every_command(lagcast: Lagcast) -> None:
+    """`lagcast --help` lists all commands on stdout and exits with 0."""
+    code, out, err = lagcast("--help")
+    assert (code, err) == (0, "")
+    assert all(f" {name} " in out for name in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str, lagcast: Lagcast) -> None:
+    """`lagcast COMMAND --help` exits with 0 and says what the command does."""
+    code, out, _ = lagcast(command, "--help")
+    assert code == 0
+    assert f"lagcast {command}" in out
+
+
+def test_version_is_the_installed_one(lagcast: Lagcast) -> None:
+    """`lagcast --version` prints name and version, nothing else."""
+    assert lagcast("--version") == (0, f"lagcast {version('lagcast')}\n", "")
+
+
+@pytest.mark.parametrize("words", [("reply",), ("replay", "--nope"), ("replay",), ("demo", "--days", "many")])
+def test_wrong_usage_is_exit_code_2(words: tuple[str, ...], lagcast: Lagcast) -> None:
+    """An unknown command or option, a missing one, or a word where a number is due: code 2, reason on stderr."""
+    code, out, err = lagcast(*words)
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """Asking for help loads no Spark, no numpy and no web framework: that is what keeps it under 0.3 s."""
+    program = "import sys, cli.main; print(*{name.partition('.')[0] for name in sys.modules})"
+    began = time.perf_counter()
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert HEAVY.isdisjoint(loaded)
+    # Ten times what it takes: a test that a busy machine fails teaches nobody anything.
+    assert time.perf_counter() - began < 3.0

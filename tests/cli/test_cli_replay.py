@@ -1,0 +1,110 @@
+"""`lagcast replay`: the user's own load in, a league table out."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cli.replay import parse_rivals
+
+Lagcast = Callable[..., tuple[int, str, str]]
+
+
+def _write_trace(path: Path, minutes: int) -> Path:
+    """A load that doubles in the middle, one row a minute."""
+    first = datetime(2026, 5, 4, tzinfo=UTC)
+    rates = [1000.0 if minute < minutes / 2 else 2000.0 for minute in range(minutes)]
+    rows = [f"{(first + timedelta(minutes=minute)).isoformat()},{rate}" for minute, rate in enumerate(rates)]
+    path.write_text("\n".join(["timestamp,messages_per_second", *rows, ""]))
+    return path
+
+
+@pytest.fixture
+def hour(tmp_path: Path) -> Path:
+    """A trace of one hour: too short for a history, so no Spark is started."""
+    return _write_trace(tmp_path / "hour.csv", 60)
+
+
+def test_a_short_trace_is_judged_whole(lagcast: Lagcast, hour: Path) -> None:
+    """Every policy has a row, the bound is last, and stderr says what is judged and what lagcast lost."""
+    code, out, err = lagcast("replay", "--trace", hour, "--against", "fixed,keda", "--partitions", 6)
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == ["Policy", "Fixed", "KEDA", "lagcast", "Perfect"]
+    assert "the last 0.0417 are judged, nothing before it is known" in err
+    assert err.splitlines()[-1].startswith("lagcast ")
+    assert "Spark" not in err
+
+
+def test_the_same_seed_gives_the_same_document(lagcast: Lagcast, hour: Path) -> None:
+    """The JSON document names what was judged, and is equal byte by byte when asked for again."""
+    words = ("replay", "--trace", hour, "--against", "fixed", "--protocol", "cooperative", "--seed", 3, "-o", "json")
+    code, out, _ = lagcast(*words)
+    document = json.loads(out)
+    assert (code, document["trace"], document["seed"], document["protocol"]) == (0, "hour", 3, "cooperative")
+    assert [policy["policy"] for policy in document["policies"]] == ["fixed", "lagcast", "hindsight"]
+    assert lagcast(*words)[1] == out
+
+
+def test_the_first_table_is_billed_alike(lagcast: Lagcast, hour: Path) -> None:
+    """CSV: each cost is the sum of its items, and a fixed count is never moved."""
+    _, out, _ = lagcast("replay", "--trace", hour, "--against", "fixed", "-o", "csv")
+    header, *rows = (line.split(",") for line in out.splitlines())
+    for row in rows:
+        record = dict(zip(header, row, strict=True))
+        items = sum(float(record[f"cost_{item}"]) for item in ("pods", "late", "duplicates"))
+        assert items == pytest.approx(float(record["cost"]))
+    assert dict(zip(header, rows[0], strict=True))["moves"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "it has nothing"),
+        ("timestamp,messages_per_second\n2026-05-04T00:00:00Z,1\n", "at least 2"),
+        ("timestamp,messages_per_second\n2026-05-04T00:00:00Z,1\n2026-05-04T00:01:00Z,-5\n", "-5"),
+        ("time,rate\n1,2\n", "messages_per_second"),
+    ],
+)
+def test_a_bad_trace_is_one_sentence(text: str, said: str, lagcast: Lagcast, tmp_path: Path) -> None:
+    """Empty, too short, negative or foreign: code 2, one line naming the file, nothing on stdout."""
+    file = tmp_path / "bad.csv"
+    file.write_text(text)
+    code, out, err = lagcast("replay", "--trace", file)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert "bad.csv" in err
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--against", "fixed,hpaa"), "hpaa is no rival; there are fixed,hpa,hpa-behavior,keda,stair"),
+        (("--against", " , "), "nothing is no rival"),
+        (("--partitions", "0"), "--partitions"),
+        (("--replica-hour", "0"), "--replica-hour"),
+    ],
+)
+def test_bad_options_are_one_sentence(words: tuple[str, ...], said: str, lagcast: Lagcast, hour: Path) -> None:
+    """An unknown rival, no partitions, no price: code 2, and the option is named."""
+    code, out, err = lagcast("replay", "--trace", hour, *words)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert said in err
+
+
+def test_rivals_are_taken_in_the_order_given_and_once() -> None:
+    """Order and duplicates are the user's; the answer keeps the one and drops the other."""
+    assert parse_rivals(" keda,fixed, keda") == ("keda", "fixed")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_longer_trace_passes_through_the_features_job(lagcast: Lagcast, tmp_path: Path) -> None:
+    """Of three days the last one is judged, and the two before it come to lagcast through samples and Spark."""
+    trace = _write_trace(tmp_path / "three.csv", 3 * 1440)
+    code, out, err = lagcast("replay", "--trace", trace, "--against", "fixed", "--days", 1, "-o", "json")
+    assert code == 0
+    assert json.loads(out)["judged_from"] == "2026-05-06T00:00:00+00:00"
+    assert "the last 1 are judged, the 2 days before them are history" in err
+    assert "276,504 offset samples" in err  # 24 partitions x (2 x 5,760 + 1) instants
