@@ -264,13 +264,16 @@ def _priced_plans(found: PlanSearch, scene: Scene) -> tuple[PricedPlan, ...]:
 
 
 def _window(case: _Case, best: PlannedMove) -> tuple[datetime, datetime]:
-    """The instants between which the command may be given for a price that is as good as the best."""
+    """The instants between which the command may be given for a price that is as good as the best.
+
+    A plan cannot tell the seconds of one step apart, so the window lasts to the end of its last step.
+    """
     first, last = case.found.window(best.target, WINDOW_TOLERANCE_IN_MOVES * case.prices.move)
     lead_steps = best.effective_step - best.command_step
     now = case.scene.now
     return (
         now + timedelta(seconds=max(0, first - lead_steps) * STEP_SECONDS),
-        now + timedelta(seconds=max(0, last - lead_steps) * STEP_SECONDS),
+        now + timedelta(seconds=max(0, last - lead_steps + 1) * STEP_SECONDS),
     )
 
 

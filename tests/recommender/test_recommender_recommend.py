@@ -65,6 +65,7 @@ def test_a_long_valley_gives_replicas_back_and_says_when_it_pays(
     assert advice.action == "scale_in"
     assert advice.desired_replicas in {2, 3}
     assert advice.execute_at == NOW
+    assert advice.latest_safe >= NOW + timedelta(minutes=1)  # whoever reads it a few seconds later may still act
     assert advice.break_even_seconds is not None
     assert 0.0 < advice.break_even_seconds < 3600.0
     assert advice.saving > 0.0
