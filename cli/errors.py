@@ -5,6 +5,7 @@
 """
 
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable
 from enum import IntEnum
@@ -81,7 +82,9 @@ def run_with_exit_code(command: Callable[[], int], *, debug: bool) -> int:
             return _say(_usage_sentence(error), ExitCode.USAGE)
         code = exit_code_of(error)
         if code is ExitCode.FAILURE:
-            return _say(f"a bug of ours, {type(error).__name__}: {error}. `--debug` shows where.", code)
+            # What Java says of itself goes on for pages; its first lines name the trouble.
+            told = textwrap.shorten(str(error), width=500, placeholder=" ...")
+            return _say(f"a bug of ours, {type(error).__name__}: {told}. `--debug` shows where.", code)
         return _say(str(error), code)
 
 

@@ -1,0 +1,122 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Tuning: head-room and prices against what came of them
+#
+# Each point is a replay of the same half day, with the same arrivals, by the same decision code that `lagcast serve`
+# runs. Only the settings differ. Everybody is billed at the default prices, so the points can be compared.
+
+# %%
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+
+from forecasting.history import GroupInterval
+from recommender.decision import DecisionSettings
+from replay.contest import LAGCAST, Contest, Entry, capacity_for, entry_of, play
+from replay.policies.lagcast import Lagcast
+from replay.sampling import Names, Rows
+from replay.workload import orders_workload
+from replay.world import World
+
+# %% tags=["parameters"]
+seed = 7
+days = 3
+judged_hours = 8
+head_rooms = (0.7, 0.8, 0.85, 0.9, 0.97)
+move_prices = (0.002, 0.02, 0.1, 0.3)
+
+# %% [markdown]
+# ## The load, and what is known before the judged hours
+
+# %%
+load = orders_workload(days=days, seed=seed)
+past, judged = load.split(judged_hours * 3600)
+world = World(partitions=24, capacity_messages_per_second_per_replica=capacity_for(load, partitions=24))
+contest = Contest(trace=judged, world=world, settings=DecisionSettings(), names=Names("demo", "orders"), seed=seed)
+
+fig, axis = plt.subplots(figsize=(9, 2.5))
+axis.plot(load.messages_per_second, linewidth=0.5)
+axis.axvspan(len(past.messages_per_second), len(load.messages_per_second), alpha=0.2, label="judged")
+axis.set_xlabel("minutes")
+axis.set_ylabel("messages/s")
+axis.legend()
+fig.tight_layout()
+
+# %%
+rows = Rows(contest.names)
+plant = replace(contest, trace=past).plant()
+history: list[GroupInterval] = []
+while plant.remaining_seconds > 0:
+    plant.advance()
+    history.append(rows.row(plant.observation()))
+len(history)
+
+
+# %% [markdown]
+# ## One replay for each setting
+
+
+# %%
+def outcome(settings: DecisionSettings) -> Entry:
+    """What came of deciding with `settings`, billed at the default prices."""
+    policy = Lagcast(contest.world, settings, names=contest.names, history=history)
+    group = contest.plant()
+    while group.remaining_seconds > 0:
+        group.advance()
+        seen = group.observation()
+        replicas = policy.decide(seen)
+        if replicas != seen.replicas:
+            group.scale(replicas)
+    return entry_of(LAGCAST, group, contest)
+
+
+by_head_room = [outcome(DecisionSettings(head_room=room)) for room in head_rooms]
+by_move_price = [outcome(DecisionSettings(move=price)) for price in move_prices]
+stairs = play("stair", contest)
+fixed = play("fixed", contest)
+
+
+# %% [markdown]
+# ## Head-room: what is saved in replicas is paid in late messages
+
+
+# %%
+def stacked(axis: plt.Axes, names: list[str], entries: list[Entry]) -> None:
+    """Cost by item, one bar for each entry."""
+    pods = [entry.bill.pods for entry in entries]
+    late = [entry.bill.late + entry.bill.duplicates for entry in entries]
+    axis.bar(names, pods, label="pods")
+    axis.bar(names, late, bottom=pods, hatch="//", label="late and repeated messages")
+    axis.axhline(stairs.bill.total, linestyle=":", label="stairs, reactive")
+    axis.set_ylabel("USD")
+    axis.legend()
+
+
+fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3))
+stacked(left, [f"{room:g}" for room in head_rooms], by_head_room)
+left.set_title("head_room")
+stacked(right, [f"{price:g}" for price in move_prices], by_move_price)
+right.set_title("price of a move, USD")
+fig.tight_layout()
+
+# %% [markdown]
+# ## The price of a move: fewer moves, less rebalancing
+
+# %%
+for price, entry in zip(move_prices, by_move_price, strict=True):
+    print(
+        f"move {price:5.3f} USD: {entry.moves:3d} moves, {entry.rebalancing_minutes:4.1f} min rebalancing, "
+        f"{entry.late_share:.3%} late, {entry.bill.total:.2f} USD in all"
+    )
+print(f"fixed at peak: {fixed.bill.total:.2f} USD in all")

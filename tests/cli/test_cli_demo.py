@@ -1,0 +1,110 @@
+"""`lagcast demo`: everything, on a generated load."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from cli.demo import clock_from, contest_of
+from cli.demo_folder import FeatureFolder, decisions_file
+from cli.errors import InputError
+
+Lagcast = Callable[..., tuple[int, str, str]]
+POLICIES = ["fixed", "hpa", "hpa-behavior", "keda", "stair", "lagcast", "hindsight"]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_demo_ends_with_a_league_and_a_decision(lagcast: Lagcast) -> None:
+    """Off a terminal it ends by itself: a league, the decision at the end of the data, and an address that answered.
+
+    A second run takes the features of the first, gives the same league, and `explain` shows its decision.
+    """
+    words = ("demo", "--days", 2, "--port", 0, "-o", "json")
+    code, out, err = lagcast(*words)
+    first = json.loads(out)
+    assert code == 0
+    assert [policy["policy"] for policy in first["policies"]] == POLICIES
+    assert first["decision"]["issued_at"] == "2026-05-06T00:00:00Z"
+    assert f"GET {first['url']}/api/v1/groups answered 200: 1 group" in err
+    _, again, err = lagcast(*words)
+    assert "features reused" in err
+    assert json.loads(again) | {"url": ""} == first | {"url": ""}
+    code, explained, _ = lagcast("explain", "orders", "-o", "json")
+    assert (code, json.loads(explained)["recommendation_id"]) == (0, first["decision"]["recommendation_id"])
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_demo_needs_no_installed_java(tmp_path: Path) -> None:
+    """With no Java on PATH and a home that is empty, the packaged runtime serves, and its shim goes to the cache."""
+    # Spark's launcher and Hadoop call the system's small programs; all of them stay, but for Java.
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for tool in Path("/usr/bin").iterdir():
+        if not tool.name.startswith("java"):
+            (tools / tool.name).symlink_to(tool)
+    environment = {"PATH": str(tools), "HOME": str(tmp_path), "LANG": "C.UTF-8"}
+    command = [sys.executable, "-m", "cli.main", "demo", "--days", "2", "--port", "0", "--headless"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "(packaged)" in done.stderr
+    assert (tmp_path / ".cache" / "lagcast" / "java-home" / "bin" / "java").exists()
+    assert len(done.stdout.splitlines()) == 1 + len(POLICIES)
+
+
+def test_what_is_judged_comes_last() -> None:
+    """Of 14 days the last four are judged; of two the last one."""
+    load, contest = contest_of(days=14, seed=7)
+    assert (contest.trace.days, contest.trace.end_at) == (4, load.end_at)
+    assert contest_of(days=2, seed=7)[1].trace.days == 1
+
+
+def test_the_demo_clock_starts_where_the_data_end() -> None:
+    """Advice of the past is in force on the demo's clock, which runs."""
+    end_at = datetime(2026, 5, 18, tzinfo=UTC)
+    clock = clock_from(end_at)
+    assert end_at <= clock() <= clock()
+
+
+def test_features_are_there_whole_or_not_at_all(tmp_path: Path) -> None:
+    """A making that fails leaves nothing; one that succeeds takes the place of other seeds' folders."""
+    decisions_file(tmp_path, anew=True)
+    folder = FeatureFolder.of(tmp_path, seed=1, days=2)
+
+    def fail() -> None:
+        with folder.making() as scratch:
+            (scratch / "half").write_text("half")
+            message = "the job failed"
+            raise RuntimeError(message)
+
+    with pytest.raises(RuntimeError, match="the job failed"):
+        fail()
+    assert list((tmp_path / "demo").iterdir()) == []
+    with folder.making() as scratch:
+        (scratch / "whole").write_text("whole")
+    assert folder.is_there
+    other = FeatureFolder.of(tmp_path, seed=2, days=2)
+    with other.making():
+        assert folder.is_there
+    assert not folder.is_there
+    assert other.is_there
+
+
+def test_decisions_begin_anew_with_each_demo(tmp_path: Path) -> None:
+    """The demo's decisions are its own file, emptied at the start of a run and left alone by those who read."""
+    file = decisions_file(tmp_path, anew=True)
+    file.write_text("decisions")
+    assert decisions_file(tmp_path, anew=False).exists()
+    assert not decisions_file(tmp_path, anew=True).exists()
+
+
+def test_a_state_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
+    """The sentence names the folder and the option that names another."""
+    (tmp_path / "state").write_text("not a folder")
+    with pytest.raises(InputError, match=r"state .*--state-dir DIR$"):
+        decisions_file(tmp_path / "state", anew=True)
