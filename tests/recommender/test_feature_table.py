@@ -1,0 +1,145 @@
+"""The feature table as the recommender reads it, against tables that are written here without Spark."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
+import pytest
+
+from forecasting.columns import GROUP_INTERVALS
+from forecasting.history import GroupInterval
+from recommender.adapters.feature_table import FeatureTable, FeatureTableError
+from recommender.ports import AdapterError
+
+MakeRow = Callable[..., GroupInterval]
+
+_START_AT = datetime(2026, 5, 4, tzinfo=UTC)
+_FORMAT = {"format": "lagcast group_intervals", "schema_version": 1}
+
+
+def _at(seconds: float) -> datetime:
+    return _START_AT + timedelta(seconds=seconds)
+
+
+def _write(table: Path, rows: Sequence[GroupInterval], *, version: int = 1) -> None:
+    """One version of the table: a folder for each day and interval length, and the manifest that lists them."""
+    types = {"timestamp": pa.timestamp("us", tz="UTC"), "int": pa.int32(), "long": pa.int64(), "double": pa.float64()}
+    kinds = types | {"string": pa.string(), "boolean": pa.bool_()}
+    schema = pa.schema([pa.field(column.name, kinds[column.kind]) for column in GROUP_INTERVALS])
+    days: dict[tuple[int, str], list[GroupInterval]] = {}
+    for row in rows:
+        day = (row.interval_end_at - timedelta(microseconds=1)).date().isoformat()
+        days.setdefault((row.interval_seconds, day), []).append(row)
+    parts = []
+    for (seconds, day), of_day in days.items():
+        folder = f"versions/v{version}/interval_seconds={seconds}/date={day}"
+        (table / folder).mkdir(parents=True)
+        values = pa.Table.from_pylist([asdict(row) for row in of_day], schema=schema)
+        pq.write_table(values, table / folder / "part-0.parquet")
+        parts.append({"interval_seconds": seconds, "date": day, "folder": folder, "rows": len(of_day)})
+    (table / "manifest.json").write_text(json.dumps(_FORMAT | {"feature_table_version": version, "parts": parts}))
+
+
+def test_rows_come_back_as_they_were_written(row: MakeRow, tmp_path: Path) -> None:
+    """Every column, unknown as None, instants aware and in UTC; in order of time, whatever the files' order."""
+    unknown = row(_at(30), 1.0, produce_messages_per_second=None, lag_seconds=None, members=None, gap_count=3)
+    known = row(_at(15), 2.5, partition_skew_ratio=1.25, busiest_partition="orders-17", in_rebalance=True)
+    _write(tmp_path, [unknown, known])
+    rows = FeatureTable(tmp_path).intervals("c", "orders")
+    assert rows == [known, unknown]
+    assert {found.interval_end_at.tzinfo for found in rows} == {UTC}
+
+
+def test_since_is_out_and_until_is_in_across_midnight(row: MakeRow, tmp_path: Path) -> None:
+    """The row that ends at midnight is the old day's; asking in steps gives each row once."""
+    rows = [row(_at(86_400 + 15 * step), float(step)) for step in range(-2, 3)]
+    _write(tmp_path, rows)
+    table = FeatureTable(tmp_path)
+    midnight = _at(86_400)
+    assert table.intervals("c", "orders", until=midnight) == rows[:3]
+    assert table.intervals("c", "orders", since=midnight) == rows[3:]
+    assert table.intervals("c", "orders", since=rows[0].interval_end_at, until=rows[3].interval_end_at) == rows[1:4]
+    assert table.intervals("c", "orders", since=_at(10 * 86_400)) == []
+
+
+def test_groups_and_interval_lengths_are_kept_apart(row: MakeRow, tmp_path: Path) -> None:
+    """Groups are sorted; another group, another cluster or another length is another series."""
+    base = [row(_at(15), 1.0), row(_at(15), 2.0, group="a"), row(_at(15), 3.0, cluster="b")]
+    minutes = [row(_at(60), found.produce_messages_per_second, **_names(found), interval_seconds=60) for found in base]
+    _write(tmp_path, [*base, *minutes])
+    table = FeatureTable(tmp_path)
+    assert table.groups() == (("b", "orders"), ("c", "a"), ("c", "orders"))
+    assert table.intervals("c", "a") == [base[1]]
+    assert table.intervals("b", "orders", interval_seconds=60) == [minutes[2]]
+    assert table.intervals("c", "nobody") == []
+    assert table.newest_interval_end_at() == _at(15)
+
+
+def _names(row: GroupInterval) -> dict[str, object]:
+    return {"cluster": row.cluster, "group": row.group}
+
+
+def test_an_open_table_sees_the_next_version(row: MakeRow, tmp_path: Path) -> None:
+    """A loop that runs for weeks reads what was added, and never a file that the manifest does not list."""
+    _write(tmp_path, [row(_at(15), 1.0)])
+    table = FeatureTable(tmp_path)
+    manifest = (tmp_path / "manifest.json").read_text()
+    _write(tmp_path, [row(_at(15), 1.0), row(_at(30), 2.0)], version=2)
+    assert (table.version, len(table.intervals("c", "orders")), table.newest_interval_end_at()) == (2, 2, _at(30))
+    (tmp_path / "manifest.json").write_text(manifest)
+    assert (table.version, len(table.intervals("c", "orders"))) == (1, 1)
+
+
+def test_an_empty_table_has_no_groups(tmp_path: Path) -> None:
+    """No parts is an answer, not an error."""
+    _write(tmp_path, [])
+    table = FeatureTable(tmp_path)
+    assert (table.groups(), table.intervals("c", "orders"), table.newest_interval_end_at()) == ((), [], None)
+
+
+def test_what_is_no_table_is_said_in_one_sentence(tmp_path: Path) -> None:
+    """A missing folder, and one without a manifest: where, and what to run."""
+    with pytest.raises(FeatureTableError, match="nowhere is no folder; name the one"):
+        FeatureTable(tmp_path / "nowhere")
+    with pytest.raises(FeatureTableError, match=r"holds no feature table .*; run `lagcast features --out"):
+        FeatureTable(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "no json",
+        "[]",
+        '{"name": "an app"}',
+        json.dumps(_FORMAT | {"schema_version": 2, "feature_table_version": 1, "parts": []}),
+        json.dumps(_FORMAT | {"feature_table_version": 1, "parts": [{"interval_seconds": 15}]}),
+        json.dumps(
+            _FORMAT
+            | {
+                "feature_table_version": 1,
+                "parts": [{"interval_seconds": 15, "date": "2026-05-04", "folder": "../elsewhere", "rows": 1}],
+            }
+        ),
+    ],
+)
+def test_a_foreign_manifest_is_refused(content: str, tmp_path: Path) -> None:
+    """Another program's, a later version's, a broken one, or one that points out of the table."""
+    (tmp_path / "manifest.json").write_text(content)
+    with pytest.raises(FeatureTableError, match=r"manifest\.json is no manifest of a lagcast group_intervals table"):
+        FeatureTable(tmp_path)
+
+
+@pytest.mark.parametrize("harm", [lambda part: part.unlink(), lambda part: part.write_bytes(b"PAR1")])
+def test_a_damaged_part_is_the_adapters_error(harm: Callable[[Path], None], row: MakeRow, tmp_path: Path) -> None:
+    """A file that is gone or cut short is no empty history: the loop turns this into refusals."""
+    _write(tmp_path, [row(_at(15), 1.0)])
+    table = FeatureTable(tmp_path)
+    harm(next(tmp_path.rglob("*.parquet")))
+    with pytest.raises(
+        AdapterError, match=r"version 1, cannot be read .*; remove the folder and run `lagcast features`"
+    ):
+        table.intervals("c", "orders")

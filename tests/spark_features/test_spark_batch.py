@@ -1,0 +1,207 @@
+"""The job from sample files to the table: idempotent, atomic, a day at a time, and plain about bad input."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
+import pytest
+from pyspark.sql import SparkSession
+
+from collector.sample import OffsetSample
+from collector.sinks import arrow_table, write_samples
+from forecasting.history import GroupInterval
+from recommender.adapters.feature_table import FeatureTable
+from spark_features import batch
+from spark_features.batch import build_features
+from spark_features.java import find_java
+from spark_features.samples import FeaturesError, find_samples
+from spark_features.table import Part, fresh_folder, read_manifest, swap, writing
+
+Sampled = Callable[..., OffsetSample]
+
+_LENGTHS = (15, 60, 300, 3600)
+
+
+@pytest.fixture(name="night")
+def night_fixture(sampled: Sampled) -> list[OffsetSample]:
+    """From 22:00 to 02:00 two partitions a minute apart; one of them begins at 23:30 and pauses over midnight."""
+    first = [sampled(60 * m, 7 * m * m, 7 * m * m - m) for m in range(1320, 1561)]
+    second = [sampled(60 * m + 1, 5000 + 11 * m, 4900 + 11 * m, 1) for m in range(1410, 1561) if not 1435 < m < 1445]
+    return [*first, *second]
+
+
+def _rows(table: Path) -> dict[int, list[GroupInterval]]:
+    return {seconds: FeatureTable(table).intervals("c", "g", interval_seconds=seconds) for seconds in _LENGTHS}
+
+
+@pytest.mark.spark
+def test_a_run_says_what_it_wrote_and_twice_is_once(
+    spark: SparkSession, folder: Path, night: list[OffsetSample]
+) -> None:
+    """The same table to the last digit, as the next version; of the versions before it only one is still on disk."""
+    write_samples(night, folder / "samples")
+    first = build_features(spark, folder / "samples", folder / "out")
+    assert (first.feature_table_version, first.sample_rows) == (1, len(night))
+    assert (first.first, first.last) == (date(2026, 5, 4), date(2026, 5, 5))
+    before = _rows(folder / "out")
+    assert {seconds: len(rows) for seconds, rows in before.items()} == dict(first.rows)
+    build_features(spark, folder / "samples", folder / "out")
+    build_features(spark, folder / "samples", folder / "out")
+    assert _rows(folder / "out") == before
+    assert FeatureTable(folder / "out").version == 3
+    assert sorted(path.name for path in (folder / "out" / "versions").iterdir()) == ["v2", "v3"]
+
+
+@pytest.mark.spark
+def test_one_day_alone_gives_the_rows_that_all_days_give(
+    spark: SparkSession, folder: Path, night: list[OffsetSample]
+) -> None:
+    """What a day's rows need of the evening before is read along; days outside of the span stay as they were."""
+    write_samples(night, folder / "samples")
+    build_features(spark, folder / "samples", folder / "whole")
+    build_features(spark, folder / "samples", folder / "out", last=date(2026, 5, 4))
+    build_features(spark, folder / "samples", folder / "out", first=date(2026, 5, 5), last=date(2026, 5, 5))
+    assert _rows(folder / "out") == _rows(folder / "whole")
+
+
+@pytest.mark.spark
+def test_files_without_dates_give_the_same_table(spark: SparkSession, folder: Path, night: list[OffsetSample]) -> None:
+    """A plain folder of parquet files is as good; files that others are still writing are left alone."""
+    write_samples(night, folder / "samples")
+    (folder / "plain").mkdir()
+    pq.write_table(arrow_table(night), folder / "plain" / "all.parquet")
+    (folder / "plain" / "_unfinished.parquet").write_bytes(b"PAR1")
+    build_features(spark, folder / "samples", folder / "out")
+    build_features(spark, folder / "plain", folder / "plain-out")
+    assert _rows(folder / "plain-out") == _rows(folder / "out")
+
+
+@pytest.mark.spark
+def test_a_run_that_dies_before_the_swap_changes_nothing(
+    spark: SparkSession, folder: Path, night: list[OffsetSample], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All files of the new version are there, the manifest is not: readers see the old table, the next run goes on."""
+
+    def power_cut(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    write_samples(night, folder / "samples")
+    build_features(spark, folder / "samples", folder / "out", last=date(2026, 5, 4))
+    before = _rows(folder / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(batch, "swap", power_cut)
+        with pytest.raises(KeyboardInterrupt):
+            build_features(spark, folder / "samples", folder / "out")
+    assert (FeatureTable(folder / "out").version, _rows(folder / "out")) == (1, before)
+    build_features(spark, folder / "samples", folder / "out")
+    assert len(_rows(folder / "out")[15]) > len(before[15])
+
+
+def test_a_writer_that_is_killed_leaves_the_table_and_the_lock(folder: Path) -> None:
+    """SIGKILL half-way through a part: the manifest is the old one, and the next writer is let in and clears up."""
+    _swap_one_part(folder)
+    before = read_manifest(folder)
+    script = (
+        "import sys, time; from pathlib import Path; from spark_features.table import fresh_folder, writing\n"
+        "out = Path(sys.argv[1])\n"
+        "with writing(out):\n"
+        "    part = fresh_folder(out, version=2) / 'interval_seconds=15' / 'date=2026-05-05'\n"
+        "    part.mkdir(parents=True); (part / 'half.parquet').write_bytes(b'PAR1')\n"
+        "    print('half', flush=True); time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, folder], stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "half\n"
+        with pytest.raises(FeaturesError, match="another run is writing"), writing(folder):
+            pass
+        writer.send_signal(signal.SIGKILL)
+    assert read_manifest(folder) == before
+    with writing(folder):
+        assert not fresh_folder(folder, version=2).exists()
+
+
+def _swap_one_part(folder: Path) -> None:
+    part = Part(
+        interval_seconds=15, date="2026-05-04", folder="versions/v1/interval_seconds=15/date=2026-05-04", rows=0
+    )
+    (folder / part.folder).mkdir(parents=True)
+    swap(folder, before=read_manifest(folder), after=read_manifest(folder).replaced_by((part,)))
+
+
+def test_another_programs_manifest_is_left_alone(folder: Path) -> None:
+    """A folder that is somebody else's is refused, not overwritten."""
+    (folder / "manifest.json").write_text('{"name": "an app"}')
+    with pytest.raises(FeaturesError, match=r"manifest\.json is no manifest of .*; choose another --out"):
+        read_manifest(folder)
+
+
+def test_folders_without_samples_are_refused_in_one_sentence(folder: Path, night: list[OffsetSample]) -> None:
+    """No folder, no file, no row and no day in the span: each is said with the folder and what to do."""
+    with pytest.raises(FeaturesError, match=r"missing is no folder; --samples wants"):
+        find_samples(folder / "missing", first=None, last=None)
+    with pytest.raises(FeaturesError, match="holds no parquet file; let the collector run first"):
+        find_samples(folder, first=None, last=None)
+    write_samples(night, folder)
+    with pytest.raises(FeaturesError, match="hold no sample from 2027-01-01 to the end; widen --from and --to"):
+        find_samples(folder, first=date(2027, 1, 1), last=None)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda table: table.drop_columns(["end_offset", "topic"]), "lacks topic, end_offset; a sample has cluster,"),
+        (
+            lambda table: table.set_column(5, "end_offset", table["end_offset"].cast(pa.float64())),
+            "column end_offset is DOUBLE NONE, int64 is wanted",
+        ),
+        (
+            lambda table: table.set_column(1, "group", pa.nulls(table.num_rows, pa.string())),
+            "column group holds 2 nulls, and every sample needs it",
+        ),
+    ],
+)
+def test_wrong_columns_are_named(
+    spoil: Callable[[pa.Table], pa.Table], said: str, folder: Path, sampled: Sampled
+) -> None:
+    """Missing, of another type, or null where a value has to be: Spark alone would read nulls and say nothing."""
+    pq.write_table(spoil(arrow_table([sampled(0, 1), sampled(15, 2)])), folder / "samples.parquet")
+    with pytest.raises(FeaturesError, match=said):
+        find_samples(folder, first=None, last=None)
+
+
+def test_a_broken_file_is_named(folder: Path) -> None:
+    """A file that ends half-way is one sentence with its path."""
+    (folder / "broken.parquet").write_bytes(b"PAR1")
+    with pytest.raises(FeaturesError, match=r"broken\.parquet is no readable parquet file"):
+        find_samples(folder, first=None, last=None)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_spark_submit_runs_the_same_job(folder: Path, sampled: Sampled) -> None:
+    """Exit code 0 and a table; 2 and one sentence where there are no samples."""
+    first = datetime(2026, 5, 4, tzinfo=UTC)
+    seen = [replace(sampled(0, 150 * step), sampled_at=first + timedelta(seconds=15 * step)) for step in range(9)]
+    write_samples(seen, folder / "samples")
+    submit = [str(Path(sys.executable).parent / "spark-submit"), "--master", "local[1]", str(Path(batch.__file__))]
+    environment = {**os.environ, "JAVA_HOME": str(find_java(os.environ).home), "PYSPARK_PYTHON": sys.executable}
+    root = str(Path(batch.__file__).parents[1])
+    environment["PYTHONPATH"] = root
+
+    def run(samples: str) -> subprocess.CompletedProcess[str]:
+        words = [*submit, "--samples", str(folder / samples), "--out", str(folder / "out")]
+        return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=180, check=False)
+
+    assert run("samples").returncode == 0
+    assert {row.produce_messages_per_second for row in FeatureTable(folder / "out").intervals("c", "g")} == {None, 10.0}
+    refused = run("nowhere")
+    assert refused.returncode == 2
+    # spark-submit in client mode passes on what a Python program says as its own stdout.
+    assert "nowhere is no folder" in refused.stdout + refused.stderr

@@ -1,0 +1,122 @@
+"""What goes wrong in a real cluster, from samples to rows: it is counted, and never looks like a drop in load."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from pyspark.sql import Row
+
+from collector.sample import OffsetSample
+
+pytestmark = pytest.mark.spark
+
+Intervals = Callable[[Sequence[OffsetSample]], list[Row]]
+Sampled = Callable[..., OffsetSample]
+
+
+def _steady(sampled: Sampled, partition: int, *, until: int, since: int = 0, **fields: object) -> list[OffsetSample]:
+    """10 messages/s, 20 behind, every 15 s from `since` up to and with `until`."""
+    return [
+        sampled(second, 1000 + 10 * second, 980 + 10 * second, partition, **fields)
+        for second in range(since, until + 1, 15)
+    ]
+
+
+def test_two_steady_partitions_add_up(intervals: Intervals, sampled: Sampled) -> None:
+    """The first row has lag and no rates, every other one the sums; no count counts anything."""
+    rows = intervals([*_steady(sampled, 0, until=60), *_steady(sampled, 1, until=60)])
+    assert [row.produce_messages_per_second for row in rows] == [None, 20.0, 20.0, 20.0, 20.0]
+    assert [row.consume_messages_per_second for row in rows] == [None, 20.0, 20.0, 20.0, 20.0]
+    assert {(row.lag_messages, row.partitions, row.sampled_partitions) for row in rows} == {(40.0, 2, 2)}
+    assert [row.lag_seconds for row in rows] == [None, 2.0, 2.0, 2.0, 2.0]
+    assert {(row.partition_skew_ratio, row.busiest_partition) for row in rows[1:]} == {(1.0, "t-0")}
+    assert not any(value for row in rows for name, value in row.asDict().items() if name.endswith("_count"))
+
+
+def test_a_partition_that_is_missing_makes_the_sums_unknown(intervals: Intervals, sampled: Sampled) -> None:
+    """No partial sum: the row knows two partitions, sampled one; back after 30 s the rate stands and a gap counts."""
+    other = [sample for sample in _steady(sampled, 1, until=60) if sample.sampled_at.second != 30]
+    rows = intervals([*_steady(sampled, 0, until=60), *other])
+    assert [row.produce_messages_per_second for row in rows] == [None, 20.0, None, 20.0, 20.0]
+    assert [row.lag_messages for row in rows] == [40.0, 40.0, None, 40.0, 40.0]
+    assert [(row.partitions, row.sampled_partitions) for row in rows] == [(2, 2), (2, 2), (2, 1), (2, 2), (2, 2)]
+    assert [row.gap_count for row in rows] == [0, 0, 0, 1, 0]
+
+
+def test_a_gap_of_more_than_a_minute_has_no_rate(intervals: Intervals, sampled: Sampled) -> None:
+    """75 s without a sample: four missing intervals are counted, and the first row after them has no rate."""
+    rows = intervals([*_steady(sampled, 0, until=15), *_steady(sampled, 0, since=90, until=105)])
+    assert [row.produce_messages_per_second for row in rows] == [None, 10.0, None, 10.0]
+    assert [row.gap_count for row in rows] == [0, 0, 4, 0]
+
+
+def test_a_topic_made_anew_has_no_rate_and_counts(intervals: Intervals, sampled: Sampled) -> None:
+    """End and commit go back together: one reset, no negative rate, and rates again from the next row on."""
+    rows = intervals([sampled(0, 1000, 900), sampled(15, 30, 10), sampled(30, 60, 40)])
+    assert [row.produce_messages_per_second for row in rows] == [None, None, 2.0]
+    assert [row.consume_messages_per_second for row in rows] == [None, None, 2.0]
+    assert [row.offset_reset_count for row in rows] == [0, 1, 0]
+
+
+def test_a_replayed_commit_silences_the_consume_rate_alone(intervals: Intervals, sampled: Sampled) -> None:
+    """The commit goes back 500: lag grows, the produce rate stands."""
+    rows = intervals([sampled(0, 1000, 900), sampled(15, 1030, 400), sampled(30, 1060, 430)])
+    assert [row.produce_messages_per_second for row in rows] == [None, 2.0, 2.0]
+    assert [row.consume_messages_per_second for row in rows] == [None, None, 2.0]
+    assert [(row.lag_messages, row.offset_reset_count) for row in rows] == [(100.0, 0), (630.0, 1), (630.0, 0)]
+
+
+@pytest.mark.parametrize("nothing", [None, -1])
+def test_no_commit_is_counted_and_never_summed(nothing: int | None, intervals: Intervals, sampled: Sampled) -> None:
+    """Null and -1 mean the same: lag from the log's start where that is known, else left out of the sum."""
+    rows = intervals([sampled(0, 100, 90), sampled(0, 70, nothing, 1)])
+    assert [(row.lag_messages, row.no_commit_count) for row in rows] == [(10.0, 1)]
+    rows = intervals([sampled(0, 100, 90), sampled(0, 70, nothing, 1, log_start_offset=20)])
+    assert [(row.lag_messages, row.no_commit_count) for row in rows] == [(60.0, 1)]
+
+
+def test_a_commit_newer_than_the_end_is_lag_zero_and_counted(intervals: Intervals, sampled: Sampled) -> None:
+    """1,203,900 and 1,203,950 is lag 0, not -50."""
+    (row,) = intervals([sampled(0, 1_203_900, 1_203_950)])
+    assert (row.lag_messages, row.negative_race_count) == (0.0, 1)
+
+
+def test_a_partition_that_appears_is_counted_and_has_no_delta(intervals: Intervals, sampled: Sampled) -> None:
+    """Its old messages are no sudden load. In the group's first interval nothing has appeared."""
+    rows = intervals([*_steady(sampled, 0, until=45), *_steady(sampled, 1, since=30, until=45)])
+    assert [row.partition_appeared_count for row in rows] == [0, 0, 1, 0]
+    assert [row.produce_messages_per_second for row in rows] == [None, 10.0, None, 20.0]
+    assert [row.partitions for row in rows] == [1, 1, 2, 2]
+
+
+def test_a_deleted_topic_is_forgotten_after_an_hour(intervals: Intervals, sampled: Sampled) -> None:
+    """Its absence silences the rates for an hour, and not for good."""
+    rows = intervals([*_steady(sampled, 0, until=3720), *_steady(sampled, 1, until=60)])
+    known = {(row.interval_end_at - rows[0].interval_end_at).seconds: row for row in rows}
+    assert (known[3660].partitions, known[3660].produce_messages_per_second) == (2, None)
+    assert (known[3675].partitions, known[3675].produce_messages_per_second) == (1, 10.0)
+
+
+def test_a_rebalance_marks_the_row(intervals: Intervals, sampled: Sampled) -> None:
+    """The state of the newest sample is the row's; a rebalance seen earlier in the interval marks it all the same."""
+    seen = [sampled(5, 10, 0, group_state="PREPARING_REBALANCING", members=None), sampled(15, 20, 5, members=3)]
+    (row,) = intervals(seen)
+    assert (row.group_state, row.members, row.in_rebalance, row.in_rebalance_count) == ("STABLE", 3, True, 1)
+
+
+def test_groups_and_topics_do_not_mix(intervals: Intervals, sampled: Sampled) -> None:
+    """One row for a group of two topics, in alphabetical order; the same partition of another group is apart."""
+    two = [*_steady(sampled, 0, until=15, topic="b"), *_steady(sampled, 0, until=15, topic="a")]
+    rows = intervals([*two, *_steady(sampled, 0, until=15, group="h")])
+    assert [(row.group, row.topics, row.produce_messages_per_second) for row in rows] == [
+        *(("g", "a,b", None), ("g", "a,b", 20.0)),
+        *(("h", "t", None), ("h", "t", 10.0)),
+    ]
+
+
+def test_rates_are_those_of_the_samples_clock(intervals: Intervals, sampled: Sampled) -> None:
+    """A collector that is 2 s early sees 13 s of load, then 17 s, which is the same rate; rows stay on the grid."""
+    rows = intervals([sampled(second, 10 * second) for second in (15, 28, 45)])
+    assert [row.produce_messages_per_second for row in rows[1:]] == [10.0, 10.0]
+    assert {later.interval_end_at - row.interval_end_at for row, later in pairwise(rows)} == {timedelta(seconds=15)}

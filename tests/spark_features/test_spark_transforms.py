@@ -1,0 +1,178 @@
+"""Each step on tiny literal frames: what it adds, and nothing else."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from chispa import assert_df_equality  # type: ignore[import-untyped]  # ships no types
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
+
+from collector.sample import OffsetSample
+from forecasting.columns import GROUP_INTERVALS
+from spark_features.transforms import (
+    group_intervals,
+    interval_end_us,
+    latest_in_interval,
+    rollup,
+    with_consume_rate,
+    with_lag,
+    with_lag_seconds,
+    with_offset_deltas,
+    with_partition_skew,
+    with_produce_rate,
+    with_resets_flagged,
+)
+
+pytestmark = pytest.mark.spark
+
+Frame = Callable[[Sequence[OffsetSample]], DataFrame]
+Sampled = Callable[..., OffsetSample]
+
+_S = 1_000_000
+_FIRST = 1_777_852_800 * _S  # 2026-05-04T00:00:00Z
+
+
+def _is(spark: SparkSession, found: DataFrame, schema: str, rows: Sequence[tuple[object, ...]]) -> None:
+    """The named columns of `found` hold these rows, in whatever order."""
+    wanted = spark.createDataFrame(rows, schema)
+    assert_df_equality(found.select(*wanted.columns), wanted, ignore_row_order=True, ignore_nullable=True)
+
+
+def test_a_sample_on_the_boundary_belongs_to_the_interval_that_ends_there(spark: SparkSession) -> None:
+    """12:00:15.000000 ends at :15, one microsecond later at :30; before 1970 it is no different."""
+    instants = spark.createDataFrame([(0,), (1,), (15 * _S,), (15 * _S + 1,), (-1,)], "instant long")
+    ends = instants.withColumn("ends", interval_end_us(F.col("instant"), seconds=15))
+    rows = [(0, 0), (1, 15 * _S), (15 * _S, 15 * _S), (15 * _S + 1, 30 * _S), (-1, 0)]
+    _is(spark, ends, "instant long, ends long", rows)
+
+
+def test_the_newest_sample_of_an_interval_stays(spark: SparkSession, frame: Frame, sampled: Sampled) -> None:
+    """Of two samples in an interval the later one stays, the rebalance seen by the earlier is kept, -1 is no commit."""
+    samples = [sampled(3, 100, 90, group_state="PREPARING_REBALANCE"), sampled(14, 140, -1), sampled(16, 150, 95)]
+    found = latest_in_interval(frame(samples))
+    schema = "interval_end_us long, sampled_us long, end_offset long, committed_offset long, in_rebalance_count long"
+    first = (_FIRST + 15 * _S, _FIRST + 14 * _S, 140, None, 1)
+    second = (_FIRST + 30 * _S, _FIRST + 16 * _S, 150, 95, 0)
+    _is(spark, found, schema, [first, second])
+
+
+def test_a_file_that_is_read_twice_changes_no_offset(spark: SparkSession, frame: Frame, sampled: Sampled) -> None:
+    """The same samples twice give the same partition intervals once."""
+    samples = [sampled(15, 100, 90), sampled(30, 140, 95)]
+    found = latest_in_interval(frame([*samples, *samples]))
+    _is(spark, found, "end_offset long, committed_offset long", [(100, 90), (140, 95)])
+
+
+def test_deltas_are_over_the_time_between_samples(spark: SparkSession, frame: Frame, sampled: Sampled) -> None:
+    """14 s apart is 14 s, whatever the grid says; a skipped interval is counted; the first sample has no delta."""
+    samples = [sampled(15, 100, 90), sampled(29, 170, 120), sampled(60, 190, None)]
+    found = with_offset_deltas(latest_in_interval(frame(samples)))
+    schema = (
+        "end_offset long, elapsed_seconds double, missing_intervals long, produced_messages long, "
+        "consumed_messages long, is_new boolean, is_leaving boolean"
+    )
+    first = (100, None, None, None, None, True, False)
+    second = (170, 14.0, 0, 70, 30, False, False)
+    third = (190, 31.0, 1, 20, None, False, True)
+    _is(spark, found, schema, [first, second, third])
+
+
+def test_offsets_that_go_back_are_flagged(spark: SparkSession) -> None:
+    """An end that goes back is a topic made anew; a commit that goes back or vanishes is a reset or a replay."""
+    schema = (
+        "id int, is_new boolean, produced_messages long, consumed_messages long, "
+        "previous_committed_offset long, committed_offset long"
+    )
+    rows = [
+        (0, False, 5, 5, 10, 15),
+        (1, False, -5, -5, 10, 5),
+        (2, False, 5, -5, 10, 5),
+        (3, False, 5, None, 10, None),
+        (4, True, None, None, None, 5),
+    ]
+    found = with_resets_flagged(spark.createDataFrame(rows, schema))
+    flags = [(0, False, False), (1, True, True), (2, False, True), (3, False, True), (4, False, False)]
+    _is(spark, found, "id int, end_went_back boolean, commit_went_back boolean", flags)
+
+
+def test_rates_need_an_honest_difference(spark: SparkSession) -> None:
+    """Over 60 s a rate stands, over 61 s it is null, as after a reset; a replay silences the consume rate only."""
+    schema = (
+        "id int, elapsed_seconds double, produced_messages long, consumed_messages long, "
+        "end_went_back boolean, commit_went_back boolean"
+    )
+    rows = [
+        (0, 60.0, 120, 60, False, False),
+        (1, 61.0, 120, 60, False, False),
+        (2, 15.0, -9, 30, True, False),
+        (3, 15.0, 30, -9, False, True),
+        (4, None, None, None, False, False),
+    ]
+    found = with_consume_rate(with_produce_rate(spark.createDataFrame(rows, schema)))
+    rates = [(0, 2.0, 1.0), (1, None, None), (2, None, None), (3, 2.0, None), (4, None, None)]
+    _is(spark, found, "id int, produce_rate double, consume_rate double", rates)
+
+
+def test_lag_is_never_negative_and_unknown_without_a_commit_or_log_start(spark: SparkSession) -> None:
+    """Races are 0 and counted; without a commit the log's whole length is behind, where its start is known."""
+    schema = "id int, end_offset long, committed_offset long, log_start_offset long"
+    rows = [(0, 100, 90, 0), (1, 100, 150, 0), (2, 100, None, 40), (3, 100, None, None)]
+    found = with_lag(spark.createDataFrame(rows, schema))
+    lags = [(0, 10, False), (1, 0, True), (2, 60, False), (3, None, False)]
+    _is(spark, found, "id int, partition_lag long, raced boolean", lags)
+
+
+def test_skew_is_the_busiest_partition_over_the_mean(spark: SparkSession) -> None:
+    """30 of 60 messages/s on one of four partitions is twice the mean; without load there is no busiest partition."""
+    schema = (
+        "id int, produce_messages_per_second double, partitions int, "
+        "busiest struct<rate: double, topic: string, partition: int>"
+    )
+    rows = [(0, 60.0, 4, (30.0, "t", 17)), (1, 0.0, 4, (0.0, "t", 0)), (2, None, 4, (30.0, "t", 17))]
+    found = with_partition_skew(spark.createDataFrame(rows, schema))
+    skews = [(0, 2.0, "t-17"), (1, None, None), (2, None, None)]
+    _is(spark, found, "id int, partition_skew_ratio double, busiest_partition string", skews)
+
+
+def test_lag_seconds_uses_the_mean_rate_of_five_minutes(spark: SparkSession) -> None:
+    """The row that ended 300 s ago is out, unknown rates do not count, and at rate 0 lag in seconds is unknown."""
+    schema = (
+        "cluster string, group string, interval_end_us long, produce_messages_per_second double, lag_messages double"
+    )
+    rows = [
+        ("c", "g", 0, 1000.0, 10.0),
+        ("c", "g", 285 * _S, None, 10.0),
+        ("c", "g", 300 * _S, 20.0, 10.0),
+        ("c", "still", 300 * _S, 0.0, 10.0),
+    ]
+    found = with_lag_seconds(spark.createDataFrame(rows, schema))
+    seconds = [("g", 0, 0.01), ("g", 285 * _S, 0.01), ("g", 300 * _S, 0.5), ("still", 300 * _S, None)]
+    _is(spark, found, "group string, interval_end_us long, lag_seconds double", seconds)
+
+
+def test_a_rollup_takes_means_of_rates_newest_states_and_sums_of_counts(frame: Frame, sampled: Sampled) -> None:
+    """Unknown rates leave the mean alone; lag and members are the newest; one rebalance marks the minute."""
+    samples = [
+        sampled(15, 0, 0),
+        sampled(30, 150, 0, group_state="COMPLETING_REBALANCE"),
+        sampled(45, 450, 300),
+        sampled(60, 600, 450, members=5),
+        sampled(75, 600, 600),
+    ]
+    base = group_intervals(frame(samples))
+    first, second = rollup(base, seconds=60).orderBy("interval_end_at").collect()
+    assert first.produce_messages_per_second == pytest.approx(600 / 45)
+    assert first.consume_messages_per_second == pytest.approx(450 / 45)
+    assert (first.interval_seconds, first.lag_messages, first.members, first.group_state) == (60, 150.0, 5, "STABLE")
+    assert (first.in_rebalance, first.in_rebalance_count) == (True, 1)
+    assert first.interval_end_at.second == 0
+    assert (second.produce_messages_per_second, second.in_rebalance, second.members) == (0.0, False, 2)
+
+
+def test_base_rows_and_rollups_have_the_columns_of_the_table(frame: Frame, sampled: Sampled) -> None:
+    """Names, order and types are those of `forecasting.columns`."""
+    kinds = {"long": "bigint"}
+    wanted = [(column.name, kinds.get(column.kind, column.kind)) for column in GROUP_INTERVALS]
+    base = group_intervals(frame([sampled(15, 0, 0)]))
+    assert base.dtypes == wanted
+    assert rollup(base, seconds=60).dtypes == wanted
