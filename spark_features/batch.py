@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from functools import reduce
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -92,26 +93,29 @@ def _write_base(samples: DataFrame, folder: Path, *, first: date | None) -> None
     base = group_intervals(samples)
     if first is not None:
         base = base.where(F.col("interval_end_at") > F.lit(_midnight(first)))
-    _write(base, folder, seconds=BASE_INTERVAL_SECONDS)
+    _by_day(base, "date", folder=_of_length(folder, BASE_INTERVAL_SECONDS))
 
 
 def _write_rollups(spark: SparkSession, folder: Path) -> None:
-    """The rollups of the base rows that were just written: days are whole, and every rollup's length divides a day."""
+    """All rollups in one job, of the base rows that were just written: every rollup's length divides a day."""
     base = spark.read.schema(GROUP_INTERVALS_SCHEMA).parquet(str(_of_length(folder, BASE_INTERVAL_SECONDS)))
-    for seconds in ROLLUP_INTERVALS_SECONDS:
-        _write(rollup(base, seconds=seconds), folder, seconds=seconds)
+    rollups = reduce(DataFrame.unionByName, (rollup(base, seconds=seconds) for seconds in ROLLUP_INTERVALS_SECONDS))
+    together = folder / "rollups"
+    _by_day(rollups.withColumn("seconds", F.col("interval_seconds")), "seconds", "date", folder=together)
+    for written in together.glob("seconds=*"):
+        written.rename(folder / f"interval_{written.name}")
 
 
-def _write(rows: DataFrame, folder: Path, *, seconds: int) -> None:
-    """One folder for each day; in it rows are sorted, so that a reader of one group skips the others'."""
+def _by_day(rows: DataFrame, *levels: str, folder: Path) -> None:
+    """A folder for each value of `levels`; rows in it are sorted, so that a reader of one group skips the others'."""
     # The row that ends at midnight belongs to the day that it covers.
     day = F.to_date(F.col("interval_end_at") - F.expr("INTERVAL 1 MICROSECOND"))
     (
         rows.withColumn("date", day)
         .repartition("date")
-        .sortWithinPartitions("date", "cluster", "group", "interval_end_at")
-        .write.partitionBy("date")
-        .parquet(str(_of_length(folder, seconds)))
+        .sortWithinPartitions(*levels, "cluster", "group", "interval_end_at")
+        .write.partitionBy(*levels)
+        .parquet(str(folder))
     )
 
 

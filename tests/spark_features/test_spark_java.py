@@ -90,7 +90,7 @@ def test_the_packaged_java_runs_behind_its_shim(folder: Path) -> None:
     """Without any other Java the packaged one is found, and starts with the argument that it cannot take."""
     found = find_java({"PATH": str(folder), "HOME": str(folder)})
     assert (found.source, found.home) == ("packaged", folder / ".cache" / "lagcast" / "java-home")
-    words = [found.home / "bin" / "java", _VECTOR, "-version"]
+    words: list[Path | str] = [found.home / "bin" / "java", _VECTOR, "-version"]
     answer = subprocess.run(words, capture_output=True, text=True, check=True)
     assert f'version "{found.version}' in answer.stderr
 
@@ -111,7 +111,7 @@ def test_spark_starts_on_the_packaged_java_and_says_nothing(folder: Path) -> Non
     )
     root = str(Path(__file__).parents[2])
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": root}
-    words = [sys.executable, "-c", script, folder]
+    words: list[Path | str] = [sys.executable, "-c", script, folder]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=180, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (folder / "spark.log").stat().st_size > 0

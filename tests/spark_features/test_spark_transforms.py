@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import pytest
-from chispa import assert_df_equality  # type: ignore[import-untyped]  # ships no types
+from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
 
