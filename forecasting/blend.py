@@ -72,7 +72,8 @@ class FittedBlend:
         before = season_before(ahead.series, ahead.origin, ahead.horizons, season_minutes=self.season_minutes)[0]
         strays = strays_from_season(ahead.series, ahead.origin, ahead.horizons, season_minutes=self.season_minutes)[0]
         limits = ahead.between.interpolate(self.stray_limits)
-        return before + strays - believed(strays, limits[:, 0], limits[:, 1])
+        moved: FloatArray = before + strays - believed(strays, limits[:, 0], limits[:, 1])
+        return moved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

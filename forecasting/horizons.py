@@ -7,8 +7,11 @@ import numpy as np
 
 from forecasting.units import FloatArray, IntArray
 
-# Minutes ahead. Dense where the planner acts (a pod needs minutes), sparse where only the season speaks.
-KNOTS: IntArray = np.array([1, 2, 3, 5, 8, 12, 20, 30, 45, 60, 120, 360, 720, 1440], dtype=np.int64)
+# Minutes ahead. Dense where the planner acts (a pod needs minutes), sparse where only the season speaks. None is a
+# multiple of 5: a job on every fifth minute or hour is foretold by the minute now at just those horizons, and what is
+# learnt there would lead the horizons beside them astray. Nor is one near a whole day, where the season ahead is the
+# season now and its worth cannot be learnt: the last knot lies a day and a half ahead.
+KNOTS: IntArray = np.array([1, 2, 3, 4, 7, 11, 19, 29, 43, 61, 127, 359, 719, 2159], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,9 +26,9 @@ class Between:
     def of(cls, horizons: IntArray) -> Self:
         """Horizons past the last knot keep the last knot's parameters.
 
-        >>> between = Between.of(np.array([1, 4, 5000]))
+        >>> between = Between.of(np.array([1, 5, 5000]))
         >>> between.interpolate(KNOTS.astype(float)).round(2).tolist()
-        [1.0, 4.13, 1440.0]
+        [1.0, 5.2, 2159.0]
         """
         lower = np.clip(np.searchsorted(KNOTS, horizons, side="right") - 1, 0, len(KNOTS) - 1)
         upper = np.minimum(lower + 1, len(KNOTS) - 1)

@@ -32,7 +32,7 @@ _ENOUGH_TARGETS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regression:
-    """`coefficients`, `lowest` and `highest` of what they were learnt on, (KNOTS, columns); horizons interpolate."""
+    """`coefficients` (KNOTS, columns), between which horizons interpolate, and the range of each column in the fit."""
 
     coefficients: FloatArray
     lowest: FloatArray
@@ -41,9 +41,8 @@ class Regression:
     def centre(self, ahead: Ahead) -> FloatArray:
         """The centre path from the last known minute, in logarithms, one value per horizon."""
         columns = _columns(ahead.series, ahead.origin, ahead.horizons, ahead.season)[:, 0]
-        between = ahead.between
-        held = believed(columns, between.interpolate(self.lowest), between.interpolate(self.highest))
-        moves = np.einsum("hc,hc->h", between.interpolate(self.coefficients), held)
+        held = believed(columns, self.lowest, self.highest)
+        moves = np.einsum("hc,hc->h", ahead.between.interpolate(self.coefficients), held)
         path: FloatArray = ahead.series.trailing_mean(ahead.origin, minutes=_LEVEL_MINUTES) + moves
         return path
 
@@ -58,7 +57,7 @@ class FittedShortTerm:
     bands: Bands
 
     def forecast(self, history: History, *, steps: int) -> Forecast | Refusal:
-        """The regression's path; past its last horizon, a day, that horizon's coefficients hold."""
+        """The regression's path; past its last horizon, a day and a half, that horizon's coefficients hold."""
         if rung_of(history) in (None, "reactive"):
             return refuse_short(history, needed_minutes=DAILY_MINUTES)
         ahead = Ahead.of(history, unit=self.unit, steps=steps)
@@ -89,7 +88,9 @@ def fit_regression(past: Past) -> tuple[Regression, FloatArray]:
     coefficients = fit.coefficients
     for knot in np.flatnonzero(np.isfinite(past.targets).sum(axis=0) < _ENOUGH_TARGETS):
         coefficients[knot] = coefficients[knot - 1]
-    regression = Regression(coefficients=coefficients, lowest=columns.min(axis=1), highest=columns.max(axis=1))
+    regression = Regression(
+        coefficients=coefficients, lowest=columns.min(axis=(0, 1)), highest=columns.max(axis=(0, 1))
+    )
     return regression, level + fit.held_out
 
 
