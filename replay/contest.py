@@ -27,6 +27,7 @@ PEAK_QUANTILE = 0.999
 LAG_TARGET_MESSAGES = 10_000
 RIVALS: tuple[str, ...] = ("fixed", "hpa", "hpa-behavior", "keda", "stair")
 LAGCAST = "lagcast"
+POLICIES = (*RIVALS, LAGCAST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -116,8 +117,15 @@ def capacity_for(trace: Trace, *, partitions: int) -> float:
     >>> capacity_for(steady, partitions=24)
     500.0
     """
-    peak = float(np.quantile(trace.minute_rates(), PEAK_QUANTILE)) if trace.duration_seconds >= 60 else 0.0
+    peak = float(np.quantile(trace.minute_rates(), PEAK_QUANTILE))
     return float(f"{max(peak, 1.0) / (SHARE_AT_PEAK * partitions):.3g}")
+
+
+def require_policy(name: str) -> None:
+    """Errors: ValueError on a name that no policy has."""
+    if name not in POLICIES:
+        message = f"there is no policy '{name}'; there are {', '.join(POLICIES)}"
+        raise ValueError(message)
 
 
 def play(policy_name: str, contest: Contest, history: Sequence[GroupInterval] = ()) -> Entry:
@@ -125,6 +133,7 @@ def play(policy_name: str, contest: Contest, history: Sequence[GroupInterval] = 
 
     Errors: ValueError on a name that no policy has.
     """
+    require_policy(policy_name)
     policy = _policy(policy_name, contest, history)
     plant = contest.plant()
     while plant.remaining_seconds > 0:
@@ -139,7 +148,7 @@ def play(policy_name: str, contest: Contest, history: Sequence[GroupInterval] = 
 def entry_of(policy_name: str, plant: Plant, contest: Contest, *, note: str = "") -> Entry:
     """The entry of a plant that has come to the end of its trace."""
     days, prices = plant.day_totals(), contest.prices
-    served = sum(day.arrivals for day in days)
+    arrivals = sum(day.arrivals for day in days)
     return Entry(
         policy=policy_name,
         daily=tuple(
@@ -152,7 +161,7 @@ def entry_of(policy_name: str, plant: Plant, contest: Contest, *, note: str = ""
         ),
         pod_hours=sum(day.pod_seconds for day in days) / 3600.0,
         wait_p99_seconds=plant.wait_quantile(0.99),
-        late_share=sum(day.late for day in days) / max(served, 1),
+        late_share=sum(day.late for day in days) / max(arrivals, 1),
         moves=sum(day.moves for day in days),
         rebalances=sum(day.rebalances for day in days),
         rebalancing_minutes=sum(day.rebalancing_seconds for day in days) / 60.0,
@@ -172,7 +181,4 @@ def _policy(name: str, contest: Contest, history: Sequence[GroupInterval]) -> Po
         "stair": lambda: StairAware(world=world),
         LAGCAST: lambda: Lagcast(world, contest.settings, names=contest.names, history=history),
     }
-    if name not in makers:
-        message = f"there is no policy '{name}'; there are {', '.join(makers)}"
-        raise ValueError(message)
     return makers[name]()

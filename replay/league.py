@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from multiprocessing import get_context
 
 from forecasting.history import GroupInterval
-from replay.contest import LAGCAST, RIVALS, Contest, Entry, play
+from replay.contest import LAGCAST, RIVALS, Contest, Entry, play, require_policy
 from replay.hindsight import HINDSIGHT, best_plan
 
 Progress = Callable[[str], None]
@@ -96,6 +96,8 @@ def run_league(
 ) -> League:
     """All policies through the contest, `processes` at a time; `progress` hears each name when it is done."""
     names = (*rivals, LAGCAST)
+    for name in names:
+        require_policy(name)
     with workers(processes) as pool:
         # lagcast takes the longest, so it starts first.
         played: dict[str, Future[Entry]] = {

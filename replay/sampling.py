@@ -36,20 +36,20 @@ def samples_of(plant: Plant, names: Names, *, protocol: str) -> pa.Table:
         seen.append(plant.observation())
     partitions = len(seen[0].end_offsets)
     rows = len(seen) * partitions
-    micros = np.array([int(o.at.timestamp()) * 1_000_000 for o in seen], dtype=np.int64)
-    states = pa.array([o.group_state for o in seen]).take(pa.array(np.repeat(np.arange(len(seen)), partitions)))
+    instants = pa.array([o.at for o in seen], pa.timestamp("us", tz="UTC"))
+    each = pa.array(np.repeat(np.arange(len(seen)), partitions))
     return pa.table(
         {
             "cluster": pa.repeat(names.cluster, rows),
             "group": pa.repeat(names.group, rows),
             "topic": pa.repeat(names.group, rows),
             "partition": pa.array(np.tile(np.arange(partitions, dtype=np.int32), len(seen))),
-            "sampled_at": pa.array(np.repeat(micros, partitions)).cast(pa.timestamp("us", tz="UTC")),
+            "sampled_at": instants.take(each),
             "end_offset": pa.array(np.concatenate([o.end_offsets for o in seen])),
             "committed_offset": pa.array(np.concatenate([o.committed_offsets for o in seen])),
             "log_start_offset": pa.array(np.zeros(rows, dtype=np.int64)),
-            "group_state": states,
-            "group_protocol": pa.repeat("consumer", rows),
+            "group_state": pa.array([o.group_state for o in seen]).take(each),
+            "group_protocol": pa.repeat("classic", rows),
             "group_assignor": pa.repeat(ASSIGNORS[protocol], rows),
             "members": pa.array(np.repeat(np.array([o.ready_members for o in seen], dtype=np.int32), partitions)),
         }

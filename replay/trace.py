@@ -3,6 +3,7 @@
 import csv
 import gzip
 import math
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,8 @@ COLUMNS = ("timestamp", "messages_per_second")
 LEAST_STEP_SECONDS = 1
 MOST_STEP_SECONDS = 3600
 LEAST_ROWS = 2
+# Ten times what the largest Kafka installations report for all their topics together (7e12 messages a day).
+MOST_MESSAGES_PER_SECOND = 1e9
 
 
 class TraceError(ValueError):
@@ -65,9 +68,15 @@ class Trace:
         return values
 
     def minute_rates(self) -> FloatArray:
-        """The mean rate of every whole minute."""
-        minutes = self.duration_seconds // 60
-        means: FloatArray = self.rates(0, minutes * 60).reshape(minutes, 60).mean(axis=1)
+        """The mean rate of every minute, the last one perhaps of a part of a minute.
+
+        >>> Trace(name="t", start_at=datetime(2026, 1, 5, tzinfo=UTC), step_seconds=45,
+        ...       messages_per_second=np.array([100.0, 200.0])).minute_rates()
+        array([125., 200.])
+        """
+        begins = np.arange(0, self.duration_seconds, 60)
+        lengths = np.minimum(60, self.duration_seconds - begins)
+        means: FloatArray = np.add.reduceat(self.rates(0, self.duration_seconds), begins) / lengths
         return means
 
     def scaled(self, factor: float) -> "Trace":
@@ -137,7 +146,7 @@ def _numbered_rows(path: Path) -> Iterator[tuple[int, str, str]]:
     except FileNotFoundError as error:
         message = f"{path} does not exist: give the path of a .csv or .csv.gz file"
         raise TraceError(message) from error
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
         message = f"{path} cannot be read as CSV text ({error}): give a .csv or .csv.gz file"
         raise TraceError(message) from error
 
@@ -145,13 +154,14 @@ def _numbered_rows(path: Path) -> Iterator[tuple[int, str, str]]:
 def _instant(path: Path, number: int, text: str) -> datetime:
     try:
         instant = datetime.fromisoformat(text)
-    except ValueError as error:
+        in_utc = instant.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
         message = f"{path} row {number}: timestamp {text!r} is not ISO-8601: write it like 2026-01-05T00:00:00Z"
         raise TraceError(message) from error
     if instant.tzinfo is None:
         message = f"{path} row {number}: timestamp {text!r} has no time zone: add Z or an offset like +00:00"
         raise TraceError(message)
-    return instant.astimezone(UTC)
+    return in_utc
 
 
 def _rate(path: Path, number: int, text: str) -> float:
@@ -160,9 +170,10 @@ def _rate(path: Path, number: int, text: str) -> float:
     except ValueError as error:
         message = f"{path} row {number}: messages_per_second {text!r} is not a number: give a rate of 0 or more"
         raise TraceError(message) from error
-    if not math.isfinite(rate) or rate < 0:
+    if not 0 <= rate <= MOST_MESSAGES_PER_SECOND:
         message = (
-            f"{path} row {number}: messages_per_second is {text}; it must be finite and at least 0: correct the row"
+            f"{path} row {number}: messages_per_second is {text}; it must lie between 0 and "
+            f"{MOST_MESSAGES_PER_SECOND:,.0f}: correct the row"
         )
         raise TraceError(message)
     return rate

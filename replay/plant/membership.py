@@ -39,11 +39,14 @@ def batch_left(state: State, physics: Physics, pod: int) -> float:
 
 @compiled
 def next_heartbeat(state: State, physics: Physics, pod: int, now: float) -> float:
-    """When the pod hears from the coordinator next: heartbeats start in step and drift apart."""
-    age = max(0.0, now - state.group[0].in_step_at)
-    phase = state.group[0].in_step_at + state.pods[pod].drift * physics.heartbeat_drift * math.sqrt(age)
-    beats = max(0.0, math.ceil((now - phase) / physics.heartbeat))
-    return float(phase + beats * physics.heartbeat)
+    """When the pod hears from the coordinator next: heartbeats start in step and drift apart.
+
+    Never more than one interval from now, however far the drift: 10.5 s after they were in step, 2 s astray and 3 s
+    apart, the last beat was 2.5 s ago and the next one comes in 0.5 s.
+    """
+    age = now - state.group[0].in_step_at
+    strayed = state.pods[pod].drift * physics.heartbeat_drift * math.sqrt(age)
+    return float(now + physics.heartbeat - (age - strayed) % physics.heartbeat)
 
 
 @compiled

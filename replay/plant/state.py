@@ -17,6 +17,8 @@ FINE_BINS, FINE_SECONDS, BINS_PER_DOUBLING = 128, 64.0, 16
 WAIT_BINS = FINE_BINS + 10 * BINS_PER_DOUBLING
 
 FIRST_RING_SECONDS = 4096
+# Nobody gives commands more often than this.
+COMMAND_SECONDS = 15
 
 
 class Physics(NamedTuple):
@@ -140,9 +142,10 @@ def physics_of(world: World) -> Physics:
 def new_state(world: World, *, replicas: int, duration_seconds: int, seed: int) -> State:
     """A group of `replicas` members that has just become stable; nothing assigned, produced or consumed yet."""
     partitions = world.partitions
-    # Slots of pods told to stop are free again within seconds; four times the ceiling outlasts any order of commands
-    # on a 15 s grid with a termination grace of up to 45 s.
-    slots = 4 * max(world.replica_ceiling, replicas) + 4
+    # A pod told to stop keeps its slot until it has closed. Closing in 1.1 s, there are at most those asked for and those
+    # stopped by two commands 15 s apart: three times the ceiling.
+    commands_while_closing = 2 + int((world.shutdown_seconds + world.batch_seconds) // COMMAND_SECONDS)
+    slots = (1 + commands_while_closing) * max(world.replica_ceiling, replicas)
     days = -(-duration_seconds // SECONDS_PER_DAY)
     random = np.random.SeedSequence([seed, 2]).generate_state(1, np.uint64).astype(np.uint64)
     state = State(

@@ -24,7 +24,8 @@ def wanted_for(total: float, *, target: float, replicas: int) -> int:
     if replicas == 0:
         return ceil(total / target)
     ratio = total / (target * replicas)
-    return replicas if abs(1.0 - ratio) <= TOLERANCE else ceil(total / target)
+    # As since 1.33: 11/10 lies within. Before, abs(1 - 1.1) = 0.10000000000000009 did not.
+    return replicas if 1.0 - TOLERANCE <= ratio <= 1.0 + TOLERANCE else ceil(total / target)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -17,21 +17,22 @@ from replay.world import World
 class Lagcast:
     """Observes a row each 15 s, decides once a cycle, and asks for `desired_replicas` when `execute_at` has come.
 
-    A newer recommendation takes the place of an older one that has not been carried out; a refusal changes nothing.
+    A newer answer takes the place of a recommendation that has not been carried out; a refusal keeps the present count.
     """
 
     def __init__(
         self, world: World, settings: DecisionSettings, *, names: Names, history: Iterable[GroupInterval] = ()
     ) -> None:
         self._rows = Rows(names)
-        self._cycle_seconds = settings.cycle_seconds
+        self._cycle_seconds = self._due_seconds = settings.cycle_seconds
         self._session = Session(profile_of(world, names), settings, history)
         self._pending: tuple[datetime, int] | None = None
 
     def decide(self, seen: Observation) -> int:
         """The replicas that the advice in force asks for now."""
         self._session.observe(self._rows.row(seen))
-        if seen.time_seconds % self._cycle_seconds == 0:
+        if seen.time_seconds >= self._due_seconds:
+            self._due_seconds += self._cycle_seconds
             advice = self._session.recommend(seen.at)
             self._pending = None
             if isinstance(advice, Recommendation) and advice.action != "hold":

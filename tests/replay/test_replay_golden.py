@@ -1,0 +1,151 @@
+"""HPA and KEDA step for step: what the real controllers do with these inputs, on a grid of 15 s, pods ready at once."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replay.policies.hpa import BehaviorRules, LegacyRules, wanted_for
+from replay.policies.keda import capped_lag
+
+Rules = LegacyRules | BehaviorRules
+
+
+def steps(rules: Rules, lags: Iterator[int], *, target: int, replicas: int, seconds: int) -> list[tuple[int, int]]:
+    """Each change as (second, new count)."""
+    changes = []
+    for now in range(0, seconds + 1, 15):
+        wanted = wanted_for(next(lags), target=target, replicas=replicas)
+        asked = rules.reconcile(wanted, replicas=replicas, now_seconds=now)
+        if asked != replicas:
+            changes.append((now, asked))
+        replicas = asked
+    return changes
+
+
+def always(lag: int) -> Iterator[int]:
+    while True:
+        yield lag
+
+
+def spike_then(spike: int, lag: int) -> Iterator[int]:
+    yield spike
+    yield from always(lag)
+
+
+def settles_at(lag: int, *, target: int, partitions: int, replicas: int) -> int:
+    """Where a group under KEDA's capped metric stands after ten minutes of the same lag."""
+    metric = capped_lag(lag, threshold_messages=target, partitions=partitions)
+    changes = steps(LegacyRules(), always(metric), target=target, replicas=replicas, seconds=600)
+    return changes[-1][1] if changes else replicas
+
+
+def test_one_spike_is_a_staircase_without_behavior() -> None:
+    """G1: the want of one instant drives growth for five minutes; then everything goes in one step."""
+    changes = steps(LegacyRules(), spike_then(64_000, 8_000), target=1_000, replicas=8, seconds=900)
+    assert changes == [(0, 16), (15, 32), (30, 64), (315, 8)]
+
+
+def test_one_spike_is_one_step_with_behavior() -> None:
+    """G2: growth follows the present want alone; a want of exactly 300 s ago no longer counts."""
+    changes = steps(BehaviorRules(), spike_then(64_000, 8_000), target=1_000, replicas=8, seconds=900)
+    assert changes == [(0, 16), (300, 8)]
+
+
+@pytest.mark.parametrize(
+    ("rules", "counts"),
+    [(LegacyRules, [4, 8, 16, 32, 64, 100]), (BehaviorRules, [5, 10, 20, 40, 80, 100])],
+)
+def test_growth_from_one_is_limited_per_step(rules: Callable[[], Rules], counts: list[int]) -> None:
+    """G3: a hundred wanted of one come as doublings from 4, or as the greater of 4 more and twice as many."""
+    changes = steps(rules(), always(100_000), target=1_000, replicas=1, seconds=300)
+    assert changes == [(15 * step, count) for step, count in enumerate(counts)]
+
+
+@pytest.mark.parametrize("replicas", [59, 60, 61, 62, 63])
+@pytest.mark.parametrize("lag", [10**6, 10**12])
+def test_a_capped_lag_leaves_the_group_just_below_its_partitions(replicas: int, lag: int) -> None:
+    """G4: 64 partitions cap the metric at 192,000; a ratio of 64/63 = 1.016 lies within the tolerance for ever."""
+    assert capped_lag(lag, threshold_messages=3_000, partitions=64) == 192_000
+    assert settles_at(lag, target=3_000, partitions=64, replicas=replicas) == replicas
+
+
+def test_a_capped_lag_moves_a_group_further_below() -> None:
+    """G4: 64/58 = 1.103 is outside the tolerance."""
+    assert settles_at(10**9, target=3_000, partitions=64, replicas=58) == 64
+
+
+@pytest.mark.parametrize(
+    ("partitions", "stuck"),
+    [(24, {22, 23}), (40, {37, 38, 39}), (12, {11}), (10, set())],
+)
+@pytest.mark.parametrize("target", [10, 3_000, 10_000])
+def test_counts_that_stay_are_those_within_the_tolerance(partitions: int, stuck: set[int], target: int) -> None:
+    """G5: below P, a count stays if and only if P/n is within the tolerance, whatever the threshold."""
+    counts = range(1, partitions)
+    settled = {n: settles_at(10**9, target=target, partitions=partitions, replicas=n) for n in counts}
+    assert {n for n in counts if settled[n] == n} == stuck
+    assert all(settled[n] == partitions for n in counts if n not in stuck)
+
+
+@pytest.mark.parametrize(("lag", "settled"), [(45, 5), (49, 5), (50, 4)])
+def test_up_to_one_threshold_above_the_cap_escapes(lag: int, settled: int) -> None:
+    """G6: four partitions at a threshold of 10 cap at 40, but by integer division, so 45 and 49 are not capped."""
+    assert settles_at(lag, target=10, partitions=4, replicas=4) == settled
+
+
+@pytest.mark.parametrize(("rules", "last"), [(LegacyRules, [(0, 40), (15, 41)]), (BehaviorRules, [(0, 40)])])
+def test_without_behavior_the_unclamped_want_is_remembered(
+    rules: Callable[[], Rules], last: list[tuple[int, int]]
+) -> None:
+    """G6: 405 of 40 x 10 wants 41 of 20, held to 40; only the old rules come back to it from 40, where 405 is near."""
+    metric = capped_lag(405, threshold_messages=10, partitions=40)
+    assert metric == 405
+    assert steps(rules(), always(metric), target=10, replicas=20, seconds=600) == last
+
+
+def test_at_forty_replicas_405_is_near_enough() -> None:
+    """G6: 405 of 40 x 10 is 1.2 % more than wanted, within the tolerance."""
+    for rules in (LegacyRules(), BehaviorRules()):
+        assert steps(rules, always(405), target=10, replicas=40, seconds=600) == []
+
+
+@pytest.mark.parametrize(("difference", "first_ignored"), [(1, 10), (-1, 10), (2, 20), (-2, 20)])
+def test_small_steps_are_ignored_from_a_count_on(difference: int, first_ignored: int) -> None:
+    """G8: with a metric of n +/- 1 and a target of 1, ten per cent swallow the step from 10 on; +/- 2 from 20 on."""
+    ignored = [n for n in range(3, 61) if wanted_for(n + difference, target=1, replicas=n) == n]
+    assert ignored == list(range(first_ignored, 61))
+    followed = range(3, first_ignored)
+    assert all(wanted_for(n + difference, target=1, replicas=n) == n + difference for n in followed)
+
+
+@pytest.mark.parametrize(("rules", "falls_at"), [(LegacyRules, 315), (BehaviorRules, 300)])
+def test_a_metric_that_falls_to_nothing_holds_for_five_minutes(rules: Callable[..., Rules], falls_at: int) -> None:
+    """A lag of 0 wants 0; for five minutes the want before it counts, then the least is reached in one step."""
+    changes = steps(rules(least=2), spike_then(5_000, 0), target=1_000, replicas=5, seconds=900)
+    assert changes == [(falls_at, 2)]
+
+
+lags = st.lists(st.integers(0, 10**7), min_size=1, max_size=60)
+bounds = st.tuples(st.integers(1, 40), st.integers(0, 80)).map(lambda pair: (pair[0], sum(pair)))
+
+
+@given(series=lags, bounds=bounds, make=st.sampled_from([LegacyRules, BehaviorRules]), data=st.data())
+def test_no_lag_leaves_the_bounds(
+    series: list[int], bounds: tuple[int, int], make: Callable[..., Rules], data: st.DataObject
+) -> None:
+    """Whatever the lag does, and wherever within the bounds the count begins, the count stays within them."""
+    least, most = bounds
+    replicas = data.draw(st.integers(least, most), label="replicas")
+    rules = make(least=least, most=most)
+    changes = steps(rules, iter(series), target=1_000, replicas=replicas, seconds=15 * (len(series) - 1))
+    assert all(least <= count <= most for _, count in changes)
+
+
+@given(lag=st.integers(0, 10**12), threshold=st.integers(1, 10**6), partitions=st.integers(1, 2_000))
+def test_the_cap_holds_but_for_one_threshold(lag: int, threshold: int, partitions: int) -> None:
+    """The reported lag is never above the true one, and under one threshold more than each partition's own."""
+    reported = capped_lag(lag, threshold_messages=threshold, partitions=partitions)
+    assert 0 <= reported <= lag
+    assert reported < (partitions + 1) * threshold

@@ -1,0 +1,154 @@
+"""What a collector would have written of the simulated group, and the feature rows that a policy is fed with."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]  # no stubs are published for it
+import pytest
+
+from collector.sinks import arrow_schema
+from forecasting.columns import SAMPLES
+from forecasting.history import GroupInterval
+from replay.plant import Observation, Plant
+from replay.sampling import Names, Rows, samples_of
+from replay.trace import Trace
+from replay.world import World
+
+Worlds = Callable[..., World]
+Loads = Callable[..., Trace]
+NAMES = Names("test", "orders")
+
+
+@pytest.fixture(name="table")
+def table_fixture(calm_world: Worlds, load: Loads) -> pa.Table:
+    """Ten minutes of 600 messages/s on 24 partitions, sampled every 15 s."""
+    return samples_of(a_plant(calm_world(), load(*[600.0] * 10)), NAMES, protocol="eager")
+
+
+def a_plant(world: World, trace: Trace) -> Plant:
+    return Plant(world=world, trace=trace, seed=1, replicas=12)
+
+
+def rows_of(plant: Plant) -> tuple[list[Observation], list[GroupInterval]]:
+    """Every observation on the grid, the first instant included, and the row made of each."""
+    rows, seen = Rows(NAMES), [plant.observation()]
+    while plant.remaining_seconds > 0:
+        plant.advance(15)
+        seen.append(plant.observation())
+    return seen, [rows.row(one) for one in seen]
+
+
+def test_samples_have_the_columns_that_the_features_job_reads(table: pa.Table) -> None:
+    """Names, order and types are those of the samples table, as the collector writes it; nothing is null."""
+    assert table.column_names == [column.name for column in SAMPLES]
+    assert table.schema.types == arrow_schema().types
+    assert all(table[name].null_count == 0 for name in table.column_names)
+
+
+def test_there_is_one_sample_per_partition_and_instant(table: pa.Table) -> None:
+    """41 instants from the start to the end, both included, times 24 partitions, in time order."""
+    assert table.num_rows == 41 * 24
+    instants = table["sampled_at"].to_pylist()
+    assert instants == sorted(instants)
+    assert set(zip(instants, table["partition"].to_pylist(), strict=True)) == {
+        (instants[0] + timedelta(seconds=15 * step), partition) for step in range(41) for partition in range(24)
+    }
+
+
+def test_samples_are_what_could_be_observed(calm_world: Worlds, load: Loads) -> None:
+    """Offsets, state and members of each instant are those of a plant that is looked at every 15 s."""
+    trace = load(*[600.0] * 10)
+    table = samples_of(a_plant(calm_world(), trace), NAMES, protocol="eager")
+    seen, _ = rows_of(a_plant(calm_world(), trace))
+    assert table["end_offset"].to_pylist() == np.concatenate([one.end_offsets for one in seen]).tolist()
+    assert table["committed_offset"].to_pylist() == np.concatenate([one.committed_offsets for one in seen]).tolist()
+    assert table["group_state"].to_pylist()[::24] == [one.group_state for one in seen]
+    assert table["members"].to_pylist()[::24] == [one.ready_members for one in seen]
+
+
+@pytest.mark.parametrize(("protocol", "assignor"), [("eager", "range"), ("cooperative", "cooperative-sticky")])
+def test_the_group_is_described_as_a_broker_would(
+    calm_world: Worlds, load: Loads, protocol: str, assignor: str
+) -> None:
+    """The simulated protocol is Kafka's classic one; the assignor tells eager from cooperative."""
+    table = samples_of(a_plant(calm_world(), load(100.0)), NAMES, protocol=protocol)
+    words = {name: set(table[name].to_pylist()) for name in ("cluster", "group", "topic", "group_protocol")}
+    assert words == {"cluster": {"test"}, "group": {"orders"}, "topic": {"orders"}, "group_protocol": {"classic"}}
+    assert set(table["group_assignor"].to_pylist()) == {assignor}
+
+
+def test_a_start_between_two_seconds_is_kept(calm_world: Worlds, load: Loads) -> None:
+    """Samples are stamped to the microsecond, as the trace's own start is."""
+    trace = load(100.0)
+    trace = replace(trace, start_at=trace.start_at + timedelta(microseconds=1))
+    table = samples_of(a_plant(calm_world(), trace), NAMES, protocol="eager")
+    assert table["sampled_at"][0].as_py() == trace.start_at
+
+
+def test_the_first_row_knows_no_rates(calm_world: Worlds, load: Loads) -> None:
+    """There is nothing to subtract from: rates and what follows from them are unknown, never zero."""
+    _, (first, *_) = rows_of(a_plant(calm_world(), load(600.0)))
+    unknown = (
+        first.produce_messages_per_second,
+        first.consume_messages_per_second,
+        first.lag_seconds,
+        first.partition_skew_ratio,
+        first.busiest_partition,
+    )
+    assert unknown == (None, None, None, None, None)
+    assert (first.lag_messages, first.partitions, first.sampled_partitions, first.members) == (0.0, 24, 24, 12)
+
+
+def test_rates_are_differences_of_offsets(calm_world: Worlds, load: Loads) -> None:
+    """A row that ends at t has what was added to the offsets in the 15 s before t, and the lag of t."""
+    trace = load(600.0, 1_200.0, 0.0, 300.0)
+    seen, rows = rows_of(a_plant(calm_world(), trace))
+    assert [row.interval_end_at for row in rows] == [one.at for one in seen]
+    for before, now, row in zip(seen, seen[1:], rows[1:], strict=False):
+        arrived = now.end_offsets - before.end_offsets
+        committed = now.committed_offsets - before.committed_offsets
+        assert row.produce_messages_per_second == pytest.approx(arrived.sum() / 15)
+        assert row.consume_messages_per_second == pytest.approx(committed.sum() / 15)
+        assert row.lag_messages == now.lag_messages.sum()
+        if arrived.sum() > 0:
+            assert row.partition_skew_ratio == pytest.approx(arrived.max() * 24 / arrived.sum())
+            assert row.busiest_partition == f"orders-{arrived.argmax()}"
+
+
+def test_rates_follow_the_trace(calm_world: Worlds, load: Loads) -> None:
+    """A minute at 1,200 messages/s shows as four rows of about that rate, stamped with their ends."""
+    _, rows = rows_of(a_plant(calm_world(), load(600.0, 1_200.0, 600.0)))
+    rates = [row.produce_messages_per_second for row in rows[1:]]
+    # Poisson: 18,000 messages of 15 s vary by 134, that is 9 messages/s.
+    assert rates == pytest.approx([600.0] * 4 + [1_200.0] * 4 + [600.0] * 4, abs=45)
+
+
+def test_lag_in_seconds_is_lag_over_the_rate_of_five_minutes(calm_world: Worlds, load: Loads) -> None:
+    """The mean of the last twenty known rates, or of fewer at the start; unknown while nothing arrives."""
+    _, rows = rows_of(a_plant(calm_world(), load(*[600.0] * 4, *[1_200.0] * 4)))
+    rates = [row.produce_messages_per_second or 0.0 for row in rows]
+    for last in (1, 7, 20, 25, 32):
+        newest = rates[max(1, last - 19) : last + 1]
+        assert rows[last].lag_seconds == pytest.approx((rows[last].lag_messages or 0.0) / np.mean(newest))
+
+
+def test_a_silent_topic_has_no_lag_in_seconds(calm_world: Worlds, load: Loads) -> None:
+    """Nothing arrives: the rate is 0, which is known; what it is worth in seconds, skew and busiest partition are not."""
+    _, (_, row, *_) = rows_of(a_plant(calm_world(), load(0.0)))
+    assert (row.produce_messages_per_second, row.consume_messages_per_second) == (0.0, 0.0)
+    assert (row.lag_seconds, row.partition_skew_ratio, row.busiest_partition) == (None, None, None)
+
+
+def test_a_rebalance_is_flagged(calm_world: Worlds, load: Loads) -> None:
+    """A row whose sample found the group in a rebalance says so, for all of its partitions."""
+    # Told at 60 s, a pod joins at 91 s; heartbeats bring everybody together at 93 s; the sync lasts until 107 s.
+    plant = a_plant(calm_world(sync_seconds=14.0), load(*[100.0] * 3))
+    plant.advance(60)
+    plant.scale(13)
+    seen, rows = rows_of(plant)
+    flagged = [one.time_seconds for one, row in zip(seen, rows, strict=True) if row.in_rebalance]
+    assert flagged == [105]
+    assert [row.in_rebalance_count for row in rows if row.in_rebalance] == [24]
+    assert {row.in_rebalance_count for row in rows if not row.in_rebalance} == {0}
