@@ -2,7 +2,7 @@
 
     python benchmarks/forecasts.py --traces DIR
 
-Reads every CSV of DIR (`timestamp,messages_per_second`, regular steps) that holds two weeks or more, or else nine days;
+Reads every CSV of DIR (`timestamp,messages_per_second`, regular steps) that holds nine days or more;
 brings it to minutes; forecasts the next hour from random origins, each from the two weeks before it at most, with
 parameters learnt at most six hours earlier. Prints, for each trace and model, pinball losses as a share of the mean
 load, the ratio of the blend's to the rivals', coverage, and the CPU time of one fit and one forecast.
