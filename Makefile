@@ -45,6 +45,11 @@ test-live-kafka: $(READY) ## the collector against a real Kafka broker (needs Ja
 test-slow: $(READY) ## the tests that take more than a few seconds, without JVM and broker
 	@scripts/step slow-tests $(BIN)/pytest -q -m "slow and not spark and not kafka"
 
+bench: $(READY) ## forecasters and policies on the traces of a folder: make bench TRACES=DIR
+	@test -d "$(TRACES)" || { echo "name a folder of traces: make bench TRACES=DIR" >&2; exit 2; }
+	@$(BIN)/python benchmarks/forecasts.py --traces "$(TRACES)"
+	@$(BIN)/python benchmarks/league.py --traces "$(TRACES)"
+
 docs: $(READY) ## rewrite the generated part of the documentation: docs/settings.md
 	@$(BIN)/python scripts/settings_page.py > docs/settings.md
 

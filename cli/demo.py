@@ -118,24 +118,37 @@ def clock_from(start_at: datetime) -> "Callable[[], datetime]":
 def _run(
     load: "Trace", contest: "Contest", store: "SqlDecisionStore", state_dir: Path, *, fresh: bool, talk: Talk
 ) -> "tuple[League, Decision]":
-    """Samples, features, the decision at the end of the data, and the league beside them."""
+    """Samples, features, the decision at the end of the data, and the league."""
     folder = FeatureFolder.of(state_dir, seed=contest.seed, days=round(load.days))
     if fresh:
         folder.forget()
+    if folder.is_there:
+        talk.line(f" .. features reused from {folder.path}; `--fresh` makes them anew")
+        return _judge(load, contest, store, lambda: folder.path / "features", talk=talk)
+    with folder.making() as scratch, spark_beside(talk, log_path=state_dir / "spark.log") as starting:
+        write_observed(contest, load, scratch / "samples", talk=talk)
+
+        def make() -> Path:
+            make_features(starting, scratch / "samples", scratch / "features", talk=talk)
+            return scratch / "features"
+
+        return _judge(load, contest, store, make, talk=talk)
+
+
+def _judge(
+    load: "Trace", contest: "Contest", store: "SqlDecisionStore", features: "Callable[[], Path]", *, talk: Talk
+) -> "tuple[League, Decision]":
+    """The league, and the decision, which is there as soon as the features are."""
+    from replay.contest import RIVALS
+
     decided: list[Decision] = []
 
     def history() -> "Sequence[GroupInterval]":
-        if folder.is_there:
-            talk.line(f" .. features reused from {folder.path}; `--fresh` makes them anew")
-        else:
-            with folder.making() as scratch, spark_beside(talk, log_path=state_dir / "spark.log") as starting:
-                write_observed(contest, load, scratch / "samples", talk=talk)
-                make_features(starting, scratch / "samples", scratch / "features", talk=talk)
-        decided.append(_decide(load, contest, store, folder.path / "features", talk=talk))
-        return read_rows(contest, folder.path / "features")
+        table = features()
+        decided.append(_decide(load, contest, store, table, talk=talk))
+        return read_rows(contest, table)
 
-    rivals = ("fixed", "hpa", "hpa-behavior", "keda", "stair")
-    league = play_league(contest, rivals, history, talk=talk)
+    league = play_league(contest, RIVALS, history, talk=talk)
     return league, decided[0]
 
 

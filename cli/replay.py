@@ -159,9 +159,9 @@ def _league(contest: "Contest", past: "Trace | None", rivals: tuple[str, ...], *
     with TemporaryDirectory(prefix="lagcast-") as scratch, talk.running():
         folder = Path(scratch)
         with spark_beside(talk, log_path=folder / "spark.log") as starting:
+            write_observed(contest, past, folder / "samples", talk=talk)
 
             def history() -> "list[GroupInterval]":
-                write_observed(contest, past, folder / "samples", talk=talk)
                 make_features(starting, folder / "samples", folder / "features", talk=talk)
                 return read_rows(contest, folder / "features")
 

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cost_model.profile import GroupProfile
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.store_sql import SqlDecisionStore
     from recommender.ports import Publisher
@@ -49,17 +50,15 @@ def recommender(
     publishers: "Sequence[Publisher]" = (),
 ) -> "Recommender":
     """The loop over the groups of `table`, deciding as `settings` say and keeping what it decides in `store`."""
-    from forecasting.units import Partitions
     from recommender.run import Recommender
 
+    def profile_of(cluster: str, group: str, partitions: int) -> "GroupProfile | None":
+        if settings.group(group).mode == "off":
+            return None
+        return settings.profile(cluster, group, partitions=partitions)
+
     return Recommender(
-        histories=table,
-        profile_of=lambda cluster, group, partitions: settings.profile(
-            cluster, group, partitions=Partitions(partitions)
-        ),
-        settings=settings.decision,
-        store=store,
-        publishers=publishers,
+        histories=table, profile_of=profile_of, settings=settings.decision, store=store, publishers=publishers
     )
 
 

@@ -67,6 +67,13 @@ def test_without_a_capacity_nothing_is_advised(lagcast: Lagcast, feature_table: 
     assert {document["reason"]["code"] for document in json.loads(out)} == {"CapacityUnknown"}
 
 
+def test_a_group_that_is_off_gets_no_decision(lagcast: Lagcast, feature_table: Path, config: Path) -> None:
+    """`mode: "off"` leaves a group out of the cycle; the others get their advice."""
+    config.write_text(config.read_text() + '  orders:\n    mode: "off"\n')
+    _, out, _ = lagcast("recommend", "--features", feature_table, "--config", config, "--now", "latest", "-o", "json")
+    assert [document["group_id"] for document in json.loads(out)] == ["a/b ü"]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -1,0 +1,52 @@
+"""The pages say what is so: commands exist, links lead somewhere, exit codes are those of the code."""
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cli.errors import ExitCode
+from cli.main import main
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+
+
+def _commands(page: Path) -> list[list[str]]:
+    """Every `lagcast ...` that a page shows at a prompt, comments dropped."""
+    blocks = re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL)
+    prompts = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    words = [shlex.split(prompt, comments=True) for prompt in prompts]
+    return [[Path(first).name, *rest] for first, *rest in words if Path(first).name == "lagcast"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_and_options_on_a_page_exist(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each option that a page shows is in the help of the command it is shown with."""
+    for _, command, *words in _commands(page):
+        assert main([command, "--help"]) == ExitCode.OK
+        known = capsys.readouterr().out
+        assert [word for word in words if word.startswith("-") and word not in known] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """Each relative link names a file or a folder of this repository."""
+    links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_targets_named_in_the_readme_exist() -> None:
+    """Each `make ...` of the README is a target that `make` prints."""
+    printed = subprocess.run(["make", "--no-print-directory"], cwd=ROOT, capture_output=True, text=True, check=True)
+    targets = set(re.findall(r"^ +make ([a-z-]+) ", printed.stdout, re.MULTILINE))
+    named = set(re.findall(r"`make ([a-z-]+)`|\$ make ([a-z-]+)", (ROOT / "README.md").read_text()))
+    assert {first or second for first, second in named} <= targets
+
+
+def test_the_table_of_exit_codes_is_that_of_the_code() -> None:
+    """docs/operations.md has a row for every exit code and for no other."""
+    rows = re.findall(r"^\| (\d+) \|", (ROOT / "docs" / "operations.md").read_text(), re.MULTILINE)
+    assert [int(row) for row in rows] == [code.value for code in ExitCode]
