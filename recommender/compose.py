@@ -1,0 +1,218 @@
+"""Composing: a decided case written down as the recommendation that is published."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from hashlib import sha256
+
+from cost_model.capacity import useful_replicas
+from cost_model.duplicates import expected_duplicates
+from cost_model.optimise import PlannedMove, PlanSearch
+from cost_model.price import Prices
+from cost_model.rebalance import move_effect
+from forecasting.forecast import Forecast
+from forecasting.history import MINUTE_SECONDS, History
+from forecasting.units import SECONDS_PER_HOUR, MessagesPerSecond, Replicas, Seconds
+from recommender.explain import explain
+from recommender.facts import Facts
+from recommender.guards import Proposal, Scene
+from recommender.recommendation import (
+    Action,
+    ForecastSummary,
+    Observed,
+    PricedPlan,
+    ReasonCode,
+    Recommendation,
+    Switch,
+)
+
+# Plans within a tenth of a move's risk price of the best one are as good: they make the window in which to act.
+WINDOW_TOLERANCE_IN_MOVES = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """All that a published recommendation is written from."""
+
+    history: History
+    forecast: Forecast
+    facts: Facts
+    scene: Scene
+    prices: Prices
+    found: PlanSearch
+    best: PlannedMove | None
+    previous: Recommendation | None
+
+
+def compose(proposal: Proposal, case: Case) -> Recommendation:
+    """The recommendation for what came through the guards, every plan that was priced beside it."""
+    scene, facts, found, best = case.scene, case.facts, case.found, case.best
+    now, profile, settings = scene.now, scene.profile, scene.settings
+    moves = best is not None and proposal.target != scene.replicas
+    chosen = found.itemised(best.target, best.effective_step) if best is not None and moves else found.stay
+    lead = profile.start_up_seconds if proposal.target > scene.replicas else 0.0
+    not_before, latest_safe = _window(case, best) if best is not None and moves else (now, now)
+    switch = _switch(proposal.target, scene)
+    useful = useful_replicas(
+        profile.partitions, minimum=profile.min_replicas, maximum=Replicas(profile.replica_ceiling)
+    )
+    draft = Recommendation(
+        recommendation_id="",
+        cluster=profile.cluster,
+        group=profile.group,
+        topics=tuple(facts.row.topics.split(",")),
+        issued_at=now,
+        valid_until=now + timedelta(seconds=settings.valid_for_seconds),
+        action=_action(proposal.target, scene.replicas),
+        current_replicas=scene.replicas,
+        desired_replicas=proposal.target,
+        uncapped_replicas=best.target if best is not None else scene.replicas,
+        useful_replicas=useful,
+        execute_at=proposal.command_at,
+        not_before=not_before,
+        latest_safe=latest_safe,
+        effective_at=proposal.command_at + timedelta(seconds=lead + switch.pause_seconds),
+        lead_time_seconds=lead,
+        observed=observed(facts),
+        history_seconds=float(case.history.minutes * MINUTE_SECONDS),
+        data_counts=_counts(case.history),
+        capacity=facts.capacity,
+        forecast=_summary(case.forecast),
+        switch=switch,
+        horizon_seconds=float(settings.horizon_seconds),
+        currency=settings.currency,
+        chosen=chosen,
+        stay=found.stay,
+        break_even_seconds=_break_even_seconds(case, best) if best is not None and moves else None,
+        alternatives=_priced_plans(found, scene),
+        reason=_reason(proposal, scene, useful),
+        sentences=(),
+        binding_rule=proposal.binding_rule,
+        supersedes=case.previous.recommendation_id if case.previous is not None else None,
+    )
+    return named(replace(draft, sentences=(*explain(draft), *proposal.sentences)))
+
+
+def _priced_plans(found: PlanSearch, scene: Scene) -> tuple[PricedPlan, ...]:
+    plans = [PricedPlan(desired_replicas=scene.replicas, execute_at=None, cost=found.stay)]
+    for curve in found.single_moves:
+        move = curve.best()
+        if move is not None:
+            at = scene.now + timedelta(seconds=move.command_step * MINUTE_SECONDS)
+            cost = found.itemised(move.target, move.effective_step)
+            plans.append(PricedPlan(desired_replicas=move.target, execute_at=at, cost=cost))
+    return tuple(sorted(plans, key=lambda plan: (plan.cost.total, plan.desired_replicas)))
+
+
+def _window(case: Case, best: PlannedMove) -> tuple[datetime, datetime]:
+    """The instants between which the command may be given for a price that is as good as the best.
+
+    A plan cannot tell the seconds of one step apart, so the window lasts to the end of its last step.
+    """
+    first, last = case.found.window(best.target, WINDOW_TOLERANCE_IN_MOVES * case.prices.move)
+    lead_steps = best.effective_step - best.command_step
+    now = case.scene.now
+    return (
+        now + timedelta(seconds=max(0, first - lead_steps) * MINUTE_SECONDS),
+        now + timedelta(seconds=max(0, last - lead_steps + 1) * MINUTE_SECONDS),
+    )
+
+
+def _switch(target: int, scene: Scene) -> Switch:
+    profile = scene.profile
+    if target == scene.replicas:
+        return Switch(
+            protocol_profile=profile.protocol,
+            pause_seconds=0.0,
+            moved_partition_fraction=0.0,
+            expected_rebalances=0.0,
+            duplicate_messages=0.0,
+        )
+    effect = move_effect(
+        profile,
+        from_replicas=Replicas(scene.replicas),
+        to_replicas=Replicas(target),
+        pause_prior_seconds=Seconds(scene.settings.pause_prior_seconds),
+    )
+    duplicates = expected_duplicates(
+        profile,
+        from_replicas=Replicas(scene.replicas),
+        to_replicas=Replicas(target),
+        consume=MessagesPerSecond(scene.produce_messages_per_second),
+    )
+    return Switch(
+        protocol_profile=profile.protocol,
+        pause_seconds=effect.pause_seconds,
+        moved_partition_fraction=effect.moved_fraction,
+        expected_rebalances=effect.expected_rebalances,
+        duplicate_messages=duplicates,
+    )
+
+
+def _break_even_seconds(case: Case, best: PlannedMove) -> float | None:
+    """How long a smaller group has to stay smaller before it has paid for the move; None where nothing is removed."""
+    removed = case.scene.replicas - best.target
+    if removed <= 0:
+        return None
+    price = case.found.switch_price(best.target, best.effective_step)
+    return price / (case.prices.replica_hour * removed) * SECONDS_PER_HOUR
+
+
+def _reason(proposal: Proposal, scene: Scene, useful: tuple[int, ...]) -> ReasonCode:
+    if proposal.binding_rule == "min_interval":
+        return "min_interval"
+    if proposal.binding_rule is not None:
+        return "guarded"
+    if scene.replicas > scene.profile.partitions and proposal.target < scene.replicas:
+        return "idle_members"
+    if proposal.target > scene.replicas:
+        behind = scene.backlog_messages > scene.settings.max_lag_seconds * scene.produce_messages_per_second
+        return "backlog_drain" if behind else "ramp_ahead"
+    if proposal.target < scene.replicas:
+        return "peak_ending"
+    return "at_useful_maximum" if scene.replicas >= useful[-1] else "cheaper_to_stay"
+
+
+def _action(target: int, replicas: int) -> Action:
+    if target == replicas:
+        return "hold"
+    return "scale_out" if target > replicas else "scale_in"
+
+
+def observed(facts: Facts) -> Observed:
+    """The group as the decision saw it."""
+    return Observed(
+        as_of=facts.row.interval_end_at,
+        produce_messages_per_second=facts.produce_messages_per_second,
+        consume_messages_per_second=facts.row.consume_messages_per_second,
+        lag_messages=facts.lag_messages,
+        lag_seconds=facts.row.lag_seconds,
+    )
+
+
+def _counts(history: History) -> tuple[tuple[str, int], ...]:
+    """Oddities of the last 15 minutes, by kind: what was seen and not counted as load."""
+    rows = history.recent
+    return (
+        ("gap", sum(row.gap_count for row in rows)),
+        ("no_commit", sum(row.no_commit_count for row in rows)),
+        ("negative_race", sum(row.negative_race_count for row in rows)),
+        ("offset_reset", sum(row.offset_reset_count for row in rows)),
+        ("in_rebalance", sum(row.in_rebalance_count for row in rows)),
+    )
+
+
+def _summary(forecast: Forecast) -> ForecastSummary:
+    return ForecastSummary(
+        model=forecast.model,
+        rung=forecast.rung,
+        step_seconds=forecast.step_seconds,
+        p05=tuple(forecast.path(0.05).tolist()),
+        p50=tuple(forecast.path(0.5).tolist()),
+        p95=tuple(forecast.path(0.95).tolist()),
+    )
+
+
+def named(draft: Recommendation) -> Recommendation:
+    """The recommendation under its name, a digest of all that it says: the same decision has the same name."""
+    text = repr(replace(draft, recommendation_id=""))
+    return replace(draft, recommendation_id=f"r-{sha256(text.encode()).hexdigest()[:20]}")
