@@ -1,5 +1,6 @@
 """`lagcast`: the app, its commands in the order in which a newcomer meets them, and the process entry point."""
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -9,6 +10,9 @@ import typer
 
 from cli import advise, collect, demo, explain, features, replay
 from cli.errors import ExitCode, run_with_exit_code
+
+# The matrices are small: threads inside one of them cost more than they bring, and processes share the cores.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 app = typer.Typer(
     name="lagcast",
