@@ -70,7 +70,7 @@ def play_league(
         known = history()
         with talk.stage("lagcast", "its own replay, a decision a minute") as stage:
             ours = play(LAGCAST, contest, known)
-            stage.note = f"{contest.trace.days:.3g} days, {ours.moves} moves"
+            stage.note = f"{contest.trace.days:.3g} d judged, {ours.moves} moves"
         entries, bound = others.result()
     if ours.bill.total < bound.bill.total:
         bound = replace(ours, policy=HINDSIGHT, note=f"best plan found: what {LAGCAST} did")
