@@ -142,8 +142,8 @@ def physics_of(world: World) -> Physics:
 def new_state(world: World, *, replicas: int, duration_seconds: int, seed: int) -> State:
     """A group of `replicas` members that has just become stable; nothing assigned, produced or consumed yet."""
     partitions = world.partitions
-    # A pod told to stop keeps its slot until it has closed. Closing in 1.1 s, there are at most those asked for and those
-    # stopped by two commands 15 s apart: three times the ceiling.
+    # A pod told to stop keeps its slot until it has closed. Closing takes 1.1 s by default: there are those asked for
+    # and at most those that two commands have stopped, three times the ceiling.
     commands_while_closing = 2 + int((world.shutdown_seconds + world.batch_seconds) // COMMAND_SECONDS)
     slots = (1 + commands_while_closing) * max(world.replica_ceiling, replicas)
     days = -(-duration_seconds // SECONDS_PER_DAY)

@@ -135,7 +135,7 @@ def test_lag_in_seconds_is_lag_over_the_rate_of_five_minutes(calm_world: Worlds,
 
 
 def test_a_silent_topic_has_no_lag_in_seconds(calm_world: Worlds, load: Loads) -> None:
-    """Nothing arrives: the rate is 0, which is known; what it is worth in seconds, skew and busiest partition are not."""
+    """Nothing arrives: the rate is 0, which is known; lag in seconds, skew and busiest partition are not."""
     _, (_, row, *_) = rows_of(a_plant(calm_world(), load(0.0)))
     assert (row.produce_messages_per_second, row.consume_messages_per_second) == (0.0, 0.0)
     assert (row.lag_seconds, row.partition_skew_ratio, row.busiest_partition) == (None, None, None)
