@@ -44,15 +44,15 @@ class LogSeries:
 
     @classmethod
     def from_history(cls, history: History, *, unit: float, newest_minutes: int) -> Self:
-        """The newest minutes of a history that has at least one known minute."""
-        rates = history.produce_messages_per_second[-newest_minutes:]
+        """The minutes up to the last known one, of a history that has at least one."""
+        # The window ends at the last known minute: counted from the history's end, a long silence would fill all of it.
+        end = int(np.flatnonzero(np.isfinite(history.produce_messages_per_second))[-1]) + 1
+        rates = history.produce_messages_per_second[max(0, end - newest_minutes) : end]
         known = np.isfinite(rates)
-        last = int(np.flatnonzero(known)[-1])
-        rates, known = rates[: last + 1], known[: last + 1]
         values = np.log1p(np.maximum(rates, 0.0) / unit)
         filled = _filled(values, known)
         moves = np.abs(np.diff(filled, prepend=filled[:1]))
-        stale = min(newest_minutes, history.minutes) - 1 - last
+        stale = history.minutes - end
         return cls(
             unit=unit,
             values=values,
