@@ -94,7 +94,10 @@ def run_league(
     processes: int = 2,
     progress: Progress = lambda _: None,
 ) -> League:
-    """All policies through the contest, `processes` at a time; `progress` hears each name when it is done."""
+    """All policies through the contest, `processes` at a time; `progress` hears each name when it is done.
+
+    Errors: ValueError on a name that no policy has, before anything is played.
+    """
     names = (*rivals, LAGCAST)
     for name in names:
         require_policy(name)

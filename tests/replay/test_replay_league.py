@@ -76,9 +76,11 @@ def test_who_did_not_take_part_is_named(judged: League) -> None:
 
 
 def test_an_unknown_policy_is_named(wave: Contest) -> None:
-    """The sentence has the name and all that there are."""
+    """The sentence has the name and all that there are; a league says it before anybody has played."""
     with pytest.raises(ValueError, match="no policy 'vpa'; there are fixed, hpa, hpa-behavior, keda, stair, lagcast"):
         play("vpa", wave)
+    with pytest.raises(ValueError, match="no policy 'vpa'"):
+        run_league(wave, rivals=("fixed", "vpa"))
 
 
 def test_everybody_starts_with_enough_for_the_peak(wave: Contest, load: Loads, contest: Contests) -> None:

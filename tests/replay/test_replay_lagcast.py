@@ -1,0 +1,140 @@
+"""lagcast as a policy: what it shows the session, when it asks, and when it does what it was told."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+
+import pytest
+
+import replay.policies.lagcast
+from forecasting.history import GroupInterval
+from forecasting.refusal import Refusal
+from recommender.decision import DecisionSettings
+from recommender.recommendation import Decision, Recommendation
+from replay.contest import Contest
+from replay.policies.lagcast import Lagcast, profile_of
+from replay.sampling import Names
+from replay.trace import Trace
+from replay.world import World
+
+Worlds = Callable[..., World]
+Loads = Callable[..., Trace]
+Contests = Callable[[World, Trace], Contest]
+Advice = Callable[..., Recommendation]
+NAMES = Names("test", "orders")
+
+
+class ScriptedSession:
+    """Answers from a script; remembers the rows that it was shown and the instants at which it was asked."""
+
+    def __init__(self, answers: Iterator[Callable[[datetime], Decision]]) -> None:
+        self.answers = answers
+        self.rows: list[GroupInterval] = []
+        self.asked: list[datetime] = []
+
+    def observe(self, row: GroupInterval) -> None:
+        """Keep it."""
+        self.rows.append(row)
+
+    def recommend(self, now: datetime) -> Decision:
+        """The next line of the script."""
+        self.asked.append(now)
+        return next(self.answers)(now)
+
+
+@pytest.fixture(name="run")
+def run_fixture(
+    calm_world: Worlds, load: Loads, contest: Contests, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[list[tuple[int, int]], ScriptedSession]]:
+    """`run(*answers, cycle_seconds=60)`: five minutes; each change as (second, count), and the session."""
+
+    def run(
+        *answers: Callable[[datetime], Decision], cycle_seconds: int = 60
+    ) -> tuple[list[tuple[int, int]], ScriptedSession]:
+        session = ScriptedSession(iter(answers))
+        monkeypatch.setattr(replay.policies.lagcast, "Session", lambda *_: session)
+        plant = contest(calm_world(), load(*[300.0] * 5)).plant()
+        policy = Lagcast(calm_world(), DecisionSettings(cycle_seconds=cycle_seconds), names=NAMES)
+        changes = []
+        while plant.remaining_seconds > 0:
+            plant.advance(15)
+            seen = plant.observation()
+            asked = policy.decide(seen)
+            if asked != seen.replicas:
+                changes.append((seen.time_seconds, asked))
+                plant.scale(asked)
+        return changes, session
+
+    return run
+
+
+Run = Callable[..., tuple[list[tuple[int, int]], ScriptedSession]]
+
+
+def scale_to(advice: Advice, replicas: int, *, after_seconds: int) -> Callable[[datetime], Decision]:
+    """Advice to go to `replicas` so many seconds after it was asked for."""
+    return lambda now: advice(
+        action="scale_out", desired_replicas=replicas, execute_at=now + timedelta(seconds=after_seconds)
+    )
+
+
+@pytest.fixture(name="hold")
+def hold_fixture(advice: Advice) -> Callable[[datetime], Decision]:
+    """Advice to stay."""
+    return lambda now: advice(action="hold", desired_replicas=99, execute_at=now)
+
+
+def test_advice_is_carried_out_when_its_time_has_come(
+    run: Run, advice: Advice, hold: Callable[[datetime], Decision]
+) -> None:
+    """Asked at 60 s, told to act 40 s later: done at 105 s, the next look, and once only; staying changes nothing."""
+    changes, _ = run(scale_to(advice, 9, after_seconds=40), *[hold] * 4)
+    assert changes == [(105, 9)]
+
+
+def test_newer_advice_takes_the_place_of_older(run: Run, advice: Advice, hold: Callable[[datetime], Decision]) -> None:
+    """What was to happen at 150 s is forgotten when at 120 s something else is said, or to stay, or nothing at all."""
+    later = scale_to(advice, 9, after_seconds=90)
+    assert run(later, scale_to(advice, 7, after_seconds=0), *[hold] * 3)[0] == [(120, 7)]
+    assert run(later, *[hold] * 4)[0] == []
+
+
+def test_a_refusal_keeps_the_present_count(run: Run, advice: Advice, refusal: Callable[..., Refusal]) -> None:
+    """It withdraws what was pending, and asks for nothing itself."""
+    changes, _ = run(scale_to(advice, 9, after_seconds=90), *[lambda _: refusal()] * 4)
+    assert changes == []
+
+
+@pytest.mark.parametrize(
+    ("cycle_seconds", "asked"),
+    [(60, [60, 120, 180, 240, 300]), (40, [45, 90, 120, 165, 210, 240, 285]), (300, [300])],
+)
+def test_it_asks_once_a_cycle(
+    run: Run, hold: Callable[[datetime], Decision], load: Loads, cycle_seconds: int, asked: Sequence[int]
+) -> None:
+    """At the first look at or after each multiple of the cycle."""
+    _, session = run(*[hold] * len(asked), cycle_seconds=cycle_seconds)
+    start_at = load(1.0).start_at
+    assert [(at - start_at).total_seconds() for at in session.asked] == list(asked)
+
+
+def test_every_look_becomes_a_row(run: Run, hold: Callable[[datetime], Decision], load: Loads) -> None:
+    """Twenty rows in five minutes, the first one without rates."""
+    _, session = run(*[hold] * 5)
+    start_at = load(1.0).start_at
+    assert [(row.interval_end_at - start_at).total_seconds() for row in session.rows] == list(range(15, 301, 15))
+    assert [row.produce_messages_per_second is None for row in session.rows] == [True] + [False] * 19
+
+
+def test_the_profile_is_what_a_user_would_write(calm_world: Worlds) -> None:
+    """Sizes and times of the world under their names; one figure for the capacity, and none of the world's noise."""
+    profile = profile_of(calm_world(protocol="cooperative", min_replicas=2, max_replicas=9), NAMES)
+    assert (profile.cluster, profile.group, profile.partitions, profile.protocol) == (
+        "test",
+        "orders",
+        24,
+        "cooperative",
+    )
+    assert (profile.min_replicas, profile.max_replicas, profile.start_up_seconds) == (2, 9, 31.0)
+    assert profile.capacity is not None
+    assert (profile.capacity.p20, profile.capacity.p50, profile.capacity.p90) == (100.0, 100.0, 100.0)
+    assert profile.capacity.source == "configured"
