@@ -28,6 +28,8 @@ _MODEL = "seasonal_short_blend"
 # All weights of persistence, regression and season in quarters that add up to 1: fifteen mixtures.
 _MIXTURES: FloatArray = np.array([(a, b, 4 - a - b) for a in range(5) for b in range(5 - a)], dtype=np.float64) / 4.0
 
+_PERSISTENCE_ALONE = (1.0, 0.0, 0.0)
+
 # The loss that earns a weight: the middle, and the upper quantiles that replicas are planned on.
 _JUDGED_QUANTILES = (0.5, 0.9, 0.95)
 
@@ -132,8 +134,10 @@ def mixture_weights(targets: FloatArray, centres: FloatArray, *, unit: float) ->
     """For each knot the mixture with the least pinball loss in rates, softened with its neighbours; rows add up to 1.
 
     Shapes: `targets` (origins, KNOTS), NaN where unknown; `centres` (origins, KNOTS, 3), held out; logarithms both.
+    A knot with too few known targets takes the mixture of the one before it, the first one persistence alone.
     """
     weights = np.empty((len(KNOTS), centres.shape[2]))
+    weights[-1] = _PERSISTENCE_ALONE  # what knot 0 finds before it
     for knot in range(len(KNOTS)):
         known = np.isfinite(targets[:, knot])
         if known.sum() < _ENOUGH_TARGETS:
