@@ -1,6 +1,6 @@
-"""The league on every trace of a folder, as the page docs/results.md.
+"""The league on every trace of a folder, as the page docs/traces.md.
 
-    python benchmarks/league.py --traces DIR > docs/results.md
+    python benchmarks/league.py --traces DIR > docs/traces.md
 
 Runs `lagcast replay --trace FILE -o json` for each `.csv` and `.csv.gz`, one after another, and writes the page to
 stdout. About a minute for each trace of two weeks on 2 cores. `--from-json DIR` reads the documents of an earlier run.
