@@ -1,6 +1,9 @@
 """What the tests of commands share: a command run as the shell would, and a feature table without a JVM."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -28,6 +31,20 @@ def lagcast(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
         code = main([str(word) for word in words])
         captured = capsys.readouterr()
         return int(code), captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def lagcast_process(tmp_path: Path) -> Lagcast:
+    """Runs `lagcast WORDS...` as a process of its own: a command stops the Spark it finds, which may be a test's."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LAGCAST_ST")}
+    environment["XDG_STATE_HOME"] = str(tmp_path / "state")
+
+    def run(*words: object) -> tuple[int, str, str]:
+        command = [sys.executable, "-m", "cli.main", *(str(word) for word in words)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        return done.returncode, done.stdout, done.stderr
 
     return run
 

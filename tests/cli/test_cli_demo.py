@@ -19,22 +19,22 @@ POLICIES = ["fixed", "hpa", "hpa-behavior", "keda", "stair", "lagcast", "hindsig
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_the_demo_ends_with_a_league_and_a_decision(lagcast: Lagcast) -> None:
+def test_the_demo_ends_with_a_league_and_a_decision(lagcast_process: Lagcast) -> None:
     """Off a terminal it ends by itself: a league, the decision at the end of the data, and an address that answered.
 
     A second run takes the features of the first, gives the same league, and `explain` shows its decision.
     """
     words = ("demo", "--days", 2, "--port", 0, "-o", "json")
-    code, out, err = lagcast(*words)
+    code, out, err = lagcast_process(*words)
     first = json.loads(out)
     assert code == 0
     assert [policy["policy"] for policy in first["policies"]] == POLICIES
     assert first["decision"]["issued_at"] == "2026-05-06T00:00:00Z"
     assert f"GET {first['url']}/api/v1/groups answered 200: 1 group" in err
-    _, again, err = lagcast(*words)
+    _, again, err = lagcast_process(*words)
     assert "features reused" in err
     assert json.loads(again) | {"url": ""} == first | {"url": ""}
-    code, explained, _ = lagcast("explain", "orders", "-o", "json")
+    code, explained, _ = lagcast_process("explain", "orders", "-o", "json")
     assert (code, json.loads(explained)["recommendation_id"]) == (0, first["decision"]["recommendation_id"])
 
 

@@ -36,10 +36,10 @@ def _samples(minutes: int) -> list[OffsetSample]:
 
 
 @pytest.mark.spark
-def test_samples_become_a_feature_table(lagcast: Lagcast, tmp_path: Path) -> None:
+def test_samples_become_a_feature_table(lagcast_process: Lagcast, tmp_path: Path) -> None:
     """The table's folder is the answer on stdout, each stage a line on stderr, and rates are those of the samples."""
     write_samples(_samples(minutes=5), tmp_path / "samples")
-    code, out, err = lagcast("features", "--samples", tmp_path / "samples", "--out", tmp_path / "features")
+    code, out, err = lagcast_process("features", "--samples", tmp_path / "samples", "--out", tmp_path / "features")
     assert (code, out) == (0, f"{tmp_path / 'features'}\n")
     assert " Spark " in err
     assert " features " in err

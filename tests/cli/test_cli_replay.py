@@ -100,10 +100,10 @@ def test_rivals_are_taken_in_the_order_given_and_once() -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_longer_trace_passes_through_the_features_job(lagcast: Lagcast, tmp_path: Path) -> None:
+def test_a_longer_trace_passes_through_the_features_job(lagcast_process: Lagcast, tmp_path: Path) -> None:
     """Of three days the last one is judged, and the two before it come to lagcast through samples and Spark."""
     trace = _write_trace(tmp_path / "three.csv", 3 * 1440)
-    code, out, err = lagcast("replay", "--trace", trace, "--against", "fixed", "--days", 1, "-o", "json")
+    code, out, err = lagcast_process("replay", "--trace", trace, "--against", "fixed", "--days", 1, "-o", "json")
     assert code == 0
     assert json.loads(out)["judged_from"] == "2026-05-06T00:00:00+00:00"
     assert "the last 1 are judged, the 2 days before them are history" in err
