@@ -1,13 +1,16 @@
 """HPA and KEDA step for step: what the real controllers do with these inputs, on a grid of 15 s, pods ready at once."""
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.policies.hpa import BehaviorRules, LegacyRules, wanted_for
-from replay.policies.keda import capped_lag
+from replay.plant import Observation
+from replay.policies.hpa import BehaviorRules, Hpa, LegacyRules, wanted_for
+from replay.policies.keda import Keda, capped_lag
 
 Rules = LegacyRules | BehaviorRules
 
@@ -125,6 +128,31 @@ def test_a_metric_that_falls_to_nothing_holds_for_five_minutes(rules: Callable[.
     """A lag of 0 wants 0; for five minutes the want before it counts, then the least is reached in one step."""
     changes = steps(rules(least=2), spike_then(5_000, 0), target=1_000, replicas=5, seconds=900)
     assert changes == [(falls_at, 2)]
+
+
+def seen(*lags: int, replicas: int, time_seconds: int = 15) -> Observation:
+    """A group that has committed nothing yet: its lags are its end offsets."""
+    return Observation(
+        at=datetime(2026, 1, 5, tzinfo=UTC) + timedelta(seconds=time_seconds),
+        time_seconds=time_seconds,
+        replicas=replicas,
+        ready_members=replicas,
+        group_state="STABLE",
+        end_offsets=np.array(lags, dtype=np.int64),
+        committed_offsets=np.zeros(len(lags), dtype=np.int64),
+    )
+
+
+def test_hpa_scales_on_the_sum_of_all_lags() -> None:
+    """30,000 and 25,000 at a target of 10,000 want six."""
+    for rules in (LegacyRules(), BehaviorRules()):
+        assert Hpa(target_messages=10_000, rules=rules).decide(seen(30_000, 25_000, replicas=3)) == 6
+
+
+def test_keda_scales_on_the_sum_of_all_lags_but_not_beyond_the_partitions() -> None:
+    """30,000 and 5,000 want four of two partitions: two, which are there already; uncapped lags are followed."""
+    assert Keda(threshold_messages=10_000, rules=LegacyRules()).decide(seen(30_000, 5_000, replicas=2)) == 2
+    assert Keda(threshold_messages=10_000, rules=LegacyRules()).decide(seen(15_000, 3_000, replicas=1)) == 2
 
 
 lags = st.lists(st.integers(0, 10**7), min_size=1, max_size=60)
