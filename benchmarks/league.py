@@ -18,7 +18,7 @@ Document = dict[str, Any]  # as `lagcast replay -o json` writes it; a missing ke
 # The loads that head-room, prices and pauses were chosen on; all others were only reported.
 TUNED_ON = ("production-app-noisy-bursts", "nasa-http-july-flash-crowd")
 
-INTRODUCTION = """# Results
+INTRODUCTION = """# Recorded loads
 
 Every policy goes through the same simulated consumer group: the same arrivals, the same start-up times, the same
 prices, starting at the same count. The group is simulated per partition and event by event, by code that shares nothing

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from replay.trace import Trace
 
 PARTITIONS = 24
-# With 14 days, ten are known before the first judged one, and the table is there within a minute.
-MOST_JUDGED_DAYS = 4
+# With 14 days, eleven are known before the first judged one. A judged day takes 7 s.
+MOST_JUDGED_DAYS = 3
 SECONDS_PER_DAY = 86_400
 
 
@@ -45,7 +45,7 @@ def demo(
         OutputFormat.TABLE
     ),
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same table.")] = 7,
-    days: Annotated[int, typer.Option(min=2, max=60, help="Days to generate; the last four are judged.")] = 14,
+    days: Annotated[int, typer.Option(min=2, max=60, help="Days to generate; the last three are judged.")] = 14,
     fresh: Annotated[bool, typer.Option("--fresh", help="Make features anew, although there are some.")] = False,
     host: Annotated[str, typer.Option(help="Address to serve on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; the next free one if it is taken.")] = 8686,

@@ -1,6 +1,10 @@
 """Loops that cannot be vectors, as machine code."""
 
 from collections.abc import Callable
+from functools import cache
+from hashlib import sha256
+from inspect import getfile
+from pathlib import Path
 from typing import ParamSpec, TypeVar, cast
 
 from numba import njit
@@ -15,6 +19,18 @@ def compiled(function: Callable[Arguments, Result]) -> Callable[Arguments, Resul
     Without one (a read-only file system, no home directory) numba refuses to cache; then it compiles at each start.
     """
     try:
-        return cast("Callable[Arguments, Result]", njit(cache=True)(function))
+        dispatcher = njit(cache=True)(function)
     except RuntimeError:
         return cast("Callable[Arguments, Result]", njit(function))
+    # By itself numba looks at the function's own file only: the machine code of `run`, which has `flow` inside, would
+    # outlive any change to flow.py, for a caller's file stays the same. Here all files of the directory count.
+    dispatcher._cache._cache_file._source_stamp = _digest_of_directory(Path(getfile(function)).parent)  # type: ignore[attr-defined]  # noqa: SLF001 - no public way
+    return cast("Callable[Arguments, Result]", dispatcher)
+
+
+@cache
+def _digest_of_directory(directory: Path) -> bytes:
+    digest = sha256()
+    for path in sorted(directory.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.digest()

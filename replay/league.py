@@ -1,16 +1,10 @@
 """The league: every policy through the same contest, and the table that says who was cheaper and where lagcast lost."""
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import date, timedelta
-from multiprocessing import get_context
 
-from forecasting.history import GroupInterval
-from replay.contest import LAGCAST, RIVALS, Contest, Entry, play, require_policy
-from replay.hindsight import HINDSIGHT, best_plan
-
-Progress = Callable[[str], None]
+from replay.contest import LAGCAST, Contest, Entry
+from replay.hindsight import HINDSIGHT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,40 +68,3 @@ class League:
                     )
                 )
         return tuple(lost)
-
-
-def workers(processes: int) -> ProcessPoolExecutor:
-    """Processes to replay in; started afresh, so that nothing of a JVM or a thread comes along."""
-    return ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
-
-
-def assemble(contest: Contest, entries: Sequence[Entry]) -> League:
-    """The table of entries that were played one by one, with the best plan found beneath them."""
-    return League(contest=contest, entries=(*entries, best_plan(contest, entries)))
-
-
-def run_league(
-    contest: Contest,
-    *,
-    rivals: Sequence[str] = RIVALS,
-    history: Sequence[GroupInterval] = (),
-    processes: int = 2,
-    progress: Progress = lambda _: None,
-) -> League:
-    """All policies through the contest, `processes` at a time; `progress` hears each name when it is done.
-
-    Errors: ValueError on a name that no policy has, before anything is played.
-    """
-    names = (*rivals, LAGCAST)
-    for name in names:
-        require_policy(name)
-    with workers(processes) as pool:
-        # lagcast takes the longest, so it starts first.
-        played: dict[str, Future[Entry]] = {
-            name: pool.submit(play, name, contest, history if name == LAGCAST else ()) for name in reversed(names)
-        }
-        for done in as_completed(played.values()):
-            progress(done.result().policy)
-        league = pool.submit(assemble, contest, [played[name].result() for name in names]).result()
-    progress(HINDSIGHT)
-    return league

@@ -58,9 +58,9 @@ def test_the_demo_needs_no_installed_java(tmp_path: Path) -> None:
 
 
 def test_what_is_judged_comes_last() -> None:
-    """Of 14 days the last four are judged; of two the last one."""
+    """Of 14 days the last three are judged; of two the last one."""
     load, contest = contest_of(days=14, seed=7)
-    assert (contest.trace.days, contest.trace.end_at) == (4, load.end_at)
+    assert (contest.trace.days, contest.trace.end_at) == (3, load.end_at)
     assert contest_of(days=2, seed=7)[1].trace.days == 1
 
 
