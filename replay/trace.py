@@ -100,10 +100,6 @@ class Trace:
         )
         return (replace(self, messages_per_second=self.messages_per_second[:cut]) if cut else None), last
 
-    def last_days(self, days: float) -> "Trace":
-        """The last `days` of the trace, or all of it if it is shorter."""
-        return self.split(round(days * SECONDS_PER_DAY))[1]
-
 
 def read_trace(path: Path) -> Trace:
     """The trace in a CSV file (`.csv` or `.csv.gz`) with the columns `timestamp,messages_per_second`.
