@@ -1,21 +1,26 @@
-"""What a change of replicas stops: which partitions, for how long, in how many rebalances, by protocol."""
+"""What a change of replicas stops: which partitions, for how long, in how many rebalances, by protocol and client."""
 
 from dataclasses import dataclass
-from functools import lru_cache
+from math import ceil
 
-import numpy as np
-
+from cost_model.assignors import moved_fraction
+from cost_model.exits import heartbeat_seconds, orphaned_seconds, silent_fraction
 from cost_model.profile import GroupProfile
+from cost_model.rounds import Round, rebalance_round, responses
+from cost_model.streams import moved_tasks, restore_seconds
 from forecasting.units import Fraction, Replicas, Seconds
 
 # New replicas do not become ready together. A third of the start-up time is the prior for the span from first to last:
 # 10 s at 30 s, where ten new replicas cause 3.1 rebalances.
 READY_SPREAD_FRACTION = 1.0 / 3.0
-# Java clients advance a cooperative rebalance by one step per poll(), so each step waits for one batch. Measured on
-# Kafka 4.3 at batches of 1, 2 and 5 s: moved partitions stop 2.9, 4.9, 11.9 s going up, 9.2, 14.6, 34.6 s going down.
+# The Java client advances the newer protocols by one step per poll(), and each step waits for one batch. Measured on
+# Kafka 4.3 at batches of 1, 2 and 5 s: cooperative 2.9, 4.9, 11.9 s up and 9.2, 14.6, 34.6 s down; KIP-848 7.6, 10.5,
+# 23.7 s up and 8.8, 16, 36 s down. librdkafka has a thread for it: no surcharge. Others are taken to poll like Java.
 COOPERATIVE_BATCHES_UP = 2.4
 COOPERATIVE_BATCHES_DOWN = 5.6
-RESPONSE_GRID_POINTS = 2_001  # on 0 .. heartbeat + batch; the mean of a maximum is then right to 1e-6 of that
+COOPERATIVE_BATCHES_DOWN_COMMITTED = 4.5  # with a commit after each batch, which answers the group in between
+KIP848_BATCHES_UP = 4.3
+KIP848_BATCHES_DOWN = 6.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +35,9 @@ class PauseClass:
 class MoveEffect:
     """What one move does to the group while it happens.
 
-    `moved_fraction` is the share of partitions that a sticky deal gives to another owner; range and round robin move
-    more, which under an eager protocol changes no pause. `pause_seconds` is the mean over the partitions that stop.
+    `pauses` has at most three classes: those that stay, those of replicas that leave with a goodbye, and without one.
+    `moved_fraction` is the share of partitions that the group's assignor gives to another owner; under an eager
+    protocol it changes no pause. `pause_seconds` is the mean over the partitions that stop.
     """
 
     pauses: tuple[PauseClass, ...]
@@ -51,77 +57,20 @@ NO_EFFECT = MoveEffect(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Responses:
-    """How long members take to rejoin after a rebalance begins: next heartbeat, then the rest of the batch in hand."""
-
-    mean_seconds: Seconds
-    slowest_seconds: Seconds
-
-
-@lru_cache(maxsize=4096)
-def responses(members: int, *, heartbeat_interval: Seconds, poll_batch: Seconds) -> Responses:
-    """Mean and expected slowest of `members` independent responses, each Uniform(0, h) + Uniform(0, B).
-
-    Formula: E[max R] = integral over r of 1 - F(r) ** members. Heartbeats that still beat together after a recent
-    rebalance answer sooner; independent phases are the upper value, and a plan cannot know which it will meet.
-
-    >>> slow = responses(5, heartbeat_interval=Seconds(3.0), poll_batch=Seconds(0.0))
-    >>> round(slow.slowest_seconds - slow.mean_seconds, 3)               # h * (N - 1) / (2 * (N + 1))
-    1.0
-    """
-    reach = heartbeat_interval + poll_batch
-    mean = reach / 2.0
-    if members < 1 or reach <= 0.0:
-        return Responses(mean_seconds=Seconds(mean), slowest_seconds=Seconds(mean))
-    short, long = sorted((heartbeat_interval, poll_batch))
-    seconds = np.linspace(0.0, reach, RESPONSE_GRID_POINTS)
-    # Area of the unit square under u * h + v * B <= r: a straight edge where one side is 0, quadratic ends where not.
-    edges = np.maximum(seconds, 0.0) ** 2 - np.maximum(seconds - short, 0.0) ** 2 - np.maximum(seconds - long, 0.0) ** 2
-    reached = edges / (2.0 * short * long) if short > 1e-6 * long else seconds / long
-    slowest = np.trapezoid(1.0 - np.clip(reached, 0.0, 1.0) ** members, seconds)
-    return Responses(mean_seconds=Seconds(mean), slowest_seconds=Seconds(float(slowest)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
-    """One rebalance among `members` that stay: how long each is stopped on average, and how long it takes in all."""
-
-    mean_stop_seconds: Seconds
-    whole_seconds: Seconds
-
-
-def rebalance_round(profile: GroupProfile, *, members: int) -> Round:
-    """A rebalance of a group that has long been quiet, so that heartbeats beat apart; the upper value otherwise.
-
-    Formula: a member stops from its own rejoin to the slowest one's, then for the sync: E[max R] - E[R] + s. The whole
-    takes E[max R] + s. Held against Kafka 4.3: measured 0.83 s of 0.92 for 4 members, 1.30 of 1.25 for 10.
-    """
-    response = responses(
-        members, heartbeat_interval=profile.heartbeat_interval_seconds, poll_batch=profile.poll_batch_seconds
-    )
-    whole = response.slowest_seconds + profile.sync_seconds
-    return Round(mean_stop_seconds=Seconds(whole - response.mean_seconds), whole_seconds=Seconds(whole))
-
-
-def leaves_gracefully(profile: GroupProfile) -> bool:
-    """Whether a stopped replica gets to finish its batch, commit and say goodbye before Kubernetes kills it."""
-    return profile.termination_grace_seconds >= profile.processing_p99_seconds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Move:
-    """A move between counts that hold partitions: who stays, how many come or go, in how many rebalances."""
+    """A move between counts that hold partitions: who stays, how many come or go, what changes owner, in what rounds.
 
-    up: bool
+    `leaving` is the share of partitions whose replicas leave, whatever the assignor then does with the others.
+    """
+
+    before: int
+    after: int
     staying: int
     changed: int
+    moved: float
+    leaving: float
     rebalances: float
     first: Round
-
-    @property
-    def moved(self) -> float:
-        """The least share of partitions that has to change owner for an even deal."""
-        return self.changed / (self.staying + self.changed)
 
 
 def move_effect(
@@ -130,78 +79,130 @@ def move_effect(
     from_replicas: Replicas,
     to_replicas: Replicas,
     pause_prior_seconds: Seconds | None = None,
+    quiet_seconds: Seconds | None = None,
 ) -> MoveEffect:
     """The stop that a move from one replica count to another is expected to cause.
 
-    `pause_prior_seconds` is a floor of the whole move's stop: under eager for every stopped partition; under
-    cooperative, where a partition stops only when it moves, scaled by the moved fraction.
+    `pause_prior_seconds` is a floor of the whole move's stop: under eager for every stopped partition; under the newer
+    protocols, where a partition stops only when it moves, scaled by the moved fraction. `quiet_seconds` is the time
+    since the last rebalance; None: so long that heartbeats beat apart, the upper value.
 
     >>> from forecasting.units import Partitions
-    >>> profile = GroupProfile(cluster="c", group="g", partitions=Partitions(40), capacity=None)
+    >>> profile = GroupProfile(cluster="c", group="g", partitions=Partitions(40), capacity=None, assignor="sticky")
     >>> effect = move_effect(profile, from_replicas=Replicas(8), to_replicas=Replicas(10))
     >>> round(effect.pause_seconds, 2), effect.moved_fraction, round(effect.expected_rebalances, 2)
     (1.68, 0.2, 1.62)
     """
-    before, after = (min(replicas, profile.partitions) for replicas in (from_replicas, to_replicas))
+    before, after = (min(replicas, profile.work_units) for replicas in (from_replicas, to_replicas))
     if before < 1 or after < 1 or from_replicas == to_replicas:
         return NO_EFFECT  # an empty group has nothing to stop
-    staying, changed, up = min(before, after), abs(after - before), after > before
-    first = rebalance_round(profile, members=staying)
-    rebalances = _rebalances(profile, up=up, changed=changed, round_seconds=first.whole_seconds)
-    move = _Move(up=up, staying=staying, changed=changed, rebalances=rebalances, first=first)
+    move = _move(profile, before=before, after=after, quiet_seconds=quiet_seconds)
     floor = 0.0 if pause_prior_seconds is None else float(pause_prior_seconds)
-    if profile.protocol == "eager":
-        return _effect(profile, move, _eager_stops(profile, move), floor=floor)
-    return _effect(profile, move, [_cooperative_stop(profile, move)], floor=floor * move.moved)
+    if profile.rebalances_as != "eager":
+        floor *= move.moved
+    stops = _stops_growing(profile, move) if to_replicas > from_replicas else _stops_shrinking(profile, move)
+    return _effect(profile, move, stops, floor=floor)
+
+
+def _move(profile: GroupProfile, *, before: int, after: int, quiet_seconds: Seconds | None) -> _Move:
+    staying, changed = min(before, after), abs(after - before)
+    first = rebalance_round(profile, members=staying, quiet_seconds=quiet_seconds)
+    return _Move(
+        before=before,
+        after=after,
+        staying=staying,
+        changed=changed,
+        moved=moved_fraction(profile.work_units, before, after, profile.deals_by),
+        leaving=max(0, before - after) / before,
+        rebalances=_rebalances(profile, up=after > before, changed=changed, round_seconds=first.whole_seconds),
+        first=first,
+    )
 
 
 def _rebalances(profile: GroupProfile, *, up: bool, changed: int, round_seconds: float) -> float:
     """How many rebalances `changed` joins or leaves cause when they spread over S seconds and one gathers for W.
 
     Formula: 1 + (k - 1) / (1 + k * W / S); ten joins, W = 3 s, over 5 / 20 / 60 s: 2.3, 4.6, 7.0. Replicas are told to
-    leave together, and each does after the batch in hand.
+    leave together, and each does after the batch in hand. Under KIP-848 the broker gathers joins into one assignment.
     """
     spread = profile.start_up_seconds * READY_SPREAD_FRACTION if up else profile.poll_batch_seconds
-    if changed < 2 or spread <= 0.0:
+    if changed < 2 or spread <= 0.0 or profile.rebalances_as == "kip848":
         return 1.0
     return 1.0 + (changed - 1) / (1.0 + changed * round_seconds / spread)
 
 
-def _eager_stops(profile: GroupProfile, move: _Move) -> list[tuple[float, float]]:
-    """Everybody stops from its own rejoin to the last one's; leavers' partitions wait from the start.
+def _stops_everyone(move: _Move) -> float:
+    """Everybody stops from its own rejoin to the last one's, in each rebalance.
 
-    The first rebalance meets independent heartbeats and puts them in step, so later ones cost only the spread of
-    running batches: A + (n - 1) * A_in_step. Measured 2.3 s where n * A would say 5.9.
+    The first rebalance may meet heartbeats that have drifted apart and puts them in step, so later ones cost only the
+    spread of running batches: A + (n - 1) * A_sync. Measured 2.3 s where n * A would say 5.9.
     """
-    batches = responses(move.staying, heartbeat_interval=Seconds(0.0), poll_batch=profile.poll_batch_seconds)
-    in_step = batches.slowest_seconds - batches.mean_seconds + profile.sync_seconds
-    everyone = move.first.mean_stop_seconds + (move.rebalances - 1.0) * in_step
-    if move.up:
-        return [(1.0, everyone)]
-    return [(1.0 - move.moved, everyone), (move.moved, _orphaned_seconds(profile) + move.first.whole_seconds)]
+    return move.first.mean_stop_seconds + (move.rebalances - 1.0) * move.first.next_stop_seconds
 
 
-def _cooperative_stop(profile: GroupProfile, move: _Move) -> tuple[float, float]:
-    """Only moved partitions stop: going up from the revocation to the end of round two, going down until dealt again.
+def _stops_growing(profile: GroupProfile, move: _Move) -> list[tuple[float, float]]:
+    """Shares of the partitions and how long they stop when replicas join."""
+    batch = _batch_of_a_step(profile)
+    if profile.rebalances_as == "eager":
+        return [(1.0, _stops_everyone(move))]
+    if profile.rebalances_as == "kip848":
+        return [(move.moved, heartbeat_seconds(profile) / 2.0 + KIP848_BATCHES_UP * batch + profile.sync_seconds)]
+    # From the revocation to the end of round two, which members without one hear of at their next heartbeat.
+    residual = responses(move.staying, heartbeat_interval=Seconds(0.0), poll_batch=profile.poll_batch_seconds)
+    discovery = max(heartbeat_seconds(profile), residual.slowest_seconds, COOPERATIVE_BATCHES_UP * batch)
+    return [(move.moved, _times_moved(profile, move) * (discovery + profile.sync_seconds))]
 
-    Replicas that join one by one move some partitions more than once: 1/(N+1) + ... + 1/(N+k) in all, not k/(N+k).
+
+def _stops_shrinking(profile: GroupProfile, move: _Move) -> list[tuple[float, float]]:
+    """Shares of the partitions and how long they stop when replicas leave.
+
+    Leavers' partitions wait for the rebalance from its start, those of silent leavers also until somebody notices, and
+    stateful tasks until they are restored.
     """
-    batch = profile.poll_batch_seconds
-    if not move.up:
-        wait = move.first.whole_seconds + COOPERATIVE_BATCHES_DOWN * batch
-        return (move.moved, _orphaned_seconds(profile) + wait)
-    one_by_one = sum(1.0 / (move.staying + joiner) for joiner in range(1, move.changed + 1))
-    apart = (move.rebalances - 1.0) / max(move.changed - 1, 1)  # 0: all joined together, 1: each alone
-    times_moved = 1.0 + apart * (one_by_one / move.moved - 1.0)
-    wait = max(profile.heartbeat_interval_seconds, COOPERATIVE_BATCHES_UP * batch) + profile.sync_seconds
-    return (move.moved, times_moved * wait)
+    batch = _batch_of_a_step(profile)
+    if profile.rebalances_as == "kip848":
+        dealt_again = heartbeat_seconds(profile) / 2.0 + KIP848_BATCHES_DOWN * batch + profile.sync_seconds
+    elif profile.rebalances_as == "cooperative":
+        committed = profile.commit_mode != "interval"
+        steps = COOPERATIVE_BATCHES_DOWN_COMMITTED if committed else COOPERATIVE_BATCHES_DOWN
+        dealt_again = move.first.whole_seconds + steps * batch
+    else:
+        dealt_again = float(move.first.whole_seconds)
+    dealt_again += restore_seconds(profile, from_replicas=Replicas(move.before), to_replicas=Replicas(move.after))
+    silent = silent_fraction(profile)
+    stay = [(1.0 - move.leaving, _stops_everyone(move))] if profile.rebalances_as == "eager" else []
+    return [
+        *stay,
+        (move.leaving * (1.0 - silent), dealt_again),
+        (move.leaving * silent, orphaned_seconds(profile) + dealt_again),
+    ]
 
 
-def _orphaned_seconds(profile: GroupProfile) -> float:
-    """How long nobody notices that a replica is gone: none after a goodbye, else the rest of its session."""
-    if leaves_gracefully(profile):
-        return 0.0
-    return max(0.0, profile.session_timeout_seconds - profile.heartbeat_interval_seconds / 2.0)
+def _batch_of_a_step(profile: GroupProfile) -> float:
+    """What each step of the newer protocols waits for: nothing where the client answers beside its work."""
+    return 0.0 if profile.client == "librdkafka" else float(profile.poll_batch_seconds)
+
+
+def _times_moved(profile: GroupProfile, move: _Move) -> float:
+    """How often a moved partition moves: replicas that join one by one take some twice.
+
+    Each joiner takes floor(P / members): 40 partitions, 4 to 20 members: 1.375 of them in all, 0.80 of them at once.
+    Streams moves a task once, after it has been warmed up where it goes.
+    """
+    if move.changed < 2 or (profile.streams is not None and profile.streams.stateful):
+        return 1.0
+    one_by_one = sum(profile.work_units // members for members in range(move.before + 1, move.after + 1))
+    apart = (move.rebalances - 1.0) / (move.changed - 1)  # 0: all joined together, 1: each alone
+    return 1.0 + apart * (one_by_one / (move.moved * profile.work_units) - 1.0)
+
+
+def _expected_rebalances(profile: GroupProfile, move: _Move) -> float:
+    """With state a growing Streams application rebalances once more for each round of warm-ups that it promotes."""
+    streams = profile.streams
+    if streams is None or not streams.stateful or move.after <= move.before:
+        return move.rebalances
+    moves = moved_tasks(profile, from_replicas=Replicas(move.before), to_replicas=Replicas(move.after))
+    return move.rebalances + ceil(moves / streams.max_warmup_replicas)
 
 
 def _effect(profile: GroupProfile, move: _Move, stops: list[tuple[float, float]], *, floor: float) -> MoveEffect:
@@ -212,6 +213,6 @@ def _effect(profile: GroupProfile, move: _Move, stops: list[tuple[float, float]]
         pauses=tuple(PauseClass(share=Fraction(share), mean_seconds=Seconds(seconds)) for share, seconds in pauses),
         lost_partition_seconds=profile.partitions * lost,
         moved_fraction=Fraction(move.moved),
-        expected_rebalances=move.rebalances,
+        expected_rebalances=_expected_rebalances(profile, move),
         pause_seconds=Seconds(lost / stopped if stopped > 0.0 else 0.0),
     )

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from cost_model.duplicates import expected_duplicates, repeated_seconds
 from cost_model.profile import GroupProfile, GroupProtocol
-from cost_model.rebalance import MoveEffect, move_effect, rebalance_round
+from cost_model.rebalance import MoveEffect, move_effect
+from cost_model.rounds import rebalance_round
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 
 KAFKA = GroupProfile(
@@ -68,7 +69,7 @@ def test_eager_scale_out_stops_all_partitions() -> None:
     effect = _effect(KAFKA, 10, 11)
     (pause,) = effect.pauses
     assert pause.share == 1.0
-    assert effect.moved_fraction == pytest.approx(1 / 11)
+    assert effect.moved_fraction == pytest.approx(0.40, abs=0.005)  # by range; a sticky deal moves 0.075
     assert effect.lost_partition_seconds == pytest.approx(40 * pause.mean_seconds)
 
 
@@ -105,11 +106,11 @@ def test_cooperative_stops_only_what_moves() -> None:
 
 
 def test_replicas_that_join_apart_move_some_partitions_twice() -> None:
-    """4 to 20 replicas one by one move 1.51 of the group's partitions instead of 0.80 (deals of 40 counted: 1.375)."""
+    """4 to 20 replicas one by one move 1.375 of the group's partitions, some of them twice, instead of 0.80."""
     together = replace(KAFKA, protocol="cooperative", start_up_seconds=Seconds(0.0))
     apart = replace(together, start_up_seconds=Seconds(1e6))
     moves = [_effect(profile, 4, 20).lost_partition_seconds / (40 * 3.3) for profile in (together, apart)]
-    assert moves == pytest.approx([0.8, 1.51], abs=0.01)
+    assert moves == pytest.approx([0.8, 1.375], abs=0.001)
 
 
 def test_with_batches_of_two_seconds_eager_loses_less_than_cooperative_on_a_big_scale_in() -> None:
