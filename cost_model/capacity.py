@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from cost_model.profile import Capacity
+from cost_model.scalability import Scalability
 from forecasting.units import FloatArray, MessagesPerSecond, Partitions, Replicas, Seconds, read_only
 
 BoolArray = NDArray[np.bool_]
@@ -50,8 +51,16 @@ def useful_replicas(
     return tuple(sorted({least} | {level for level in levels if least <= level <= most}))
 
 
-def group_capacity(replicas: Replicas, *, partitions: Partitions, capacity: MessagesPerSecond) -> MessagesPerSecond:
+def group_capacity(
+    replicas: Replicas,
+    *,
+    partitions: Partitions,
+    capacity: MessagesPerSecond,
+    contention: Scalability | None = None,
+) -> MessagesPerSecond:
     """What the group carries before its busiest replica falls behind; replicas beyond the partitions add nothing.
+
+    `contention` is what replicas take from each other, those that sit idle included; None: nothing.
 
     >>> [round(group_capacity(Replicas(n), partitions=Partitions(40), capacity=MessagesPerSecond(100.0)))
     ...  for n in (0, 7, 8, 9, 40, 50)]
@@ -59,7 +68,8 @@ def group_capacity(replicas: Replicas, *, partitions: Partitions, capacity: Mess
     """
     if replicas < 1:
         return MessagesPerSecond(0.0)
-    return MessagesPerSecond(capacity * partitions / -(-partitions // replicas))
+    kept = 1.0 if contention is None else contention.kept_fraction(replicas)
+    return MessagesPerSecond(kept * capacity * partitions / -(-partitions // replicas))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,0 +1,80 @@
+"""Work that is interrupted before it is done: how much slower it gets, and when scaling can only make it worse."""
+
+from dataclasses import dataclass
+from math import expm1
+
+from cost_model.profile import GroupProfile, while_behind
+from forecasting.units import Seconds
+
+# At five times the work's length random interruptions make it 1.11 times as long; at its own length, 1.7 times.
+INTERVAL_PER_PROCESSING_P99 = 5.0
+# A batch over 80 % of max.poll.interval.ms is one slow call away from its member's eviction.
+POLL_INTERVAL_FRACTION = 0.8
+
+
+def slowdown(work: Seconds, *, interruption_interval: Seconds) -> float:
+    """How many times longer work takes that starts again at each interruption, these coming at random.
+
+    Formula: (e^(r * s) - 1) / (r * s) with r = 1 / interval. Regular interruptions closer than the work never let it
+    end. Infinite where it exceeds what a float holds.
+    Errors: ValueError unless the interval is above 0.
+
+    >>> [round(slowdown(Seconds(60.0), interruption_interval=Seconds(apart)), 2) for apart in (15, 30, 300, 600)]
+    [13.4, 3.19, 1.11, 1.05]
+    """
+    if not interruption_interval > 0.0:
+        message = f"interruptions {interruption_interval} s apart leave no time for any work"
+        raise ValueError(message)
+    expected = work / interruption_interval
+    if expected <= 0.0:
+        return 1.0
+    try:
+        return expm1(expected) / expected
+    except OverflowError:
+        return float("inf")
+
+
+def least_move_interval_seconds(profile: GroupProfile) -> Seconds:
+    """The least time between two moves that leaves work its chance to finish: five times its p99."""
+    return Seconds(INTERVAL_PER_PROCESSING_P99 * profile.processing_p99_seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowBatches:
+    """A finding: batches so long that members are evicted in the middle of them, whatever the number of replicas."""
+
+    batch_seconds: Seconds
+    max_poll_interval_seconds: Seconds
+    max_poll_records: int
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong, and which setting to change."""
+        return (
+            f"a batch of up to {self.max_poll_records} records takes {self.batch_seconds:,.0f} s, over "
+            f"{POLL_INTERVAL_FRACTION:.0%} of max.poll.interval.ms ({self.max_poll_interval_seconds:,.0f} s): members "
+            "are evicted in mid-batch and their work starts again; lower max.poll.records or raise that limit"
+        )
+
+
+def slow_batches(profile: GroupProfile) -> SlowBatches | None:
+    """The finding that forbids scaling, or None: the batches of a group that is behind last too long.
+
+    A batch counts as long as the slowest message or as `max_poll_records` at the known capacity, whichever is more.
+
+    >>> from cost_model.profile import Capacity
+    >>> from forecasting.units import MessagesPerSecond, Partitions
+    >>> rate = MessagesPerSecond(1.0 / 60.0)                                  # a minute for each message
+    >>> known = Capacity(p20=rate, p50=rate, p90=rate, source="configured")
+    >>> profile = GroupProfile(cluster="c", group="g", partitions=Partitions(10), capacity=known)
+    >>> slow_batches(profile).batch_seconds
+    30000.0
+    """
+    batch = while_behind(profile).batch_p99_seconds
+    if batch <= POLL_INTERVAL_FRACTION * profile.max_poll_interval_seconds:
+        return None
+    return SlowBatches(
+        batch_seconds=batch,
+        max_poll_interval_seconds=profile.max_poll_interval_seconds,
+        max_poll_records=profile.max_poll_records,
+    )
