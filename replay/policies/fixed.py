@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from replay.plant.plant import Observation
+from replay.plant import Observation
 from replay.trace import Trace
 from replay.world import World
 

@@ -1,12 +1,14 @@
 """KEDA's Kafka scaler with its defaults: lag capped at the partition count, handed to an HPA without `behavior`.
 
-With at least one replica its own loop (polling interval, cool-down) only ever concerns zero: it changes nothing here.
+With at least one replica its own loop (polling interval, cool-down) only ever concerns zero, and the HPA's reads every
+15 s refresh the metric: nothing else of it is to be seen here.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
-from replay.plant.plant import Observation
-from replay.policies.hpa import LegacyRules, wanted_for
+from replay.plant import Observation
+from replay.policies.hpa import LegacyRules, reconcile, wanted_for
 
 
 def capped_lag(lag_messages: int, *, threshold_messages: int, partitions: int) -> int:
@@ -22,19 +24,58 @@ def capped_lag(lag_messages: int, *, threshold_messages: int, partitions: int) -
     return lag_messages
 
 
+def even_lag(lag_messages: int, *, threshold_messages: int, partitions: int) -> int:
+    """The metric with ensureEvenDistributionOfPartitions: enough for the next count that divides the partitions.
+
+    >>> [even_lag(lag, threshold_messages=10, partitions=10) for lag in (0, 11, 21, 51, 1_000)]
+    [10, 20, 50, 100, 100]
+    """
+    divisors = (count for count in range(1, partitions + 1) if partitions % count == 0)
+    fitting = (count for count in divisors if count * threshold_messages >= lag_messages)
+    return threshold_messages * next(fitting, partitions)
+
+
+@dataclass(slots=True, kw_only=True)
+class Fallback:
+    """What KEDA reports when the lag cannot be read: nothing at first, then a metric that asks for `replicas`.
+
+    The static behaviour; every failed read counts, the loop's and the HPA's alike, and one good read forgets them.
+    """
+
+    replicas: int
+    failure_threshold: int = 3
+    _failures: int = field(default=0, init=False)
+
+    def reading(self, metric_messages: int | None, *, threshold_messages: int) -> int | None:
+        """The metric that the HPA gets; None is the error that makes it hold."""
+        self._failures = 0 if metric_messages is not None else self._failures + 1
+        return self.replicas * threshold_messages if self._failures > self.failure_threshold else metric_messages
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keda:
-    """A ScaledObject with one Kafka trigger."""
+    """A ScaledObject with one Kafka trigger; `metric` is `capped_lag` or `even_lag`."""
 
     threshold_messages: int
     rules: LegacyRules
+    metric: Callable[..., int] = capped_lag
+    fallback: Fallback | None = None
 
     def decide(self, seen: Observation) -> int:
         """One pass of the HPA that KEDA made."""
-        lag = capped_lag(
+        return self.reconcile(
             int(seen.lag_messages.sum()),
-            threshold_messages=self.threshold_messages,
-            partitions=len(seen.lag_messages),
+            partitions=len(seen.end_offsets),
+            replicas=seen.replicas,
+            now_seconds=seen.time_seconds,
         )
-        wanted = wanted_for(lag, target=self.threshold_messages, replicas=seen.replicas)
-        return self.rules.reconcile(wanted, replicas=seen.replicas, now_seconds=seen.time_seconds)
+
+    def reconcile(self, lag_messages: int | None, *, partitions: int, replicas: int, now_seconds: int) -> int:
+        """The count that is asked for; a lag of None could not be read."""
+        threshold, metric = self.threshold_messages, None
+        if lag_messages is not None:
+            metric = self.metric(lag_messages, threshold_messages=threshold, partitions=partitions)
+        if self.fallback is not None:
+            metric = self.fallback.reading(metric, threshold_messages=threshold)
+        want = None if metric is None else wanted_for(metric, target=threshold, replicas=replicas)
+        return reconcile([want], rules=self.rules, replicas=replicas, now_seconds=now_seconds)

@@ -9,10 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.plant import Observation
-from replay.policies.hpa import BehaviorRules, Hpa, LegacyRules, wanted_for
-from replay.policies.keda import Keda, capped_lag
-
-Rules = LegacyRules | BehaviorRules
+from replay.policies.hpa import (
+    BehaviorRules,
+    Hpa,
+    LegacyRules,
+    Rules,
+    Tolerance,
+    is_near,
+    is_near_before_1_33,
+    reconcile,
+    wanted_for,
+)
+from replay.policies.keda import Fallback, Keda, capped_lag, even_lag
 
 
 def steps(rules: Rules, lags: Iterator[int], *, target: int, replicas: int, seconds: int) -> list[tuple[int, int]]:
@@ -44,13 +52,13 @@ def settles_at(lag: int, *, target: int, partitions: int, replicas: int) -> int:
     return changes[-1][1] if changes else replicas
 
 
-def test_one_spike_is_a_staircase_without_behavior() -> None:
+def test_g1_one_spike_is_a_staircase_without_behavior() -> None:
     """G1: the want of one instant drives growth for five minutes; then everything goes in one step."""
     changes = steps(LegacyRules(), spike_then(64_000, 8_000), target=1_000, replicas=8, seconds=900)
     assert changes == [(0, 16), (15, 32), (30, 64), (315, 8)]
 
 
-def test_one_spike_is_one_step_with_behavior() -> None:
+def test_g2_one_spike_is_one_step_with_behavior() -> None:
     """G2: growth follows the present want alone; a want of exactly 300 s ago no longer counts."""
     changes = steps(BehaviorRules(), spike_then(64_000, 8_000), target=1_000, replicas=8, seconds=900)
     assert changes == [(0, 16), (300, 8)]
@@ -60,7 +68,7 @@ def test_one_spike_is_one_step_with_behavior() -> None:
     ("rules", "counts"),
     [(LegacyRules, [4, 8, 16, 32, 64, 100]), (BehaviorRules, [5, 10, 20, 40, 80, 100])],
 )
-def test_growth_from_one_is_limited_per_step(rules: Callable[[], Rules], counts: list[int]) -> None:
+def test_g3_growth_from_one_is_limited_per_step(rules: Callable[[], Rules], counts: list[int]) -> None:
     """G3: a hundred wanted of one come as doublings from 4, or as the greater of 4 more and twice as many."""
     changes = steps(rules(), always(100_000), target=1_000, replicas=1, seconds=300)
     assert changes == [(15 * step, count) for step, count in enumerate(counts)]
@@ -68,13 +76,13 @@ def test_growth_from_one_is_limited_per_step(rules: Callable[[], Rules], counts:
 
 @pytest.mark.parametrize("replicas", [59, 60, 61, 62, 63])
 @pytest.mark.parametrize("lag", [10**6, 10**12])
-def test_a_capped_lag_leaves_the_group_just_below_its_partitions(replicas: int, lag: int) -> None:
+def test_g4_a_capped_lag_leaves_the_group_just_below_its_partitions(replicas: int, lag: int) -> None:
     """G4: 64 partitions cap the metric at 192,000; a ratio of 64/63 = 1.016 lies within the tolerance for ever."""
     assert capped_lag(lag, threshold_messages=3_000, partitions=64) == 192_000
     assert settles_at(lag, target=3_000, partitions=64, replicas=replicas) == replicas
 
 
-def test_a_capped_lag_moves_a_group_further_below() -> None:
+def test_g4_a_capped_lag_moves_a_group_further_below() -> None:
     """G4: 64/58 = 1.103 is outside the tolerance."""
     assert settles_at(10**9, target=3_000, partitions=64, replicas=58) == 64
 
@@ -84,7 +92,7 @@ def test_a_capped_lag_moves_a_group_further_below() -> None:
     [(24, {22, 23}), (40, {37, 38, 39}), (12, {11}), (10, set())],
 )
 @pytest.mark.parametrize("target", [10, 3_000, 10_000])
-def test_counts_that_stay_are_those_within_the_tolerance(partitions: int, stuck: set[int], target: int) -> None:
+def test_g5_counts_that_stay_are_those_within_the_tolerance(partitions: int, stuck: set[int], target: int) -> None:
     """G5: below P, a count stays if and only if P/n is within the tolerance, whatever the threshold."""
     counts = range(1, partitions)
     settled = {n: settles_at(10**9, target=target, partitions=partitions, replicas=n) for n in counts}
@@ -93,13 +101,13 @@ def test_counts_that_stay_are_those_within_the_tolerance(partitions: int, stuck:
 
 
 @pytest.mark.parametrize(("lag", "settled"), [(45, 5), (49, 5), (50, 4)])
-def test_up_to_one_threshold_above_the_cap_escapes(lag: int, settled: int) -> None:
+def test_g6_up_to_one_threshold_above_the_cap_escapes(lag: int, settled: int) -> None:
     """G6: four partitions at a threshold of 10 cap at 40, but by integer division, so 45 and 49 are not capped."""
     assert settles_at(lag, target=10, partitions=4, replicas=4) == settled
 
 
 @pytest.mark.parametrize(("rules", "last"), [(LegacyRules, [(0, 40), (15, 41)]), (BehaviorRules, [(0, 40)])])
-def test_without_behavior_the_unclamped_want_is_remembered(
+def test_g6_without_behavior_the_unclamped_want_is_remembered(
     rules: Callable[[], Rules], last: list[tuple[int, int]]
 ) -> None:
     """G6: 405 of 40 x 10 wants 41 of 20, held to 40; only the old rules come back to it from 40, where 405 is near."""
@@ -108,19 +116,109 @@ def test_without_behavior_the_unclamped_want_is_remembered(
     assert steps(rules(), always(metric), target=10, replicas=20, seconds=600) == last
 
 
-def test_at_forty_replicas_405_is_near_enough() -> None:
+def test_g6_at_forty_replicas_405_is_near_enough() -> None:
     """G6: 405 of 40 x 10 is 1.2 % more than wanted, within the tolerance."""
     for rules in (LegacyRules(), BehaviorRules()):
         assert steps(rules, always(405), target=10, replicas=40, seconds=600) == []
 
 
-@pytest.mark.parametrize(("difference", "first_ignored"), [(1, 10), (-1, 10), (2, 20), (-2, 20)])
-def test_small_steps_are_ignored_from_a_count_on(difference: int, first_ignored: int) -> None:
-    """G8: with a metric of n +/- 1 and a target of 1, ten per cent swallow the step from 10 on; +/- 2 from 20 on."""
-    ignored = [n for n in range(3, 61) if wanted_for(n + difference, target=1, replicas=n) == n]
-    assert ignored == list(range(first_ignored, 61))
-    followed = range(3, first_ignored)
-    assert all(wanted_for(n + difference, target=1, replicas=n) == n + difference for n in followed)
+@pytest.mark.parametrize(
+    ("lag", "counts"), [(0, 1), (10, 1), (11, 2), (20, 2), (21, 5), (50, 5), (51, 10), (10**6, 10)]
+)
+def test_g7_even_distribution_asks_for_divisors_only(lag: int, counts: int) -> None:
+    """G7: ten partitions at a threshold of 10 ask for 1, 2, 5 or 10."""
+    assert even_lag(lag, threshold_messages=10, partitions=10) == 10 * counts
+
+
+@pytest.mark.parametrize(
+    ("near", "difference", "first_ignored"),
+    [
+        (is_near, 1, 10),
+        (is_near_before_1_33, 1, 11),
+        (is_near, -1, 10),
+        (is_near_before_1_33, -1, 10),
+        (is_near, 2, 20),
+        (is_near_before_1_33, 2, 21),
+        (is_near, -2, 20),
+        (is_near_before_1_33, -2, 20),
+    ],
+)
+def test_g8_small_steps_are_ignored_from_a_count_on(near: Tolerance, difference: int, first_ignored: int) -> None:
+    """G8: with a metric of n +/- 1 and a target of 1, ten per cent swallow the step from 10 on; +/- 2 from 20 on.
+
+    Up to Kubernetes 1.32 steps up were swallowed from 11 and from 21 on.
+    """
+    wants = {n: wanted_for(n + difference, target=1, replicas=n, near=near) for n in range(3, 61)}
+    assert [n for n, want in wants.items() if want == n] == list(range(first_ignored, 61))
+    assert all(wants[n] == n + difference for n in range(3, first_ignored))
+
+
+@pytest.mark.parametrize("make", [LegacyRules, BehaviorRules])
+def test_g9_a_lost_metric_blocks_the_way_down_only(make: Callable[[], Rules]) -> None:
+    """G9: of two metrics one is an error: three fewer are not followed, three more are; with none left it holds."""
+
+    def after(*wants: int | None) -> int:
+        return reconcile(wants, rules=make(), replicas=8, now_seconds=0)
+
+    assert after(5, None) == after(None, 5) == 8
+    assert after(11, None) == after(None, 11) == 11
+    assert after(None, None) == after(None) == after() == 8
+
+
+@pytest.mark.parametrize("make", [LegacyRules, BehaviorRules])
+def test_a_lost_metric_leaves_no_memory(make: Callable[[], Rules]) -> None:
+    """What was held for want of a metric is no want of eight: read again, nothing but the wants of before holds it."""
+    rules = make()
+    assert reconcile([3], rules=rules, replicas=8, now_seconds=0) == 8
+    assert reconcile([9, None], rules=rules, replicas=8, now_seconds=15) == 9
+    assert [reconcile([None], rules=rules, replicas=9, now_seconds=now) for now in range(30, 600, 15)] == [9] * 38
+    assert reconcile([3], rules=rules, replicas=9, now_seconds=600) == 3
+
+
+@pytest.mark.parametrize(("replicas", "bounded"), [(1, 2), (2, 2), (10, 10), (14, 10)])
+def test_a_count_out_of_bounds_is_put_on_them_whatever_the_metrics_say(replicas: int, bounded: int) -> None:
+    """Between 2 and 10, with all metrics lost."""
+    assert reconcile([None], rules=LegacyRules(least=2, most=10), replicas=replicas, now_seconds=0) == bounded
+
+
+def test_g10_a_fallback_answers_from_the_fourth_failure_on() -> None:
+    """G10: three failed reads are errors and hold; from the fourth the metric is 60, which asks for 6 at 10 each."""
+    fallback = Fallback(replicas=6, failure_threshold=3)
+    assert [fallback.reading(None, threshold_messages=10) for _ in range(5)] == [None, None, None, 60, 60]
+    keda = Keda(threshold_messages=10, rules=LegacyRules(), fallback=Fallback(replicas=6, failure_threshold=3))
+    counts = [keda.reconcile(None, partitions=40, replicas=4, now_seconds=15 * read) for read in range(5)]
+    assert counts == [4, 4, 4, 6, 6]
+
+
+def test_one_good_read_forgets_the_failures() -> None:
+    """Three failures, a lag of 45, three failures: never four in a row."""
+    fallback = Fallback(replicas=6)
+    reads = [None, None, None, 45, None, None, None]
+    assert [fallback.reading(lag, threshold_messages=10) for lag in reads] == reads
+
+
+def test_without_a_fallback_a_lost_lag_holds() -> None:
+    """However long it is lost."""
+    keda = Keda(threshold_messages=10, rules=LegacyRules())
+    assert {keda.reconcile(None, partitions=40, replicas=7, now_seconds=15 * read) for read in range(100)} == {7}
+
+
+@pytest.mark.parametrize(
+    ("rules", "changes"), [(LegacyRules, [16, 32, 64, 8]), (BehaviorRules, [16, 8])], ids=["without", "with behavior"]
+)
+def test_p22_shadows_are_faithful_to_the_hpa(rules: Callable[[], Rules], changes: list[int]) -> None:
+    """At eight replicas one sample that asks for 64 is four rescales without `behavior` and two with it."""
+    taken = steps(rules(), spike_then(64_000, 8_000), target=1_000, replicas=8, seconds=900)
+    assert [count for _, count in taken] == changes
+
+
+def test_p22_shadows_are_faithful_to_keda() -> None:
+    """An idle member just above the cap, 63 of 64 and 22-23 of 24 stuck, and 1, 2, 5, 10 of ten partitions."""
+    assert settles_at(45, target=10, partitions=4, replicas=4) == 5
+    assert settles_at(10**9, target=50, partitions=64, replicas=63) == 63
+    assert [settles_at(10**9, target=50, partitions=24, replicas=n) for n in (21, 22, 23)] == [24, 22, 23]
+    asked = {even_lag(lag, threshold_messages=50, partitions=10) // 50 for lag in range(0, 1_000, 5)}
+    assert asked == {1, 2, 5, 10}
 
 
 @pytest.mark.parametrize(("rules", "falls_at"), [(LegacyRules, 315), (BehaviorRules, 300)])

@@ -1,0 +1,100 @@
+"""Every rival that lagcast is compared with, by name: who it is, and how it is made for a world."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from replay.policies.fixed import Fixed
+from replay.policies.flink import Flink
+from replay.policies.hpa import BehaviorRules, Hpa, LegacyRules, Rules, Tolerance, is_near, is_near_before_1_33
+from replay.policies.hpa_cpu import HpaCpu
+from replay.policies.keda import Keda, capped_lag, even_lag
+from replay.policies.pcc import Pcc
+from replay.policies.policy import Policy
+from replay.policies.rate import RateBased
+from replay.policies.stair import StairAware
+from replay.world import World
+
+HPA_TARGETS_MESSAGES = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
+KEDA_THRESHOLDS_MESSAGES = (500, 1_000, 2_000, 5_000, 10_000, 20_000)
+# What the HPA of the public demo had, and what is commonly aimed at.
+CPU_TARGETS_PERCENT = (20, 80)
+PUBLISHED_TARGET_MESSAGES = 10_000
+PUBLISHED_CPU_PERCENT = 20
+
+# A policy for a world in which the group begins with so many replicas.
+Maker = Callable[[World, int], Policy]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """One rival. Of a family, arms differ in a setting only, and the best of them is quoted.
+
+    `published`: the setting stands in a public paper, log or demo, or is a product's own default; the others are ours.
+    """
+
+    family: str
+    published: bool
+    make: Maker
+
+
+def _rules(kind: Callable[..., Rules], world: World) -> Rules:
+    return kind(least=world.min_replicas, most=world.replica_ceiling)
+
+
+def _hpa(
+    world: World, _: int, *, target: int, kind: Callable[..., Rules] = LegacyRules, near: Tolerance = is_near
+) -> Hpa:
+    return Hpa(target_messages=target, rules=_rules(kind, world), near=near)
+
+
+def _hpa_cpu(world: World, _: int, *, percent: int, kind: Callable[..., Rules]) -> HpaCpu:
+    return HpaCpu(target_percent=percent, rules=_rules(kind, world))
+
+
+def _keda(world: World, _: int, *, threshold: int, metric: Callable[..., int]) -> Keda:
+    rules = LegacyRules(least=world.min_replicas, most=world.replica_ceiling)
+    return Keda(threshold_messages=threshold, rules=rules, metric=metric)
+
+
+def _sweeps() -> dict[str, Arm]:
+    """The families with a setting to sweep."""
+    arms = {}
+    for target in HPA_TARGETS_MESSAGES:
+        published = target == PUBLISHED_TARGET_MESSAGES
+        arms[f"hpa-{target}"] = Arm(family="hpa", published=published, make=partial(_hpa, target=target))
+        make = partial(_hpa, target=target, kind=BehaviorRules)
+        arms[f"hpa-behavior-{target}"] = Arm(family="hpa-behavior", published=False, make=make)
+    for percent in CPU_TARGETS_PERCENT:
+        published = percent == PUBLISHED_CPU_PERCENT
+        make_cpu = partial(_hpa_cpu, percent=percent, kind=LegacyRules)
+        arms[f"hpa-cpu-{percent}"] = Arm(family="hpa-cpu", published=published, make=make_cpu)
+        make_cpu = partial(_hpa_cpu, percent=percent, kind=BehaviorRules)
+        arms[f"hpa-cpu-behavior-{percent}"] = Arm(family="hpa-cpu-behavior", published=False, make=make_cpu)
+    for threshold in KEDA_THRESHOLDS_MESSAGES:
+        for family, metric in (("keda", capped_lag), ("keda-even", even_lag)):
+            make_keda = partial(_keda, threshold=threshold, metric=metric)
+            arms[f"{family}-{threshold}"] = Arm(family=family, published=False, make=make_keda)
+    return arms
+
+
+# "fixed" keeps what the group begins with, "fixed-ceiling" is the over-provision of the 2019 white paper: all there may
+# be. "hpa-2019" is that paper's HPA: a target of 10,000 and the tolerance as it was compared then. What else its
+# manifest had is unknown.
+ARMS: dict[str, Arm] = {
+    "fixed": Arm(family="fixed", published=False, make=lambda _, first_replicas: Fixed(replicas=first_replicas)),
+    "fixed-ceiling": Arm(
+        family="fixed-ceiling", published=True, make=lambda world, _: Fixed(replicas=world.replica_ceiling)
+    ),
+    "hpa-2019": Arm(
+        family="hpa-2019",
+        published=True,
+        make=partial(_hpa, target=PUBLISHED_TARGET_MESSAGES, near=is_near_before_1_33),
+    ),
+    **_sweeps(),
+    "pcc": Arm(family="pcc", published=True, make=lambda world, _: Pcc(world=world, capacity_seen=False)),
+    "pcc-max": Arm(family="pcc", published=False, make=lambda world, _: Pcc(world=world, capacity_seen=True)),
+    "flink": Arm(family="flink", published=True, make=lambda world, _: Flink(world=world)),
+    "rate-1.25": Arm(family="rate", published=False, make=lambda world, _: RateBased(world=world)),
+    "stair": Arm(family="stair", published=False, make=lambda world, _: StairAware(world=world)),
+}
