@@ -1,27 +1,57 @@
 """Who gets which partition: contiguous ranges under the eager protocol, as few moves as possible under cooperative."""
 
+import math
+
 from forecasting.compiled import compiled
+from replay.plant.physics import Physics
 from replay.plant.state import CLOSING, MEMBER, State
 
 
 @compiled
 def in_group(state: State, pod: int) -> bool:
     """Whether the pod is a member, told to stop or not."""
-    return bool(state.pods[pod].status == MEMBER or state.pods[pod].status == CLOSING)
+    return bool(MEMBER <= state.pods.status[pod] <= CLOSING)
 
 
 @compiled
-def link_held(state: State) -> None:
-    """Chain up, per pod, the partitions that it consumes now (a stopped partition is in nobody's chain)."""
-    for pod in range(state.pods.size):
-        state.pods[pod].first_held = -1
-    for partition in range(state.partitions.size - 1, -1, -1):
-        pod = state.partitions[partition].owner
-        if (
-            pod >= 0 and state.partitions[partition].stopped_at != state.partitions[partition].stopped_at
-        ):  # NaN: it is being consumed
-            state.partitions[partition].next_held = state.pods[pod].first_held
-            state.pods[pod].first_held = partition
+def is_running(state: State, partition: int) -> bool:
+    """Whether somebody consumes the partition."""
+    return math.isnan(state.partitions.stopped_at[partition])
+
+
+@compiled
+def set_rate(state: State, physics: Physics, pod: int) -> None:
+    """What the pod can do per second in its present mood."""
+    mood = math.exp(physics.minute_speed_spread * state.pods.mood[pod])
+    state.pods.rate[pod] = physics.capacity * state.pods.speed[pod] * mood
+
+
+@compiled
+def take_seats(state: State, physics: Physics) -> None:
+    """Note who consumes which partitions now, and count the members."""
+    group, seats, owners = state.group[0], state.seats, state.partitions.owner
+    group.members, group.seats = 0, 0
+    place = 0
+    for pod in range(state.pods.status.size):
+        if not in_group(state, pod):
+            continue
+        group.members += 1
+        begin = place
+        for partition in range(owners.size):
+            if owners[partition] == pod and is_running(state, partition):
+                seats.partitions[place] = partition
+                place += 1
+        if place > begin:
+            seats.pods[group.seats] = pod
+            seats.begins[group.seats] = begin
+            group.seats += 1
+            set_rate(state, physics, pod)
+    seats.begins[group.seats] = place
+    for partition in range(owners.size):
+        if not is_running(state, partition):
+            seats.partitions[place] = partition
+            place += 1
+    seats.begins[group.seats + 1] = place
 
 
 @compiled
@@ -30,17 +60,16 @@ def deal_ranges(state: State) -> None:
 
     Seven partitions over three members: 3, 2, 2. Nobody in the group: -1.
     """
+    targets = state.partitions.target
     members = 0
-    for pod in range(state.pods.size):
+    for pod in range(state.pods.status.size):
         members += in_group(state, pod)
-    for partition in range(state.partitions.size):
-        state.partitions[partition].target = -1
-    partitions, first, seat = state.partitions.size, 0, 0
-    for pod in range(state.pods.size):
+    targets[:] = -1
+    first, seat = 0, 0
+    for pod in range(state.pods.status.size):
         if in_group(state, pod):
-            share = partitions // members + (1 if seat < partitions % members else 0)
-            for partition in range(first, first + share):
-                state.partitions[partition].target = pod
+            share = targets.size // members + (1 if seat < targets.size % members else 0)
+            targets[first : first + share] = pod
             first += share
             seat += 1
 
@@ -48,25 +77,25 @@ def deal_ranges(state: State) -> None:
 @compiled
 def keep_what_fits(state: State, members: int) -> None:
     """Leave partitions with their owners up to an even share; those who hold more keep one extra while extras last."""
-    share, larger = state.partitions.size // members, state.partitions.size % members
-    for partition in range(state.partitions.size):
-        pod = state.partitions[partition].owner
+    targets, held = state.partitions.target, state.pods.held_count
+    share, larger = targets.size // members, targets.size % members
+    for partition in range(targets.size):
+        pod = state.partitions.owner[partition]
         if pod < 0 or not in_group(state, pod):
             continue
-        held = state.pods[pod].held_count
-        extra = held == share and larger > 0
-        if held < share or extra:
-            state.partitions[partition].target = pod
-            state.pods[pod].held_count += 1
+        extra = held[pod] == share and larger > 0
+        if held[pod] < share or extra:
+            targets[partition] = pod
+            held[pod] += 1
             larger -= extra
 
 
 @compiled
 def neediest_member(state: State) -> int:
     """The member with the fewest partitions, the first of equals."""
-    neediest = -1
-    for pod in range(state.pods.size):
-        if in_group(state, pod) and (neediest < 0 or state.pods[pod].held_count < state.pods[neediest].held_count):
+    neediest, held = -1, state.pods.held_count
+    for pod in range(held.size):
+        if in_group(state, pod) and (neediest < 0 or held[pod] < held[neediest]):
             neediest = pod
     return neediest
 
@@ -77,17 +106,17 @@ def deal_sticky(state: State) -> None:
 
     Forty partitions, four members to five: each of the four gives up two, so 8 of 40 move.
     """
+    targets, held = state.partitions.target, state.pods.held_count
     members = 0
-    for pod in range(state.pods.size):
-        state.pods[pod].held_count = 0
+    for pod in range(held.size):
+        held[pod] = 0
         members += in_group(state, pod)
-    for partition in range(state.partitions.size):
-        state.partitions[partition].target = -1
+    targets[:] = -1
     if members == 0:
         return
     keep_what_fits(state, members)
-    for partition in range(state.partitions.size):
-        if state.partitions[partition].target < 0:
+    for partition in range(targets.size):
+        if targets[partition] < 0:
             neediest = neediest_member(state)
-            state.partitions[partition].target = neediest
-            state.pods[neediest].held_count += 1
+            targets[partition] = neediest
+            held[neediest] += 1

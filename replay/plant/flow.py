@@ -3,17 +3,11 @@
 import math
 
 from forecasting.compiled import compiled
-from forecasting.units import IntArray
+from forecasting.units import AnyArray, IntArray
+from replay.plant.assignment import set_rate
+from replay.plant.physics import Physics
 from replay.plant.randomness import normal
-from replay.plant.state import (
-    BINS_PER_DOUBLING,
-    FINE_BINS,
-    FINE_SECONDS,
-    STABLE,
-    WAIT_BINS,
-    Physics,
-    State,
-)
+from replay.plant.state import BINS_PER_DOUBLING, FINE_BINS, FINE_SECONDS, STABLE, WAIT_BINS, State
 
 # A pod's momentary speed keeps 0.9 of its deviation every 10 s: a memory of about a minute and a half.
 MOOD_KEPT = 0.9
@@ -28,95 +22,128 @@ def wait_bin(wait: float) -> int:
 
 
 @compiled
-def change_moods(state: State) -> None:
+def change_moods(state: State, physics: Physics) -> None:
     """Let every pod's momentary speed wander around its own mean."""
     shock = math.sqrt(1.0 - MOOD_KEPT * MOOD_KEPT)
-    for pod in range(state.pods.size):
-        if state.pods[pod].first_held >= 0:
-            state.pods[pod].mood = MOOD_KEPT * state.pods[pod].mood + shock * normal(state.random)
+    for seat in range(state.group[0].seats):
+        pod = state.seats.pods[seat]
+        state.pods.mood[pod] = MOOD_KEPT * state.pods.mood[pod] + shock * normal(state.random)
+        set_rate(state, physics, pod)
 
 
 @compiled
-def release_arrivals(state: State, arrivals: IntArray, second: int, fraction: float, day: int) -> None:
-    """Append what has arrived by `fraction` of this second (1: all of it)."""
-    place = second & (state.queue.shape[0] - 1)
-    total = 0
-    for partition in range(state.partitions.size):
-        arrived = arrivals[partition] if fraction >= 1.0 else int(arrivals[partition] * fraction)
-        new = arrived - state.partitions[partition].released
-        state.partitions[partition].released = arrived
-        state.queue[place, partition] += new
-        state.partitions[partition].end += new
-        total += new
-    state.tally[day].arrivals += total
+def count_waits(waits: IntArray, tally: AnyArray, messages: int, wait: float, max_lag: float) -> None:
+    """Note that messages which have waited so long are consumed now."""
+    waits[wait_bin(wait)] += messages
+    tally.served += messages
+    if wait > max_lag:
+        tally.late += messages
 
 
 @compiled
-def consume(  # noqa: PLR0917 - compiled functions take no keywords
-    state: State, physics: Physics, partition: int, messages: int, second: int, now: float, day: int
-) -> None:
-    """Take messages from the front: first those that run again, then in order of arrival, counting their waits."""
-    again = min(messages, state.partitions[partition].replayed)
-    state.partitions[partition].replayed -= again
-    state.partitions[partition].position += messages
-    left = messages - again
-    state.tally[day].served += left
-    mask = state.queue.shape[0] - 1
-    while left > 0:
-        oldest = state.partitions[partition].head
-        taken = min(left, state.queue[oldest & mask, partition])
-        # Messages of one second arrived half a second after its begin, on average.
-        wait = max(0.0, now - oldest - 0.5)
-        state.waits[day, wait_bin(wait)] += taken
-        if wait > physics.max_lag:
-            state.tally[day].late += taken
-        state.queue[oldest & mask, partition] -= taken
-        left -= taken
-        if oldest < second and state.queue[oldest & mask, partition] == 0:
-            state.partitions[partition].head = oldest + 1
-
-
-@compiled
-def serve(  # noqa: PLR0917 - as above
-    state: State, physics: Physics, pod: int, span: float, second: int, now: float, day: int
-) -> None:
-    """Spend a pod's capacity over `span` seconds fairly on its partitions; what one does not need others get."""
-    speed = state.pods[pod].speed * math.exp(physics.minute_speed_spread * state.pods[pod].mood)
-    allowance = physics.capacity * speed * span + state.pods[pod].carry
-    budget = int(allowance)
-    state.pods[pod].carry = allowance - budget
-    while budget > 0:
-        busy, waiting = 0, 0
-        partition = state.pods[pod].first_held
-        while partition >= 0:
-            backlog = state.partitions[partition].end - state.partitions[partition].position
-            busy += backlog > 0
-            waiting += backlog
-            partition = state.partitions[partition].next_held
-        if busy == 0:
-            return
-        share = waiting if waiting <= budget else max(1, budget // busy)
-        partition = state.pods[pod].first_held
-        while partition >= 0:
-            messages = min(budget, share, state.partitions[partition].end - state.partitions[partition].position)
-            if messages > 0:
-                consume(state, physics, partition, messages, second, now, day)
-                budget -= messages
-            partition = state.partitions[partition].next_held
-
-
-@compiled
-def flow(  # noqa: PLR0917 - as above
-    state: State, physics: Physics, arrivals: IntArray, second: int, begin: float, end: float, day: int
-) -> None:
-    """Let the part [begin, end) of a second pass, in which nobody joins, leaves or hands over."""
-    span = end - begin
-    release_arrivals(state, arrivals, second, end - second, day)
-    state.tally[day].pod_seconds += state.group[0].alive * span
-    if state.group[0].phase != STABLE:
-        state.tally[day].rebalancing_seconds += span
-    if span <= 0.0:
+def keep_waiting(state: State, partition: int, messages: int, second: int) -> None:
+    """Append messages of this second to what waits."""
+    cohorts, table = state.cohorts, state.partitions
+    mask = cohorts.seconds.shape[1] - 1
+    place = table.next_cohort[partition]
+    if place > table.first_cohort[partition] and cohorts.seconds[partition, (place - 1) & mask] == second:
+        cohorts.messages[partition, (place - 1) & mask] += messages
         return
-    for pod in range(state.pods.size):
-        if state.pods[pod].first_held >= 0:
-            serve(state, physics, pod, span, second, (begin + end) / 2.0, day)
+    cohorts.seconds[partition, place & mask] = second
+    cohorts.messages[partition, place & mask] = messages
+    table.next_cohort[partition] = place + 1
+
+
+@compiled
+def consume(state: State, physics: Physics, partition: int, messages: int, now: float, day: int) -> None:  # noqa: PLR0917 - compiled functions take no keywords
+    """Take messages that wait from the front: first those that run again, then in order of arrival."""
+    table, waits, tally = state.partitions, state.waits[day], state.tally[day]
+    seconds, counts = state.cohorts.seconds[partition], state.cohorts.messages[partition]
+    again = min(messages, table.replayed[partition])
+    table.replayed[partition] -= again
+    table.position[partition] += messages
+    left, cohort = messages - again, table.first_cohort[partition]
+    while left > 0:
+        place = cohort & (counts.size - 1)
+        taken = min(left, counts[place])
+        # Messages of one second arrived half a second after its begin, on average.
+        count_waits(waits, tally, taken, max(0.0, now - seconds[place] - 0.5), physics.max_lag)
+        counts[place] -= taken
+        left -= taken
+        cohort += counts[place] == 0
+    table.first_cohort[partition] = cohort
+
+
+@compiled
+def serve_all(state: State, physics: Physics, seat: int, new: AnyArray, second: int, now: float, day: int) -> None:  # noqa: PLR0917 - as above
+    """Consume all that waits and all that is new; what came in this second never becomes a cohort."""
+    table, held = state.partitions, state.seats.partitions
+    fresh = 0
+    for place in range(state.seats.begins[seat], state.seats.begins[seat + 1]):
+        partition = held[place]
+        waiting = table.end[partition] - table.position[partition]
+        if waiting > 0:
+            consume(state, physics, partition, waiting, now, day)
+        table.end[partition] += new[partition]
+        table.position[partition] = table.end[partition]
+        fresh += new[partition]
+    count_waits(state.waits[day], state.tally[day], fresh, max(0.0, now - second - 0.5), physics.max_lag)
+
+
+@compiled
+def share_out(state: State, physics: Physics, seat: int, new: AnyArray, second: int, now: float, day: int) -> None:  # noqa: PLR0917 - as above
+    """Spend a pod's budget fairly on its partitions; what one does not need others get."""
+    table, held = state.partitions, state.seats.partitions
+    first, after = state.seats.begins[seat], state.seats.begins[seat + 1]
+    for place in range(first, after):
+        arrive(state, held[place], new[held[place]], second)
+    budget = state.pods.budget[state.seats.pods[seat]]
+    while budget > 0:
+        busy = 0
+        for place in range(first, after):
+            busy += table.end[held[place]] > table.position[held[place]]
+        share = max(1, budget // busy)
+        for place in range(first, after):
+            partition = held[place]
+            messages = min(budget, share, table.end[partition] - table.position[partition])
+            if messages > 0:
+                consume(state, physics, partition, messages, now, day)
+                budget -= messages
+
+
+@compiled
+def arrive(state: State, partition: int, messages: int, second: int) -> None:
+    """Append what is new to the partition and to what waits in it."""
+    if messages > 0:
+        state.partitions.end[partition] += messages
+        keep_waiting(state, partition, messages, second)
+
+
+@compiled
+def flow(state: State, physics: Physics, new: AnyArray, second: int, begin: float, end: float, day: int) -> None:  # noqa: PLR0917 - as above
+    """Let the part [begin, end) of a second pass, in which nobody joins, leaves or hands over; `new` arrives in it."""
+    span, now = end - begin, (begin + end) / 2.0
+    group, table, pods, seats = state.group[0], state.partitions, state.pods, state.seats
+    tally = state.tally[day]
+    tally.pod_seconds += group.alive * span
+    if group.phase != STABLE:
+        tally.rebalancing_seconds += span
+    arrived = 0
+    for partition in range(new.size):
+        arrived += new[partition]
+    tally.arrivals += arrived
+    for seat in range(group.seats):
+        pod = seats.pods[seat]
+        allowance = pods.rate[pod] * span + pods.carry[pod]
+        pods.budget[pod] = int(allowance)
+        pods.carry[pod] = allowance - pods.budget[pod]
+        backlog = 0
+        for place in range(seats.begins[seat], seats.begins[seat + 1]):
+            partition = seats.partitions[place]
+            backlog += table.end[partition] - table.position[partition] + new[partition]
+        if backlog <= pods.budget[pod]:
+            serve_all(state, physics, seat, new, second, now, day)
+        else:
+            share_out(state, physics, seat, new, second, now, day)
+    for place in range(seats.begins[group.seats], seats.begins[group.seats + 1]):
+        arrive(state, seats.partitions[place], new[seats.partitions[place]], second)

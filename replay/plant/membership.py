@@ -11,7 +11,8 @@ Batches of seconds under the Java client's cooperative protocol stop moved parti
 import math
 
 from forecasting.compiled import compiled
-from replay.plant.assignment import deal_ranges, deal_sticky, in_group, link_held
+from replay.plant.assignment import deal_ranges, deal_sticky, in_group, is_running, take_seats
+from replay.plant.physics import Physics
 from replay.plant.randomness import normal, uniform
 from replay.plant.state import (
     CLOSING,
@@ -21,7 +22,6 @@ from replay.plant.state import (
     STABLE,
     STARTING,
     SYNCING,
-    Physics,
     State,
 )
 
@@ -30,10 +30,9 @@ from replay.plant.state import (
 def batch_left(state: State, physics: Physics, pod: int) -> float:
     """Seconds until the batch in hand is done: a uniform part of a batch that is full only if there is a backlog."""
     backlog = 0
-    partition = state.pods[pod].first_held
-    while partition >= 0:
-        backlog += state.partitions[partition].end - state.partitions[partition].position
-        partition = state.partitions[partition].next_held
+    for partition in range(state.partitions.owner.size):
+        if state.partitions.owner[partition] == pod and is_running(state, partition):
+            backlog += state.partitions.end[partition] - state.partitions.position[partition]
     return uniform(state.random) * min(physics.batch, backlog / physics.capacity)
 
 
@@ -45,7 +44,7 @@ def next_heartbeat(state: State, physics: Physics, pod: int, now: float) -> floa
     apart, the last beat was 2.5 s ago and the next one comes in 0.5 s.
     """
     age = now - state.group[0].in_step_at
-    strayed = state.pods[pod].drift * physics.heartbeat_drift * math.sqrt(age)
+    strayed = state.pods.drift[pod] * physics.heartbeat_drift * math.sqrt(age)
     return float(now + physics.heartbeat - (age - strayed) % physics.heartbeat)
 
 
@@ -55,39 +54,36 @@ def open_join_phase(state: State, physics: Physics, now: float) -> None:
     at_once = state.group[0].phase == SYNCING
     state.group[0].phase = JOINING
     state.group[0].sync_at = math.inf
-    for pod in range(state.pods.size):
+    for pod in range(state.pods.status.size):
         if in_group(state, pod):
-            state.pods[pod].rejoined = 0
-            if state.pods[pod].status == MEMBER:
+            state.pods.rejoined[pod] = 0
+            if state.pods.status[pod] == MEMBER:
                 heard_at = now if at_once else next_heartbeat(state, physics, pod, now)
-                state.pods[pod].event_at = heard_at + (0.0 if at_once else batch_left(state, physics, pod))
+                state.pods.event_at[pod] = heard_at + (0.0 if at_once else batch_left(state, physics, pod))
 
 
 @compiled
 def commit_held(state: State, pod: int) -> None:
     """Commit the position of every partition that the pod consumes."""
-    partition = state.pods[pod].first_held
-    while partition >= 0:
-        state.partitions[partition].committed = state.partitions[partition].position
-        partition = state.partitions[partition].next_held
+    for partition in range(state.partitions.owner.size):
+        if state.partitions.owner[partition] == pod and is_running(state, partition):
+            state.partitions.committed[partition] = state.partitions.position[partition]
 
 
 @compiled
 def stop_partition(state: State, partition: int, now: float) -> None:
     """Nobody consumes the partition from now on."""
-    if (
-        state.partitions[partition].stopped_at != state.partitions[partition].stopped_at
-    ):  # NaN: it was consumed until now
-        state.partitions[partition].stopped_at = now
+    if is_running(state, partition):
+        state.partitions.stopped_at[partition] = now
 
 
 @compiled
 def resume_partition(state: State, partition: int, pod: int, now: float, day: int) -> None:
     """The pod consumes the partition from now on; the time it stood still is counted."""
-    state.partitions[partition].owner = pod
-    if state.partitions[partition].stopped_at == state.partitions[partition].stopped_at:
-        state.tally[day].paused_partition_seconds += now - state.partitions[partition].stopped_at
-        state.partitions[partition].stopped_at = math.nan
+    state.partitions.owner[partition] = pod
+    if not is_running(state, partition):
+        state.tally[day].paused_partition_seconds += now - state.partitions.stopped_at[partition]
+        state.partitions.stopped_at[partition] = math.nan
 
 
 @compiled
@@ -95,57 +91,55 @@ def join(state: State, physics: Physics, pod: int, now: float) -> None:
     """A started pod asks to join."""
     if state.group[0].phase != JOINING:
         open_join_phase(state, physics, now)
-    state.pods[pod].status = MEMBER
-    state.pods[pod].rejoined = 1
-    state.pods[pod].event_at = math.inf
+    state.pods.status[pod] = MEMBER
+    state.pods.rejoined[pod] = 1
+    state.pods.event_at[pod] = math.inf
 
 
 @compiled
 def leave(state: State, physics: Physics, pod: int, now: float) -> None:
     """A pod closes: it commits, leaves the group and exits; its partitions stand still until they are dealt again."""
     commit_held(state, pod)
-    for partition in range(state.partitions.size):
-        if state.partitions[partition].owner == pod:
+    for partition in range(state.partitions.owner.size):
+        if state.partitions.owner[partition] == pod:
             stop_partition(state, partition, now)
-            state.partitions[partition].owner = -1
-    state.pods[pod].status = FREE
-    state.pods[pod].event_at = math.inf
+            state.partitions.owner[partition] = -1
+    state.pods.status[pod] = FREE
+    state.pods.event_at[pod] = math.inf
     state.group[0].alive -= 1
     if state.group[0].phase != JOINING:
         open_join_phase(state, physics, now)
-    link_held(state)
 
 
 @compiled
 def rejoin(state: State, physics: Physics, pod: int, now: float) -> None:
     """A member commits and waits for the others; under the eager protocol it stops everything first."""
     commit_held(state, pod)
-    state.pods[pod].rejoined = 1
-    state.pods[pod].event_at = math.inf
+    state.pods.rejoined[pod] = 1
+    state.pods.event_at[pod] = math.inf
     if not physics.cooperative:
-        for partition in range(state.partitions.size):
-            if state.partitions[partition].owner == pod:
+        for partition in range(state.partitions.owner.size):
+            if state.partitions.owner[partition] == pod:
                 stop_partition(state, partition, now)
-        link_held(state)
 
 
 @compiled
 def revoke_moved(state: State, now: float, day: int) -> bool:
     """Take what moves from its owner, back to the committed offset; whether anything was taken."""
     any_revoked = False
-    for partition in range(state.partitions.size):
-        owner = state.partitions[partition].owner
-        if owner >= 0 and owner != state.partitions[partition].target:
-            again = state.partitions[partition].position - state.partitions[partition].committed
+    for partition in range(state.partitions.owner.size):
+        owner = state.partitions.owner[partition]
+        if owner >= 0 and owner != state.partitions.target[partition]:
+            again = state.partitions.position[partition] - state.partitions.committed[partition]
             state.tally[day].duplicates += again
-            state.partitions[partition].replayed += again
-            state.partitions[partition].position = state.partitions[partition].committed
+            state.partitions.replayed[partition] += again
+            state.partitions.position[partition] = state.partitions.committed[partition]
             stop_partition(state, partition, now)
-            state.partitions[partition].owner = -1
-            state.pods[owner].rejoined = 2  # it gave something up, so it asks for the second round at once
+            state.partitions.owner[partition] = -1
+            state.pods.rejoined[owner] = 2  # it gave something up, so it asks for the second round at once
             any_revoked = True
-        elif owner < 0 and state.partitions[partition].target >= 0:
-            resume_partition(state, partition, state.partitions[partition].target, now, day)
+        elif owner < 0 and state.partitions.target[partition] >= 0:
+            resume_partition(state, partition, state.partitions.target[partition], now, day)
     return any_revoked
 
 
@@ -160,10 +154,9 @@ def hand_out(state: State, physics: Physics, now: float, day: int) -> None:
         any_revoked = revoke_moved(state, now, day)
     else:
         deal_ranges(state)
-        for partition in range(state.partitions.size):
-            if state.partitions[partition].target >= 0:
-                resume_partition(state, partition, state.partitions[partition].target, now, day)
-    link_held(state)
+        for partition in range(state.partitions.owner.size):
+            if state.partitions.target[partition] >= 0:
+                resume_partition(state, partition, state.partitions.target[partition], now, day)
     if any_revoked:
         open_second_round(state, physics, now)
     put_in_step(state, now)
@@ -173,22 +166,22 @@ def hand_out(state: State, physics: Physics, now: float, day: int) -> None:
 def open_second_round(state: State, physics: Physics, now: float) -> None:
     """Those who gave something up rejoin at once; the others hear of it one heartbeat after this sync."""
     state.group[0].phase = JOINING
-    for pod in range(state.pods.size):
+    for pod in range(state.pods.status.size):
         if in_group(state, pod):
-            gave_up = state.pods[pod].rejoined == 2
-            state.pods[pod].rejoined = 0
-            if state.pods[pod].status == MEMBER:
+            gave_up = state.pods.rejoined[pod] == 2
+            state.pods.rejoined[pod] = 0
+            if state.pods.status[pod] == MEMBER:
                 wait = 0.0 if gave_up else physics.heartbeat + batch_left(state, physics, pod)
-                state.pods[pod].event_at = now + wait
+                state.pods.event_at[pod] = now + wait
 
 
 @compiled
 def put_in_step(state: State, now: float) -> None:
     """Every rebalance restarts all heartbeat timers; each member then drifts at a rate of its own."""
     state.group[0].in_step_at = now
-    for pod in range(state.pods.size):
+    for pod in range(state.pods.status.size):
         if in_group(state, pod):
-            state.pods[pod].drift = normal(state.random)
+            state.pods.drift[pod] = normal(state.random)
 
 
 @compiled
@@ -196,18 +189,19 @@ def handle_events(state: State, physics: Physics, now: float, day: int) -> None:
     """Do all that is due by `now`, and note when the next thing is due."""
     if state.group[0].phase == SYNCING and state.group[0].sync_at <= now:
         hand_out(state, physics, now, day)
-    for pod in range(state.pods.size):
-        if state.pods[pod].event_at <= now:
-            if state.pods[pod].status == STARTING:
+    for pod in range(state.pods.status.size):
+        if state.pods.event_at[pod] <= now:
+            if state.pods.status[pod] == STARTING:
                 join(state, physics, pod, now)
-            elif state.pods[pod].status == CLOSING:
+            elif state.pods.status[pod] == CLOSING:
                 leave(state, physics, pod, now)
-            elif state.pods[pod].status == MEMBER:
+            elif state.pods.status[pod] == MEMBER:
                 rejoin(state, physics, pod, now)
     if state.group[0].phase == JOINING and all_rejoined(state):
         state.group[0].phase = SYNCING
         state.group[0].sync_at = now + physics.sync
         state.tally[day].rebalances += 1
+    take_seats(state, physics)
     note_next_event(state)
 
 
@@ -215,8 +209,8 @@ def handle_events(state: State, physics: Physics, now: float, day: int) -> None:
 def all_rejoined(state: State) -> bool:
     """Whether the join phase may end: every member is back."""
     missing = 0
-    for pod in range(state.pods.size):
-        if in_group(state, pod) and state.pods[pod].rejoined == 0:
+    for pod in range(state.pods.status.size):
+        if in_group(state, pod) and state.pods.rejoined[pod] == 0:
             missing += 1
     return missing == 0
 
@@ -225,6 +219,6 @@ def all_rejoined(state: State) -> bool:
 def note_next_event(state: State) -> None:
     """The earliest of the sync's answer and all joins, rejoins and leaves."""
     due = state.group[0].sync_at
-    for pod in range(state.pods.size):
-        due = min(due, state.pods[pod].event_at)
+    for pod in range(state.pods.status.size):
+        due = min(due, state.pods.event_at[pod])
     state.group[0].next_event_at = due

@@ -1,85 +1,48 @@
 """Plant: one simulated consumer group under one load, moved by whoever calls `scale`."""
 
-from dataclasses import dataclass, fields
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import numpy as np
 
-from forecasting.units import SECONDS_PER_DAY, AnyArray, FloatArray, IntArray
+from forecasting.units import SECONDS_PER_DAY, AnyArray, FloatArray
+from replay.plant.arrivals import CHUNK_SECONDS, Arrivals, draw_arrivals
+from replay.plant.observation import GROUP_STATES, DayTotals, Observation, day_totals_of
+from replay.plant.physics import physics_of
 from replay.plant.run import command_replicas, run, settle
-from replay.plant.state import (
-    BINS_PER_DOUBLING,
-    CLOSING,
-    FINE_BINS,
-    FINE_SECONDS,
-    MEMBER,
-    WAIT_BINS,
-    State,
-    new_state,
-    physics_of,
-)
+from replay.plant.state import BINS_PER_DOUBLING, FINE_BINS, FINE_SECONDS, WAIT_BINS, Cohorts, State, new_state
 from replay.trace import Trace
 from replay.world import World
 
+__all__ = ["GRID_SECONDS", "DayTotals", "Observation", "Plant"]
+
 GRID_SECONDS = 15
-# Arrivals are drawn for this many seconds at once, at fixed borders: whoever steps how, the draws are the same.
-CHUNK_SECONDS = 900
-GROUP_STATES = ("STABLE", "PREPARING_REBALANCING", "COMPLETING_REBALANCING")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Observation:
-    """What can be seen of the group from outside at one instant; offsets have one value for each partition.
-
-    `replicas` is what the deployment asks for, `ready_members` what is in the group.
-    """
-
-    at: datetime
-    time_seconds: int
-    replicas: int
-    ready_members: int
-    group_state: str
-    end_offsets: IntArray
-    committed_offsets: IntArray
-
-    @property
-    def lag_messages(self) -> IntArray:
-        """End offset minus committed offset of each partition; never negative."""
-        lag: IntArray = self.end_offsets - self.committed_offsets
-        return lag
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DayTotals:
-    """What one day (or the part of it that was simulated) added up to."""
-
-    pod_seconds: float
-    arrivals: int
-    served: int
-    late: int
-    moves: int
-    rebalances: int
-    rebalancing_seconds: float
-    paused_partition_seconds: float
-    duplicates: int
 
 
 class Plant:
     """A group under `trace`, beginning with `replicas` stable members; one seed gives the same arrivals to everybody.
 
-    Arrivals are Poisson per partition and second. Replicas asked for are kept between 1 and the world's ceiling.
+    Arrivals are Poisson per partition and second: those of `arrivals` if given, which must be drawn for the same world,
+    trace and seed from the first second on; else each day is drawn when it begins. Replicas asked for are kept between
+    1 and the world's ceiling.
     """
 
-    def __init__(self, *, world: World, trace: Trace, seed: int, replicas: int) -> None:
-        self._trace = trace
+    def __init__(
+        self, *, world: World, trace: Trace, seed: int, replicas: int, arrivals: Arrivals | None = None
+    ) -> None:
+        self._world, self._trace, self._seed = world, trace, seed
         self._ceiling = max(world.replica_ceiling, replicas)
-        self._weights = world.partition_weights()
         self._physics = physics_of(world)
-        self._arrivals_random = np.random.default_rng([seed, 1])
-        self._arrivals: IntArray = np.zeros((0, world.partitions), dtype=np.int64)
+        self._arrivals = self._day(0) if arrivals is None else arrivals
         self._now = 0
-        self._state: State = new_state(world, replicas=replicas, duration_seconds=trace.duration_seconds, seed=seed)
-        settle(self._state)
+        self._state: State = new_state(
+            self._physics,
+            partitions=world.partitions,
+            ceiling=self._ceiling,
+            replicas=replicas,
+            duration=trace.duration_seconds,
+            seed=seed,
+        )
+        settle(self._state, self._physics)
 
     @property
     def time_seconds(self) -> int:
@@ -95,10 +58,12 @@ class Plant:
         """Let time pass, at most to the end of the trace."""
         until = min(self._now + seconds, self._trace.duration_seconds)
         while self._now < until:
-            offset = self._now % CHUNK_SECONDS
-            if offset == 0:
-                self._draw_chunk()
-            rows = self._arrivals[offset : offset + until - self._now]
+            if self._now == self._arrivals.end_second:
+                self._arrivals = self._day(self._now)
+            if self._now % CHUNK_SECONDS == 0:
+                self._make_room()
+            border = self._now - self._now % CHUNK_SECONDS + CHUNK_SECONDS
+            rows = self._arrivals.rows(self._now, min(until, border) - self._now)
             run(self._state, self._physics, rows, self._now)
             self._now += len(rows)
 
@@ -110,38 +75,39 @@ class Plant:
 
     def observation(self) -> Observation:
         """The group as it stands now."""
-        state = self._state
+        group, table = self._state.group, self._state.partitions
         return Observation(
             at=self._trace.start_at + timedelta(seconds=self._now),
             time_seconds=self._now,
-            replicas=int(state.group["replicas"][0]),
-            ready_members=int(np.count_nonzero((state.pods["status"] == MEMBER) | (state.pods["status"] == CLOSING))),
-            group_state=GROUP_STATES[state.group["phase"][0]],
-            end_offsets=state.partitions["end"].copy(),
-            committed_offsets=state.partitions["committed"].copy(),
+            replicas=group["replicas"].item(),
+            ready_members=group["members"].item(),
+            group_state=GROUP_STATES[group["phase"].item()],
+            end_offsets=table.end.copy(),
+            committed_offsets=table.committed.copy(),
         )
 
     def day_totals(self) -> tuple[DayTotals, ...]:
         """One entry for each day since the start; what still waits and is late by now counts on the last day."""
         tally = self._state.tally.copy()
         tally["late"][max(0, self._now - 1) // SECONDS_PER_DAY] += self.late_in_backlog
-        return tuple(_day_totals(row) for row in tally)
+        return day_totals_of(tally)
 
     @property
     def backlog_messages(self) -> int:
         """Messages that have arrived and were never consumed."""
-        parts = self._state.partitions
-        return int((parts["end"] - parts["position"] - parts["replayed"]).sum())
+        table = self._state.partitions
+        return int((table.end - table.position - table.replayed).sum())
 
     @property
     def late_in_backlog(self) -> int:
         """Messages that still wait and have done so for longer than the objective."""
-        mask = self._state.queue.shape[0] - 1
-        newest_late = int(np.ceil(self._now - self._physics.max_lag - 0.5)) - 1
+        cohorts, table = self._state.cohorts, self._state.partitions
+        mask = cohorts.seconds.shape[1] - 1
         late = 0
-        for partition, oldest in enumerate(self._state.partitions["head"]):
-            seconds = np.arange(oldest, newest_late + 1)
-            late += int(self._state.queue[seconds & mask, partition].sum())
+        for partition, (first, after) in enumerate(zip(table.first_cohort, table.next_cohort, strict=True)):
+            places = np.arange(first, after) & mask
+            waits = self._now - cohorts.seconds[partition, places] - 0.5
+            late += int(cohorts.messages[partition, places][waits > self._physics.max_lag].sum())
         return late
 
     def wait_quantile(self, quantile: float) -> float:
@@ -155,18 +121,17 @@ class Plant:
         place = int(np.searchsorted(np.cumsum(counts), quantile * counts.sum()))
         return float(_bin_begins()[min(place, WAIT_BINS - 1)])
 
-    def _draw_chunk(self) -> None:
-        """Draw the arrivals of the next chunk, and make sure that the queue can remember all who may wait."""
-        seconds = min(CHUNK_SECONDS, self._trace.duration_seconds - self._now)
-        rates = np.outer(self._trace.rates(self._now, seconds), self._weights)
-        self._arrivals = self._arrivals_random.poisson(rates)
-        oldest = int(self._state.partitions["head"].min())
-        if self._now - oldest + CHUNK_SECONDS >= self._state.queue.shape[0]:
-            self._state = self._state._replace(queue=_doubled(self._state.queue, oldest, self._now))
+    def _day(self, first_second: int) -> Arrivals:
+        last = first_second + SECONDS_PER_DAY
+        return draw_arrivals(self._world, self._trace, self._seed, first_second=first_second, last_second=last)
 
-
-def _day_totals(row: AnyArray) -> DayTotals:
-    return DayTotals(**{field.name: row[field.name].item() for field in fields(DayTotals)})
+    def _make_room(self) -> None:
+        """Make sure that every partition can remember all who may wait at the end of this chunk."""
+        table, cohorts = self._state.partitions, self._state.cohorts
+        longest = int((table.next_cohort - table.first_cohort).max())
+        if longest + CHUNK_SECONDS > cohorts.seconds.shape[1]:
+            longer = Cohorts(*(_doubled(ring, table.first_cohort, table.next_cohort) for ring in cohorts))
+            self._state = self._state._replace(cohorts=longer)
 
 
 def _bin_begins() -> FloatArray:
@@ -176,10 +141,11 @@ def _bin_begins() -> FloatArray:
     return np.concatenate([fine, coarse])
 
 
-def _doubled(queue: IntArray, oldest: int, now: int) -> IntArray:
-    """A queue of twice the seconds with the same contents."""
-    ring = queue.shape[0]
-    larger = np.zeros((2 * ring, queue.shape[1]), dtype=np.int64)
-    seconds = np.arange(oldest, now)
-    larger[seconds % (2 * ring)] = queue[seconds % ring]
-    return larger
+def _doubled(rings: AnyArray, firsts: AnyArray, nexts: AnyArray) -> AnyArray:
+    """Rings of twice the length with the same contents."""
+    length = rings.shape[1]
+    longer = np.zeros((len(rings), 2 * length), dtype=rings.dtype)
+    for partition, (first, after) in enumerate(zip(firsts, nexts, strict=True)):
+        places = np.arange(first, after)
+        longer[partition, places & (2 * length - 1)] = rings[partition, places & (length - 1)]
+    return longer
