@@ -11,8 +11,8 @@ from forecasting.units import FloatArray, IntArray, MessagesPerSecond, Replicas
 # Throughput at three counts tells C, contention and coherence apart; at two it tells C and one of them.
 COUNTS_FOR_BOTH = 3
 COUNTS_FOR_CONTENTION = 2
-# A thousandth of one replica's throughput lost per replica is more than windows of 8 % noise can show.
-NEGLIGIBLE = 1e-3
+# A coefficient that takes less than 1 % at the largest count seen is taken as 0: windows have noise of 8 %.
+NEGLIGIBLE_FRACTION = 0.01
 LARGEST_COEFFICIENT = 10.0  # ten replicas then carry less than one does: beyond, nothing changes
 
 
@@ -100,11 +100,12 @@ def fit_scalability(replicas: IntArray, rates: FloatArray, saturated: NDArray[np
     least, most = [-np.inf, 0.0, 0.0][:free], [np.inf, LARGEST_COEFFICIENT, LARGEST_COEFFICIENT][:free]
     found = least_squares(misses, start, bounds=(least, most), x_scale=np.array([1.0, 0.1, 0.01])[:free])
     alone, contention, coherence = (*(float(value) for value in found.x), 0.0)[:3]
+    most_others = float(counts.max()) - 1.0
     return ScalingFit(
         capacity=MessagesPerSecond(float(np.exp(alone))),
         scalability=Scalability(
-            contention=contention if contention > NEGLIGIBLE else 0.0,
-            coherence=coherence if coherence > NEGLIGIBLE / float(counts.max()) else 0.0,
+            contention=contention if contention * most_others > NEGLIGIBLE_FRACTION else 0.0,
+            coherence=coherence if coherence * most_others * counts.max() > NEGLIGIBLE_FRACTION else 0.0,
         ),
         distinct_counts=int(at_limit.size),
     )

@@ -1,4 +1,4 @@
-"""What a move stops and repeats, by protocol, direction and kind of end; against formulas and measurements."""
+"""What a move stops, by protocol, direction and kind of end; against formulas and measurements."""
 
 from dataclasses import replace
 
@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cost_model.duplicates import expected_duplicates, repeated_seconds
 from cost_model.profile import GroupProfile, GroupProtocol
 from cost_model.rebalance import MoveEffect, move_effect
 from cost_model.rounds import rebalance_round
-from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
+from forecasting.units import Partitions, Replicas, Seconds
 
 KAFKA = GroupProfile(
     cluster="east", group="orders", partitions=Partitions(40), capacity=None, poll_batch_seconds=Seconds(0.0)
@@ -179,30 +178,3 @@ def test_moves_are_lawful(protocol: GroupProtocol, before: int, after: int, batc
     assert effect.lost_partition_seconds == pytest.approx(lost)
     silent = _effect(replace(profile, processing_p99_seconds=Seconds(p99)), before, after)
     assert silent.lost_partition_seconds >= effect.lost_partition_seconds - 1e-9
-
-
-def test_an_eager_group_repeats_nothing() -> None:
-    """Eager members commit before they let go, in both directions."""
-    moves = [(4, 8), (8, 4)]
-    assert [repeated_seconds(KAFKA, from_replicas=Replicas(n), to_replicas=Replicas(m)) for n, m in moves] == [0.0, 0.0]
-
-
-def test_a_cooperative_scale_out_repeats_what_followed_the_last_commit() -> None:
-    """Half of 800 messages/s moves, committed a mean stop and three batches ago: 400 * (1.2 + 3 * 2) and the drift."""
-    profile = replace(KAFKA, protocol="cooperative", poll_batch_seconds=Seconds(2.0))
-    stop = rebalance_round(profile, members=4).mean_stop_seconds
-    repeated = expected_duplicates(
-        profile, from_replicas=Replicas(4), to_replicas=Replicas(8), consume=MessagesPerSecond(800.0)
-    )
-    assert repeated == pytest.approx(400.0 * (stop + 6.0))
-    assert repeated_seconds(profile, from_replicas=Replicas(8), to_replicas=Replicas(4)) == 0.0
-
-
-@pytest.mark.parametrize(("batch", "expected"), [(0.1, 500.0), (20.0, 2000.0)])
-def test_killed_replicas_repeat_half_a_commit_interval_or_half_a_batch(batch: float, expected: float) -> None:
-    """A quarter of 800 messages/s was committed 2.5 s ago on average, or 10 s with batches of 20 s."""
-    profile = replace(KAFKA, poll_batch_seconds=Seconds(batch), processing_p99_seconds=Seconds(40.0))
-    repeated = expected_duplicates(
-        profile, from_replicas=Replicas(8), to_replicas=Replicas(6), consume=MessagesPerSecond(800.0)
-    )
-    assert repeated == pytest.approx(expected)
