@@ -1,39 +1,76 @@
 """What a group's own past says about the quantities that its profile would otherwise have to assume."""
 
+from typing import NamedTuple
+
 import numpy as np
 
-from cost_model.capacity import CapacityBelief
+from cost_model.capacity import BoolArray, CapacityBelief
 from cost_model.profile import Capacity, GroupProfile
 from forecasting.history import MINUTE_SECONDS, History
-from forecasting.units import MessagesPerSecond, Seconds
+from forecasting.units import FloatArray, IntArray, MessagesPerSecond, Replicas, Seconds
 
 # Lag worth less than this much of the group's own rate may be nothing but uncommitted work.
 SATURATED_LAG_SECONDS = 2.0
-# Four hours of minutes: older evidence has faded from the belief anyway.
+# Older evidence weighs less than a quarter by then, a minute's weight being 0.999 of the next one's.
 LOOK_BACK_MINUTES = 1440
+
+
+class Windows(NamedTuple):
+    """The group's last minutes, oldest first, as fits of capacity, scalability and downstream limits read them.
+
+    `rates` (messages/s of the whole group) are NaN where a minute says nothing: members changed, or a rebalance lay in
+    it; `replicas` is 0 where the count is unknown. In a saturated minute the group did all it could.
+    """
+
+    replicas: IntArray
+    rates: FloatArray
+    saturated: BoolArray
+
+
+def windows_of(history: History, profile: GroupProfile) -> Windows:
+    """The minutes of the last day that have one before them.
+
+    A minute counts as saturated when the backlog at both its ends exceeds two seconds of its rate plus what a commit
+    interval leaves uncommitted.
+    """
+    tail = slice(-LOOK_BACK_MINUTES, None)
+    consumed = history.consume_messages_per_second[tail]
+    lag, members, rebalance = history.lag_messages[tail], history.members[tail], history.in_rebalance[tail]
+    steady = (members[1:] == members[:-1]) & (members[1:] > 0) & (rebalance[1:] == 0.0) & (rebalance[:-1] == 0.0)
+    floor = (SATURATED_LAG_SECONDS + profile.commit_interval_seconds) * consumed[1:]
+    saturated = steady & (lag[1:] > floor) & (lag[:-1] > floor) & (consumed[1:] > 0.0)
+    return Windows(
+        replicas=np.nan_to_num(members[1:]).astype(np.int64),
+        rates=np.where(steady, consumed[1:], np.nan),
+        saturated=saturated,
+    )
 
 
 def capacity_seen(history: History, profile: GroupProfile) -> Capacity | None:
     """One replica's capacity from windows in which the group worked at its limit, or None while none was seen.
 
-    A minute counts as saturated when the backlog at both its ends exceeds two seconds of its rate plus what a commit
-    interval leaves uncommitted, its members did not change and no rebalance lay in it. The rate is shared among members
-    that hold partitions; where the deal is uneven that understates capacity, which is the safe side.
+    The rate is shared among members that hold work; where the deal is uneven that understates capacity, which is the
+    safe side. What members are known to take from each other is given back: capacity is what a replica does alone.
     """
-    tail = slice(-LOOK_BACK_MINUTES, None)
-    consumed = history.consume_messages_per_second[tail]
-    lag, members, rebalance = history.lag_messages[tail], history.members[tail], history.in_rebalance[tail]
-    if len(consumed) < 2:
-        return None
-    working = np.clip(members, None, profile.partitions)
-    steady = (members[1:] == members[:-1]) & (members[1:] > 0) & (rebalance[1:] == 0.0) & (rebalance[:-1] == 0.0)
-    floor = (SATURATED_LAG_SECONDS + profile.commit_interval_seconds) * consumed[1:]
-    saturated = steady & (lag[1:] > floor) & (lag[:-1] > floor) & (consumed[1:] > 0.0)
+    windows = windows_of(history, profile)
+    kept = _kept_replicas(profile, windows.replicas)
     with np.errstate(invalid="ignore", divide="ignore"):
-        rates = np.where(steady, consumed[1:] / working[1:], np.nan)
+        rates = windows.rates / kept
     known = rates[np.isfinite(rates) & (rates > 0.0)]
-    if not saturated.any() or known.size == 0:
+    if not windows.saturated.any() or known.size == 0:
         return None
-    minutes_since = len(saturated) - 1 - int(np.flatnonzero(saturated)[-1])
-    belief = CapacityBelief.around(MessagesPerSecond(float(known.max()))).observed(rates, saturated)
+    minutes_since = windows.saturated.size - 1 - int(np.flatnonzero(windows.saturated)[-1])
+    guess = MessagesPerSecond(float(known.max()))
+    belief = CapacityBelief.around(guess).observed(rates, windows.saturated)
     return belief.capacity(Seconds(float(minutes_since * MINUTE_SECONDS)))
+
+
+def _kept_replicas(profile: GroupProfile, replicas: IntArray) -> FloatArray:
+    """Per minute, how many replicas without company would have done the work of those that held some."""
+    working = np.minimum(replicas, profile.work_units).astype(np.float64)
+    if profile.contention is None:
+        return working
+    counts, at = np.unique(replicas, return_inverse=True)
+    kept = np.array([profile.contention.kept_fraction(Replicas(int(count))) for count in counts])
+    shared: FloatArray = working * kept[at]
+    return shared
