@@ -9,8 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import replay.hindsight
+from forecasting.units import IntArray
 from replay.contest import Bill, Contest, Entry, play
-from replay.hindsight import HINDSIGHT, _cheapest_path, best_plan, minute_plan
+from replay.hindsight import HINDSIGHT, best_plan
+from replay.plans import (
+    cheapest_path,
+    earlier_ups,
+    later_ups,
+    merged_moves,
+    minute_plan,
+    stretches_of,
+    without_shortest_excursion,
+)
 from replay.trace import Trace
 from replay.world import World
 
@@ -18,8 +29,9 @@ Worlds = Callable[..., World]
 Loads = Callable[..., Trace]
 
 
-def plan(world: World, trace: Trace, *, head_room: float = 1.0, change: float = 0.1) -> list[int]:
-    return list(minute_plan(world, trace, head_room=head_room, change_replica_hours=change))
+def plan(world: World, trace: Trace, *, head_room: float = 1.0, change: float = 0.1, lead: int = 1) -> list[int]:
+    planned = minute_plan(world, trace, head_room=head_room, change_replica_hours=change, lead_minutes=lead)
+    return list(planned)
 
 
 @pytest.mark.parametrize(
@@ -42,10 +54,12 @@ def test_a_steady_load_gets_the_fewest_that_carry_it(
     assert plan(calm_world(), load(*[rate] * 5), head_room=head_room) == [replicas] * 5
 
 
-def test_more_is_asked_for_a_minute_early(calm_world: Worlds, load: Loads) -> None:
-    """600 messages/s, then 1,100 from minute 5 to 8: twelve from minute 4 on, and six again at once."""
+@pytest.mark.parametrize("lead", [0, 1, 2, 9])
+def test_more_is_asked_for_early(calm_world: Worlds, load: Loads, lead: int) -> None:
+    """600 messages/s, then 1,100 from minute 5 to 8: twelve so many minutes before, and six again at once."""
     trace = load(*[600.0] * 5, *[1_100.0] * 3, *[600.0] * 4)
-    assert plan(calm_world(), trace, change=0.0) == [6] * 4 + [12] * 4 + [6] * 4
+    early = min(lead, 5)
+    assert plan(calm_world(), trace, change=0.0, lead=lead) == [6] * (5 - early) + [12] * (3 + early) + [6] * 4
 
 
 @pytest.mark.parametrize(("change", "fewest"), [(0.49, 6), (0.51, 12)])
@@ -90,7 +104,72 @@ def test_no_other_path_is_cheaper(rows: list[tuple[float, float, float]], change
         return float(price[range(len(places)), places].sum()) + change * moves
 
     cheapest = min(cost(path) for path in product(range(3), repeat=len(rows)))
-    assert cost(_cheapest_path(price, change).tolist()) == pytest.approx(cheapest)
+    assert cost(cheapest_path(price, change).tolist()) == pytest.approx(cheapest)
+
+
+counts = st.lists(st.integers(1, 9), min_size=1, max_size=40).map(lambda listed: np.array(listed, dtype=np.int64))
+
+
+def moves(planned: Iterable[int]) -> int:
+    return sum(a != b for a, b in pairwise(planned))
+
+
+@given(planned=counts)
+def test_earlier_ups_only_add_and_later_ups_only_take_away(planned: IntArray) -> None:
+    """By what the next minute, or the one before, has."""
+    early, late = earlier_ups(planned), later_ups(planned)
+    assert (early >= planned).all()
+    assert (late <= planned).all()
+    assert np.array_equal(early[:-1], np.maximum(planned[:-1], planned[1:]))
+    assert np.array_equal(late[1:], np.minimum(planned[:-1], planned[1:]))
+    assert (early[-1], late[0]) == (planned[-1], planned[0])
+
+
+@given(planned=counts, minutes=st.integers(1, 15))
+def test_merging_moves_never_adds_a_move_nor_takes_a_replica(planned: IntArray, minutes: int) -> None:
+    """Stretches of more minutes, and the two at the ends, keep their counts."""
+    merged = merged_moves(planned, minutes=minutes)
+    assert merged.shape == planned.shape
+    assert (merged >= planned).all()
+    assert moves(merged.tolist()) <= moves(planned.tolist())
+    assert merged.max() == planned.max()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([4, 4, 6, 8, 8], [4, 4, 8, 8, 8]),  # two ups become one, at the first
+        ([8, 8, 6, 4, 4], [8, 8, 8, 4, 4]),  # two downs become one, at the second
+        ([8, 8, 4, 6, 6], [8, 8, 6, 6, 6]),  # a dip is filled to its lower side
+        ([4, 4, 8, 4, 4], [4, 4, 8, 4, 4]),  # a peak stays
+    ],
+)
+def test_moves_within_a_minute_are_merged_upwards(before: list[int], after: list[int]) -> None:
+    """Fewer moves for some replica time, never for lateness."""
+    assert merged_moves(np.array(before), minutes=1).tolist() == after
+
+
+@given(planned=counts)
+def test_without_its_shortest_excursion_a_plan_has_fewer_moves(planned: IntArray) -> None:
+    """Unless it has none: a plan that only rises, or only falls, or rises and falls by stairs."""
+    less = without_shortest_excursion(planned)
+    assert less.shape == planned.shape
+    changed = not np.array_equal(less, planned)
+    assert (moves(less.tolist()) < moves(planned.tolist())) is changed
+
+
+def test_peaks_and_dips_of_the_shortest_length_go() -> None:
+    """A peak of one minute and a dip of one minute, not the ones of two; stairs are no excursions."""
+    planned = np.array([4, 9, 4, 4, 4, 6, 6, 4, 4, 2, 4, 4, 5, 7, 7, 7])
+    assert without_shortest_excursion(planned).tolist() == [4, 4, 4, 4, 4, 6, 6, 4, 4, 4, 4, 4, 5, 7, 7, 7]
+
+
+@given(planned=counts)
+def test_stretches_are_the_plan(planned: IntArray) -> None:
+    """Laid out again they give it back, and neighbours differ."""
+    stretches = stretches_of(planned)
+    assert [count for count, minutes in stretches for _ in range(minutes)] == planned.tolist()
+    assert all(a != b for (a, _), (b, _) in pairwise(stretches))
 
 
 @pytest.fixture(name="wave")
@@ -107,6 +186,59 @@ def test_nobody_is_cheaper_than_the_bound(wave: Contest) -> None:
     assert bound.bill.total < 0.9 * min(entry.bill.total for entry in others)
     assert bound.late_share < 0.05
     assert bound.note.startswith("best plan found: minute plan, head-room")
+
+
+def replayed_by(search: Callable[[], Entry], monkeypatch: pytest.MonkeyPatch) -> tuple[Entry, list[Entry]]:
+    """What the search found, and all that it replayed."""
+    entries: list[Entry] = []
+
+    def noted(contest: Contest, planned: IntArray, *, note: str) -> Entry:
+        entries.append(original(contest, planned, note=note))
+        return entries[-1]
+
+    original = replay.hindsight._replayed
+    monkeypatch.setattr(replay.hindsight, "_replayed", noted)
+    return search(), entries
+
+
+def test_the_search_is_bounded_and_quotes_the_cheapest(wave: Contest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most 17 replays of different plans; none of them is cheaper than the one that is quoted."""
+    bound, entries = replayed_by(lambda: best_plan(wave, []), monkeypatch)
+    assert 8 <= len(entries) <= 17
+    assert len({entry.note for entry in entries}) == len(entries)
+    assert bound.bill.total == min(entry.bill.total for entry in entries)
+
+
+def test_each_day_has_its_own_best(
+    calm_world: Worlds, load: Loads, contest: Callable[[World, Trace], Contest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One replica carries 99 of 100 messages/s for a day; 99.95 the next day need a second, or wait for ten seconds.
+
+    Every head-room gives both days one, or both two; the last replay has one for a day and then two.
+    """
+    trace = load(99.0, 99.95, step_seconds=86_400)
+    _, entries = replayed_by(lambda: best_plan(contest(calm_world(partitions=2), trace), []), monkeypatch)
+    *earlier, last = entries
+    assert last.note == "best plan found: the best plan of each day"
+    assert last.pod_hours == pytest.approx(24 + 48, rel=0.01)
+    assert last.bill.total < 0.8 * min(entry.bill.total for entry in earlier)
+
+
+def test_ups_come_a_start_up_early(
+    calm_world: Worlds, load: Loads, contest: Callable[[World, Trace], Contest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pods that take 61 s need two minutes; a minute too late would be 60 s of 500 messages/s too many."""
+    leads: set[int] = set()
+
+    def noted(world: World, trace: Trace, **words: float) -> IntArray:
+        leads.add(int(words["lead_minutes"]))
+        return original(world, trace, **words)  # type: ignore[arg-type]  # passed on as they came
+
+    original = minute_plan
+    monkeypatch.setattr(replay.hindsight, "minute_plan", noted)
+    trace = load(*[600.0] * 10, *[1_100.0] * 10)
+    best_plan(contest(calm_world(start_up_seconds=61.0), trace), [])
+    assert leads == {2}
 
 
 def test_the_bound_is_what_another_did_if_that_was_cheaper(wave: Contest) -> None:
