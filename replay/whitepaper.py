@@ -6,7 +6,7 @@ no licence, so this one is made from a seed and shares their shape and size only
 published: replay several capacities, and state which.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -29,6 +29,8 @@ HIGH_LEVELS, LOW_LEVELS = (106.0, 62.0), (48.0, 28.0)
 NOISE = 0.04
 # All rises but one pass through the middle: 7 falls, 1 + 6 x 2 rises are 20 jumps of more than 30 %.
 SLOW_RISES = 6
+
+BURSTS_PER_MINUTE = 6
 
 PARTITIONS = 40
 OVER_PROVISIONED_REPLICAS = 40
@@ -72,6 +74,18 @@ def _resized(values: FloatArray) -> FloatArray:
         return curve
 
     return bent(brentq(lambda power: float(bent(power).mean()) - MEAN, 0.1, 10.0))
+
+
+def in_bursts(trace: Trace) -> Trace:
+    """The same load as the demo's producers sent it: six times a minute ten seconds' worth within one second.
+
+    >>> in_bursts(twin(1)).messages_per_second[:20:5].round() / 10 / twin(1).messages_per_second[0].round()
+    array([1., 0., 1., 0.])
+    """
+    seconds = np.arange(trace.duration_seconds)
+    gap = 60 // BURSTS_PER_MINUTE
+    rates = np.where(seconds % gap == 0, gap * trace.rates(0, trace.duration_seconds), 0.0)
+    return replace(trace, name=f"{trace.name}-bursts", step_seconds=1, messages_per_second=read_only(rates))
 
 
 def capacity_carrying_the_peak(trace: Trace, *, replicas: int) -> float:

@@ -13,6 +13,7 @@ from replay.whitepaper import (
     S1,
     S2,
     capacity_carrying_the_peak,
+    in_bursts,
     published_figures,
     twin,
 )
@@ -68,6 +69,14 @@ def test_a_longer_twin_begins_again(minutes: int) -> None:
     listed = twin(minutes).messages_per_second
     assert len(listed) == minutes
     assert np.array_equal(listed, np.resize(twin().messages_per_second, minutes))
+
+
+def test_bursts_bring_the_same_messages() -> None:
+    """Six seconds of each minute bring all of it, ten times the rate each; minute rates stay what they were."""
+    plain, bursts = twin(60), in_bursts(twin(60))
+    assert bursts.minute_rates() == pytest.approx(plain.minute_rates())
+    assert np.count_nonzero(bursts.messages_per_second) == 6 * 60
+    assert bursts.messages_per_second.max() == pytest.approx(10 * plain.messages_per_second.max())
 
 
 def test_tracking_the_twin_needs_what_tracking_the_original_needs() -> None:
