@@ -1,18 +1,81 @@
 """World: the simulated cluster and group that every policy is judged in."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from scipy.stats import norm
 
 from forecasting.units import FloatArray
 
-WorldProtocol = Literal["eager", "cooperative"]
+WorldProtocol = Literal["eager", "cooperative", "kip848"]
+WorldClient = Literal["java", "librdkafka"]
+CommitMode = Literal["interval", "batch"]
 
 
 class WorldError(ValueError):
     """A world that cannot be simulated: which quantity, its value and its limit in one sentence."""
+
+
+# The least that each quantity may be.
+LEAST: dict[str, float] = {
+    "partitions": 1,
+    "min_replicas": 1,
+    "commit_interval_seconds": 1,
+    "heartbeat_interval_seconds": 0.1,
+    "consumer_heartbeat_seconds": 0.1,
+    "session_timeout_seconds": 1,
+    "burst_seconds": 1,
+    "warmup_slots": 1,
+    "probing_seconds": 1,
+    **dict.fromkeys(
+        (
+            *("start_up_spread_seconds", "sync_seconds", "batch_seconds", "shutdown_seconds", "heartbeat_drift"),
+            *("termination_grace_seconds", "pod_speed_spread", "minute_speed_spread", "partition_skew"),
+            *("max_lag_seconds", "start_up_log_spread", "new_node_seconds", "contention", "burst_per_day"),
+            *("burst_gain", "restore_seconds"),
+        ),
+        0.0,
+    ),
+}
+ABOVE_ZERO = ("capacity_messages_per_second_per_replica", "slow_pod_speed", "sink_messages_per_second")
+SHARES = ("new_node_share", "slow_pod_share", "missing_sample_share", "hot_partition_share")
+WORDS = {
+    "protocol": get_args(WorldProtocol),
+    "client": get_args(WorldClient),
+    "commit_mode": get_args(CommitMode),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollingRestart:
+    """From `at_second` on every pod is replaced, the oldest first, one each `seconds_per_pod`."""
+
+    at_second: int
+    seconds_per_pod: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoisonMessage:
+    """One partition makes no progress for some seconds."""
+
+    at_second: int
+    seconds: int
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsReset:
+    """Back (positive): as many messages as came in the last `seconds` run again. Forward: the oldest ones are skipped.
+
+    -300 skips what arrived in the 300 seconds from the oldest waiting message on.
+    """
+
+    at_second: int
+    seconds: int
+
+
+Incident = RollingRestart | PoisonMessage | OffsetsReset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +87,13 @@ class World:
     drift apart by `heartbeat_drift * sqrt(seconds)` (measured on Kafka 4.3: 0.0045, so 0.2 s after 35 min; 10 makes
     them independent at once). `pod_speed_spread` and `minute_speed_spread` are standard deviations of ln(capacity)
     between pods and over time; `partition_skew` is the one of ln(partition weight). `max_lag_seconds`: later is late.
+
+    Under `static_membership` a pod that closes stays a member until its session ends, as does one that is killed
+    because it cannot close within the grace. `restore_seconds` above 0 makes it a stateful Streams application: what
+    moves goes on at its old owner until it is restored at the new one, `warmup_slots` partitions at a time; the group
+    asks again each `probing_seconds`.
+    N members do 1 / (1 + `contention` x (N - 1)) of their capacity each, `sink_messages_per_second` at most together.
+    Bursts multiply the arrivals unannounced; `missing_sample_share` of the samples lack a quarter of the partitions.
     """
 
     partitions: int
@@ -44,33 +114,67 @@ class World:
     minute_speed_spread: float = 0.04
     partition_skew: float = 0.05
     max_lag_seconds: float = 10.0
+    client: WorldClient = "java"
+    consumer_heartbeat_seconds: float = 5.0  # the heartbeat interval under kip848, set on the broker
+    session_timeout_seconds: float = 45.0
+    static_membership: bool = False
+    commit_mode: CommitMode = "interval"
+    start_up_log_spread: float = 0.0  # standard deviation of ln(start-up time)
+    new_node_share: float = 0.0
+    new_node_seconds: float = 240.0
+    slow_pod_share: float = 0.0
+    slow_pod_speed: float = 0.6
+    contention: float = 0.0
+    sink_messages_per_second: float | None = None
+    hot_partition_share: float | None = None
+    burst_per_day: float = 0.0
+    burst_gain: float = 2.0
+    burst_seconds: int = 300
+    missing_sample_share: float = 0.0
+    restore_seconds: float = 0.0
+    warmup_slots: int = 2
+    probing_seconds: float = 600.0
+    incidents: tuple[Incident, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what cannot be simulated.
 
-        Errors: WorldError, for a size or a rate that is not positive, bounds that cross, a negative time, and a batch
-        that outlasts the termination grace: this world knows graceful exits only.
+        Errors: WorldError, for a size or a rate that is not positive, bounds that cross, a negative time, a share
+        outside of 0 to 1, an unknown word, and what does not go together.
         """
-        self._require("partitions", self.partitions, at_least=1)
-        self._require("min_replicas", self.min_replicas, at_least=1)
+        for name, least in LEAST.items():
+            self._require(name, getattr(self, name), at_least=least)
         self._require("max_replicas", self.replica_ceiling, at_least=self.min_replicas)
-        self._require("commit_interval_seconds", self.commit_interval_seconds, at_least=1)
-        self._require("heartbeat_interval_seconds", self.heartbeat_interval_seconds, at_least=0.1)
-        if not self.capacity_messages_per_second_per_replica > 0:
-            value = self.capacity_messages_per_second_per_replica
-            message = f"capacity_messages_per_second_per_replica is {value}; it must be above 0"
-            raise WorldError(message)
-        self._require("start_up_spread_seconds", self.start_up_spread_seconds, at_least=0.0)
         self._require("start_up_seconds", self.start_up_seconds, at_least=self.start_up_spread_seconds / 2)
-        for name in ("sync_seconds", "batch_seconds", "shutdown_seconds", "heartbeat_drift", "pod_speed_spread"):
-            self._require(name, getattr(self, name), at_least=0.0)
-        for name in ("minute_speed_spread", "partition_skew", "max_lag_seconds"):
-            self._require(name, getattr(self, name), at_least=0.0)
-        self._require(
-            "termination_grace_seconds",
-            self.termination_grace_seconds,
-            at_least=self.shutdown_seconds + self.batch_seconds,
-        )
+        for name in ABOVE_ZERO:
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                message = f"{name} is {value}; it must be above 0"
+                raise WorldError(message)
+        for name in SHARES:
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 1:
+                message = f"{name} is {value:g}; it must be from 0 to 1"
+                raise WorldError(message)
+        for name, words in WORDS.items():
+            if getattr(self, name) not in words:
+                message = f"{name} is '{getattr(self, name)}'; it must be one of {', '.join(words)}"
+                raise WorldError(message)
+        if self.restore_seconds > 0 and self.protocol != "cooperative":
+            message = f"protocol is '{self.protocol}'; with restore_seconds above 0 it must be cooperative"
+            raise WorldError(message)
+        for incident in self.incidents:
+            self._check(incident)
+
+    def _check(self, incident: Incident) -> None:
+        self._require("at_second", incident.at_second, at_least=0)
+        if isinstance(incident, RollingRestart):
+            self._require("seconds_per_pod", incident.seconds_per_pod, at_least=1)
+        elif isinstance(incident, PoisonMessage):
+            self._require("seconds", incident.seconds, at_least=1)
+            if not 0 <= incident.partition < self.partitions:
+                message = f"partition is {incident.partition}; it must be from 0 to {self.partitions - 1}"
+                raise WorldError(message)
 
     @staticmethod
     def _require(name: str, value: float, *, at_least: float) -> None:
@@ -86,7 +190,7 @@ class World:
     def partition_weights(self) -> FloatArray:
         """Each partition's share of the arrivals; they add up to 1, and are the same in every run.
 
-        The weights are the log-normal's own quantiles, dealt in a fixed shuffled order.
+        The weights are the log-normal's own quantiles, dealt in a fixed shuffled order; the heaviest is the hot one.
 
         >>> World(partitions=4, capacity_messages_per_second_per_replica=100, partition_skew=0).partition_weights()
         array([0.25, 0.25, 0.25, 0.25])
@@ -95,6 +199,10 @@ class World:
         weights = np.exp(self.partition_skew * norm.ppf(levels))
         dealt = np.random.default_rng(self.partitions).permutation(weights)
         shares: FloatArray = dealt / dealt.sum()
+        if self.hot_partition_share is not None and self.partitions > 1:
+            hot = int(shares.argmax())
+            shares *= (1.0 - self.hot_partition_share) / (1.0 - shares[hot])
+            shares[hot] = self.hot_partition_share
         return shares
 
     def carried(self, replicas: int) -> float:
@@ -108,7 +216,9 @@ class World:
         (800.0, 800.0, 1200.0, 2400.0)
         """
         busiest = -(-self.partitions // replicas)
-        return self.capacity_messages_per_second_per_replica * self.partitions / busiest
+        each = self.capacity_messages_per_second_per_replica / (1.0 + self.contention * (replicas - 1))
+        together = each * self.partitions / busiest
+        return together if self.sink_messages_per_second is None else min(together, self.sink_messages_per_second)
 
     def smallest_carrying(self, messages_per_second: float) -> int:
         """The fewest replicas within bounds that keep up with a rate, or the ceiling if none do.

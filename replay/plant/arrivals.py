@@ -42,12 +42,24 @@ def draw_arrivals(
     """
     end = trace.duration_seconds if last_second is None else min(last_second, trace.duration_seconds)
     weights = world.partition_weights()
+    bursts = _burst_begins(world, trace, seed)
     messages = np.empty((end - first_second, world.partitions), dtype=np.int32)
     for begin in range(first_second, end, CHUNK_SECONDS):
         if begin % SECONDS_PER_DAY == 0:
             random = np.random.default_rng([seed, 1, begin // SECONDS_PER_DAY])
         chunk = min(CHUNK_SECONDS, end - begin)
         row = begin - first_second
-        messages[row : row + chunk] = random.poisson(np.outer(trace.rates(begin, chunk), weights))
+        gains = np.ones(chunk)
+        for burst in bursts:
+            gains[max(0, burst - begin) : max(0, burst - begin + world.burst_seconds)] = world.burst_gain
+        messages[row : row + chunk] = random.poisson(np.outer(trace.rates(begin, chunk) * gains, weights))
     messages.flags.writeable = False
     return Arrivals(first_second=first_second, messages=messages)
+
+
+def _burst_begins(world: World, trace: Trace, seed: int) -> list[int]:
+    """The seconds at which bursts begin: so many a day on average, anywhere in the trace."""
+    random = np.random.default_rng([seed, 3])
+    count = int(random.poisson(world.burst_per_day * trace.days))
+    begins: list[int] = random.integers(0, trace.duration_seconds, count).tolist()
+    return begins

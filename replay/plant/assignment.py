@@ -4,13 +4,13 @@ import math
 
 from forecasting.compiled import compiled
 from replay.plant.physics import Physics
-from replay.plant.state import CLOSING, MEMBER, State
+from replay.plant.state import CLOSING, GHOST, MEMBER, State
 
 
 @compiled
 def in_group(state: State, pod: int) -> bool:
-    """Whether the pod is a member, told to stop or not."""
-    return bool(MEMBER <= state.pods.status[pod] <= CLOSING)
+    """Whether the coordinator counts the pod as a member: told to stop or not, alive or gone without a word."""
+    return bool(MEMBER <= state.pods.status[pod] <= GHOST)
 
 
 @compiled
@@ -21,37 +21,39 @@ def is_running(state: State, partition: int) -> bool:
 
 @compiled
 def set_rate(state: State, physics: Physics, pod: int) -> None:
-    """What the pod can do per second in its present mood."""
+    """What the pod can do per second in its present mood and company."""
     mood = math.exp(physics.minute_speed_spread * state.pods.mood[pod])
-    state.pods.rate[pod] = physics.capacity * state.pods.speed[pod] * mood
+    crowd = 1.0 + physics.contention * max(0, state.group[0].members - 1)
+    state.pods.rate[pod] = physics.capacity * state.pods.speed[pod] * mood / crowd
 
 
 @compiled
 def take_seats(state: State, physics: Physics) -> None:
-    """Note who consumes which partitions now, and count the members."""
-    group, seats, owners = state.group[0], state.seats, state.partitions.owner
+    """Note who consumes which partitions now, and count the members that are alive."""
+    group, seats, table = state.group[0], state.seats, state.partitions
     group.members, group.seats = 0, 0
     place = 0
     for pod in range(state.pods.status.size):
-        if not in_group(state, pod):
+        if not MEMBER <= state.pods.status[pod] <= CLOSING:
             continue
         group.members += 1
         begin = place
-        for partition in range(owners.size):
-            if owners[partition] == pod and is_running(state, partition):
+        for partition in range(table.owner.size):
+            if table.owner[partition] == pod and is_running(state, partition) and table.blocked[partition] == 0:
                 seats.partitions[place] = partition
                 place += 1
         if place > begin:
             seats.pods[group.seats] = pod
             seats.begins[group.seats] = begin
             group.seats += 1
-            set_rate(state, physics, pod)
     seats.begins[group.seats] = place
-    for partition in range(owners.size):
-        if not is_running(state, partition):
+    for partition in range(table.owner.size):
+        if not is_running(state, partition) or table.blocked[partition] == 1:
             seats.partitions[place] = partition
             place += 1
     seats.begins[group.seats + 1] = place
+    for seat in range(group.seats):
+        set_rate(state, physics, seats.pods[seat])
 
 
 @compiled
@@ -115,6 +117,17 @@ def deal_sticky(state: State) -> None:
     if members == 0:
         return
     keep_what_fits(state, members)
+    for partition in range(targets.size):
+        warm = state.partitions.warm_pod[partition]
+        # Who has restored the state gets it, unless that makes shares uneven.
+        if (
+            targets[partition] < 0
+            and warm >= 0
+            and in_group(state, warm)
+            and held[warm] == held[neediest_member(state)]
+        ):
+            targets[partition] = warm
+            held[warm] += 1
     for partition in range(targets.size):
         if targets[partition] < 0:
             neediest = neediest_member(state)

@@ -7,7 +7,15 @@ from forecasting.units import AnyArray, IntArray
 from replay.plant.assignment import set_rate
 from replay.plant.physics import Physics
 from replay.plant.randomness import normal
-from replay.plant.state import BINS_PER_DOUBLING, FINE_BINS, FINE_SECONDS, STABLE, WAIT_BINS, State
+from replay.plant.state import (
+    BINS_PER_DOUBLING,
+    FINE_BINS,
+    FINE_SECONDS,
+    RECENT_SECONDS,
+    STABLE,
+    WAIT_BINS,
+    State,
+)
 
 # A pod's momentary speed keeps 0.9 of its deviation every 10 s: a memory of about a minute and a half.
 MOOD_KEPT = 0.9
@@ -31,119 +39,160 @@ def change_moods(state: State, physics: Physics) -> None:
         set_rate(state, physics, pod)
 
 
+# The loops below take single arrays: a table handed over counts a reference to each of its arrays, there and back,
+# which made a second of a group that is behind three times as long (11 us instead of 3).
 @compiled
-def count_waits(waits: IntArray, tally: AnyArray, messages: int, wait: float, max_lag: float) -> None:
-    """Note that messages which have waited so long are consumed now."""
-    waits[wait_bin(wait)] += messages
-    tally.served += messages
-    if wait > max_lag:
-        tally.late += messages
-
-
-@compiled
-def keep_waiting(state: State, partition: int, messages: int, second: int) -> None:
-    """Append messages of this second to what waits."""
-    cohorts, table = state.cohorts, state.partitions
-    mask = cohorts.seconds.shape[1] - 1
-    place = table.next_cohort[partition]
-    if place > table.first_cohort[partition] and cohorts.seconds[partition, (place - 1) & mask] == second:
-        cohorts.messages[partition, (place - 1) & mask] += messages
+def keep_waiting(  # noqa: PLR0917 - compiled functions take no keywords
+    first: IntArray, after: IntArray, seconds: AnyArray, counts: AnyArray, partition: int, messages: int, second: int
+) -> None:
+    """Append messages of this second to what waits in the partition."""
+    mask, place = seconds.shape[0] - 1, after[partition]
+    if place > first[partition] and seconds[(place - 1) & mask, partition] == second:
+        counts[(place - 1) & mask, partition] += messages
         return
-    cohorts.seconds[partition, place & mask] = second
-    cohorts.messages[partition, place & mask] = messages
-    table.next_cohort[partition] = place + 1
+    seconds[place & mask, partition] = second
+    counts[place & mask, partition] = messages
+    after[partition] = place + 1
 
 
 @compiled
-def consume(state: State, physics: Physics, partition: int, messages: int, now: float, day: int) -> None:  # noqa: PLR0917 - compiled functions take no keywords
-    """Take messages that wait from the front: first those that run again, then in order of arrival."""
-    table, waits, tally = state.partitions, state.waits[day], state.tally[day]
-    seconds, counts = state.cohorts.seconds[partition], state.cohorts.messages[partition]
-    again = min(messages, table.replayed[partition])
-    table.replayed[partition] -= again
-    table.position[partition] += messages
-    left, cohort = messages - again, table.first_cohort[partition]
+def take_oldest(  # noqa: PLR0917 - as above
+    first: IntArray,
+    seconds: AnyArray,
+    counts: AnyArray,
+    waits: IntArray,
+    partition: int,
+    messages: int,
+    now: float,
+    max_lag: float,
+) -> int:
+    """Consume messages that wait in the order of their arrival; how many of them are late."""
+    left, late, cohort, mask = messages, 0, first[partition], seconds.shape[0] - 1
     while left > 0:
-        place = cohort & (counts.size - 1)
-        taken = min(left, counts[place])
+        taken = min(left, counts[cohort & mask, partition])
         # Messages of one second arrived half a second after its begin, on average.
-        count_waits(waits, tally, taken, max(0.0, now - seconds[place] - 0.5), physics.max_lag)
-        counts[place] -= taken
+        wait = max(0.0, now - seconds[cohort & mask, partition] - 0.5)
+        waits[wait_bin(wait)] += taken
+        late += taken if wait > max_lag else 0
+        counts[cohort & mask, partition] -= taken
         left -= taken
-        cohort += counts[place] == 0
-    table.first_cohort[partition] = cohort
+        cohort += counts[cohort & mask, partition] == 0
+    first[partition] = cohort
+    return late
 
 
 @compiled
-def serve_all(state: State, physics: Physics, seat: int, new: AnyArray, second: int, now: float, day: int) -> None:  # noqa: PLR0917 - as above
-    """Consume all that waits and all that is new; what came in this second never becomes a cohort."""
-    table, held = state.partitions, state.seats.partitions
-    fresh = 0
-    for place in range(state.seats.begins[seat], state.seats.begins[seat + 1]):
-        partition = held[place]
-        waiting = table.end[partition] - table.position[partition]
-        if waiting > 0:
-            consume(state, physics, partition, waiting, now, day)
-        table.end[partition] += new[partition]
-        table.position[partition] = table.end[partition]
-        fresh += new[partition]
-    count_waits(state.waits[day], state.tally[day], fresh, max(0.0, now - second - 0.5), physics.max_lag)
+def serve(  # noqa: C901, PLR0917 - as above
+    state: State, physics: Physics, new: AnyArray, second: int, now: float, day: int
+) -> None:
+    """Spend every pod's budget on its partitions, fairly: what one does not need others get.
 
-
-@compiled
-def share_out(state: State, physics: Physics, seat: int, new: AnyArray, second: int, now: float, day: int) -> None:  # noqa: PLR0917 - as above
-    """Spend a pod's budget fairly on its partitions; what one does not need others get."""
-    table, held = state.partitions, state.seats.partitions
-    first, after = state.seats.begins[seat], state.seats.begins[seat + 1]
-    for place in range(first, after):
-        arrive(state, held[place], new[held[place]], second)
-    budget = state.pods.budget[state.seats.pods[seat]]
-    while budget > 0:
-        busy = 0
-        for place in range(first, after):
-            busy += table.end[held[place]] > table.position[held[place]]
-        share = max(1, budget // busy)
-        for place in range(first, after):
+    Who has budget enough serves all at once: what came in this second then never becomes a cohort.
+    Messages that run again come first, and count as served only once.
+    """
+    table, seats, waits = state.partitions, state.seats, state.waits[day]
+    end, position, replayed, held = table.end, table.position, table.replayed, seats.partitions
+    first, after, seconds, counts = table.first_cohort, table.next_cohort, state.cohorts.seconds, state.cohorts.messages
+    needs, budgets, pods, begins = state.pods.need, state.pods.budget, seats.pods, seats.begins
+    fresh_wait = max(0.0, now - second - 0.5)
+    fresh, served, late, max_lag = 0, 0, 0, physics.max_lag
+    for seat in range(state.group[0].seats):
+        budget = budgets[pods[seat]]
+        is_enough = needs[pods[seat]] <= budget
+        for place in range(begins[seat], begins[seat + 1]):
             partition = held[place]
-            messages = min(budget, share, table.end[partition] - table.position[partition])
-            if messages > 0:
-                consume(state, physics, partition, messages, now, day)
-                budget -= messages
+            if is_enough:
+                fresh += new[partition]
+                position[partition] += new[partition]
+            elif new[partition] > 0:
+                keep_waiting(first, after, seconds, counts, partition, new[partition], second)
+            end[partition] += new[partition]
+        while budget > 0:
+            busy = 0
+            for place in range(begins[seat], begins[seat + 1]):
+                busy += end[held[place]] > position[held[place]]
+            if busy == 0:
+                break
+            share = budget if is_enough else max(1, budget // busy)
+            for place in range(begins[seat], begins[seat + 1]):
+                partition = held[place]
+                messages = min(budget, share, end[partition] - position[partition])
+                if messages > 0:
+                    again = min(messages, replayed[partition])
+                    replayed[partition] -= again
+                    position[partition] += messages
+                    budget -= messages
+                    served += messages - again
+                    late += take_oldest(first, seconds, counts, waits, partition, messages - again, now, max_lag)
+    waits[wait_bin(fresh_wait)] += fresh
+    state.tally[day].served += served + fresh
+    state.tally[day].late += late + (fresh if fresh_wait > max_lag else 0)
+    for place in range(begins[state.group[0].seats], begins[state.group[0].seats + 1]):
+        partition = held[place]
+        if new[partition] > 0:
+            end[partition] += new[partition]
+            keep_waiting(first, after, seconds, counts, partition, new[partition], second)
 
 
 @compiled
-def arrive(state: State, partition: int, messages: int, second: int) -> None:
-    """Append what is new to the partition and to what waits in it."""
-    if messages > 0:
-        state.partitions.end[partition] += messages
-        keep_waiting(state, partition, messages, second)
+def share_sink(state: State, allowance: float) -> None:
+    """Cut the pods' budgets to what the sink takes from all of them: as fairly as a pod treats its partitions."""
+    group, pods, seats = state.group[0], state.pods, state.seats
+    left, wanted = int(allowance + group.sink_carry), 0
+    group.sink_carry = allowance + group.sink_carry - left
+    for seat in range(group.seats):
+        wanted += min(pods.budget[seats.pods[seat]], pods.need[seats.pods[seat]])
+    if wanted <= left:
+        return
+    for seat in range(group.seats):
+        pods.wanted[seats.pods[seat]] = min(pods.budget[seats.pods[seat]], pods.need[seats.pods[seat]])
+        pods.budget[seats.pods[seat]] = 0
+    while left > 0:
+        hungry = 0
+        for seat in range(group.seats):
+            hungry += pods.wanted[seats.pods[seat]] > 0
+        share = max(1, left // hungry)
+        for seat in range(group.seats):
+            pod = seats.pods[seat]
+            messages = min(left, share, pods.wanted[pod])
+            pods.budget[pod] += messages
+            pods.wanted[pod] -= messages
+            left -= messages
+
+
+@compiled
+def open_budgets(state: State, new: AnyArray, span: float) -> float:
+    """What each pod can do in the span and what waits for it; pod-seconds that it will take, the sink left aside."""
+    seats, held, begins = state.seats.pods, state.seats.partitions, state.seats.begins
+    end, position = state.partitions.end, state.partitions.position
+    rates, carries, budgets, needs = state.pods.rate, state.pods.carry, state.pods.budget, state.pods.need
+    worked = 0.0
+    for seat in range(state.group[0].seats):
+        pod = seats[seat]
+        allowance = rates[pod] * span + carries[pod]
+        budgets[pod] = int(allowance)
+        carries[pod] = allowance - budgets[pod]
+        backlog = 0
+        for place in range(begins[seat], begins[seat + 1]):
+            partition = held[place]
+            backlog += end[partition] - position[partition] + new[partition]
+        needs[pod] = backlog
+        worked += min(backlog / rates[pod], span)
+    return worked
 
 
 @compiled
 def flow(state: State, physics: Physics, new: AnyArray, second: int, begin: float, end: float, day: int) -> None:  # noqa: PLR0917 - as above
     """Let the part [begin, end) of a second pass, in which nobody joins, leaves or hands over; `new` arrives in it."""
-    span, now = end - begin, (begin + end) / 2.0
-    group, table, pods, seats = state.group[0], state.partitions, state.pods, state.seats
-    tally = state.tally[day]
+    span = end - begin
+    group, tally = state.group[0], state.tally[day]
     tally.pod_seconds += group.alive * span
     if group.phase != STABLE:
         tally.rebalancing_seconds += span
-    arrived = 0
-    for partition in range(new.size):
-        arrived += new[partition]
-    tally.arrivals += arrived
-    for seat in range(group.seats):
-        pod = seats.pods[seat]
-        allowance = pods.rate[pod] * span + pods.carry[pod]
-        pods.budget[pod] = int(allowance)
-        pods.carry[pod] = allowance - pods.budget[pod]
-        backlog = 0
-        for place in range(seats.begins[seat], seats.begins[seat + 1]):
-            partition = seats.partitions[place]
-            backlog += table.end[partition] - table.position[partition] + new[partition]
-        if backlog <= pods.budget[pod]:
-            serve_all(state, physics, seat, new, second, now, day)
-        else:
-            share_out(state, physics, seat, new, second, now, day)
-    for place in range(seats.begins[group.seats], seats.begins[group.seats + 1]):
-        arrive(state, seats.partitions[place], new[seats.partitions[place]], second)
+    tally.arrivals += new.sum()
+    # A pod that waits for the sink is as busy as one that computes: both are inside a poll loop that does not idle.
+    state.recent[0, second % RECENT_SECONDS] += open_budgets(state, new, span)
+    state.recent[1, second % RECENT_SECONDS] += group.members * span
+    if physics.sink < math.inf:
+        share_sink(state, physics.sink * span)
+    serve(state, physics, new, second, (begin + end) / 2.0, day)

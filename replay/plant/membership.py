@@ -4,36 +4,28 @@ A join or leave opens a join phase that ends when every member has rejoined; a m
 and rejoins when the batch in hand is done. A join in the join phase merges; one that comes later starts it anew.
 Eager: a member commits and stops everything when it rejoins, and all resume together after the sync.
 Cooperative: members go on; after the first sync only what moves is revoked, without a second commit, so what was
-consumed since the rejoin runs again at the new owner; a second round hands it over.
-Batches of seconds under the Java client's cooperative protocol stop moved partitions longer than is modelled here.
+consumed since the rejoin runs again at the new owner; those who revoked ask for a second round, which hands it over.
 """
 
 import math
 
 from forecasting.compiled import compiled
-from replay.plant.assignment import deal_ranges, deal_sticky, in_group, is_running, take_seats
-from replay.plant.physics import Physics
-from replay.plant.randomness import normal, uniform
-from replay.plant.state import (
-    CLOSING,
-    FREE,
-    JOINING,
-    MEMBER,
-    STABLE,
-    STARTING,
-    SYNCING,
-    State,
+from replay.plant.assignment import deal_ranges, deal_sticky, in_group
+from replay.plant.ownership import (
+    batch_left,
+    batch_now,
+    commit_held,
+    go_back,
+    grant,
+    resume_partition,
+    revoke_polls,
+    start_revoking,
+    stop_partition,
 )
-
-
-@compiled
-def batch_left(state: State, physics: Physics, pod: int) -> float:
-    """Seconds until the batch in hand is done: a uniform part of a batch that is full only if there is a backlog."""
-    backlog = 0
-    for partition in range(state.partitions.owner.size):
-        if state.partitions.owner[partition] == pod and is_running(state, partition):
-            backlog += state.partitions.end[partition] - state.partitions.position[partition]
-    return uniform(state.random) * min(physics.batch, backlog / physics.capacity)
+from replay.plant.physics import COOPERATIVE, EAGER, Physics
+from replay.plant.randomness import normal
+from replay.plant.restoring import hold_back_the_cold
+from replay.plant.state import GHOST, JOINING, MEMBER, STABLE, SYNCING, State
 
 
 @compiled
@@ -50,65 +42,19 @@ def next_heartbeat(state: State, physics: Physics, pod: int, now: float) -> floa
 
 @compiled
 def open_join_phase(state: State, physics: Physics, now: float) -> None:
-    """Ask every member to rejoin; during a sync they all wait for the answer and rejoin at once."""
+    """Ask every member to rejoin; during a sync they all wait for the answer and rejoin at once.
+
+    Whoever is about to revoke comes by itself when that is done.
+    """
     at_once = state.group[0].phase == SYNCING
     state.group[0].phase = JOINING
     state.group[0].sync_at = math.inf
     for pod in range(state.pods.status.size):
         if in_group(state, pod):
             state.pods.rejoined[pod] = 0
-            if state.pods.status[pod] == MEMBER:
+            if state.pods.status[pod] == MEMBER and math.isinf(state.pods.revoke_at[pod]):
                 heard_at = now if at_once else next_heartbeat(state, physics, pod, now)
                 state.pods.event_at[pod] = heard_at + (0.0 if at_once else batch_left(state, physics, pod))
-
-
-@compiled
-def commit_held(state: State, pod: int) -> None:
-    """Commit the position of every partition that the pod consumes."""
-    for partition in range(state.partitions.owner.size):
-        if state.partitions.owner[partition] == pod and is_running(state, partition):
-            state.partitions.committed[partition] = state.partitions.position[partition]
-
-
-@compiled
-def stop_partition(state: State, partition: int, now: float) -> None:
-    """Nobody consumes the partition from now on."""
-    if is_running(state, partition):
-        state.partitions.stopped_at[partition] = now
-
-
-@compiled
-def resume_partition(state: State, partition: int, pod: int, now: float, day: int) -> None:
-    """The pod consumes the partition from now on; the time it stood still is counted."""
-    state.partitions.owner[partition] = pod
-    if not is_running(state, partition):
-        state.tally[day].paused_partition_seconds += now - state.partitions.stopped_at[partition]
-        state.partitions.stopped_at[partition] = math.nan
-
-
-@compiled
-def join(state: State, physics: Physics, pod: int, now: float) -> None:
-    """A started pod asks to join."""
-    if state.group[0].phase != JOINING:
-        open_join_phase(state, physics, now)
-    state.pods.status[pod] = MEMBER
-    state.pods.rejoined[pod] = 1
-    state.pods.event_at[pod] = math.inf
-
-
-@compiled
-def leave(state: State, physics: Physics, pod: int, now: float) -> None:
-    """A pod closes: it commits, leaves the group and exits; its partitions stand still until they are dealt again."""
-    commit_held(state, pod)
-    for partition in range(state.partitions.owner.size):
-        if state.partitions.owner[partition] == pod:
-            stop_partition(state, partition, now)
-            state.partitions.owner[partition] = -1
-    state.pods.status[pod] = FREE
-    state.pods.event_at[pod] = math.inf
-    state.group[0].alive -= 1
-    if state.group[0].phase != JOINING:
-        open_join_phase(state, physics, now)
 
 
 @compiled
@@ -117,62 +63,63 @@ def rejoin(state: State, physics: Physics, pod: int, now: float) -> None:
     commit_held(state, pod)
     state.pods.rejoined[pod] = 1
     state.pods.event_at[pod] = math.inf
-    if not physics.cooperative:
+    if physics.protocol == EAGER:
         for partition in range(state.partitions.owner.size):
             if state.partitions.owner[partition] == pod:
                 stop_partition(state, partition, now)
 
 
 @compiled
-def revoke_moved(state: State, now: float, day: int) -> bool:
-    """Take what moves from its owner, back to the committed offset; whether anything was taken."""
-    any_revoked = False
-    for partition in range(state.partitions.owner.size):
-        owner = state.partitions.owner[partition]
-        if owner >= 0 and owner != state.partitions.target[partition]:
-            again = state.partitions.position[partition] - state.partitions.committed[partition]
-            state.tally[day].duplicates += again
-            state.partitions.replayed[partition] += again
-            state.partitions.position[partition] = state.partitions.committed[partition]
-            stop_partition(state, partition, now)
-            state.partitions.owner[partition] = -1
-            state.pods.rejoined[owner] = 2  # it gave something up, so it asks for the second round at once
-            any_revoked = True
-        elif owner < 0 and state.partitions.target[partition] >= 0:
-            resume_partition(state, partition, state.partitions.target[partition], now, day)
-    return any_revoked
+def revoke_moved(state: State, physics: Physics, pod: int, now: float, day: int) -> None:
+    """One step of a cooperative member that gives something up: revoke, poll, and ask for the second round."""
+    table, pods = state.partitions, state.pods
+    if pods.revoke_step[pod] == 1:
+        for partition in range(table.owner.size):
+            if table.owner[partition] == pod and table.target[partition] != pod:
+                go_back(state, partition, day)
+                stop_partition(state, partition, now)
+                table.owner[partition] = -1
+    if pods.revoke_step[pod] <= revoke_polls(physics):
+        pods.revoke_step[pod] += 1
+        pods.revoke_at[pod] = now + batch_now(state, physics, pod)
+        return
+    if pods.status[pod] == MEMBER:
+        if state.group[0].phase == STABLE:
+            open_join_phase(state, physics, now)
+        rejoin(state, physics, pod, now)
+    pods.revoke_at[pod] = math.inf
 
 
 @compiled
 def hand_out(state: State, physics: Physics, now: float, day: int) -> None:
-    """The sync is answered: partitions are dealt; heartbeats are in step again; maybe a second round opens."""
+    """The sync is answered: partitions are dealt, and heartbeats are in step again."""
+    table = state.partitions
     state.group[0].sync_at = math.inf
     state.group[0].phase = STABLE
-    any_revoked = False
-    if physics.cooperative:
-        deal_sticky(state)
-        any_revoked = revoke_moved(state, now, day)
-    else:
-        deal_ranges(state)
-        for partition in range(state.partitions.owner.size):
-            if state.partitions.target[partition] >= 0:
-                resume_partition(state, partition, state.partitions.target[partition], now, day)
-    if any_revoked:
-        open_second_round(state, physics, now)
     put_in_step(state, now)
+    if physics.protocol == COOPERATIVE:
+        hand_out_changes(state, physics, now)
+        return
+    deal_ranges(state)
+    for partition in range(table.owner.size):
+        if table.target[partition] >= 0:
+            table.owner[partition] = table.target[partition]
+            resume_partition(state, partition, now, day)
 
 
 @compiled
-def open_second_round(state: State, physics: Physics, now: float) -> None:
-    """Those who gave something up rejoin at once; the others hear of it one heartbeat after this sync."""
-    state.group[0].phase = JOINING
-    for pod in range(state.pods.status.size):
-        if in_group(state, pod):
-            gave_up = state.pods.rejoined[pod] == 2
-            state.pods.rejoined[pod] = 0
-            if state.pods.status[pod] == MEMBER:
-                wait = 0.0 if gave_up else physics.heartbeat + batch_left(state, physics, pod)
-                state.pods.event_at[pod] = now + wait
+def hand_out_changes(state: State, physics: Physics, now: float) -> None:
+    """What is free goes to its new owner; who holds what is another's begins to give it up."""
+    table = state.partitions
+    deal_sticky(state)
+    if physics.restore > 0.0:
+        hold_back_the_cold(state, physics, now)
+    for partition in range(table.owner.size):
+        owner = table.owner[partition]
+        if owner < 0 and table.target[partition] >= 0:
+            grant(state, physics, partition, table.target[partition], now)
+        elif owner >= 0 and owner != table.target[partition] and state.pods.status[owner] != GHOST:
+            start_revoking(state, physics, owner, now)
 
 
 @compiled
@@ -185,27 +132,6 @@ def put_in_step(state: State, now: float) -> None:
 
 
 @compiled
-def handle_events(state: State, physics: Physics, now: float, day: int) -> None:
-    """Do all that is due by `now`, and note when the next thing is due."""
-    if state.group[0].phase == SYNCING and state.group[0].sync_at <= now:
-        hand_out(state, physics, now, day)
-    for pod in range(state.pods.status.size):
-        if state.pods.event_at[pod] <= now:
-            if state.pods.status[pod] == STARTING:
-                join(state, physics, pod, now)
-            elif state.pods.status[pod] == CLOSING:
-                leave(state, physics, pod, now)
-            elif state.pods.status[pod] == MEMBER:
-                rejoin(state, physics, pod, now)
-    if state.group[0].phase == JOINING and all_rejoined(state):
-        state.group[0].phase = SYNCING
-        state.group[0].sync_at = now + physics.sync
-        state.tally[day].rebalances += 1
-    take_seats(state, physics)
-    note_next_event(state)
-
-
-@compiled
 def all_rejoined(state: State) -> bool:
     """Whether the join phase may end: every member is back."""
     missing = 0
@@ -213,12 +139,3 @@ def all_rejoined(state: State) -> bool:
         if in_group(state, pod) and state.pods.rejoined[pod] == 0:
             missing += 1
     return missing == 0
-
-
-@compiled
-def note_next_event(state: State) -> None:
-    """The earliest of the sync's answer and all joins, rejoins and leaves."""
-    due = state.group[0].sync_at
-    for pod in range(state.pods.status.size):
-        due = min(due, state.pods.event_at[pod])
-    state.group[0].next_event_at = due

@@ -3,17 +3,24 @@
 from dataclasses import dataclass, fields
 from datetime import datetime
 
+import numpy as np
+from numpy.typing import NDArray
+
 from forecasting.units import AnyArray, IntArray
 
+BoolArray = NDArray[np.bool_]
+
 # By the phase of the group.
-GROUP_STATES = ("STABLE", "PREPARING_REBALANCING", "COMPLETING_REBALANCING")
+GROUP_STATES = ("STABLE", "PREPARING_REBALANCING", "COMPLETING_REBALANCING", "RECONCILING")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Observation:
     """What can be seen of the group from outside at one instant; offsets have one value for each partition.
 
-    `replicas` is what the deployment asks for, `ready_members` what is in the group.
+    `replicas` is what the deployment asks for, `ready_members` the pods in the group. `busy_share` is the mean share of
+    their capacity that these used in the last 15 s. `unseen_partitions` were not sampled: their offsets are those last
+    seen.
     """
 
     at: datetime
@@ -23,6 +30,15 @@ class Observation:
     group_state: str
     end_offsets: IntArray
     committed_offsets: IntArray
+    busy_share: float = 0.0
+    unseen_partitions: tuple[int, ...] = ()
+
+    @property
+    def sampled(self) -> BoolArray:
+        """Which partitions were seen."""
+        seen: BoolArray = np.ones(len(self.end_offsets), dtype=np.bool_)
+        seen[list(self.unseen_partitions)] = False
+        return seen
 
     @property
     def lag_messages(self) -> IntArray:
@@ -33,7 +49,11 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayTotals:
-    """What one day (or the part of it that was simulated) added up to."""
+    """What one day (or the part of it that was simulated) added up to.
+
+    `skipped` messages are those that a forward reset left out; `lag_message_seconds` sums up the visible lag of every
+    second.
+    """
 
     pod_seconds: float
     arrivals: int
@@ -44,6 +64,8 @@ class DayTotals:
     rebalancing_seconds: float
     paused_partition_seconds: float
     duplicates: int
+    skipped: int
+    lag_message_seconds: float
 
 
 def day_totals_of(tally: AnyArray) -> tuple[DayTotals, ...]:

@@ -4,11 +4,13 @@ from datetime import timedelta
 
 import numpy as np
 
-from forecasting.units import SECONDS_PER_DAY, AnyArray, FloatArray
+from forecasting.units import SECONDS_PER_DAY, AnyArray, FloatArray, IntArray
 from replay.plant.arrivals import CHUNK_SECONDS, Arrivals, draw_arrivals
+from replay.plant.incidents import Incidents
+from replay.plant.lifecycle import command_replicas
 from replay.plant.observation import GROUP_STATES, DayTotals, Observation, day_totals_of
 from replay.plant.physics import physics_of
-from replay.plant.run import command_replicas, run, settle
+from replay.plant.run import run, settle
 from replay.plant.state import BINS_PER_DOUBLING, FINE_BINS, FINE_SECONDS, WAIT_BINS, Cohorts, State, new_state
 from replay.trace import Trace
 from replay.world import World
@@ -42,6 +44,8 @@ class Plant:
             duration=trace.duration_seconds,
             seed=seed,
         )
+        self._incidents = Incidents(world.incidents)
+        self._last_seen = (self._state.partitions.end.copy(), self._state.partitions.committed.copy())
         settle(self._state, self._physics)
 
     @property
@@ -62,8 +66,11 @@ class Plant:
                 self._arrivals = self._day(self._now)
             if self._now % CHUNK_SECONDS == 0:
                 self._make_room()
+            if self._now >= self._incidents.next_second:
+                self._let_incidents_happen()
             border = self._now - self._now % CHUNK_SECONDS + CHUNK_SECONDS
-            rows = self._arrivals.rows(self._now, min(until, border) - self._now)
+            stop = int(min(until, border, self._incidents.next_second))
+            rows = self._arrivals.rows(self._now, stop - self._now)
             run(self._state, self._physics, rows, self._now)
             self._now += len(rows)
 
@@ -76,14 +83,22 @@ class Plant:
     def observation(self) -> Observation:
         """The group as it stands now."""
         group, table = self._state.group, self._state.partitions
+        ends, committed, unseen = table.end.copy(), table.committed.copy(), self._unseen()
+        if unseen:
+            ends[list(unseen)] = self._last_seen[0][list(unseen)]
+            committed[list(unseen)] = self._last_seen[1][list(unseen)]
+        self._last_seen = (ends, committed)
+        worked, present = self._state.recent.sum(axis=1).tolist()
         return Observation(
             at=self._trace.start_at + timedelta(seconds=self._now),
             time_seconds=self._now,
             replicas=group["replicas"].item(),
             ready_members=group["members"].item(),
             group_state=GROUP_STATES[group["phase"].item()],
-            end_offsets=table.end.copy(),
-            committed_offsets=table.committed.copy(),
+            end_offsets=ends,
+            committed_offsets=committed,
+            busy_share=worked / present if present > 0.0 else 0.0,
+            unseen_partitions=unseen,
         )
 
     def day_totals(self) -> tuple[DayTotals, ...]:
@@ -102,12 +117,12 @@ class Plant:
     def late_in_backlog(self) -> int:
         """Messages that still wait and have done so for longer than the objective."""
         cohorts, table = self._state.cohorts, self._state.partitions
-        mask = cohorts.seconds.shape[1] - 1
+        mask = cohorts.seconds.shape[0] - 1
         late = 0
         for partition, (first, after) in enumerate(zip(table.first_cohort, table.next_cohort, strict=True)):
             places = np.arange(first, after) & mask
-            waits = self._now - cohorts.seconds[partition, places] - 0.5
-            late += int(cohorts.messages[partition, places][waits > self._physics.max_lag].sum())
+            waits = self._now - cohorts.seconds[places, partition] - 0.5
+            late += int(cohorts.messages[places, partition][waits > self._physics.max_lag].sum())
         return late
 
     def wait_quantile(self, quantile: float) -> float:
@@ -121,6 +136,30 @@ class Plant:
         place = int(np.searchsorted(np.cumsum(counts), quantile * counts.sum()))
         return float(_bin_begins()[min(place, WAIT_BINS - 1)])
 
+    def _unseen(self) -> tuple[int, ...]:
+        """The partitions that the sample of this instant lacks: mostly none, else a random quarter."""
+        share = self._world.missing_sample_share
+        if share == 0.0 or self._now == 0:
+            return ()
+        random = np.random.default_rng([self._seed, 4, self._now])
+        if random.random() >= share:
+            return ()
+        quarter = max(1, self._world.partitions // 4)
+        return tuple(sorted(random.choice(self._world.partitions, quarter, replace=False).tolist()))
+
+    def _let_incidents_happen(self) -> None:
+        day = self._now // SECONDS_PER_DAY
+        self._incidents.happen(self._state, self._physics, second=self._now, day=day, arrived_since=self._arrived_since)
+
+    def _arrived_since(self, first_second: int) -> IntArray:
+        """Arrivals of each partition from a second on until now."""
+        drawn = self._arrivals
+        if first_second < drawn.first_second:
+            begin = first_second - first_second % SECONDS_PER_DAY
+            drawn = draw_arrivals(self._world, self._trace, self._seed, first_second=begin, last_second=self._now)
+        arrived: IntArray = drawn.rows(first_second, self._now - first_second).sum(axis=0, dtype=np.int64)
+        return arrived
+
     def _day(self, first_second: int) -> Arrivals:
         last = first_second + SECONDS_PER_DAY
         return draw_arrivals(self._world, self._trace, self._seed, first_second=first_second, last_second=last)
@@ -129,7 +168,7 @@ class Plant:
         """Make sure that every partition can remember all who may wait at the end of this chunk."""
         table, cohorts = self._state.partitions, self._state.cohorts
         longest = int((table.next_cohort - table.first_cohort).max())
-        if longest + CHUNK_SECONDS > cohorts.seconds.shape[1]:
+        if longest + CHUNK_SECONDS > cohorts.seconds.shape[0]:
             longer = Cohorts(*(_doubled(ring, table.first_cohort, table.next_cohort) for ring in cohorts))
             self._state = self._state._replace(cohorts=longer)
 
@@ -143,9 +182,9 @@ def _bin_begins() -> FloatArray:
 
 def _doubled(rings: AnyArray, firsts: AnyArray, nexts: AnyArray) -> AnyArray:
     """Rings of twice the length with the same contents."""
-    length = rings.shape[1]
-    longer = np.zeros((len(rings), 2 * length), dtype=rings.dtype)
+    length = rings.shape[0]
+    longer = np.zeros((2 * length, rings.shape[1]), dtype=rings.dtype)
     for partition, (first, after) in enumerate(zip(firsts, nexts, strict=True)):
         places = np.arange(first, after)
-        longer[partition, places & (2 * length - 1)] = rings[partition, places & (length - 1)]
+        longer[places & (2 * length - 1), partition] = rings[places & (length - 1), partition]
     return longer

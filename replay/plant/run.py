@@ -1,22 +1,17 @@
-"""The passing of seconds, and the start and end of pods."""
+"""The passing of seconds."""
 
 import math
 
 from forecasting.compiled import compiled
 from forecasting.units import SECONDS_PER_DAY, AnyArray
 from replay.plant.assignment import deal_ranges, take_seats
+from replay.plant.events import handle_events
 from replay.plant.flow import change_moods, flow
-from replay.plant.membership import batch_left, handle_events, note_next_event, put_in_step
+from replay.plant.membership import put_in_step
+from replay.plant.ownership import batch_now
 from replay.plant.physics import Physics
-from replay.plant.randomness import normal, uniform
-from replay.plant.state import (
-    CLOSING,
-    FREE,
-    MEMBER,
-    STABLE,
-    STARTING,
-    State,
-)
+from replay.plant.randomness import uniform
+from replay.plant.state import JOINING, RECENT_SECONDS, SYNCING, State
 
 MOOD_SECONDS = 10
 
@@ -32,14 +27,37 @@ def settle(state: State, physics: Physics) -> None:
 
 
 @compiled
+def batch_ends(state: State, physics: Physics, pod: int, now: float) -> bool:
+    """Whether a batch of the pod has ended by now, and with it the time for a commit has come."""
+    pods = state.pods
+    if pods.poll_at[pod] > now:
+        return False
+    # No batch takes as long as the last: within a fifth, so that the pods' batches are out of step after ten of them.
+    jitter = 0.8 + 0.4 * uniform(state.random)
+    pods.poll_at[pod] = max(pods.poll_at[pod], now - 1.0) + jitter * batch_now(state, physics, pod)
+    is_due = physics.commits_batches or now - pods.committed_at[pod] >= physics.commit_interval
+    if is_due:
+        pods.committed_at[pod] = now
+    return is_due
+
+
+@compiled
 def commit_due(state: State, physics: Physics, second: int) -> None:
-    """Members commit by the clock, each at its own second of the interval, but not between rejoin and hand-over."""
-    table, seats, group = state.partitions, state.seats, state.group[0]
-    for seat in range(group.seats):
-        pod = seats.pods[seat]
-        if (second + pod) % physics.commit_interval == 0 and (group.phase == STABLE or state.pods.rejoined[pod] == 0):
-            for place in range(seats.begins[seat], seats.begins[seat + 1]):
-                table.committed[seats.partitions[place]] = table.position[seats.partitions[place]]
+    """Members commit by the clock, each at its own second of the interval, but not between rejoin and hand-over.
+
+    Where batches are long or committed one by one, commits come between two batches only.
+    """
+    committed, position = state.partitions.committed, state.partitions.position
+    pods, begins, held, rejoined = state.seats.pods, state.seats.begins, state.seats.partitions, state.pods.rejoined
+    in_rebalance = JOINING <= state.group[0].phase <= SYNCING
+    by_clock = physics.batch < 1.0 and not physics.commits_batches
+    for seat in range(state.group[0].seats):
+        pod = pods[seat]
+        if in_rebalance and rejoined[pod] == 1:
+            continue
+        if (second + pod) % physics.commit_interval == 0 if by_clock else batch_ends(state, physics, pod, second + 1.0):
+            for place in range(begins[seat], begins[seat + 1]):
+                committed[held[place]] = position[held[place]]
 
 
 @compiled
@@ -63,9 +81,12 @@ def pass_in_slices(state: State, physics: Physics, arrivals: AnyArray, second: i
 @compiled
 def run(state: State, physics: Physics, arrivals: AnyArray, first_second: int) -> None:
     """Let one second pass for each row of `arrivals` (seconds x partitions)."""
+    ends, committed = state.partitions.end, state.partitions.committed
     for row in range(arrivals.shape[0]):
         second = first_second + row
         day = second // SECONDS_PER_DAY
+        state.recent[0, second % RECENT_SECONDS] = 0.0
+        state.recent[1, second % RECENT_SECONDS] = 0.0
         if second % MOOD_SECONDS == 0:
             change_moods(state, physics)
         if state.group[0].next_event_at <= second + 1.0:
@@ -73,59 +94,4 @@ def run(state: State, physics: Physics, arrivals: AnyArray, first_second: int) -
         else:
             flow(state, physics, arrivals[row], second, float(second), second + 1.0, day)
         commit_due(state, physics, second)
-
-
-@compiled
-def start_pod(state: State, physics: Physics, now: float) -> None:
-    """Create a pod in a free slot; it joins when it has started."""
-    for pod in range(state.pods.status.size):
-        if state.pods.status[pod] == FREE:
-            state.pods.status[pod] = STARTING
-            state.pods.rejoined[pod] = 0
-            state.pods.born[pod] = state.group[0].born
-            state.pods.event_at[pod] = now + physics.start_up + physics.start_up_spread * (uniform(state.random) - 0.5)
-            state.pods.speed[pod] = math.exp(physics.pod_speed_spread * normal(state.random))
-            state.pods.mood[pod] = 0.0
-            state.pods.carry[pod] = 0.0
-            state.group[0].born += 1
-            state.group[0].alive += 1
-            return
-
-
-@compiled
-def stop_pod(state: State, physics: Physics, now: float) -> None:
-    """Remove the pod that a ReplicaSet would remove first: one that is not ready, else the youngest."""
-    victim = -1
-    for pod in range(state.pods.status.size):
-        if state.pods.status[pod] != STARTING and state.pods.status[pod] != MEMBER:
-            continue
-        not_ready = state.pods.status[pod] == STARTING
-        if (
-            victim < 0
-            or (not_ready and state.pods.status[victim] == MEMBER)
-            or (not_ready == (state.pods.status[victim] == STARTING) and state.pods.born[pod] > state.pods.born[victim])
-        ):
-            victim = pod
-    if state.pods.status[victim] == STARTING:
-        state.pods.status[victim] = FREE
-        state.pods.event_at[victim] = math.inf
-        state.group[0].alive -= 1
-        return
-    state.pods.status[victim] = CLOSING
-    closing = physics.shutdown * uniform(state.random) + batch_left(state, physics, victim)
-    state.pods.event_at[victim] = now + closing
-
-
-@compiled
-def command_replicas(state: State, physics: Physics, replicas: int, now: float, day: int) -> None:
-    """Change the wanted number of pods; asking for the present number changes nothing."""
-    if replicas == state.group[0].replicas:
-        return
-    state.tally[day].moves += 1
-    while state.group[0].replicas < replicas:
-        start_pod(state, physics, now)
-        state.group[0].replicas += 1
-    while state.group[0].replicas > replicas:
-        stop_pod(state, physics, now)
-        state.group[0].replicas -= 1
-    note_next_event(state)
+        state.tally[day].lag_message_seconds += ends.sum() - committed.sum()

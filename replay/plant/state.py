@@ -1,17 +1,20 @@
 """What the simulated group consists of: the arrays that the compiled loops read and change in place."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
+from forecasting.compiled import compiled
 from forecasting.units import SECONDS_PER_DAY, AnyArray, FloatArray, IntArray
 from replay.plant.physics import Physics
-from replay.plant.randomness import RandomState, normal
+from replay.plant.randomness import RandomState, normal, uniform
 
-# Pods: a free slot; starting, not yet in the group; a member; told to stop, and still a member until it has closed.
-FREE, STARTING, MEMBER, CLOSING = 0, 1, 2, 3
-# The group's phases, in Kafka's order.
-STABLE, JOINING, SYNCING = 0, 1, 2
+# Pods: a free slot; starting, not yet in the group; a member; told to stop, and still a member until it has closed;
+# gone without a word, a member until its session ends.
+FREE, STARTING, MEMBER, CLOSING, GHOST = 0, 1, 2, 3, 4
+# The group's phases, in Kafka's order; RECONCILING is kip848's only one beside STABLE.
+STABLE, JOINING, SYNCING, RECONCILING = 0, 1, 2, 3
 # Waits are counted in half seconds up to 64 s, then in sixteenths of a doubling up to 18 h (64 s x 2^10).
 FINE_BINS, FINE_SECONDS, BINS_PER_DOUBLING = 128, 64.0, 16
 WAIT_BINS = FINE_BINS + 10 * BINS_PER_DOUBLING
@@ -19,13 +22,15 @@ WAIT_BINS = FINE_BINS + 10 * BINS_PER_DOUBLING
 FIRST_COHORTS = 2048
 # Nobody gives commands more often than this.
 COMMAND_SECONDS = 15
+RECENT_SECONDS = 15
 
 
 class PartitionTable(NamedTuple):
     """One value for each partition; offsets in messages, times in seconds since the start.
 
     `replayed` messages at the front have been consumed once before; `stopped_at` is NaN while somebody consumes;
-    `released` counts this second's arrivals so far, `new` those of the slice at hand.
+    `released` counts this second's arrivals so far, `new` those of the slice at hand. A `blocked` one makes no
+    progress. `warm_pod` restores its state, or has done so, to take it over; -1: nobody does; done at `warm_at`.
     Its cohorts are those from `first_cohort` up to, not including, `next_cohort`.
     """
 
@@ -37,6 +42,9 @@ class PartitionTable(NamedTuple):
     target: IntArray
     stopped_at: FloatArray
     released: IntArray
+    blocked: IntArray
+    warm_pod: IntArray
+    warm_at: FloatArray
     new: AnyArray
     first_cohort: IntArray
     next_cohort: IntArray
@@ -45,9 +53,13 @@ class PartitionTable(NamedTuple):
 class PodTable(NamedTuple):
     """One value for each slot that a pod may have; times in seconds since the start.
 
-    `event_at` is when a starting pod joins, a member rejoins in a join phase, or a closing pod leaves. `drift` is how
-    far its heartbeat strays, `speed` its own capacity factor, `mood` the momentary one (standard normal), `rate` what
-    both make of the capacity (messages/s), `carry` the fraction of a message that its last budget left over.
+    `event_at` is when a starting pod joins, a member rejoins in a join phase (kip848: beats), a closing pod leaves, or
+    a ghost's session ends. A member revokes at `revoke_at` and takes up at `take_up_at`, after as many more polls as
+    `revoke_step` and `take_up_polls` tell. A `doomed` one is killed while it closes. It ends its batch at `poll_at`,
+    last committed at `committed_at`, and beats at `beat_phase` plus whole intervals (kip848). `need` is what waits for
+    it, `wanted` the part of its `budget` that the sink has not granted yet. `drift` is how far its heartbeat strays,
+    `speed` its own capacity factor, `mood` the momentary one (standard normal), `rate` what both make of the capacity
+    (messages/s), `carry` the fraction of a message that its last budget left over.
     """
 
     status: IntArray
@@ -55,7 +67,17 @@ class PodTable(NamedTuple):
     rejoined: IntArray
     held_count: IntArray
     budget: IntArray
+    need: IntArray
+    wanted: IntArray
+    doomed: IntArray
+    revoke_step: IntArray
+    take_up_polls: IntArray
     event_at: FloatArray
+    revoke_at: FloatArray
+    take_up_at: FloatArray
+    poll_at: FloatArray
+    committed_at: FloatArray
+    beat_phase: FloatArray
     drift: FloatArray
     speed: FloatArray
     mood: FloatArray
@@ -77,7 +99,7 @@ class Seats(NamedTuple):
 class Cohorts(NamedTuple):
     """What waits: how many messages of which second, per partition a ring whose length is a power of two.
 
-    Cohort k of a partition is in column `k & (length - 1)`. Who is served within the second of arrival is never here.
+    Cohort k of a partition is in row `k & (length - 1)`. Who is served within the second of arrival is never here.
     """
 
     seconds: AnyArray
@@ -85,7 +107,8 @@ class Cohorts(NamedTuple):
 
 
 # `replicas` is what was asked for, `alive` what is billed, `born` how many pods there have ever been, `members` who is
-# in the group, `seats` how many of them consume anything.
+# in the group and alive, `seats` how many of them consume anything. kip848 assigns at `assign_at`, Streams asks for the
+# next round at `probe_at`. `sink_carry` is the fraction of a message that the sink's last allowance left over.
 GROUP = np.dtype(
     [
         ("phase", np.int64),
@@ -95,6 +118,9 @@ GROUP = np.dtype(
         ("members", np.int64),
         ("seats", np.int64),
         ("sync_at", np.float64),
+        ("assign_at", np.float64),
+        ("probe_at", np.float64),
+        ("sink_carry", np.float64),
         ("in_step_at", np.float64),
         ("next_event_at", np.float64),
     ],
@@ -111,13 +137,18 @@ TALLY = np.dtype(
         ("rebalancing_seconds", np.float64),
         ("paused_partition_seconds", np.float64),
         ("duplicates", np.int64),
+        ("skipped", np.int64),
+        ("lag_message_seconds", np.float64),
     ],
     align=True,
 )
 
 
 class State(NamedTuple):
-    """All that changes, changed in place: `group` has one row, `tally` and `waits` (a histogram) one for each day."""
+    """All that changes, changed in place: `group` has one row, `tally` and `waits` (a histogram) one for each day.
+
+    `recent` has the seconds that members worked, and that they were there, in each of the last 15 seconds.
+    """
 
     partitions: PartitionTable
     pods: PodTable
@@ -126,15 +157,26 @@ class State(NamedTuple):
     group: AnyArray
     tally: AnyArray
     waits: IntArray
+    recent: FloatArray
     random: RandomState
+
+
+@compiled
+def own_speed(random: RandomState, physics: Physics) -> float:
+    """A new pod's factor of the capacity."""
+    speed = math.exp(physics.pod_speed_spread * normal(random))
+    return speed * physics.slow_pod_speed if uniform(random) < physics.slow_pod_share else speed
 
 
 def new_state(physics: Physics, *, partitions: int, ceiling: int, replicas: int, duration: int, seed: int) -> State:
     """A group of `replicas` members that has just become stable; nothing assigned, produced or consumed yet."""
-    # A pod told to stop keeps its slot until it has closed. Closing takes 1.1 s by default: there are those asked for
-    # and at most those that two commands have stopped, three times the ceiling.
-    commands_while_closing = 2 + int((physics.shutdown + physics.batch) // COMMAND_SECONDS)
-    slots = (1 + commands_while_closing) * ceiling
+    # A pod told to stop keeps its slot until it has closed, a silent one until its session has ended. Closing takes
+    # 1.1 s by default: there are those asked for, those of a rolling restart, and at most those that two commands have
+    # stopped, four times the ceiling.
+    closing = physics.shutdown + physics.batch
+    silent = physics.static_membership or closing > physics.grace
+    gone = min(closing, physics.grace) + (physics.session if silent else 0.0)
+    slots = (4 + int(gone // COMMAND_SECONDS)) * ceiling
     days = -(-duration // SECONDS_PER_DAY)
     random = np.random.SeedSequence([seed, 2]).generate_state(1, np.uint64).astype(np.uint64)
     state = State(
@@ -146,21 +188,25 @@ def new_state(physics: Physics, *, partitions: int, ceiling: int, replicas: int,
             partitions=np.zeros(partitions, dtype=np.int64),
         ),
         cohorts=Cohorts(
-            seconds=np.zeros((partitions, FIRST_COHORTS), dtype=np.int32),
-            messages=np.zeros((partitions, FIRST_COHORTS), dtype=np.int32),
+            seconds=np.zeros((FIRST_COHORTS, partitions), dtype=np.int32),
+            messages=np.zeros((FIRST_COHORTS, partitions), dtype=np.int32),
         ),
         group=np.zeros(1, dtype=GROUP),
         tally=np.zeros(days, dtype=TALLY),
         waits=np.zeros((days, WAIT_BINS), dtype=np.int64),
+        recent=np.zeros((2, RECENT_SECONDS)),
         random=random,
     )
     for count in ("replicas", "alive", "born"):
         state.group[count] = replicas
-    state.group["sync_at"] = state.group["next_event_at"] = np.inf
+    for instant in ("sync_at", "assign_at", "probe_at", "next_event_at"):
+        state.group[instant] = np.inf
     state.pods.status[:replicas] = MEMBER
     state.pods.born[:replicas] = np.arange(replicas)
     state.pods.rejoined[:replicas] = 1
-    state.pods.speed[:replicas] = [np.exp(physics.pod_speed_spread * normal(random)) for _ in range(replicas)]
+    for pod in range(replicas):
+        state.pods.speed[pod] = own_speed(random, physics)
+        state.pods.beat_phase[pod] = physics.consumer_heartbeat * uniform(random)
     return state
 
 
@@ -177,6 +223,9 @@ def _partition_table(partitions: int) -> PartitionTable:
         target=zeros(),
         stopped_at=np.zeros(partitions),
         released=zeros(),
+        blocked=zeros(),
+        warm_pod=zeros() - 1,
+        warm_at=np.zeros(partitions),
         new=np.zeros(partitions, dtype=np.int32),
         first_cohort=zeros(),
         next_cohort=zeros(),
@@ -193,7 +242,17 @@ def _pod_table(slots: int) -> PodTable:
         rejoined=zeros(),
         held_count=zeros(),
         budget=zeros(),
+        need=zeros(),
+        wanted=zeros(),
+        doomed=zeros(),
+        revoke_step=zeros(),
+        take_up_polls=zeros(),
         event_at=np.full(slots, np.inf),
+        revoke_at=np.full(slots, np.inf),
+        take_up_at=np.full(slots, np.inf),
+        poll_at=np.zeros(slots),
+        committed_at=np.zeros(slots),
+        beat_phase=np.zeros(slots),
         drift=np.zeros(slots),
         speed=np.zeros(slots),
         mood=np.zeros(slots),
