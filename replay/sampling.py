@@ -10,12 +10,16 @@ import pyarrow as pa  # type: ignore[import-untyped]  # no stubs are published f
 from forecasting.columns import BASE_INTERVAL_SECONDS
 from forecasting.history import GroupInterval
 from forecasting.units import IntArray
-from replay.plant.plant import Observation, Plant
+from replay.plant.observation import BoolArray, Observation
+from replay.plant.plant import Plant
 
 STABLE = "STABLE"
-ASSIGNORS = {"eager": "range", "cooperative": "cooperative-sticky"}
+ASSIGNORS = {"eager": "range", "cooperative": "cooperative-sticky", "kip848": "uniform"}
+GROUP_PROTOCOLS = {"eager": "classic", "cooperative": "classic", "kip848": "consumer"}
 # Lag in seconds is lag over the mean produce rate of this many base rows: five minutes.
 RATE_ROWS = 20
+# A rate over a longer gap than this would be an average of what nobody saw.
+LONGEST_RATE_SECONDS = 60
 
 
 class Names(NamedTuple):
@@ -28,7 +32,8 @@ class Names(NamedTuple):
 def samples_of(plant: Plant, names: Names, *, protocol: str) -> pa.Table:
     """Offset samples of every partition every 15 s from now to the end of the plant's trace, as Kafka would give them.
 
-    Columns are `forecasting.columns.SAMPLES`; rows are in time order. The plant's replicas are left as they are.
+    Partitions that a sample lacks have no row. Columns are `forecasting.columns.SAMPLES`; rows are in time order. The
+    plant's replicas are left as they are.
     """
     seen = [plant.observation()]
     while plant.remaining_seconds > 0:
@@ -38,7 +43,7 @@ def samples_of(plant: Plant, names: Names, *, protocol: str) -> pa.Table:
     rows = len(seen) * partitions
     instants = pa.array([o.at for o in seen], pa.timestamp("us", tz="UTC"))
     each = pa.array(np.repeat(np.arange(len(seen)), partitions))
-    return pa.table(
+    table = pa.table(
         {
             "cluster": pa.repeat(names.cluster, rows),
             "group": pa.repeat(names.group, rows),
@@ -49,11 +54,12 @@ def samples_of(plant: Plant, names: Names, *, protocol: str) -> pa.Table:
             "committed_offset": pa.array(np.concatenate([o.committed_offsets for o in seen])),
             "log_start_offset": pa.array(np.zeros(rows, dtype=np.int64)),
             "group_state": pa.array([o.group_state for o in seen]).take(each),
-            "group_protocol": pa.repeat("classic", rows),
+            "group_protocol": pa.repeat(GROUP_PROTOCOLS[protocol], rows),
             "group_assignor": pa.repeat(ASSIGNORS[protocol], rows),
             "members": pa.array(np.repeat(np.array([o.ready_members for o in seen], dtype=np.int32), partitions)),
         }
     )
+    return table.filter(pa.array(np.concatenate([o.sampled for o in seen])))
 
 
 class Rows:
@@ -61,14 +67,14 @@ class Rows:
 
     def __init__(self, names: Names) -> None:
         self._names = names
-        self._before: Observation | None = None
-        self._rates: deque[float] = deque(maxlen=RATE_ROWS)
+        self._before: _LastSeen | None = None
+        self._rates: deque[float | None] = deque(maxlen=RATE_ROWS)
 
     def row(self, seen: Observation) -> GroupInterval:
         """The row of the interval that ends with this observation; the first one has no rates."""
-        before, self._before = self._before, seen
-        partitions = len(seen.end_offsets)
-        lag = float(seen.lag_messages.sum())
+        sampled = seen.sampled
+        count, partitions = int(sampled.sum()), len(sampled)
+        before, self._before = self._before, _newest(self._before, seen, sampled)
         unsettled = seen.group_state != STABLE
         row = GroupInterval(
             cluster=self._names.cluster,
@@ -78,32 +84,63 @@ class Rows:
             interval_seconds=BASE_INTERVAL_SECONDS,
             produce_messages_per_second=None,
             consume_messages_per_second=None,
-            lag_messages=lag,
+            # A sum over some partitions looks like a drop.
+            lag_messages=float(seen.lag_messages.sum()) if count == partitions else None,
             lag_seconds=None,
             partitions=partitions,
-            sampled_partitions=partitions,
+            sampled_partitions=count,
             members=seen.ready_members,
             group_state=seen.group_state,
             in_rebalance=unsettled,
-            in_rebalance_count=partitions if unsettled else 0,
+            in_rebalance_count=count if unsettled else 0,
         )
         return row if before is None else self._with_rates(row, before, seen)
 
-    def _with_rates(self, row: GroupInterval, before: Observation, seen: Observation) -> GroupInterval:
-        seconds = seen.time_seconds - before.time_seconds
+    def _with_rates(self, row: GroupInterval, before: "_LastSeen", seen: Observation) -> GroupInterval:
+        sampled = seen.sampled
+        seconds = seen.time_seconds - before.at_seconds
         arrived: IntArray = seen.end_offsets - before.end_offsets
         committed: IntArray = seen.committed_offsets - before.committed_offsets
-        self._rates.append(float(arrived.sum()) / seconds)
-        mean = sum(self._rates) / len(self._rates)
-        busiest = int(arrived.argmax())
+        resets = int((sampled & (committed < 0)).sum())
+        is_whole = bool(sampled.all()) and int(seconds.max()) <= LONGEST_RATE_SECONDS
+        produced = _sum_of_rates(arrived, seconds) if is_whole else None
+        self._rates.append(produced)
+        known = [rate for rate in self._rates if rate is not None]
+        gaps = int((seconds[sampled] // BASE_INTERVAL_SECONDS - 1).sum())
+        row = replace(row, gap_count=gaps, offset_reset_count=resets)
+        if produced is None:
+            return row
+        rates = arrived / seconds
+        busiest = int(rates.argmax())
         return replace(
             row,
-            produce_messages_per_second=self._rates[-1],
-            consume_messages_per_second=float(committed.sum()) / seconds,
-            lag_seconds=lag_over(row.lag_messages, mean),
-            partition_skew_ratio=float(arrived[busiest] / arrived.mean()) if arrived[busiest] > 0 else None,
-            busiest_partition=f"{self._names.group}-{busiest}" if arrived[busiest] > 0 else None,
+            produce_messages_per_second=produced,
+            consume_messages_per_second=_sum_of_rates(committed, seconds) if resets == 0 else None,
+            lag_seconds=lag_over(row.lag_messages, sum(known) / len(known)),
+            partition_skew_ratio=float(rates[busiest] * len(rates) / produced) if produced > 0 else None,
+            busiest_partition=f"{self._names.group}-{busiest}" if produced > 0 else None,
         )
+
+
+class _LastSeen(NamedTuple):
+    """The newest sample of each partition, and when it was taken."""
+
+    at_seconds: IntArray
+    end_offsets: IntArray
+    committed_offsets: IntArray
+
+
+def _newest(before: _LastSeen | None, seen: Observation, sampled: BoolArray) -> _LastSeen:
+    at_seconds = np.full(len(sampled), seen.time_seconds, dtype=np.int64)
+    if before is not None:
+        at_seconds[~sampled] = before.at_seconds[~sampled]
+    # An observation repeats the last offsets seen of what was not sampled.
+    return _LastSeen(at_seconds, seen.end_offsets, seen.committed_offsets)
+
+
+def _sum_of_rates(messages: IntArray, seconds: IntArray) -> float:
+    """Messages over their seconds, whole numbers of the same seconds summed up first, the smallest rate first."""
+    return float(sum(sorted(messages[seconds == length].sum() / length for length in set(seconds.tolist()))))
 
 
 def lag_over(lag_messages: float | None, rate: float) -> float | None:

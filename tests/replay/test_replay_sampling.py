@@ -14,7 +14,7 @@ from forecasting.history import GroupInterval
 from replay.plant import Observation, Plant
 from replay.sampling import Names, Rows, samples_of
 from replay.trace import Trace
-from replay.world import World
+from replay.world import OffsetsReset, World
 
 Worlds = Callable[..., World]
 Loads = Callable[..., Trace]
@@ -152,3 +152,43 @@ def test_a_rebalance_is_flagged(calm_world: Worlds, load: Loads) -> None:
     assert flagged == [105]
     assert [row.in_rebalance_count for row in rows if row.in_rebalance] == [24]
     assert {row.in_rebalance_count for row in rows if not row.in_rebalance} == {0}
+
+
+def test_the_newer_protocol_is_described_as_such(calm_world: Worlds, load: Loads) -> None:
+    """A consumer group in the broker's new sense, dealt out by the broker's uniform assignor."""
+    table = samples_of(a_plant(calm_world(protocol="kip848"), load(100.0)), NAMES, protocol="kip848")
+    assert set(table["group_protocol"].to_pylist()) == {"consumer"}
+    assert set(table["group_assignor"].to_pylist()) == {"uniform"}
+
+
+def test_missing_samples_are_unknown_and_never_a_drop(calm_world: Worlds, load: Loads) -> None:
+    """Half of the samples lack 6 of 24 partitions: no rate and no lag then, an honest mean as soon as all are back."""
+    plant = a_plant(calm_world(missing_sample_share=0.5), load(*[600.0] * 60))
+    seen, rows = rows_of(plant)
+    holes = [row for row in rows if row.sampled_partitions < row.partitions]
+    assert len(holes) == pytest.approx(len(rows) / 2, rel=0.2)
+    assert {row.sampled_partitions for row in holes} == {18}
+    assert {(row.produce_messages_per_second, row.lag_messages, row.lag_seconds) for row in holes} == {(None,) * 3}
+    whole = [row for row in rows[1:] if row.produce_messages_per_second is not None]
+    assert {row.sampled_partitions for row in whole} == {24}
+    assert np.mean([row.produce_messages_per_second for row in whole]) == pytest.approx(600.0, rel=0.02)
+    # Whatever is missed and seen again later is one gap for each interval missed.
+    missed = sum(len(one.unseen_partitions) for one in seen)
+    assert missed - 24 <= sum(row.gap_count for row in rows) <= missed
+
+
+def test_samples_lack_what_was_not_seen(calm_world: Worlds, load: Loads) -> None:
+    """No row for a partition that the sample lacks; the others have theirs."""
+    world, trace = calm_world(missing_sample_share=0.5), load(*[600.0] * 10)
+    table = samples_of(a_plant(world, trace), NAMES, protocol="eager")
+    seen, _ = rows_of(a_plant(world, trace))
+    assert table.num_rows == sum(24 - len(one.unseen_partitions) for one in seen) < 41 * 24
+
+
+def test_a_reset_is_counted_and_hides_the_consume_rate(calm_world: Worlds, load: Loads) -> None:
+    """Commits of all 24 partitions go back once: no honest difference then, and 24 resets counted."""
+    world = calm_world(incidents=(OffsetsReset(at_second=200, seconds=100),))
+    _, rows = rows_of(a_plant(world, load(*[600.0] * 10)))
+    (reset,) = [row for row in rows if row.offset_reset_count]
+    assert (reset.offset_reset_count, reset.consume_messages_per_second) == (24, None)
+    assert reset.produce_messages_per_second is not None
