@@ -107,7 +107,8 @@ class Rows:
         self._rates.append(produced)
         known = [rate for rate in self._rates if rate is not None]
         gaps = int((seconds[sampled] // BASE_INTERVAL_SECONDS - 1).sum())
-        row = replace(row, gap_count=gaps, offset_reset_count=resets)
+        lag_seconds = lag_over(row.lag_messages, sum(known) / len(known)) if known else None
+        row = replace(row, gap_count=gaps, offset_reset_count=resets, lag_seconds=lag_seconds)
         if produced is None:
             return row
         rates = arrived / seconds
@@ -116,7 +117,6 @@ class Rows:
             row,
             produce_messages_per_second=produced,
             consume_messages_per_second=_sum_of_rates(committed, seconds) if resets == 0 else None,
-            lag_seconds=lag_over(row.lag_messages, sum(known) / len(known)),
             partition_skew_ratio=float(rates[busiest] * len(rates) / produced) if produced > 0 else None,
             busiest_partition=f"{self._names.group}-{busiest}" if produced > 0 else None,
         )
