@@ -1,6 +1,6 @@
 """Contest: one load in one simulated world, and one policy's run through it, billed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,13 +9,12 @@ from cost_model.price import Prices
 from forecasting.history import GroupInterval
 from recommender.decision import DecisionSettings
 from recommender.recommend import prices_for
+from replay.plant.arrivals import Arrivals
 from replay.plant.plant import GRID_SECONDS, Plant
-from replay.policies.fixed import Fixed, count_for_peak
-from replay.policies.hpa import BehaviorRules, Hpa, LegacyRules
-from replay.policies.keda import Keda
+from replay.policies.arms import ARMS
+from replay.policies.fixed import count_for_peak
 from replay.policies.lagcast import Lagcast, profile_of
 from replay.policies.policy import Policy
-from replay.policies.stair import StairAware
 from replay.sampling import Names
 from replay.trace import Trace
 from replay.world import World
@@ -23,9 +22,15 @@ from replay.world import World
 # Where a user gives no capacity: four fifths of all replicas just carry what is exceeded in one minute of a thousand.
 SHARE_AT_PEAK = 0.8
 PEAK_QUANTILE = 0.999
-# The lag target that is most often copied from one deployment to the next, in messages.
-LAG_TARGET_MESSAGES = 10_000
-RIVALS: tuple[str, ...] = ("fixed", "hpa", "hpa-behavior", "keda", "stair")
+# The rivals of a user's league, and which arm each of them is: lag targets are the most often copied, 10,000 messages.
+LEAGUE_ARMS = {
+    "fixed": "fixed",
+    "hpa": "hpa-10000",
+    "hpa-behavior": "hpa-behavior-10000",
+    "keda": "keda-10000",
+    "stair": "stair",
+}
+RIVALS: tuple[str, ...] = tuple(LEAGUE_ARMS)
 LAGCAST = "lagcast"
 POLICIES = (*RIVALS, LAGCAST)
 
@@ -35,6 +40,7 @@ class Contest:
     """What every policy goes through: the same arrivals, the same world, the same prices, the same first count.
 
     `settings` are lagcast's own and the source of the prices; `names` are those of the history rows it is given.
+    `start_replicas` None: enough for the peak. `arrivals`: those of this trace, world and seed, to be drawn only once.
     """
 
     trace: Trace
@@ -42,6 +48,8 @@ class Contest:
     settings: DecisionSettings
     names: Names
     seed: int
+    start_replicas: int | None = None
+    arrivals: Arrivals | None = None
 
     @property
     def prices(self) -> Prices:
@@ -54,12 +62,18 @@ class Contest:
 
     @property
     def first_replicas(self) -> int:
-        """The count that everybody starts with: enough for the peak."""
-        return count_for_peak(self.world, self.trace)
+        """The count that everybody starts with."""
+        return self.start_replicas if self.start_replicas is not None else count_for_peak(self.world, self.trace)
 
     def plant(self) -> Plant:
         """The group at the beginning."""
-        return Plant(world=self.world, trace=self.trace, seed=self.seed, replicas=self.first_replicas)
+        return Plant(
+            world=self.world,
+            trace=self.trace,
+            seed=self.seed,
+            replicas=self.first_replicas,
+            arrivals=self.arrivals,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,17 +98,22 @@ class Bill:
 class Entry:
     """One policy's run: what it cost, and what it did to the messages and to the group.
 
-    `daily` has one bill for each day of the judged span, the last one perhaps of a part of a day.
+    `daily` has one bill for each day of the judged span, the last perhaps of a part of a day. `mean_lag_messages` is
+    the mean over time of end minus committed offsets, as a lag exporter would see it.
     """
 
     policy: str
     daily: tuple[Bill, ...]
     pod_hours: float
+    mean_replicas: float
+    mean_lag_messages: float
+    wait_p95_seconds: float
     wait_p99_seconds: float
     late_share: float
     moves: int
     rebalances: int
     rebalancing_minutes: float
+    paused_partition_seconds: float
     duplicate_messages: int
     note: str = ""
 
@@ -129,12 +148,21 @@ def require_policy(name: str) -> None:
 
 
 def play(policy_name: str, contest: Contest, history: Sequence[GroupInterval] = ()) -> Entry:
-    """Run one policy through the contest, deciding every 15 s; only lagcast reads the history.
+    """Run one policy of a league through the contest; only lagcast reads the history.
 
     Errors: ValueError on a name that no policy has.
     """
     require_policy(policy_name)
-    policy = _policy(policy_name, contest, history)
+    policy: Policy
+    if policy_name == LAGCAST:
+        policy = Lagcast(contest.world, contest.settings, names=contest.names, history=history)
+    else:
+        policy = ARMS[LEAGUE_ARMS[policy_name]].make(contest.world, contest.first_replicas)
+    return run_policy(policy_name, policy, contest)
+
+
+def run_policy(name: str, policy: Policy, contest: Contest) -> Entry:
+    """The entry, under this name, of a policy that decides every 15 s until the contest's trace ends."""
     plant = contest.plant()
     while plant.remaining_seconds > 0:
         plant.advance(GRID_SECONDS)
@@ -142,13 +170,14 @@ def play(policy_name: str, contest: Contest, history: Sequence[GroupInterval] = 
         replicas = policy.decide(seen)
         if replicas != seen.replicas:
             plant.scale(replicas)
-    return entry_of(policy_name, plant, contest)
+    return entry_of(name, plant, contest)
 
 
 def entry_of(policy_name: str, plant: Plant, contest: Contest, *, note: str = "") -> Entry:
     """The entry of a plant that has come to the end of its trace."""
     days, prices = plant.day_totals(), contest.prices
     arrivals = sum(day.arrivals for day in days)
+    pod_seconds = sum(day.pod_seconds for day in days)
     return Entry(
         policy=policy_name,
         daily=tuple(
@@ -159,26 +188,16 @@ def entry_of(policy_name: str, plant: Plant, contest: Contest, *, note: str = ""
             )
             for day in days
         ),
-        pod_hours=sum(day.pod_seconds for day in days) / 3600.0,
+        pod_hours=pod_seconds / 3600.0,
+        mean_replicas=pod_seconds / plant.time_seconds,
+        mean_lag_messages=sum(day.lag_message_seconds for day in days) / plant.time_seconds,
+        wait_p95_seconds=plant.wait_quantile(0.95),
         wait_p99_seconds=plant.wait_quantile(0.99),
         late_share=sum(day.late for day in days) / max(arrivals, 1),
         moves=sum(day.moves for day in days),
         rebalances=sum(day.rebalances for day in days),
         rebalancing_minutes=sum(day.rebalancing_seconds for day in days) / 60.0,
+        paused_partition_seconds=sum(day.paused_partition_seconds for day in days),
         duplicate_messages=sum(day.duplicates for day in days),
         note=note,
     )
-
-
-def _policy(name: str, contest: Contest, history: Sequence[GroupInterval]) -> Policy:
-    world = contest.world
-    least, most = world.min_replicas, world.replica_ceiling
-    makers: dict[str, Callable[[], Policy]] = {
-        "fixed": lambda: Fixed(replicas=contest.first_replicas),
-        "hpa": lambda: Hpa(target_messages=LAG_TARGET_MESSAGES, rules=LegacyRules(least=least, most=most)),
-        "hpa-behavior": lambda: Hpa(target_messages=LAG_TARGET_MESSAGES, rules=BehaviorRules(least=least, most=most)),
-        "keda": lambda: Keda(threshold_messages=LAG_TARGET_MESSAGES, rules=LegacyRules(least=least, most=most)),
-        "stair": lambda: StairAware(world=world),
-        LAGCAST: lambda: Lagcast(world, contest.settings, names=contest.names, history=history),
-    }
-    return makers[name]()

@@ -35,11 +35,15 @@ def entry(policy: str, *daily: float) -> Entry:
         policy=policy,
         daily=tuple(Bill(pods=cost, late=0.0, duplicates=0.0) for cost in daily),
         pod_hours=1.0,
+        mean_replicas=1.0,
+        mean_lag_messages=0.0,
+        wait_p95_seconds=0.0,
         wait_p99_seconds=0.0,
         late_share=0.0,
         moves=0,
         rebalances=0,
         rebalancing_minutes=0.0,
+        paused_partition_seconds=0.0,
         duplicate_messages=0,
     )
 
