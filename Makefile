@@ -4,7 +4,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-slow bench docs lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-slow bench bench-decisions docs lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,13 @@ bench: $(READY) ## forecasters and policies on the traces of a folder: make benc
 	@test -d "$(TRACES)" || { echo "name a folder of traces: make bench TRACES=DIR" >&2; exit 2; }
 	@$(BIN)/python benchmarks/forecasts.py --traces "$(TRACES)"
 	@$(BIN)/python benchmarks/league.py --traces "$(TRACES)"
+
+OUT := build/decisions.json
+SEEDS := 5
+JOBS := 2
+
+bench-decisions: $(READY) ## every policy in every world, as JSON: make bench-decisions TRACES=DIR OUT=FILE SEEDS=5 JOBS=2
+	@$(BIN)/python benchmarks/decisions.py $(if $(TRACES),--traces "$(TRACES)") --out "$(OUT)" --seeds $(SEEDS) --jobs $(JOBS)
 
 docs: $(READY) ## rewrite the generated part of the documentation: docs/settings.md
 	@$(BIN)/python scripts/settings_page.py > docs/settings.md

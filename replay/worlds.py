@@ -1,0 +1,82 @@
+"""The worlds that decisions are compared in: four in which a rebalance is slow, two as measured on a real broker.
+
+One consumer does 1,000 messages/s and there may be 40 of them; what differs is what a change of their number costs.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from replay.world import World
+
+CAPACITY_MESSAGES_PER_SECOND = 1_000.0
+MOST_REPLICAS = 40
+# So fast a drift makes the members' heartbeats independent of each other within a second.
+INDEPENDENT = 10.0
+
+Pauses = Literal["slow", "real"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldKind:
+    """A world, what it is in a sentence, and whether its pauses are slow or those measured on a real broker."""
+
+    sentence: str
+    pauses: Pauses
+    world: World
+
+
+_forty_replicas = partial(
+    World, capacity_messages_per_second_per_replica=CAPACITY_MESSAGES_PER_SECOND, max_replicas=MOST_REPLICAS
+)
+
+WORLDS: dict[str, WorldKind] = {
+    "tight": WorldKind(
+        sentence="40 partitions, so that 21 to 39 replicas carry no more than 20; eager, independent heartbeats, "
+        "batches of 2 s, pods ready after 25 s.",
+        pauses="slow",
+        world=_forty_replicas(partitions=40, heartbeat_drift=INDEPENDENT, batch_seconds=2.0, start_up_seconds=25.0),
+    ),
+    "fine": WorldKind(
+        sentence="The same with 120 partitions, so that the stairs are fine.",
+        pauses="slow",
+        world=_forty_replicas(partitions=120, heartbeat_drift=INDEPENDENT, batch_seconds=2.0, start_up_seconds=25.0),
+    ),
+    "cooperative": WorldKind(
+        sentence="40 partitions, cooperative with the Java client, independent heartbeats, batches of 2 s, pods ready "
+        "after 60 s.",
+        pauses="slow",
+        world=_forty_replicas(
+            partitions=40,
+            protocol="cooperative",
+            heartbeat_drift=INDEPENDENT,
+            batch_seconds=2.0,
+            start_up_seconds=60.0,
+        ),
+    ),
+    "silent": WorldKind(
+        sentence="120 partitions, static members that stay for a session of 45 s after they closed, eager, batches of "
+        "5 s, pods ready after 25 s, one pod in twenty at four fifths of the speed.",
+        pauses="slow",
+        world=_forty_replicas(
+            partitions=120,
+            static_membership=True,
+            session_timeout_seconds=45.0,
+            batch_seconds=5.0,
+            start_up_seconds=25.0,
+            slow_pod_share=0.05,
+            slow_pod_speed=0.8,
+        ),
+    ),
+    "real-quick": WorldKind(
+        sentence="120 partitions, eager, heartbeats in step, batches of 0.1 s, pods ready after 30 s.",
+        pauses="real",
+        world=_forty_replicas(partitions=120),
+    ),
+    "real-long": WorldKind(
+        sentence="40 partitions, cooperative with the Java client, heartbeats in step, batches of 5 s, pods ready "
+        "after 30 s.",
+        pauses="real",
+        world=_forty_replicas(partitions=40, protocol="cooperative", batch_seconds=5.0),
+    ),
+}
