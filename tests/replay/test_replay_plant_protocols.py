@@ -1,11 +1,15 @@
 """The protocols of the Java client with long batches, held against what was measured on a real broker."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from replay.plant import Plant
+from replay.plant.kip848 import next_beat
 from replay.trace import Trace
 from replay.world import World
 
@@ -54,3 +58,18 @@ def test_a_client_with_a_thread_of_its_own_waits_for_no_polls(
     world = calm_world(partitions=40, protocol=protocol, client="librdkafka", batch_seconds=5.0, sync_seconds=0.02)
     for replicas, command in ((10, 20), (20, 10)):
         assert pause_of_a_moved_partition(world, load(*[3_000.0] * 10), replicas, command) < limit
+
+
+@given(phase=st.floats(0, 100_000), beats=st.integers(1, 50))
+def test_a_member_never_beats_twice_at_once(phase: float, beats: int) -> None:
+    """However the sum of instants is rounded, the next beat is one interval away: else time would stand still."""
+    world = World(partitions=1, capacity_messages_per_second_per_replica=1.0, protocol="kip848")
+    start_at = datetime(2026, 1, 5, tzinfo=UTC)
+    trace = Trace(name="silent", start_at=start_at, step_seconds=60, messages_per_second=np.zeros(2))
+    plant = Plant(world=world, trace=trace, seed=1, replicas=1)
+    plant._state.pods.beat_phase[0] = phase
+    now = phase
+    for _ in range(beats):
+        following = next_beat(plant._state, plant._physics, 0, now)
+        assert following - now == pytest.approx(5.0, abs=1e-5)
+        now = following
