@@ -17,7 +17,7 @@ SAME_INSTANT_SECONDS = 1e-6
 def next_beat(state: State, physics: Physics, pod: int, now: float) -> float:
     """When the member hears from the coordinator next; always later than now.
 
-    Rounding may leave 5 s - 4.999999999999999 s to the beat at hand, which added to 100 s is 100 s: that is no next one.
+    Rounding may leave 5 s - 4.999999999999999 s to the beat at hand, which added to 100 s is 100 s: no next one.
     """
     ahead = physics.consumer_heartbeat - (now - state.pods.beat_phase[pod]) % physics.consumer_heartbeat
     return float(now + ahead + (physics.consumer_heartbeat if ahead < SAME_INSTANT_SECONDS else 0.0))
