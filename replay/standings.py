@@ -86,6 +86,18 @@ class Case:
         return self.cost_to_best_rival > 1.0
 
 
+def standing_of(case: Case, arm: str) -> Standing:
+    """The standing of one arm.
+
+    Errors: ValueError where it did not play under every seed.
+    """
+    for standing in case.standings:
+        if standing.arm == arm:
+            return standing
+    message = f"'{arm}' did not play under every seed of {case.trace} in {case.world}"
+    raise ValueError(message)
+
+
 def cases_of(runs: Iterable[Run]) -> list[Case]:
     """A case for each trace and world, in the order in which they first come."""
     groups: dict[tuple[str, str], list[Run]] = {}
