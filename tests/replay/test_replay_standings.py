@@ -1,0 +1,121 @@
+"""Standings: means, intervals and ratios of runs whose figures can be worked out by hand."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replay.standings import cases_of, overall_of, standing_of, variant_ratios, with_pauses
+from replay.tournament import Run, family_of
+
+
+def run(arm: str, cost: float, *, world: str = "fine", seed: int = 0, **figures: float) -> Run:
+    """A run that cost this much, all of it pods."""
+    blank = Run(
+        trace="load",
+        world=world,
+        seed=seed,
+        day="2026-01-05T00:00:00+00:00",
+        arm=arm,
+        family=family_of(arm),
+        cost=cost,
+        pods=cost,
+        late=0.0,
+        duplicates_cost=0.0,
+        mean_replicas=10.0,
+        mean_lag_messages=100.0,
+        wait_p95=0.0,
+        wait_p99=0.0,
+        late_share=0.0,
+        moves=0,
+        rebalances=0,
+        rebalancing_minutes=0.0,
+        paused_partition_seconds=0.0,
+        seconds_of_cpu=0.0,
+        note="",
+    )
+    return replace(blank, **figures)  # type: ignore[arg-type]  # figures are numbers, all of them
+
+
+@pytest.fixture(name="runs")
+def runs_fixture() -> list[Run]:
+    """Two seeds: lagcast 2 and 4, stair 4 and 3, flink 1 and 9, HPA 10, fixed 6, hindsight 2; a variant 3."""
+    costs = {
+        "lagcast": (2.0, 4.0),
+        "stair": (4.0, 3.0),
+        "flink": (1.0, 9.0),
+        "fixed-ceiling": (6.0, 6.0),
+        "hindsight": (2.0, 2.0),
+    }
+    runs = [run(arm, cost, seed=seed) for arm, pair in costs.items() for seed, cost in enumerate(pair)]
+    runs += [
+        run("hpa-10000", 10.0, seed=seed, mean_lag_messages=400, mean_replicas=20, rebalances=8) for seed in (0, 1)
+    ]
+    runs += [run("lagcast-no-cost", 3.0)]
+    return [replace(each, rebalances=2) if each.arm == "lagcast" else each for each in runs]
+
+
+def test_the_best_rival_is_chosen_by_its_mean_over_seeds(runs: list[Run]) -> None:
+    """Flink won a seed, but stair's mean of 3.5 is the least; neither lagcast nor hindsight is a rival."""
+    (case,) = cases_of(runs)
+    assert (case.best_rival, case.seeds, case.lost_seeds) == ("stair", 2, 1)
+    assert not case.is_lost
+    assert [standing.arm for standing in case.standings][:3] == ["hindsight", "lagcast", "stair"]
+
+
+def test_ratios_are_those_of_means(runs: list[Run]) -> None:
+    """Lagcast's mean is 3: 1.5 x hindsight, 0.857 x stair, half of fixed, 0.3 x HPA; who did not play has no ratio."""
+    (case,) = cases_of(runs)
+    assert case.cost_to_hindsight == 1.5
+    assert case.cost_to_best_rival == pytest.approx(3.0 / 3.5)
+    assert case.cost_to_fixed == 0.5
+    assert case.cost_to_hpa == pytest.approx(0.3)
+    assert (case.lag_to_hpa, case.replicas_to_hpa, case.rebalances_to_hpa) == (0.25, 0.5, 0.25)
+    assert case.rebalances_to_keda is None
+
+
+def test_intervals_are_students(runs: list[Run]) -> None:
+    """Two seeds that differ by 2: t with one degree of freedom is 12.706, times sqrt(2) / sqrt(2); equal ones: 0."""
+    (case,) = cases_of(runs)
+    assert standing_of(case, "lagcast").cost.half_width == pytest.approx(12.706, abs=1e-3)
+    assert standing_of(case, "hindsight").cost.half_width == 0.0
+    (single,) = cases_of([each for each in runs if each.seed == 0])
+    assert standing_of(single, "lagcast").cost.half_width is None
+
+
+def test_a_variant_is_held_against_lagcast_under_its_own_seed(runs: list[Run]) -> None:
+    """3 against 2, not against the mean of 3; it has no standing where others have two seeds."""
+    assert variant_ratios(runs, "lagcast-no-cost") == {("load", "fine"): 1.5}
+    with pytest.raises(ValueError, match="'lagcast-no-cost' did not play under every seed of load in fine"):
+        standing_of(cases_of(runs)[0], "lagcast-no-cost")
+
+
+def test_overall_each_case_counts_once(runs: list[Run]) -> None:
+    """Cases of 1.5, 1 and 2 times hindsight; the second lost to nobody, the third to stair, twice as cheap."""
+    more = [
+        *(run("lagcast", 2.0, world="tight"), run("stair", 2.0, world="tight"), run("hindsight", 2.0, world="tight")),
+        run("lagcast", 4.0, world="real-long"),
+        run("stair", 2.0, world="real-long"),
+        run("hindsight", 2.0, world="real-long"),
+    ]
+    cases = cases_of([*runs, *more])
+    overall = overall_of(cases)
+    assert overall is not None
+    assert (overall.cases, overall.lost) == (3, 1)
+    assert (overall.median_to_hindsight, overall.mean_to_hindsight, overall.worst_to_hindsight) == (1.5, 1.5, 2.0)
+    assert overall.mean_to_best_rival == pytest.approx((3.0 / 3.5 + 1.0 + 2.0) / 3)
+    assert (overall.worst_to_best_rival, overall.worst_world) == (2.0, "real-long")
+    assert [case.world for case in with_pauses(cases, "slow")] == ["fine", "tight"]
+    assert overall_of([]) is None
+
+
+@given(factor=st.floats(0.01, 100.0))
+def test_the_currency_does_not_matter(factor: float) -> None:
+    """All costs times a factor: the same rival, the same ratios."""
+    runs = [run("lagcast", 3.0), run("stair", 4.0), run("flink", 5.0), run("hindsight", 2.0)]
+    (plain,) = cases_of(runs)
+    (dear,) = cases_of([replace(each, cost=factor * each.cost) for each in runs])
+    assert dear.best_rival == plain.best_rival
+    assert dear.cost_to_hindsight == pytest.approx(plain.cost_to_hindsight)
+    assert dear.cost_to_best_rival == pytest.approx(plain.cost_to_best_rival)
