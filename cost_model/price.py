@@ -2,15 +2,11 @@
 
 from dataclasses import dataclass, fields
 
+from cost_model.presets import PRESETS, Policy
 from forecasting.units import MessagesPerSecond
 
-# One replica-hour buys this many seconds of one replica's full work being late. Worked: 0.05 per replica-hour and
-# 1,000 messages/s per replica give 0.05 / (100 x 1,000) = 5e-7 per late message.
-LATE_SECONDS_PER_REPLICA_HOUR = 100.0
 # A duplicate is work done twice, not a broken promise: a fifth of a late message.
 DUPLICATE_TO_LATE_RATIO = 0.2
-# Every move carries the risk that it goes worse than the model says: two replica-hours, until outcomes say otherwise.
-MOVE_RISK_REPLICA_HOURS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,21 +33,31 @@ class Prices:
         late_message: float | None = None,
         duplicate_message: float | None = None,
         move: float | None = None,
+        policy: Policy = "balanced",
     ) -> "Prices":
         """All prices from the one that everybody knows, scaled by what one replica consumes; given ones win.
+
+        The policy's preset says how many seconds of one replica's work being late are worth a replica-hour, and how
+        many replica-hours the risk of a move: balanced, 0.05 an hour and 1,000 messages/s give 0.05 / (100 x 1,000) =
+        5e-7 per late message, and 0.1 per move until outcomes say otherwise.
 
         >>> prices = Prices.from_replica_hour(0.05, capacity=MessagesPerSecond(1000.0))
         >>> prices.late_message, prices.duplicate_message, prices.move
         (5e-07, 1e-07, 0.1)
         """
-        late = late_message if late_message is not None else replica_hour / (LATE_SECONDS_PER_REPLICA_HOUR * capacity)
+        preset = PRESETS[policy]
+        late = (
+            late_message
+            if late_message is not None
+            else replica_hour / (preset.late_seconds_per_replica_hour * capacity)
+        )
         return cls(
             currency=currency,
             replica_hour=replica_hour,
             late_message=late,
             duplicate_message=duplicate_message if duplicate_message is not None else late * DUPLICATE_TO_LATE_RATIO,
             held_message_second=late / 3600.0,
-            move=move if move is not None else replica_hour * MOVE_RISK_REPLICA_HOURS,
+            move=move if move is not None else replica_hour * preset.move_replica_hours,
         )
 
 

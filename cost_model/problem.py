@@ -15,7 +15,6 @@ from cost_model.situation import Situation
 from cost_model.switches import Switches, switches_of
 from forecasting.units import SECONDS_PER_HOUR, FloatArray, MessagesPerSecond, Replicas
 
-LAG_POINTS = 80
 # A group without replicas carries nothing; a billionth of one replica keeps its waiting time a number.
 LEAST_CAPACITY_FRACTION = 1e-9
 
@@ -75,7 +74,7 @@ def tabulate(situation: Situation) -> Tables:
     switches = switches_of(
         replace(profile, capacity=None),
         choices,
-        pause_prior_seconds=situation.pause_prior_seconds,
+        pause_prior_seconds=situation.pause_priors,
         pause_spread=situation.pause_spread,
         max_lag_seconds=situation.max_lag_seconds,
     )
@@ -92,7 +91,10 @@ def tabulate(situation: Situation) -> Tables:
         arriving=demand * step,
         on_time=on_time,
         lag_grid=_lag_grid(
-            situation.lag_messages + float(demand.sum()) * step, float(lost.max()), np.append(on_time, on_time_at_end)
+            situation.lag_messages + float(demand.sum()) * step,
+            float(lost.max()),
+            np.append(on_time, on_time_at_end),
+            points=situation.lag_points,
         ),
         late_price=float(prices.late_message),
         held_price=0.5 * prices.held_message_second * step,
@@ -164,7 +166,7 @@ def _transient(demand: FloatArray, capacity: FloatArray, switches: Switches, *, 
     return late
 
 
-def _lag_grid(arriving: float, lost: float, on_time: FloatArray) -> FloatArray:
+def _lag_grid(arriving: float, lost: float, on_time: FloatArray, *, points: int) -> FloatArray:
     """0, equal ratios from well under what is on time up to twice what can pile up, and where lateness sets in.
 
     Least prices bend at those last backlogs; with them on the grid totals of ordinary plans come out right to 1 %.
@@ -172,7 +174,7 @@ def _lag_grid(arriving: float, lost: float, on_time: FloatArray) -> FloatArray:
     most = float(on_time.max())
     top = max(2.0 * (arriving + lost), most)
     bottom = min(0.1 * most / len(on_time), 1e-4 * top)
-    return np.unique(np.concatenate(([0.0], np.geomspace(bottom, top, LAG_POINTS), on_time)))
+    return np.unique(np.concatenate(([0.0], np.geomspace(bottom, top, points), on_time)))
 
 
 def _home(capacity: FloatArray, demand: float) -> int:

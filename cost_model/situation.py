@@ -14,8 +14,9 @@ class Situation:
     `demand_messages_per_second` is the path to carry, one value per step of `step_seconds`. `replicas` is the present
     count, always a legal choice. `lag_messages` is backlog, its uncommitted part already removed. `head_room` is the
     share of p20 capacity that plans may use; `max_lag_seconds` the wait beyond which a message is late.
-    `pause_prior_seconds` is a floor for a move's stop (see `move_effect`), `pause_spread` the deviation of ln pause
-    (0 makes pauses certain). No move takes effect before `earliest_move_step`.
+    `pause_prior_seconds` is a floor for a move's stop (see `move_effect`), `pause_prior_down_seconds` the one for
+    removing where that differs, `pause_spread` the deviation of ln pause (0 makes pauses certain). No move takes effect
+    before `earliest_move_step`. The search keeps `lag_points` backlogs.
     """
 
     profile: GroupProfile
@@ -27,5 +28,33 @@ class Situation:
     max_lag_seconds: float
     head_room: float
     pause_prior_seconds: float | None
+    pause_prior_down_seconds: float | None = None
     pause_spread: float = 0.5
     earliest_move_step: int = 0
+    lag_points: int = 80
+
+    @property
+    def pause_priors(self) -> tuple[float, float] | None:
+        """The floors up and down, None where there is none."""
+        if self.pause_prior_seconds is None:
+            return None
+        down = self.pause_prior_down_seconds
+        return self.pause_prior_seconds, self.pause_prior_seconds if down is None else down
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Uncertainty:
+    """What may happen: scenarios of demand, and how much the bad ones count.
+
+    Shapes: `demand_messages_per_second` (S, H), equally likely paths. `rate_now_messages_per_second` is what arrives
+    now. `risk_weight` in 0..1 weighs how much dearer the worst tenth is than the mean. `planned_quantiles` are the
+    quantile paths that plans of several moves are made for. `notice_seconds` pass until a surprise is seen.
+    """
+
+    demand_messages_per_second: FloatArray
+    rate_now_messages_per_second: float
+    risk_weight: float
+    rest_up_steps: int
+    rest_down_steps: int
+    notice_seconds: float = 30.0
+    planned_quantiles: tuple[float, ...] = (0.5, 0.9)

@@ -13,6 +13,7 @@ from scipy.stats import norm
 from forecasting.forecast import QUANTILES
 from forecasting.horizons import KNOTS, Between
 from forecasting.ladder import MINUTES_PER_DAY
+from forecasting.memory import ErrorMemory, memory_of
 from forecasting.ridge import fit_ridge
 from forecasting.season import Season
 from forecasting.series import LogSeries
@@ -47,13 +48,15 @@ class Bands:
 
     Shapes: `scatter` (knots, columns) coefficients of the log scatter, `limits` (knots, 2) of that logarithm,
     `quantiles` (knots, len(QUANTILES)) of errors divided by scatter. `largest_jump` is the greatest distance, in
-    logarithms, between the level now and that of the hour that the errors were learnt with.
+    logarithms, between the level now and that of the hour that the errors were learnt with; `memory` is how long errors
+    last.
     """
 
     scatter: FloatArray
     limits: FloatArray
     quantiles: FloatArray
     largest_jump: float
+    memory: ErrorMemory
 
     def paths(self, centre: FloatArray, columns: FloatArray, between: Between, *, jump: float) -> FloatArray:
         """Quantile paths in logarithms, (len(QUANTILES), horizons), ascending down each column.
@@ -124,7 +127,13 @@ def fit_bands(errors: FloatArray, columns: FloatArray, *, largest_jump: float, w
             longer = float(np.sqrt(KNOTS[knot] / KNOTS[knot - 1]))
             scatter[knot], limits[knot] = scatter[knot - 1], limits[knot - 1]
             quantiles[knot] = quantiles[knot - 1] * longer
-    return Bands(scatter=scatter, limits=limits, quantiles=quantiles * widen, largest_jump=largest_jump)
+    return Bands(
+        scatter=scatter,
+        limits=limits,
+        quantiles=quantiles * widen,
+        largest_jump=largest_jump,
+        memory=memory_of(errors, KNOTS),
+    )
 
 
 def _log(values: FloatArray) -> FloatArray:

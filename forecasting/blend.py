@@ -6,7 +6,7 @@ hands over to the season as the horizon grows, without a jump, and where the sea
 weight.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -163,12 +163,4 @@ def _reactive(persistence: FittedPersistence, history: History, *, steps: int) -
     answer = persistence.forecast(history, steps=steps)
     if isinstance(answer, Refusal):
         return answer
-    return Forecast(
-        cluster=answer.cluster,
-        group=answer.group,
-        model=_MODEL,
-        rung=answer.rung,
-        origin_at=answer.origin_at,
-        step_seconds=answer.step_seconds,
-        paths=answer.paths,
-    )
+    return replace(answer, model=_MODEL)

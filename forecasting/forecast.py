@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from forecasting.memory import USUAL_MEMORY, ErrorMemory
 from forecasting.units import FloatArray
 
 Rung = Literal["reactive", "daily", "weekly"]
@@ -20,7 +21,8 @@ class Forecast:
 
     Shapes: `paths` is (len(QUANTILES), steps), row i for QUANTILES[i], ascending down each column, never negative.
     Step 1 (column 0) is the first interval not yet seen: it ends at `origin_at + step_seconds`.
-    `rung` says what the history allowed: reactive from 30 min, daily from 2 days, weekly from 14 days.
+    `memory` is how long errors last, from one step to the next. `rung` says what the history allowed: reactive from
+    30 min, daily from 2 days, weekly from 14 days.
     """
 
     cluster: str
@@ -30,6 +32,7 @@ class Forecast:
     origin_at: datetime
     step_seconds: int
     paths: FloatArray
+    memory: ErrorMemory = USUAL_MEMORY
 
     @property
     def steps(self) -> int:

@@ -108,4 +108,5 @@ class Ahead:
             origin_at=self.history.end_at,
             step_seconds=MINUTE_SECONDS,
             paths=read_only(rates_of(logarithms, unit=self.series.unit)),
+            memory=bands.memory,
         )

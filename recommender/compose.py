@@ -6,9 +6,10 @@ from hashlib import sha256
 
 from cost_model.capacity import useful_replicas
 from cost_model.duplicates import expected_duplicates
-from cost_model.optimise import PlannedMove, PlanSearch
+from cost_model.plan import PlannedMove
 from cost_model.price import Prices
 from cost_model.rebalance import move_effect
+from cost_model.weigh import Weighed
 from forecasting.forecast import Forecast
 from forecasting.history import MINUTE_SECONDS, History
 from forecasting.units import SECONDS_PER_HOUR, MessagesPerSecond, Replicas, Seconds
@@ -38,7 +39,7 @@ class Case:
     facts: Facts
     scene: Scene
     prices: Prices
-    found: PlanSearch
+    found: Weighed
     best: PlannedMove | None
     previous: Recommendation | None
 
@@ -47,8 +48,9 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
     """The recommendation for what came through the guards, every plan that was priced beside it."""
     scene, facts, found, best = case.scene, case.facts, case.found, case.best
     now, profile, settings = scene.now, scene.profile, scene.settings
-    moves = best is not None and proposal.target != scene.replicas
-    chosen = found.itemised(best.target, best.effective_step) if best is not None and moves else found.stay
+    moves = best is not None and proposal.target == best.target != scene.replicas
+    stay = found.cost(found.stay_row)
+    chosen = found.cost(found.best_row) if best is not None and moves else stay
     lead = profile.start_up_seconds if proposal.target > scene.replicas else 0.0
     not_before, latest_safe = _window(case, best) if best is not None and moves else (now, now)
     switch = _switch(proposal.target, scene)
@@ -81,7 +83,7 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
         horizon_seconds=float(settings.horizon_seconds),
         currency=settings.currency,
         chosen=chosen,
-        stay=found.stay,
+        stay=stay,
         break_even_seconds=_break_even_seconds(case, best) if best is not None and moves else None,
         alternatives=_priced_plans(found, scene),
         reason=_reason(proposal, scene, useful),
@@ -92,14 +94,12 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
     return named(replace(draft, sentences=(*explain(draft), *proposal.sentences)))
 
 
-def _priced_plans(found: PlanSearch, scene: Scene) -> tuple[PricedPlan, ...]:
-    plans = [PricedPlan(desired_replicas=scene.replicas, execute_at=None, cost=found.stay)]
-    for curve in found.single_moves:
-        move = curve.best()
-        if move is not None:
-            at = scene.now + timedelta(seconds=move.command_step * MINUTE_SECONDS)
-            cost = found.itemised(move.target, move.effective_step)
-            plans.append(PricedPlan(desired_replicas=move.target, execute_at=at, cost=cost))
+def _priced_plans(found: Weighed, scene: Scene) -> tuple[PricedPlan, ...]:
+    plans = [PricedPlan(desired_replicas=scene.replicas, execute_at=None, cost=found.cost(found.stay_row))]
+    for row in found.best_of_each_target():
+        move = found.move_of(row)
+        at = scene.now + timedelta(seconds=move.command_step * MINUTE_SECONDS)
+        plans.append(PricedPlan(desired_replicas=move.target, execute_at=at, cost=found.cost(row)))
     return tuple(sorted(plans, key=lambda plan: (plan.cost.total, plan.desired_replicas)))
 
 
@@ -108,7 +108,7 @@ def _window(case: Case, best: PlannedMove) -> tuple[datetime, datetime]:
 
     A plan cannot tell the seconds of one step apart, so the window lasts to the end of its last step.
     """
-    first, last = case.found.window(best.target, WINDOW_TOLERANCE_IN_MOVES * case.prices.move)
+    first, last = case.found.window(best, WINDOW_TOLERANCE_IN_MOVES * case.prices.move)
     lead_steps = best.effective_step - best.command_step
     now = case.scene.now
     return (
@@ -153,7 +153,7 @@ def _break_even_seconds(case: Case, best: PlannedMove) -> float | None:
     removed = case.scene.replicas - best.target
     if removed <= 0:
         return None
-    price = case.found.switch_price(best.target, best.effective_step)
+    price = case.found.switch_price(best)
     return price / (case.prices.replica_hour * removed) * SECONDS_PER_HOUR
 
 

@@ -10,8 +10,8 @@ from forecasting.history import MINUTE_SECONDS, GroupInterval, History
 from forecasting.refusal import Refusal, RefusalReason
 from recommender.decision import DecisionSettings
 
-# The rate "now" is the mean of this many base rows: a minute.
-ROWS_OF_NOW = 4
+# The rate "now" is the mean of this many base rows: half a minute.
+ROWS_OF_NOW = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,16 +98,28 @@ def rest_between_moves(proposal: Proposal, scene: Scene) -> Proposal:
 
 
 def rest_seconds(profile: GroupProfile, settings: DecisionSettings, *, removing: bool) -> float:
-    """Least time between two moves: the configured interval before removing, the time to settle before adding."""
+    """Least time between two moves: the configured interval before removing, what keeps work going before adding."""
     processing = PROCESSING_TIMES_BETWEEN_MOVES * profile.processing_p99_seconds
     if removing:
         return max(settings.min_interval_seconds, processing)
-    # New replicas start at different times, and the last one joins about twice the mean later.
-    settled = 2 * profile.start_up_seconds + settings.pause_prior_seconds
-    return max(min(settings.min_interval_seconds, settled), processing)
+    return processing
 
 
 GUARDS: tuple[Guard, ...] = (never_fewer_on_partial_data, never_fewer_while_draining, rest_between_moves)
+
+
+def follow_reference(proposal: Proposal, scene: Scene, wanted: int) -> Proposal:
+    """The reference policy's count in place of the plan's, once the plan's way has been dearer for too long."""
+    return replace(
+        proposal,
+        target=wanted,
+        command_at=scene.now,
+        binding_rule="reference",
+        sentences=(
+            *proposal.sentences,
+            f"Advice has lately cost more than reacting with the stairs in mind, so that is followed: {wanted}.",
+        ),
+    )
 
 
 def pass_guards(proposal: Proposal, scene: Scene, guards: tuple[Guard, ...] = GUARDS) -> Proposal:

@@ -10,20 +10,30 @@ from itertools import pairwise
 import numpy as np
 
 from cost_model.backlog import backlog_from_visible_lag
-from cost_model.optimise import PlannedMove, Situation, search
+from cost_model.capacity import group_capacity
+from cost_model.learned import Learned
+from cost_model.plan import PlannedMove
+from cost_model.presets import PRESETS
 from cost_model.price import Prices
 from cost_model.profile import Capacity, GroupProfile
+from cost_model.situation import Situation, Uncertainty
+from cost_model.weigh import weigh
 from forecasting.forecast import Forecast
 from forecasting.history import History
+from forecasting.ladder import MINUTES_PER_WEEK
 from forecasting.refusal import Refusal
-from forecasting.units import FloatArray, Messages, MessagesPerSecond, Seconds
+from forecasting.scenarios import scenarios_of
+from forecasting.units import FloatArray, Fraction, Messages, MessagesPerSecond, Replicas, Seconds
 from recommender.compose import Case, compose, named, observed
 from recommender.decision import DecisionSettings
 from recommender.facts import Facts, read_facts
-from recommender.guards import Proposal, Scene, pass_guards, rest_seconds
+from recommender.guards import Proposal, Scene, follow_reference, pass_guards, rest_seconds
 from recommender.recommendation import Decision, Recommendation
 
 STEP_SECONDS = 60
+# A burst that nobody foresaw has lost two thirds of itself after this many minutes.
+SURPRISE_STEPS = 8.0
+CEILING_OF_HIGHEST = 1.1
 
 
 def recommend(
@@ -34,10 +44,14 @@ def recommend(
     *,
     previous: Recommendation | None,
     now: datetime,
+    learned: Learned | None = None,
+    reference_replicas: int | None = None,
 ) -> Decision:
     """How many replicas, and when, at the least expected price; or why nothing can be said.
 
-    `previous` is the recommendation in force until now: it tells whether a move is still under way. `now` is
+    `previous` is the recommendation in force until now: it tells whether a move is still under way. `learned` is what
+    the group's own moves have taught (None: the settings' priors). `reference_replicas` is what the reference policy
+    wants, given when the advice has been dearer than it for too long: it is followed then. `now` is
     timezone-aware. Bad states of the world come back as a `Refusal`; a `ValueError` is the caller's bug.
     """
     facts = read_facts(history, profile, settings, now=now)
@@ -48,8 +62,12 @@ def recommend(
     if previous is not None and _under_way(previous, facts, profile, now=now):
         return _still_under_way(previous, facts, settings, now=now)
     scene = _scene(history, facts, previous, profile, settings, now=now)
-    prices = prices_for(settings, facts.capacity)
-    found = search(_situation(scene, forecast, prices))
+    if learned is None:
+        learned = day_one(settings, facts.capacity)
+    prices = replace(prices_for(settings, facts.capacity), move=learned.risk)
+    found = weigh(
+        _situation(scene, forecast, prices, learned), _uncertainty(scene, forecast, ceiling=_ceiling(history))
+    )
     best = found.best()
     case = Case(
         history=history,
@@ -61,7 +79,15 @@ def recommend(
         best=best,
         previous=previous,
     )
-    return compose(pass_guards(_proposed(best, scene), scene), case)
+    proposal = pass_guards(_proposed(best, scene), scene)
+    if reference_replicas is not None:
+        proposal = follow_reference(proposal, scene, reference_replicas)
+    return compose(proposal, case)
+
+
+def day_one(settings: DecisionSettings, capacity: Capacity) -> Learned:
+    """What is believed of a group's moves before any was seen."""
+    return Learned.assumed(stop_seconds=settings.pause_prior_seconds, risk=prices_for(settings, capacity).move)
 
 
 def prices_for(settings: DecisionSettings, capacity: Capacity) -> Prices:
@@ -73,6 +99,7 @@ def prices_for(settings: DecisionSettings, capacity: Capacity) -> Prices:
         late_message=settings.late_message,
         duplicate_message=settings.duplicate_message,
         move=settings.move,
+        policy=settings.policy,
     )
 
 
@@ -80,6 +107,11 @@ def _under_way(previous: Recommendation, facts: Facts, profile: GroupProfile, *,
     """Whether the previous move was due, has not shown in the members yet, and may still be starting."""
     if previous.action == "hold" or previous.execute_at > now or facts.replicas == previous.desired_replicas:
         return False
+    carried = group_capacity(
+        Replicas(previous.desired_replicas), partitions=profile.partitions, capacity=facts.capacity.p50
+    )
+    if facts.produce_messages_per_second > carried:
+        return False  # even what is on its way will not do
     # Start-up times differ between pods: the last of several is ready about twice the mean after the command.
     patience = 2 * profile.start_up_seconds + profile.termination_grace_seconds
     return now < previous.execute_at + timedelta(seconds=patience)
@@ -139,14 +171,18 @@ def _last_move_at(history: History, previous: Recommendation | None, *, now: dat
     return max(changes, default=None)
 
 
-def _situation(scene: Scene, forecast: Forecast, prices: Prices) -> Situation:
+def _fraction(share: float | None) -> Fraction | None:
+    return None if share is None else Fraction(share)
+
+
+def _situation(scene: Scene, forecast: Forecast, prices: Prices, learned: Learned) -> Situation:
     settings, profile = scene.settings, scene.profile
     earliest = 0.0
     if scene.last_move_at is not None:
         rested_at = scene.last_move_at + timedelta(seconds=rest_seconds(profile, settings, removing=False))
         earliest = max(0.0, (rested_at - scene.now).total_seconds())
     return Situation(
-        profile=profile,
+        profile=replace(profile, silent_share=_fraction(learned.silent_share)),
         prices=prices,
         demand_messages_per_second=_demand(forecast, settings, now=scene.now),
         step_seconds=Seconds(STEP_SECONDS),
@@ -154,9 +190,43 @@ def _situation(scene: Scene, forecast: Forecast, prices: Prices) -> Situation:
         lag_messages=Messages(scene.backlog_messages),
         max_lag_seconds=Seconds(settings.max_lag_seconds),
         head_room=settings.head_room,
-        pause_prior_seconds=Seconds(settings.pause_prior_seconds),
+        # To a tenth of a second, so that what was computed of the group's moves can be used again.
+        pause_prior_seconds=round(learned.stop_up.value, 1),
+        pause_prior_down_seconds=round(learned.stop_down.value, 1),
         earliest_move_step=int(np.ceil(earliest / STEP_SECONDS)),
     )
+
+
+def _uncertainty(scene: Scene, forecast: Forecast, *, ceiling: float) -> Uncertainty:
+    settings = scene.settings
+    passed = max(0, int((scene.now - forecast.origin_at).total_seconds() // STEP_SECONDS))
+    steps = settings.horizon_seconds // STEP_SECONDS
+
+    def rest(*, removing: bool) -> int:
+        return int(np.ceil(rest_seconds(scene.profile, settings, removing=removing) / STEP_SECONDS))
+
+    paths = scenarios_of(forecast, count=settings.scenarios, steps=steps, skip=passed, ceiling=ceiling)
+    highest = float(forecast.path(0.95)[min(passed, forecast.steps - 1)])
+    return Uncertainty(
+        demand_messages_per_second=paths + _surprise(scene.produce_messages_per_second, highest, steps=steps),
+        rate_now_messages_per_second=scene.produce_messages_per_second,
+        risk_weight=PRESETS[settings.policy].risk_weight if settings.risk_weight is None else settings.risk_weight,
+        rest_up_steps=rest(removing=False),
+        rest_down_steps=rest(removing=True),
+    )
+
+
+def _ceiling(history: History) -> float:
+    """Arrivals that nothing in the last week comes near; tails of bands reach further than loads do."""
+    week = history.produce_messages_per_second[-MINUTES_PER_WEEK:]
+    known = week[np.isfinite(week)]
+    return CEILING_OF_HIGHEST * float(known.max()) if known.size else np.inf
+
+
+def _surprise(rate: float, highest: float, *, steps: int) -> FloatArray:
+    """What arrives now beyond what was thought possible, fading from step to step."""
+    beyond: FloatArray = max(rate - highest, 0.0) * np.exp(-np.arange(steps) / SURPRISE_STEPS)
+    return beyond
 
 
 def _demand(forecast: Forecast, settings: DecisionSettings, *, now: datetime) -> FloatArray:

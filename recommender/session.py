@@ -9,18 +9,27 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from cost_model.calibrate import capacity_seen
+from cost_model.capacity import group_capacity
+from cost_model.learned import Learned
 from cost_model.profile import Capacity, GroupProfile
 from forecasting.blend import BlendForecaster
 from forecasting.forecast import Forecast
 from forecasting.forecaster import FittedForecaster, Forecaster
 from forecasting.history import GroupInterval, History, HistoryBuffer
+from forecasting.persistence import PersistenceForecaster
 from forecasting.refusal import Refusal
+from forecasting.units import Partitions, Replicas
 from recommender.decision import DecisionSettings
-from recommender.recommend import STEP_SECONDS, recommend
+from recommender.grade import Command, Grader
+from recommender.recommend import STEP_SECONDS, day_one, prices_for, recommend
 from recommender.recommendation import Decision, Recommendation
+from recommender.reference import Reference
+from recommender.trust import Trust
 
 # Fitting takes a hundred times as long as forecasting, and a day's shape does not change within the hour.
 REFIT_AFTER = timedelta(hours=1)
+# Lag worth this much more than what a commit interval leaves is a surprise.
+SURPRISING_LAG_SECONDS = 2.0
 
 
 class Session:
@@ -47,15 +56,70 @@ class Session:
         self._fitted_at: datetime | None = None
         self._capacity: Capacity | None = profile.capacity
         self._previous = previous
+        self._decided_at: datetime | None = None
+        self._latest: GroupInterval | None = None
+        self._learned: Learned | None = None
+        self._grader = Grader(profile=profile, max_lag_seconds=settings.max_lag_seconds)
+        self._reference: Reference | None = None
+        self._trust = Trust()
+        self._persistence: FittedForecaster | Refusal | None = None
+        self._scored_minute: datetime | None = None
         for row in history:
-            self._buffer.append(row)
+            self.observe(row)
 
     def observe(self, row: GroupInterval) -> None:
         """Take the next base row of the feature table; it may not be older than the one before."""
         self._buffer.append(row)
+        self._latest = row
+        capacity = self._capacity.p50 if self._capacity is not None else None
+        outcome = self._grader.observe(row, capacity)
+        if self._capacity is None:
+            return
+        if outcome is not None:
+            prices = prices_for(self._settings, self._capacity)
+            self._learned = self.learned.after(outcome, late_price=prices.late_message)
+        if self._settings.guard and self._previous is not None:
+            self._reference_of(self._capacity).observe(row)
+
+    @property
+    def learned(self) -> Learned:
+        """What the group's moves have taught so far."""
+        if self._learned is None:
+            self._learned = (
+                day_one(self._settings, self._capacity)
+                if self._capacity is not None
+                else Learned.assumed(stop_seconds=self._settings.pause_prior_seconds, risk=self._settings.replica_hour)
+            )
+        return self._learned
+
+    def _reference_of(self, capacity: Capacity) -> Reference:
+        if self._reference is None:
+            self._reference = Reference(
+                profile=self._profile,
+                capacity=capacity.p50,
+                prices=prices_for(self._settings, capacity),
+                max_lag_seconds=self._settings.max_lag_seconds,
+            )
+        return self._reference
+
+    def due(self, now: datetime) -> bool:
+        """Whether it is time for a decision: a cycle has passed, or more arrives than the group was left to carry."""
+        if self._decided_at is None or (now - self._decided_at).total_seconds() >= self._settings.cycle_seconds:
+            return True
+        return self._surprised()
+
+    def _surprised(self) -> bool:
+        row, capacity = self._latest, self._capacity
+        if row is None or capacity is None or not row.members or row.in_rebalance:
+            return False
+        rate = row.produce_messages_per_second or 0.0
+        carried = group_capacity(Replicas(row.members), partitions=Partitions(row.partitions), capacity=capacity.p50)
+        behind = (row.lag_messages or 0.0) > (self._profile.commit_interval_seconds + SURPRISING_LAG_SECONDS) * rate
+        return rate > self._settings.head_room * carried or behind
 
     def recommend(self, now: datetime) -> Decision:
         """Advice from all that was observed until `now`, or a refusal that says what is missing."""
+        self._decided_at = now
         history = self._buffer.history()
         if history is None:
             return Refusal(
@@ -75,18 +139,47 @@ class Session:
             self._settings,
             previous=self._previous,
             now=now,
+            learned=self._learned,
+            reference_replicas=self._reference.replicas if self._reference and self._reference.exhausted else None,
         )
         if isinstance(decision, Recommendation):
             self._previous = decision
+            if decision.action != "hold" and decision.execute_at <= now and decision.reason != "warming_up":
+                self._grader.commanded(
+                    Command(
+                        at=now,
+                        from_replicas=decision.current_replicas,
+                        to_replicas=decision.desired_replicas,
+                        stop_seconds=decision.switch.pause_seconds,
+                        late_messages=decision.chosen.pause_late
+                        / prices_for(self._settings, decision.capacity).late_message,
+                        stopped_share=1.0
+                        if self._profile.protocol == "eager"
+                        else max(decision.switch.moved_partition_fraction, 0.05),
+                    )
+                )
         return decision
 
     def _forecast(self, history: History) -> Forecast | Refusal:
-        """From the model fitted within the last hour of data; a refused fit is tried again each time."""
+        """From the model fitted within the last hour of data, or persistence while that has been better lately."""
         due = self._fitted_at is None or history.end_at >= self._fitted_at + REFIT_AFTER
         if due or isinstance(self._fitted, Refusal) or self._fitted is None:
             self._fitted, self._fitted_at = self._forecaster.fit(history), history.end_at
+            self._persistence = PersistenceForecaster().fit(history)
             if self._profile.capacity is None:
                 self._capacity = capacity_seen(history, self._profile)
         if isinstance(self._fitted, Refusal):
             return self._fitted
-        return self._fitted.forecast(history, steps=self._settings.horizon_seconds // STEP_SECONDS)
+        steps = self._settings.horizon_seconds // STEP_SECONDS
+        forecast = self._fitted.forecast(history, steps=steps)
+        if self._persistence is None or isinstance(self._persistence, Refusal) or isinstance(forecast, Refusal):
+            return forecast
+        persistence = self._persistence.forecast(history, steps=steps)
+        if isinstance(persistence, Refusal):
+            return forecast
+        if self._scored_minute != history.end_at:
+            self._scored_minute = history.end_at
+            minute = int(history.end_at.timestamp()) // STEP_SECONDS
+            self._trust.seen(float(history.produce_messages_per_second[-1]), minute=minute)
+            self._trust.note(forecast, persistence, minute=minute)
+        return forecast if self._trust.trusted else persistence

@@ -26,7 +26,9 @@ _LIMITS: dict[str, tuple[Callable[[float], bool], str]] = {
     "max_lag_seconds": (lambda seconds: seconds > 0, "above 0 s"),
     "head_room": (lambda share: 0 < share <= 1, "above 0 and at most 1; it is a share, not a percentage"),
     "planning_quantile": (lambda share: share in QUANTILES, f"one of {', '.join(map(str, QUANTILES))}"),
-    "pause_prior_seconds": (lambda seconds: seconds >= 0, "0 s or more"),
+    "pause_prior_seconds": (lambda seconds: seconds > 0, "above 0 s"),
+    "scenarios": (lambda count: 8 <= count <= 1024, "from 8 to 1,024"),
+    "risk_weight": (lambda weight: 0 <= weight <= 1, "from 0 to 1"),
     "horizon_seconds": (lambda seconds: seconds >= 60, "60 s or more; forecasts have one step a minute"),
     "cycle_seconds": (lambda seconds: seconds >= 1, "1 s or more"),
     "min_interval_seconds": (lambda seconds: seconds >= 0, "0 s or more"),
@@ -43,7 +45,7 @@ def decision_trouble(decision: DecisionSettings) -> str | None:
     """
     for field in fields(decision):
         value = getattr(decision, field.name)
-        if not isinstance(value, int | float):
+        if isinstance(value, bool | str) or not isinstance(value, int | float):
             continue
         holds, expected = _LIMITS[field.name]
         if not (math.isfinite(value) and holds(value)):

@@ -1,9 +1,11 @@
 """lagcast as a policy: the session that runs everywhere, and an executor that carries out what it says."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 
 from cost_model.profile import Capacity, GroupProfile
+from forecasting.forecaster import Forecaster
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from recommender.decision import DecisionSettings
@@ -21,18 +23,26 @@ class Lagcast:
     """
 
     def __init__(
-        self, world: World, settings: DecisionSettings, *, names: Names, history: Iterable[GroupInterval] = ()
+        self,
+        world: World,
+        settings: DecisionSettings,
+        *,
+        names: Names,
+        history: Iterable[GroupInterval] = (),
+        forecaster: Forecaster | None = None,
+        capacity_known: bool = True,
     ) -> None:
         self._rows = Rows(names)
-        self._cycle_seconds = self._due_seconds = settings.cycle_seconds
-        self._session = Session(profile_of(world, names), settings, history)
+        profile = profile_of(world, names)
+        if not capacity_known:
+            profile = replace(profile, capacity=None)
+        self._session = Session(profile, settings, history, forecaster=forecaster)
         self._pending: tuple[datetime, int] | None = None
 
     def decide(self, seen: Observation) -> int:
         """The replicas that the advice in force asks for now."""
         self._session.observe(self._rows.row(seen))
-        if seen.time_seconds >= self._due_seconds:
-            self._due_seconds += self._cycle_seconds
+        if self._session.due(seen.at):
             advice = self._session.recommend(seen.at)
             self._pending = None
             if isinstance(advice, Recommendation) and advice.action != "hold":
@@ -52,11 +62,13 @@ def profile_of(world: World, names: Names) -> GroupProfile:
         partitions=Partitions(world.partitions),
         capacity=Capacity(p20=rate, p50=rate, p90=rate, source="configured"),
         protocol=world.protocol,
+        client=world.client,
+        static_membership=world.static_membership,
+        session_timeout_seconds=Seconds(world.session_timeout_seconds),
         min_replicas=Replicas(world.min_replicas),
         max_replicas=None if world.max_replicas is None else Replicas(world.max_replicas),
         start_up_seconds=Seconds(world.start_up_seconds),
         heartbeat_interval_seconds=Seconds(world.heartbeat_interval_seconds),
-        poll_batch_seconds=Seconds(world.batch_seconds),
         commit_interval_seconds=Seconds(float(world.commit_interval_seconds)),
         termination_grace_seconds=Seconds(world.termination_grace_seconds),
     )

@@ -1,0 +1,122 @@
+"""What a group's own moves have taught: how long it stops, what moves risk, how leavers go, how full it may run.
+
+On day one everything is a prior and says "assumed"; each graded move shifts it, and from the third on it says
+"measured".
+"""
+
+from dataclasses import dataclass, replace
+from math import exp, log
+from typing import Literal
+
+Source = Literal["assumed", "measured"]
+
+# A prior counts as much as this many moves.
+PRIOR_MOVES = 3.0
+# What a move in one direction says of the other one, as a share of a move.
+OTHER_DIRECTION = 0.5
+# Samples come every 15 s, so that a stop under this many seconds looks like none.
+LEAST_SEEN_SECONDS = 0.5
+# However harmless moves were, the next one may not be: a tenth of the prior risk stays.
+LEAST_RISK_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogBelief:
+    """A positive quantity believed log-normal: the mean of its logarithm, and how many moves that is worth."""
+
+    mean_log: float
+    weight: float = PRIOR_MOVES
+
+    @classmethod
+    def around(cls, value: float) -> "LogBelief":
+        """What is believed before anything was seen."""
+        return cls(mean_log=log(value))
+
+    @property
+    def value(self) -> float:
+        """The quantity's median."""
+        return exp(self.mean_log)
+
+    def seen(self, value: float, *, weight: float = 1.0) -> "LogBelief":
+        """The belief after one more observation."""
+        total = self.weight + weight
+        return LogBelief(mean_log=(self.mean_log * self.weight + log(value) * weight) / total, weight=total)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveOutcome:
+    """One move as it went: what it was expected to do, and what the rows show it did.
+
+    `stop_seconds` is the whole group's work that was lost, in seconds of arrivals; `late_messages` those that waited
+    longer than promised while it settled. `silent` tells whether leavers were missed only when their session ran out;
+    None where nobody left or nobody could tell. `start_up_seconds` is None unless replicas were added.
+    """
+
+    from_replicas: int
+    to_replicas: int
+    expected_stop_seconds: float
+    stop_seconds: float
+    expected_late_messages: float
+    late_messages: float
+    silent: bool | None = None
+    start_up_seconds: float | None = None
+
+    @property
+    def up(self) -> bool:
+        """Whether replicas were added."""
+        return self.to_replicas > self.from_replicas
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """The beliefs of one group. `risk` is the price of one move beyond what the model expects, in currency."""
+
+    stop_up: LogBelief
+    stop_down: LogBelief
+    risk_prior: float
+    risk_excess: float = 0.0
+    moves: int = 0
+    silent_seen: float = 0.0
+    graceful_seen: float = 0.0
+    start_up: LogBelief | None = None
+
+    @classmethod
+    def assumed(cls, *, stop_seconds: float, risk: float) -> "Learned":
+        """Day one: the priors."""
+        return cls(stop_up=LogBelief.around(stop_seconds), stop_down=LogBelief.around(stop_seconds), risk_prior=risk)
+
+    @property
+    def source(self) -> Source:
+        """Whether the group's own moves outweigh the priors."""
+        return "measured" if self.moves >= PRIOR_MOVES else "assumed"
+
+    @property
+    def risk(self) -> float:
+        """The price of one move's risk: the prior, outweighed by what moves really cost beyond expectation."""
+        known = (PRIOR_MOVES * self.risk_prior + self.risk_excess) / (PRIOR_MOVES + self.moves)
+        return max(known, LEAST_RISK_SHARE * self.risk_prior)
+
+    @property
+    def silent_share(self) -> float | None:
+        """Share of leavers that go without a word, or None while nobody was seen leaving."""
+        seen = self.silent_seen + self.graceful_seen
+        return None if seen == 0.0 else (self.silent_seen + 0.5) / (seen + 1.0)
+
+    def after(self, outcome: MoveOutcome, *, late_price: float) -> "Learned":
+        """The beliefs after one more move."""
+        stop = max(outcome.stop_seconds, LEAST_SEEN_SECONDS)
+        own, other = (1.0, OTHER_DIRECTION) if outcome.up else (OTHER_DIRECTION, 1.0)
+        excess = late_price * (outcome.late_messages - outcome.expected_late_messages)
+        start_up = self.start_up
+        if outcome.start_up_seconds is not None and outcome.start_up_seconds > 0.0:
+            start_up = (start_up or LogBelief.around(outcome.start_up_seconds)).seen(outcome.start_up_seconds)
+        return replace(
+            self,
+            stop_up=self.stop_up.seen(stop, weight=own),
+            stop_down=self.stop_down.seen(stop, weight=other),
+            risk_excess=self.risk_excess + excess,
+            moves=self.moves + 1,
+            silent_seen=self.silent_seen + (outcome.silent is True),
+            graceful_seen=self.graceful_seen + (outcome.silent is False),
+            start_up=start_up,
+        )

@@ -1,0 +1,374 @@
+"""Weighing: every plan that could be made now, priced in many scenarios of demand, pause and capacity.
+
+Candidates are staying, reacting only, every single move at every useful time, moves up and back, and the plans that are
+best on single quantile paths. The one with the least expected price, plus a weight on its worst tenth, is chosen.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from cost_model.capacity import group_capacity, useful_replicas
+from cost_model.optimise import search
+from cost_model.plan import PlannedMove
+from cost_model.price import Cost
+from cost_model.rollout import DRAIN_SECONDS, NO_MOVE, Field, Start, itemise_plan, play_plans, switch_cost
+from cost_model.situation import Situation, Uncertainty
+from cost_model.switches import switches_of
+from forecasting.units import SECONDS_PER_HOUR, FloatArray, IntArray, MessagesPerSecond, Replicas
+
+# A first look with this many scenarios leaves this many plans for all of them.
+FIRST_LOOK = 16
+FINALISTS = 24
+# Pairs (step, choice) that a plan may hold.
+MOST_MOVES = 5
+WORST_SHARE = 0.1
+# Plans of several moves are proposals, priced like all others: a coarse grid proposes them in a third of the time.
+PATH_LAG_POINTS = 20
+TIE_FRACTION = 1e-9
+# Where staying means reacting later, a move at a known later time is announced if it is as good to 3 %: whoever reads
+# it can prepare, and nothing is done before its time has come and it is the better of the two.
+ANNOUNCED_FRACTION = 0.03
+LEAST_CAPACITY_FRACTION = 1e-9
+_SEED = 11
+# Steps between a move up and the one back.
+STAYS_UP = (5, 10, 20, 30)
+# The slower quarter of equal replicas: at a spread of 5 % it is 6 % slower than the mean.
+SLOW_SHARE = 0.25
+SLOW_SPEED = 0.94
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Intended moves as (effective step, replicas); empty: react only.
+
+    The last one stands at the end of the horizon and keeps what there is: until then nothing is removed.
+    """
+
+    moves: tuple[tuple[int, int], ...]
+
+    @property
+    def single(self) -> bool:
+        """Whether it is one move that is kept."""
+        return len(self.moves) == 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Weighed:
+    """Every finalist with its price in each scenario; the choice among them, and what staying costs.
+
+    Shapes: `totals` (plans, S), one row for each of `plans`.
+    """
+
+    choices: tuple[int, ...]
+    replicas: int
+    lead_steps: int
+    plans: tuple[Plan, ...]
+    totals: FloatArray
+    objective: FloatArray
+    ground: Field = field(repr=False)
+    start: Start = field(repr=False)
+
+    @property
+    def stay_row(self) -> int:
+        """The cheaper of holding for the whole horizon and reacting only."""
+        return int(np.argmin(self.objective[:2]))
+
+    @property
+    def best_row(self) -> int:
+        """The cheapest plan; ties stay, unless staying means to react later to what can be announced now."""
+        planned = int(np.argmin(self.objective[2:])) + 2 if len(self.plans) > 2 else 0
+        stay = self.stay_row
+        least = float(self.objective[stay])
+        if self.objective[planned] < least - TIE_FRACTION * abs(least):
+            return planned
+        return self._announced(limit=least + ANNOUNCED_FRACTION * abs(least)) or stay
+
+    def _announced(self, *, limit: float) -> int | None:
+        """The cheapest later move up, where staying would lead to one by reaction; None where it would not."""
+        running = self.ground.price_running * self.replicas * self.ground.demand.shape[1]
+        if self.cost(self.stay_row).replicas <= running * (1.0 + ANNOUNCED_FRACTION):
+            return None
+        rows = [row for row in self.best_of_each_target() if self.plans[row].moves[0][1] > self.replicas]
+        later = [row for row in rows if self.objective[row] <= limit and self.move_of(row).command_step > 0]
+        return later[0] if later else None
+
+    def best(self) -> PlannedMove | None:
+        """The first move of the cheapest plan, None if that is to stay."""
+        row = self.best_row
+        return None if row < 2 else self.move_of(row)
+
+    def move_of(self, row: int) -> PlannedMove:
+        """The first move of a plan."""
+        step, target = self.plans[row].moves[0]
+        lead = self.lead_steps if target > self.replicas else 0
+        return PlannedMove(
+            target=target, effective_step=step, command_step=step - lead, total=float(self.totals[row].mean())
+        )
+
+    def cost(self, row: int) -> Cost:
+        """The expected price of a plan, item by item."""
+        items = itemise_plan(self.ground, self.start, _encoded([self.plans[row]], self.choices)[0])
+        return _cost(items.mean(axis=0))
+
+    def best_of_each_target(self) -> tuple[int, ...]:
+        """Rows of the cheapest single move to each other count, cheapest first."""
+        rows = _best_of_each_target(list(self.plans), self.objective)
+        return tuple(sorted(rows, key=lambda row: float(self.objective[row])))
+
+    def window(self, move: PlannedMove, tolerance: float) -> tuple[int, int]:
+        """First and last effective step around the chosen one at which the move costs at most `tolerance` more."""
+        lead = move.effective_step - move.command_step
+        steps = range(lead, self.ground.demand.shape[1])
+        end = self.ground.demand.shape[1]
+        plans = [Plan(moves=((step, move.target), (end, move.target))) for step in steps]
+        totals = play_plans(
+            self.ground, self.start, _encoded(plans, self.choices), 0, self.ground.demand.shape[0]
+        ).mean(axis=1)
+        best = move.effective_step - lead
+        dear = np.flatnonzero(totals > totals[best] + tolerance)
+        first = int(dear[dear < best].max(initial=-1)) + 1
+        last = int(dear[dear > best].min(initial=totals.size)) - 1
+        return first + lead, last + lead
+
+    def switch_price(self, move: PlannedMove) -> float:
+        """The expected price of this one move, whatever follows."""
+        before, after = self.choices.index(self.replicas), self.choices.index(move.target)
+        step = min(move.effective_step, self.ground.demand.shape[1] - 1)
+        prices = [
+            switch_cost(self.ground, before, after, float(demand), scenario)
+            for scenario, demand in enumerate(self.ground.demand[:, step])
+        ]
+        return float(np.mean(prices))
+
+
+def weigh(situation: Situation, uncertainty: Uncertainty) -> Weighed:
+    """Price every candidate in every scenario.
+
+    Errors: ValueError on a profile of unknown capacity or an empty demand.
+    """
+    ground, choices = field_of(situation, uncertainty)
+    start = Start(choices.index(situation.replicas), float(situation.lag_messages), 0.0)
+    lead = ground.lead_steps
+    candidates = [
+        *_fixed_candidates(situation, ground, choices),
+        *_path_plans(situation, uncertainty, lead, _least_now(ground, choices, start.lag / DRAIN_SECONDS)),
+    ]
+    encoded = _encoded(candidates, choices)
+    scenarios = ground.demand.shape[0]
+    looked = play_plans(ground, start, encoded, 0, min(FIRST_LOOK, scenarios))
+    rough = _objective(looked, uncertainty.risk_weight)
+    order = np.argsort(rough[2:], kind="stable") + 2
+    kept = [0, 1, *order[:FINALISTS].tolist()]
+    kept += [row for row in _best_of_each_target(candidates, rough) if row not in kept]
+    totals = play_plans(ground, start, encoded[kept], 0, scenarios)
+    return Weighed(
+        choices=choices,
+        replicas=situation.replicas,
+        lead_steps=lead,
+        plans=tuple(candidates[row] for row in kept),
+        totals=totals,
+        objective=_objective(totals, uncertainty.risk_weight),
+        ground=ground,
+        start=start,
+    )
+
+
+def field_of(situation: Situation, uncertainty: Uncertainty) -> tuple[Field, tuple[int, ...]]:
+    """The arrays that the compiled loop plays on, and the replica counts that its choices stand for."""
+    profile, prices, step = situation.profile, situation.prices, situation.step_seconds
+    useful = useful_replicas(profile.partitions, minimum=profile.min_replicas, maximum=profile.max_replicas)
+    choices = tuple(sorted({*useful, situation.replicas}))
+    if profile.capacity is None or not profile.capacity.p20 > 0.0:
+        message = f"the capacity of group '{profile.group}' is unknown or 0 messages/s; a plan needs one above 0"
+        raise ValueError(message)
+    each = profile.capacity.p50
+    carried = [
+        group_capacity(Replicas(n), partitions=profile.partitions, capacity=MessagesPerSecond(each)) for n in choices
+    ]
+    capacity = situation.head_room * np.maximum(np.array(carried), LEAST_CAPACITY_FRACTION * each)
+    class_shares, class_replicas = _classes(profile.partitions, choices)
+    switches = switches_of(
+        replace(profile, capacity=None),
+        choices,
+        pause_prior_seconds=situation.pause_priors,
+        pause_spread=situation.pause_spread,
+        max_lag_seconds=situation.max_lag_seconds,
+    )
+    replicas = np.array(choices, dtype=np.float64)
+    more = replicas[None, :] - replicas[:, None]
+    idle_seconds = np.where(more > 0.0, profile.start_up_seconds, profile.termination_grace_seconds)
+    demand = np.ascontiguousarray(uncertainty.demand_messages_per_second)
+    pauses, capacities = _drawn(
+        demand.shape[0], situation.pause_spread, float(np.log(profile.capacity.p90 / each) / 1.2816)
+    )
+    lead = profile.start_up_seconds / step
+    reaction = max(0.0, profile.start_up_seconds + uncertainty.notice_seconds - step) / step
+    size = len(choices)
+    return (
+        Field(
+            replicas=replicas,
+            carried=capacity,
+            class_shares=class_shares,
+            class_carried=situation.head_room * each * class_replicas,
+            start_up=prices.replica_hour * np.abs(more) * idle_seconds / SECONDS_PER_HOUR,
+            risk=prices.move * (more != 0.0).astype(np.float64),
+            repeated=switches.repeated_seconds,
+            restore=np.zeros((size, size)),
+            shares=switches.pause_shares,
+            pauses=switches.pause_seconds,
+            demand=demand,
+            pause_factor=pauses,
+            capacity_factor=capacities,
+            price_running=prices.replica_hour * step / SECONDS_PER_HOUR,
+            price_late=prices.late_message,
+            price_held=0.5 * prices.held_message_second * step,
+            price_repeated=prices.duplicate_message,
+            price_backlog=prices.replica_hour / (SECONDS_PER_HOUR * each),
+            step_seconds=float(step),
+            max_lag_seconds=float(situation.max_lag_seconds),
+            lead_steps=int(lead),
+            lead_part=float(lead - int(lead)),
+            reaction_steps=int(reaction),
+            reaction_part=float(reaction - int(reaction)),
+            rest_up_steps=uncertainty.rest_up_steps,
+            rest_down_steps=uncertainty.rest_down_steps,
+            earliest_step=situation.earliest_move_step,
+            rate_now=float(uncertainty.rate_now_messages_per_second),
+        ),
+        choices,
+    )
+
+
+@lru_cache(maxsize=256)
+def _classes(partitions: int, choices: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
+    """Shares of the partitions, and the work of how many usual replicas, (a, 3): slow, one partition more, the rest.
+
+    Fourteen replicas on 120 partitions: eight hold nine each, 0.6 of all, two of these being slow; six hold eight.
+    """
+    shares, replicas = np.zeros((len(choices), 3)), np.zeros((len(choices), 3))
+    for row, count in enumerate(choices):
+        working = min(count, partitions)
+        each, more = divmod(partitions, working)
+        heavy, heavy_share = (working, 1.0) if more == 0 else (more, more * (each + 1) / partitions)
+        shares[row] = SLOW_SHARE * heavy_share, (1.0 - SLOW_SHARE) * heavy_share, 1.0 - heavy_share
+        replicas[row] = SLOW_SHARE * SLOW_SPEED * heavy, (1.0 - SLOW_SHARE) * heavy, working - heavy
+    return shares, replicas
+
+
+@lru_cache(maxsize=64)
+def _drawn(scenarios: int, pause_spread: float, capacity_spread: float) -> tuple[FloatArray, FloatArray]:
+    """A pause factor of mean 1 and a capacity factor of median 1 for each scenario, log-normal."""
+    random = np.random.default_rng(_SEED)
+    pauses = np.exp(pause_spread * random.standard_normal(scenarios) - 0.5 * pause_spread**2)
+    return pauses, np.exp(capacity_spread * random.standard_normal(scenarios))
+
+
+@lru_cache(maxsize=1024)
+def _times(first: int, steps: int) -> tuple[int, ...]:
+    """Every useful time of a move: each of the next minutes, then every second one, later every fifth."""
+    times = [step for step in range(first, steps) if step - first <= 10 or (step - first) % 5 == 0]
+    return tuple(times)
+
+
+def _fixed_candidates(situation: Situation, ground: Field, choices: tuple[int, ...]) -> list[Plan]:
+    """Candidates among the counts that any scenario calls for, one more on either side."""
+    calls = ground.demand / ground.capacity_factor[:, None]
+    backlog = situation.lag_messages / DRAIN_SECONDS
+    least, most = float(calls.min()), float(calls.max()) + backlog
+    profile = situation.profile
+    legal = useful_replicas(profile.partitions, minimum=profile.min_replicas, maximum=profile.max_replicas)
+    useful = np.flatnonzero(np.isin(ground.replicas, legal))
+    carried = ground.carried[useful]
+    first = max(int(np.searchsorted(carried, least)) - 1, 0)
+    last = min(int(np.searchsorted(carried, most)) + 1, len(useful) - 1)
+    targets = tuple(choices[place] for place in useful[first : last + 1])
+    plans = _grid(
+        targets,
+        situation.replicas,
+        lead=ground.lead_steps,
+        steps=ground.demand.shape[1],
+        earliest=ground.earliest_step,
+        least_now=_least_now(ground, choices, backlog),
+    )
+    return list(plans)
+
+
+def _least_now(ground: Field, choices: tuple[int, ...], backlog: float) -> int:
+    """The smallest count that carries what arrives now: to fewer one may only go later."""
+    place = int(np.searchsorted(ground.carried, ground.rate_now + backlog))
+    return choices[min(place, len(choices) - 1)]
+
+
+@lru_cache(maxsize=1024)
+def _grid(
+    targets: tuple[int, ...], present: int, *, lead: int, steps: int, earliest: int, least_now: int
+) -> tuple[Plan, ...]:
+    """Hold and react first, then single moves, then up and back."""
+    plans = [Plan(moves=((steps, present),)), Plan(moves=())]
+    for target in targets:
+        if target == present:
+            continue
+        first = max(earliest, lead if target > present else int(target < least_now))
+        plans += [Plan(moves=((at, target), (steps, target))) for at in _times(first, steps)]
+        if target > present:
+            plans += [
+                Plan(moves=((first, target), (first + up, present), (steps, present)))
+                for up in STAYS_UP
+                if first + up < steps
+            ]
+    return tuple(plans)
+
+
+def _path_plans(situation: Situation, uncertainty: Uncertainty, lead: int, least_now: int) -> Iterator[Plan]:
+    """The best plans on single paths: the median of the scenarios and higher ones."""
+    for quantile in uncertainty.planned_quantiles:
+        path = np.quantile(uncertainty.demand_messages_per_second, quantile, axis=0)
+        found = search(replace(situation, demand_messages_per_second=path, lag_points=PATH_LAG_POINTS))
+        best = found.best()
+        if best is None:
+            continue
+        replicas = (situation.replicas, *found.path(best.target, best.effective_step))
+        moves = [(step, after) for step, (before, after) in enumerate(pairwise(replicas)) if before != after]
+        shifted = [
+            (max(step, lead if after > situation.replicas else int(after < least_now)), after) for step, after in moves
+        ]
+        kept = shifted[: MOST_MOVES - 1]
+        yield Plan(moves=(*kept, (len(path), kept[-1][1])))
+
+
+def _encoded(plans: list[Plan], choices: tuple[int, ...]) -> IntArray:
+    place = {count: position for position, count in enumerate(choices)}
+    encoded = np.full((len(plans), 2 * MOST_MOVES), NO_MOVE, dtype=np.int64)
+    for row, plan in enumerate(plans):
+        for position, (step, target) in enumerate(plan.moves):
+            encoded[row, 2 * position] = step
+            encoded[row, 2 * position + 1] = place[target]
+    return encoded
+
+
+def _objective(totals: FloatArray, risk_weight: float) -> FloatArray:
+    """Mean price plus a weight on how much worse the worst tenth of scenarios is."""
+    mean: FloatArray = totals.mean(axis=1)
+    if risk_weight <= 0.0:
+        return mean
+    worst = max(1, round(WORST_SHARE * totals.shape[1]))
+    tail = np.sort(totals, axis=1)[:, -worst:].mean(axis=1)
+    weighted: FloatArray = mean + risk_weight * (tail - mean)
+    return weighted
+
+
+def _best_of_each_target(candidates: list[Plan], rough: FloatArray) -> list[int]:
+    best: dict[int, int] = {}
+    for row, plan in enumerate(candidates[2:], start=2):
+        target = plan.moves[0][1]
+        if plan.single and (target not in best or rough[row] < rough[best[target]]):
+            best[target] = row
+    return list(best.values())
+
+
+def _cost(items: FloatArray) -> Cost:
+    return Cost(**dict(zip((item.name for item in fields(Cost)), items.tolist(), strict=True)))

@@ -1,0 +1,68 @@
+"""How long a forecast's errors last: what makes scenarios of whole paths out of quantiles of single minutes.
+
+An error has three parts: one that lasts for the whole hour (a wrong level), one that fades (a burst), one that is new
+in every minute (noise). Which of them dominates differs between loads: on three recorded ones errors 10 minutes apart
+correlate 0.07, 0.42 and 0.67.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import norm, rankdata
+
+from forecasting.units import FloatArray, IntArray
+
+# Errors further ahead belong to no plan.
+MOST_STEPS = 61
+_ENOUGH_ERRORS = 100
+_FADING_STEPS = (1.5, 3.0, 6.0, 12.0, 24.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorMemory:
+    """Shares of the variance of errors: `lasting`, `fading` (by e within `fading_steps`), the rest new each step.
+
+    >>> memory = ErrorMemory(lasting=0.4, fading=0.4, fading_steps=10.0)
+    >>> round(memory.correlation(10), 2)
+    0.55
+    """
+
+    lasting: float
+    fading: float
+    fading_steps: float
+
+    def correlation(self, steps: int) -> float:
+        """Of two errors so many steps apart."""
+        return self.lasting + self.fading * float(np.exp(-steps / self.fading_steps))
+
+
+# Between the three recorded loads; used until a group's own errors say more.
+USUAL_MEMORY = ErrorMemory(lasting=0.3, fading=0.45, fading_steps=12.0)
+
+
+def memory_of(errors: FloatArray, horizons: IntArray) -> ErrorMemory:
+    """The memory that explains the correlations of errors best, by least squares.
+
+    Shapes: `errors` (origins, horizons), NaN where unknown; `horizons` in steps, ascending.
+    """
+    near = horizons <= MOST_STEPS
+    columns, steps = errors[:, near], horizons[near]
+    known = columns[np.isfinite(columns).all(axis=1)]
+    if len(known) < _ENOUGH_ERRORS:
+        return USUAL_MEMORY
+    if np.ptp(known, axis=0).min() == 0.0:
+        return USUAL_MEMORY  # a load without errors has no correlation of errors
+    ranks = norm.ppf((rankdata(known, axis=0) - 0.5) / len(known))
+    correlations = np.atleast_2d(np.corrcoef(ranks.T))
+    first, second = np.triu_indices(len(steps), k=1)
+    apart, seen = (steps[second] - steps[first]).astype(np.float64), correlations[first, second]
+    best, least = USUAL_MEMORY, np.inf
+    for fading_steps in _FADING_STEPS:
+        shape = np.exp(-apart / fading_steps)
+        slope, level = np.polyfit(shape, seen, 1)
+        lasting = float(np.clip(level, 0.0, 0.95))
+        fading = float(np.clip(slope, 0.0, 0.999 - lasting))
+        misfit = float(np.sum((lasting + fading * shape - seen) ** 2))
+        if misfit < least:
+            best, least = ErrorMemory(lasting=lasting, fading=fading, fading_steps=fading_steps), misfit
+    return best

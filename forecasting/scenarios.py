@@ -1,0 +1,64 @@
+"""Scenarios: whole paths of arrivals that a forecast holds possible, equally likely.
+
+Backlog depends on how long a surprise lasts, so that drawing each minute by itself would be wrong: an error of one
+minute is most of the next one's error too. Ranks are drawn as correlated paths and read from the forecast's quantiles.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+from scipy.stats import norm
+
+from forecasting.forecast import QUANTILES, Forecast
+from forecasting.memory import ErrorMemory
+from forecasting.units import FloatArray, read_only
+
+_DEVIATES: FloatArray = np.asarray(norm.ppf(QUANTILES), dtype=np.float64)
+_P90 = QUANTILES.index(0.9)
+_SEED = 20_26
+# Beyond p99 (2.33) nothing was scored: the last slope is followed only so far.
+_OUTERMOST = 2.6
+
+
+def scenarios_of(forecast: Forecast, *, count: int, steps: int, skip: int = 0, ceiling: float = np.inf) -> FloatArray:
+    """`count` paths of `steps` values in messages/s, (count, steps), from step `skip` of the forecast on.
+
+    What lies beyond the forecast goes on at its last step. The same forecast gives the same scenarios. Outside the
+    outermost quantiles values follow the last slope, as a normal tail would; never negative. The tenth above p90 stays
+    under `ceiling`, what the load has never come near, unless p90 is higher itself.
+    """
+    first = min(skip, forecast.steps - 1)
+    columns = np.minimum(np.arange(first, first + steps), forecast.steps - 1)
+    table = forecast.paths[:, columns]
+    deviates = _correlated_deviates(count, steps, forecast.memory)
+    cell = np.clip(np.searchsorted(_DEVIATES, deviates) - 1, 0, len(QUANTILES) - 2)
+    each = np.arange(steps)
+    lower, upper = table[cell, each], table[cell + 1, each]
+    deviates = np.clip(deviates, -_OUTERMOST, _OUTERMOST)
+    share = (deviates - _DEVIATES[cell]) / (_DEVIATES[cell + 1] - _DEVIATES[cell])
+    paths: FloatArray = np.clip(lower + share * (upper - lower), 0.0, np.maximum(table[_P90], ceiling))
+    return paths
+
+
+@lru_cache(maxsize=64)
+def _correlated_deviates(count: int, steps: int, memory: ErrorMemory) -> FloatArray:
+    """Standard normal paths (count, steps); each second one mirrors the one before, so that means are exact."""
+    lasting, shocks, noise = _normal_draws(-(-count // 2), steps)
+    kept = np.exp(-1.0 / memory.fading_steps)
+    fading = np.empty_like(shocks)
+    fading[:, 0] = shocks[:, 0]
+    for step in range(1, steps):
+        fading[:, step] = kept * fading[:, step - 1] + np.sqrt(1.0 - kept**2) * shocks[:, step]
+    rest = max(0.0, 1.0 - memory.lasting - memory.fading)
+    paths = np.sqrt(memory.lasting) * lasting + np.sqrt(memory.fading) * fading + np.sqrt(rest) * noise
+    return read_only(np.stack([paths, -paths], axis=1).reshape(2 * len(paths), steps)[:count])
+
+
+@lru_cache(maxsize=8)
+def _normal_draws(rows: int, steps: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    random = np.random.default_rng(_SEED)
+    return (
+        random.standard_normal((rows, 1)),
+        random.standard_normal((rows, steps)),
+        random.standard_normal((rows, steps)),
+    )

@@ -1,0 +1,87 @@
+"""The reference: what simpler scalers would have cost on the same arrivals, and how much dearer the advice may be.
+
+Two references are played beside the group in a fluid model: one that never moves from the largest useful count, and one
+that reacts to the produce rate with the partition stairs in mind. When what was advised has cost more than the cheaper
+of them by more than an allowance, the reacting one is followed until the gap has closed.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from cost_model.capacity import group_capacity, useful_replicas
+from cost_model.price import Prices
+from cost_model.profile import GroupProfile
+from forecasting.history import GroupInterval
+from forecasting.units import SECONDS_PER_HOUR, MessagesPerSecond, Partitions, Replicas
+
+ROOM = 1.2
+DRAIN_SECONDS = 300.0
+HOLD_ROWS = 40  # ten minutes of base rows
+# Costs fade with this half-life, so that a good month does not pay for a bad day.
+HALF_LIFE_SECONDS = 12 * SECONDS_PER_HOUR
+# Advice may be dearer than the reference by this share and by this many replica-hours, one surprise.
+SLACK_RATIO = 0.05
+SURPRISE_REPLICA_HOURS = 8.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Reference:
+    """Running costs of the group as it is and of both references, in currency."""
+
+    profile: GroupProfile
+    capacity: MessagesPerSecond
+    prices: Prices
+    max_lag_seconds: float
+    actual: float = 0.0
+    reacting: float = 0.0
+    staying: float = 0.0
+    replicas: int | None = None  # of the reacting reference
+    _lag: float = 0.0
+    _needs: deque[int] = field(default_factory=lambda: deque(maxlen=HOLD_ROWS))
+
+    def observe(self, row: GroupInterval) -> None:
+        """Let one base row pass in all three."""
+        rate = row.produce_messages_per_second
+        if rate is None or row.members is None or row.lag_messages is None:
+            return
+        seconds = float(row.interval_seconds)
+        fade = 0.5 ** (seconds / HALF_LIFE_SECONDS)
+        waiting = max(0.0, row.lag_messages / rate - self.profile.commit_interval_seconds / 2.0) if rate > 0.0 else 0.0
+        late = rate * seconds if waiting > self.max_lag_seconds else 0.0
+        self.actual = self.actual * fade + self._cost(row.members, seconds, late)
+        most = self._useful[-1]
+        self.staying = self.staying * fade + self._cost(most, seconds, 0.0)
+        self._react(rate, seconds, fade)
+
+    @property
+    def _useful(self) -> tuple[int, ...]:
+        profile = self.profile
+        return useful_replicas(profile.partitions, minimum=profile.min_replicas, maximum=profile.max_replicas)
+
+    def _react(self, rate: float, seconds: float, fade: float) -> None:
+        before = self.replicas if self.replicas is not None else self._useful[-1]
+        carried = self._carried(before)
+        self._lag = max(0.0, self._lag + (rate - carried) * seconds)
+        late = rate * seconds if self._lag > self.max_lag_seconds * carried else 0.0
+        self.reacting = self.reacting * fade + self._cost(before, seconds, late)
+        wanted = ROOM * rate + self._lag / DRAIN_SECONDS
+        need = next((count for count in self._useful if self._carried(count) >= wanted), self._useful[-1])
+        self._needs.append(need)
+        self.replicas = max(need, min(before, max(self._needs)))
+        if self.replicas != before:
+            lost = abs(self.replicas - before) * self.profile.start_up_seconds / SECONDS_PER_HOUR
+            self.reacting += self.prices.replica_hour * lost
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the advice has cost more than the cheaper reference and its allowance."""
+        least = min(self.reacting, self.staying)
+        return self.actual > (1.0 + SLACK_RATIO) * least + SURPRISE_REPLICA_HOURS * self.prices.replica_hour
+
+    def _cost(self, replicas: int, seconds: float, late: float) -> float:
+        return self.prices.replica_hour * replicas * seconds / SECONDS_PER_HOUR + self.prices.late_message * late
+
+    def _carried(self, replicas: int) -> float:
+        return group_capacity(
+            Replicas(replicas), partitions=Partitions(self.profile.partitions), capacity=self.capacity
+        )

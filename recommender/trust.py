@@ -1,0 +1,71 @@
+"""Trust: whether a forecaster has lately been better than saying that all stays as it is.
+
+Each minute both forecasts are noted at two leads; when the minute has come, both are scored. A forecaster that has lost
+for a while is not listened to until it has won again.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from forecasting.forecast import Forecast
+
+# Scored quantiles: the middle, and one that plans are made for.
+QUANTILES = (0.5, 0.9)
+LEADS = (5, 20)
+# Two hours of minutes at two leads; less than half an hour of them says nothing.
+MOST_SCORES = 240
+LEAST_SCORES = 40
+# Trust is lost at a tenth worse than persistence, and won back at equal.
+LOST_RATIO = 1.1
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    due_minute: int
+    forecast: tuple[float, ...]
+    persistence: tuple[float, ...]
+
+
+@dataclass(slots=True)
+class Trust:
+    """Running scores of one forecaster against persistence."""
+
+    trusted: bool = True
+    _claims: deque[_Claim] = field(default_factory=deque)
+    _scores: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=MOST_SCORES))
+
+    def note(self, forecast: Forecast, persistence: Forecast, *, minute: int) -> None:
+        """Remember what both say of the minutes to come; `minute` is the last one seen."""
+        for lead in LEADS:
+            if lead <= forecast.steps and lead <= persistence.steps:
+                said = tuple(float(forecast.path(q)[lead - 1]) for q in QUANTILES)
+                stays = tuple(float(persistence.path(q)[lead - 1]) for q in QUANTILES)
+                self._claims.append(_Claim(minute + lead, said, stays))
+
+    def seen(self, rate: float, *, minute: int) -> None:
+        """Score all claims about a minute that has come."""
+        waiting: deque[_Claim] = deque()
+        for claim in self._claims:
+            if claim.due_minute == minute:
+                self._scores.append((_pinball(rate, claim.forecast), _pinball(rate, claim.persistence)))
+            elif claim.due_minute > minute:
+                waiting.append(claim)
+        self._claims = waiting
+        if len(self._scores) >= LEAST_SCORES:
+            own, other = (sum(score[side] for score in self._scores) for side in (0, 1))
+            self.trusted = own <= other * (LOST_RATIO if self.trusted else 1.0)
+
+    @property
+    def skill(self) -> float | None:
+        """1 minus the ratio of losses: above 0 where the forecaster is better; None while too little was scored."""
+        if len(self._scores) < LEAST_SCORES:
+            return None
+        own, other = (sum(score[side] for score in self._scores) for side in (0, 1))
+        return 1.0 - own / other if other > 0.0 else None
+
+
+def _pinball(actual: float, said: tuple[float, ...]) -> float:
+    return sum(
+        max(quantile * (actual - value), (quantile - 1.0) * (actual - value))
+        for quantile, value in zip(QUANTILES, said, strict=True)
+    )
