@@ -16,11 +16,11 @@ from forecasting.history import MINUTE_SECONDS, GroupInterval
 from forecasting.units import SECONDS_PER_DAY
 from recommender.decision import DecisionSettings
 from replay.contest import PEAK_QUANTILE, Contest, Entry, run_policy
+from replay.echo import Stage
 from replay.hindsight import best_plan
 from replay.plant.arrivals import draw_arrivals
 from replay.policies.arms import ARMS
 from replay.policies.ours import LAGCAST, OURS
-from replay.policies.policy import Policy
 from replay.sampling import Names
 from replay.trace import Trace
 from replay.whitepaper import (
@@ -45,6 +45,8 @@ VARIANT_WORLDS = ("fine", "real-quick")
 VARIANT_SEED = 0
 # Rivals, lagcast and its variants; hindsight always plays.
 ARM_NAMES = (*ARMS, *OURS)
+# Whom others may move like: fixed counts, and HPA under a target that KEDA and the HPA of 2019 have as well.
+ECHOED_FAMILIES = ("fixed", "fixed-ceiling", "hpa-2019", "hpa", "keda")
 # The demo behind the white paper gave its consumers random static ids and sessions of 30 s.
 WHITEPAPER_SESSION_SECONDS = 30.0
 
@@ -186,10 +188,11 @@ def play_cell(cell: Cell) -> list[Run]:
     """The runs of all who play in the cell, hindsight last; they share one draw of arrivals."""
     drawn = draw_arrivals(cell.contest.world, cell.contest.trace, cell.contest.seed)
     contest = replace(cell.contest, arrivals=drawn)
+    stage = Stage(contest=contest)
     history = (
         [] if cell.past is None else history_rows(cell.past, contest.world.partitions, contest.seed, contest.names)
     )
-    timed = [_timed(partial(_play, arm, contest, history)) for arm in cell.arms]
+    timed = [_timed(partial(_play, arm, stage, history)) for arm in cell.arms]
     entries = [entry for entry, _ in timed]
     timed.append(_timed(partial(best_plan, contest, entries)))
     return [_run(cell, entry, seconds) for entry, seconds in timed]
@@ -206,13 +209,13 @@ def _contest(judged: Trace, world: World, seed: int) -> Contest:
     )
 
 
-def _play(arm: str, contest: Contest, history: Sequence[GroupInterval]) -> Entry:
-    policy: Policy
-    if arm in ARMS:
-        policy = ARMS[arm].make(contest.world, contest.first_replicas)
-    else:
+def _play(arm: str, stage: Stage, history: Sequence[GroupInterval]) -> Entry:
+    contest = stage.contest
+    if arm not in ARMS:
         policy = OURS[arm](contest.world, contest.settings, contest.names, history)
-    return run_policy(arm, policy, contest)
+        return run_policy(arm, policy, contest)
+    make = partial(ARMS[arm].make, contest.world, contest.first_replicas)
+    return stage.play(arm, make) if ARMS[arm].family in ECHOED_FAMILIES else run_policy(arm, make(), contest)
 
 
 def _timed(play: Callable[[], Entry]) -> tuple[Entry, float]:
