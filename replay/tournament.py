@@ -13,14 +13,14 @@ from functools import partial
 import numpy as np
 
 from forecasting.history import MINUTE_SECONDS, GroupInterval
-from forecasting.units import SECONDS_PER_DAY
+from forecasting.units import SECONDS_PER_DAY, read_only
 from recommender.decision import DecisionSettings
 from replay.contest import PEAK_QUANTILE, Contest, Entry, run_policy
 from replay.echo import Stage
 from replay.hindsight import best_plan
 from replay.plant.arrivals import draw_arrivals
 from replay.policies.arms import ARMS
-from replay.policies.ours import LAGCAST, OURS
+from replay.policies.ours import COLD, LAGCAST, OURS
 from replay.sampling import Names
 from replay.trace import Trace
 from replay.whitepaper import (
@@ -49,6 +49,8 @@ ARM_NAMES = (*ARMS, *OURS)
 ECHOED_FAMILIES = ("fixed", "fixed-ceiling", "hpa-2019", "hpa", "keda")
 # The demo behind the white paper gave its consumers random static ids and sessions of 30 s.
 WHITEPAPER_SESSION_SECONDS = 30.0
+# Two days of what that load is like: enough to learn its shape, without the very minutes that are judged.
+EARLIER_LISTS = 20
 
 _NAMES = Names("tournament", "load")
 
@@ -165,9 +167,10 @@ def cells_of(traces: Iterable[Trace], worlds: Sequence[str], seeds: int, arms: S
 def whitepaper_cells(seeds: int, arms: Sequence[str]) -> list[Cell]:
     """The white paper's twin in bursts, at 20,000 to 120,000 messages a minute, for each guess at the capacity.
 
-    The world's name is the number of consumers that just carry the peak. Nothing is known beforehand.
+    The world's name is the number of consumers that just carry the peak. What lagcast knows beforehand are two days of
+    other lists of the same kind; `lagcast-cold` knows nothing.
     """
-    trace = in_bursts(twin())
+    trace, past = in_bursts(twin()), _earlier_lists()
     cells = []
     for replicas in CARRYING_THE_PEAK:
         world = World(
@@ -177,11 +180,21 @@ def whitepaper_cells(seeds: int, arms: Sequence[str]) -> list[Cell]:
             static_membership=True,
             session_timeout_seconds=WHITEPAPER_SESSION_SECONDS,
         )
-        playing = tuple(arm for arm in arms if arm in ARMS or arm == LAGCAST)
+        playing = tuple(arm for arm in arms if arm in (*ARMS, LAGCAST, COLD))
         for seed in range(seeds):
             contest = _contest(trace, world, seed)
-            cells.append(Cell(trace=trace.name, world=str(replicas), contest=contest, past=None, arms=playing))
+            cells.append(Cell(trace=trace.name, world=str(replicas), contest=contest, past=past, arms=playing))
     return cells
+
+
+def _earlier_lists() -> Trace:
+    """Twenty twins of 144 minutes, each from a seed of its own, up to where the judged one begins: 48 hours."""
+    lists = [twin(seed=seed) for seed in range(EARLIER_LISTS)]
+    return replace(
+        lists[0],
+        start_at=lists[0].start_at - timedelta(seconds=sum(each.duration_seconds for each in lists)),
+        messages_per_second=read_only(np.concatenate([each.messages_per_second for each in lists])),
+    )
 
 
 def play_cell(cell: Cell) -> list[Run]:

@@ -201,13 +201,15 @@ def test_prices_are_those_of_a_thousand_messages_a_second() -> None:
 
 def test_the_published_load_is_played_at_three_capacities() -> None:
     """40, 20 or 10 consumers just carry the peak of 112,600 messages a minute; sessions of static members last 30 s."""
-    cells = whitepaper_cells(2, ("stair", "lagcast", "lagcast-no-cost"))
+    cells = whitepaper_cells(2, ("stair", "lagcast", "lagcast-cold", "lagcast-no-cost"))
     assert [(cell.world, cell.contest.seed) for cell in cells] == [(n, s) for n in ("40", "20", "10") for s in (0, 1)]
     for cell in cells:
         world = cell.contest.world
         assert world.capacity_messages_per_second_per_replica * int(cell.world) == pytest.approx(112_600 / 60, rel=1e-3)
         assert (world.partitions, world.static_membership, world.session_timeout_seconds) == (40, True, 30.0)
-        assert cell.arms == ("stair", "lagcast")
+        assert cell.arms == ("stair", "lagcast", "lagcast-cold")
+        assert cell.past is not None
+        assert (cell.past.days, cell.past.end_at) == (2.0, cell.contest.trace.start_at)
 
 
 def test_own_loads_need_no_file() -> None:
