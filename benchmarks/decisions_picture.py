@@ -34,19 +34,23 @@ class Point(NamedTuple):
 def draw(cases: Sequence[Case], path: Path) -> None:
     """The picture as SVG; the same cases give the same bytes."""
     worlds = [name for name in WORLDS if any(case.world == name for case in cases)]
-    rows = -(-len(worlds) // COLUMNS)
+    columns = min(COLUMNS, len(worlds))
+    rows = -(-len(worlds) // columns)
+    size = (3.6 * columns, 3.2 * rows + 0.8)
     with mpl.rc_context({"svg.hashsalt": "lagcast", "font.size": 8}):
-        figure, axes = plt.subplots(rows, COLUMNS, figsize=(11, 3.6 * rows), squeeze=False, sharex=True, sharey=True)
+        figure, axes = plt.subplots(
+            rows, columns, figsize=size, squeeze=False, sharex=True, sharey=True, layout="constrained"
+        )
         for axis, world in zip(axes.flat, worlds, strict=False):
             _panel(axis, world, points_of([case for case in cases if case.world == world]))
         for axis in axes.flat[len(worlds) :]:
             axis.set_visible(False)
         figure.supylabel("cost of pods over that of 40 for ever")
+        figure.supxlabel("share of messages later than 10 s, mean over traces (left edge: none)")
         handles, labels = axes[0, 0].get_legend_handles_labels()
-        figure.supxlabel("share of messages that waited longer than 10 s, mean over traces (left edge: none)")
-        figure.legend(handles, labels, ncols=6, loc="outside upper center")
+        figure.legend(handles, labels, ncols=3 * columns, loc="outside upper center")
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
+        figure.savefig(path, metadata={"Date": None})
         plt.close(figure)
 
 
