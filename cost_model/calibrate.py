@@ -13,6 +13,10 @@ from forecasting.units import FloatArray, IntArray, MessagesPerSecond, Replicas,
 SATURATED_LAG_SECONDS = 2.0
 # Older evidence weighs less than a quarter by then, a minute's weight being 0.999 of the next one's.
 LOOK_BACK_MINUTES = 1440
+# A capacity that was never reached is inferred from nearly a day of minutes, and from one minute in a hundred of them.
+ENOUGH_MINUTES = 1320
+SEEN_QUANTILE = 0.99
+STEP_BEYOND = 1.15
 
 
 class Windows(NamedTuple):
@@ -47,7 +51,9 @@ def windows_of(history: History, profile: GroupProfile) -> Windows:
 
 
 def capacity_seen(history: History, profile: GroupProfile) -> Capacity | None:
-    """One replica's capacity from windows in which the group worked at its limit, or None while none was seen.
+    """One replica's capacity from windows in which the group worked at its limit.
+
+    Where there is none, at least what a day without backlog has shown; None before there is such a day.
 
     The rate is shared among members that hold work; where the deal is uneven that understates capacity, which is the
     safe side. What members are known to take from each other is given back: capacity is what a replica does alone.
@@ -57,12 +63,32 @@ def capacity_seen(history: History, profile: GroupProfile) -> Capacity | None:
     with np.errstate(invalid="ignore", divide="ignore"):
         rates = windows.rates / kept
     known = rates[np.isfinite(rates) & (rates > 0.0)]
-    if not windows.saturated.any() or known.size == 0:
+    if known.size == 0:
         return None
+    if not windows.saturated.any():
+        return _at_least(known)
     minutes_since = windows.saturated.size - 1 - int(np.flatnonzero(windows.saturated)[-1])
     guess = MessagesPerSecond(float(known.max()))
     belief = CapacityBelief.around(guess).observed(rates, windows.saturated)
     return belief.capacity(Seconds(float(minutes_since * MINUTE_SECONDS)))
+
+
+def _at_least(rates: FloatArray) -> Capacity | None:
+    """What every replica has shown to carry in a day without a backlog, and a step beyond it.
+
+    Planning a step beyond what was seen shows more, hour by hour, until a window is saturated or the load asks for no
+    more; so a group that was never at its limit is not refused for ever, and never runs much fuller than it ever did.
+    """
+    if rates.size < ENOUGH_MINUTES:
+        return None
+    seen = float(np.quantile(rates, SEEN_QUANTILE))
+    return Capacity(
+        p20=MessagesPerSecond(seen),
+        p50=MessagesPerSecond(STEP_BEYOND * seen),
+        p90=MessagesPerSecond(STEP_BEYOND**2 * seen),
+        source="unsaturated_windows",
+        age_seconds=Seconds(0.0),
+    )
 
 
 def _kept_replicas(profile: GroupProfile, replicas: IntArray) -> FloatArray:

@@ -28,6 +28,8 @@ MOST_MOVES = 5
 WORST_SHARE = 0.1
 # Plans of several moves are proposals, priced like all others: a coarse grid proposes them in a third of the time.
 PATH_LAG_POINTS = 20
+# A path within two levels calls for no more than one move and one back, which are candidates anyway.
+LEVELS_FOR_A_PATH = 3
 TIE_FRACTION = 1e-9
 # Where staying means reacting later, a move at a known later time is announced if it is as good to 3 %: whoever reads
 # it can prepare, and nothing is done before its time has come and it is the better of the two.
@@ -155,7 +157,7 @@ def weigh(situation: Situation, uncertainty: Uncertainty) -> Weighed:
     lead = ground.lead_steps
     candidates = [
         *_fixed_candidates(situation, ground, choices),
-        *_path_plans(situation, uncertainty, lead, _least_now(ground, choices, start.lag / DRAIN_SECONDS)),
+        *_path_plans(situation, uncertainty, ground, _least_now(ground, choices, start.lag / DRAIN_SECONDS)),
     ]
     encoded = _encoded(candidates, choices)
     scenarios = ground.demand.shape[0]
@@ -323,10 +325,12 @@ def _grid(
     return tuple(plans)
 
 
-def _path_plans(situation: Situation, uncertainty: Uncertainty, lead: int, least_now: int) -> Iterator[Plan]:
+def _path_plans(situation: Situation, uncertainty: Uncertainty, ground: Field, least_now: int) -> Iterator[Plan]:
     """The best plans on single paths: the median of the scenarios and higher ones."""
     for quantile in uncertainty.planned_quantiles:
         path = np.quantile(uncertainty.demand_messages_per_second, quantile, axis=0)
+        if len(np.unique(np.searchsorted(ground.carried, path))) < LEVELS_FOR_A_PATH:
+            continue
         found = search(replace(situation, demand_messages_per_second=path, lag_points=PATH_LAG_POINTS))
         best = found.best()
         if best is None:
@@ -334,7 +338,8 @@ def _path_plans(situation: Situation, uncertainty: Uncertainty, lead: int, least
         replicas = (situation.replicas, *found.path(best.target, best.effective_step))
         moves = [(step, after) for step, (before, after) in enumerate(pairwise(replicas)) if before != after]
         shifted = [
-            (max(step, lead if after > situation.replicas else int(after < least_now)), after) for step, after in moves
+            (max(step, ground.lead_steps if after > situation.replicas else int(after < least_now)), after)
+            for step, after in moves
         ]
         kept = shifted[: MOST_MOVES - 1]
         yield Plan(moves=(*kept, (len(path), kept[-1][1])))
