@@ -67,7 +67,7 @@ class Capacity(Wire):
     p20: FiniteFloat
     p50: FiniteFloat
     p90: FiniteFloat
-    source: Literal["configured", "saturated_windows"]
+    source: Literal["configured", "saturated_windows", "unsaturated_windows", "busy_time"]
     age_seconds: FiniteFloat | None = None
 
 
@@ -91,7 +91,7 @@ class Forecast(Wire):
 class Switch(Wire):
     """What the move does to the group while it happens."""
 
-    protocol_profile: Literal["eager", "cooperative"]
+    protocol_profile: Literal["eager", "cooperative", "kip848"]
     pause_seconds: FiniteFloat
     moved_partition_fraction: FiniteFloat
     expected_rebalances: FiniteFloat

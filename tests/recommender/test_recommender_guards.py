@@ -72,8 +72,8 @@ def test_nothing_is_removed_while_a_backlog_drains() -> None:
 
 
 def test_removing_waits_longer_after_a_move_than_adding() -> None:
-    """Start-up 30 s and a pause of 12 s settle in 72 s; the configured 300 s bind only what removes."""
-    assert rest_seconds(PROFILE, DecisionSettings(), removing=False) == 72.0
+    """What takes 1 s to process asks for 5 s between moves; the configured 300 s bind only what removes."""
+    assert rest_seconds(PROFILE, DecisionSettings(), removing=False) == 5.0
     assert rest_seconds(PROFILE, DecisionSettings(), removing=True) == 300.0
     scene = replace(SCENE, last_move_at=NOW - timedelta(seconds=100))
     assert pass_guards(FEWER, scene).binding_rule == "min_interval"

@@ -54,16 +54,16 @@ def test_under_half_an_hour_there_is_no_advice_and_from_then_on_there_is(row: Ma
 
 
 def test_a_known_daily_wave_is_met_before_it_rises(row: MakeRow, profile: GroupProfile) -> None:
-    """After three days of the wave, the advice at 06:15 on 8 replicas is more of them, timed before 8 are too few."""
-    quarter_past_six = 3 * 1440 + 6 * 60 + 15
-    session = Session(profile, DecisionSettings(), minutes_of(row, 1, quarter_past_six - 1))
-    session.observe(minutes_of(row, quarter_past_six, quarter_past_six)[0])
-    decision = session.recommend(START + timedelta(minutes=quarter_past_six))
+    """After three days of the wave, the advice at 07:00 on 8 replicas is more of them, timed before 8 are too few."""
+    seven = 3 * 1440 + 7 * 60
+    session = Session(profile, DecisionSettings(), minutes_of(row, 1, seven - 1))
+    session.observe(minutes_of(row, seven, seven)[0])
+    decision = session.recommend(START + timedelta(minutes=seven))
     assert isinstance(decision, Recommendation)
     assert decision.forecast.rung == "daily"
     assert decision.action == "scale_out"
-    # The wave is at 6,260/s now; it eats up the head-room of 8 replicas at 07:00, and at 08:00 all that they carry.
-    assert decision.effective_at < START + timedelta(days=3, hours=7, minutes=30)
+    # The wave is at 7,035/s now; at 07:34 it passes 95 % of what 8 replicas carry, 7,600/s, and at 08:00 all of it.
+    assert decision.effective_at < START + timedelta(days=3, hours=7, minutes=35)
 
 
 def test_history_given_at_once_or_row_by_row_leads_to_the_same_advice(row: MakeRow, profile: GroupProfile) -> None:
@@ -95,3 +95,39 @@ def test_capacity_is_learnt_from_the_minutes_in_which_the_group_could_not_keep_u
     assert isinstance(decision, Recommendation)
     assert decision.capacity.source == "saturated_windows"
     assert decision.capacity.p50 == pytest.approx(900.0, rel=0.05)
+
+
+def _decided(row: MakeRow, profile: GroupProfile, **last: object) -> Session:
+    """A session that has decided at minute 40; since then one row of 15 s has come, changed by `last`."""
+    session = Session(profile, DecisionSettings(cycle_seconds=60), minutes_of(row, 1, 40))
+    session.recommend(START + timedelta(minutes=40))
+    session.observe(row(START + timedelta(minutes=40, seconds=15), **({"rate": 2000.0} | last)))
+    return session
+
+
+def test_a_decision_is_due_once_a_cycle(row: MakeRow, profile: GroupProfile) -> None:
+    """At once before the first one, then not before 60 s have passed."""
+    assert Session(profile, DecisionSettings()).due(START)
+    session = _decided(row, profile)
+    decided_at = START + timedelta(minutes=40)
+    assert [session.due(decided_at + timedelta(seconds=after)) for after in (15, 59, 60)] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("last", "due"),
+    [
+        ({"rate": 7600.0}, False),
+        ({"rate": 7601.0}, True),
+        ({"lag_messages": 14_000.0}, False),
+        ({"lag_messages": 14_001.0}, True),
+        ({"rate": 9000.0, "in_rebalance": True}, False),
+    ],
+)
+def test_a_surprise_is_answered_within_the_cycle(
+    row: MakeRow, profile: GroupProfile, last: dict[str, object], *, due: bool
+) -> None:
+    """More than 95 % of what 8 replicas carry, 7,600/s, or than 7 s of lag, 14,000 messages at 2,000/s; 5 s of them may
+    be a commit interval. What a rebalance leaves is none.
+    """
+    session = _decided(row, profile, **last)
+    assert session.due(START + timedelta(minutes=40, seconds=15)) is due

@@ -24,16 +24,21 @@ NAMES = Names("test", "orders")
 
 
 class ScriptedSession:
-    """Answers from a script; remembers the rows that it was shown and the instants at which it was asked."""
+    """Answers from a script, at scripted instants; remembers the rows that it was shown and when it was asked."""
 
-    def __init__(self, answers: Iterator[Callable[[datetime], Decision]]) -> None:
+    def __init__(self, answers: Iterator[Callable[[datetime], Decision]], due_at: Sequence[datetime]) -> None:
         self.answers = answers
+        self.due_at = due_at
         self.rows: list[GroupInterval] = []
         self.asked: list[datetime] = []
 
     def observe(self, row: GroupInterval) -> None:
         """Keep it."""
         self.rows.append(row)
+
+    def due(self, now: datetime) -> bool:
+        """Whether the script has a line for now."""
+        return now in self.due_at
 
     def recommend(self, now: datetime) -> Decision:
         """The next line of the script."""
@@ -45,15 +50,16 @@ class ScriptedSession:
 def run_fixture(
     calm_world: Worlds, load: Loads, contest: Contests, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., tuple[list[tuple[int, int]], ScriptedSession]]:
-    """`run(*answers, cycle_seconds=60)`: five minutes; each change as (second, count), and the session."""
+    """`run(*answers, due_seconds=...)`: five minutes; each change as (second, count), and the session."""
 
     def run(
-        *answers: Callable[[datetime], Decision], cycle_seconds: int = 60
+        *answers: Callable[[datetime], Decision], due_seconds: Sequence[int] = (60, 120, 180, 240, 300)
     ) -> tuple[list[tuple[int, int]], ScriptedSession]:
-        session = ScriptedSession(iter(answers))
-        monkeypatch.setattr(replay.policies.lagcast, "Session", lambda *_: session)
-        plant = contest(calm_world(), load(*[300.0] * 5)).plant()
-        policy = Lagcast(calm_world(), DecisionSettings(cycle_seconds=cycle_seconds), names=NAMES)
+        trace = load(*[300.0] * 5)
+        session = ScriptedSession(iter(answers), [trace.start_at + timedelta(seconds=at) for at in due_seconds])
+        monkeypatch.setattr(replay.policies.lagcast, "Session", lambda *_, **__: session)
+        plant = contest(calm_world(), trace).plant()
+        policy = Lagcast(calm_world(), DecisionSettings(), names=NAMES)
         changes = []
         while plant.remaining_seconds > 0:
             plant.advance(15)
@@ -104,17 +110,14 @@ def test_a_refusal_keeps_the_present_count(run: Run, advice: Advice, refusal: Ca
     assert changes == []
 
 
-@pytest.mark.parametrize(
-    ("cycle_seconds", "asked"),
-    [(60, [60, 120, 180, 240, 300]), (40, [45, 90, 120, 165, 210, 240, 285]), (300, [300])],
-)
-def test_it_asks_once_a_cycle(
-    run: Run, hold: Callable[[datetime], Decision], load: Loads, cycle_seconds: int, asked: Sequence[int]
+@pytest.mark.parametrize("due", [(60, 120, 180, 240, 300), (15, 75, 90, 150), (300,)])
+def test_it_asks_when_the_session_is_due(
+    run: Run, hold: Callable[[datetime], Decision], load: Loads, due: Sequence[int]
 ) -> None:
-    """At the first look at or after each multiple of the cycle."""
-    _, session = run(*[hold] * len(asked), cycle_seconds=cycle_seconds)
+    """The session knows its cycle and what surprises it; the policy only looks every 15 s."""
+    _, session = run(*[hold] * len(due), due_seconds=due)
     start_at = load(1.0).start_at
-    assert [(at - start_at).total_seconds() for at in session.asked] == list(asked)
+    assert [(at - start_at).total_seconds() for at in session.asked] == list(due)
 
 
 def test_every_look_becomes_a_row(run: Run, hold: Callable[[datetime], Decision], load: Loads) -> None:
