@@ -126,8 +126,6 @@ def test_a_decision_is_due_once_a_cycle(row: MakeRow, profile: GroupProfile) -> 
 def test_a_surprise_is_answered_within_the_cycle(
     row: MakeRow, profile: GroupProfile, last: dict[str, object], *, due: bool
 ) -> None:
-    """More than 95 % of what 8 replicas carry, 7,600/s, or than 7 s of lag, 14,000 messages at 2,000/s; 5 s of them may
-    be a commit interval. What a rebalance leaves is none.
-    """
+    """Over 95 % of what 8 replicas carry, 7,600/s, or 7 s of lag, 5 of them a commit interval; not in a rebalance."""
     session = _decided(row, profile, **last)
     assert session.due(START + timedelta(minutes=40, seconds=15)) is due
