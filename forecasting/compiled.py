@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar, cast
 
 from numba import njit
+from numba.core.caching import IndexDataCacheFile
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -23,8 +24,15 @@ def compiled(function: Callable[Arguments, Result]) -> Callable[Arguments, Resul
     except RuntimeError:
         return cast("Callable[Arguments, Result]", njit(function))
     # By itself numba looks at the function's own file only: the machine code of `run`, which has `flow` inside, would
-    # outlive any change to flow.py, for a caller's file stays the same. Here all files of the directory count.
-    dispatcher._cache._cache_file._source_stamp = _digest_of_directory(Path(getfile(function)).parent)  # type: ignore[attr-defined]  # noqa: SLF001 - no public way
+    # outlive any change to flow.py, for a caller's file stays the same. Here all files of the directory count, and each
+    # state of them has cache files of its own: reading those of another one fails where a module has since gone.
+    stamp = _digest_of_directory(Path(getfile(function)).parent)
+    file = dispatcher._cache._cache_file  # type: ignore[attr-defined]  # noqa: SLF001 - no public way
+    dispatcher._cache._cache_file = IndexDataCacheFile(  # type: ignore[attr-defined, no-untyped-call]  # noqa: SLF001 - as above
+        cache_path=file._cache_path,  # noqa: SLF001 - as above
+        filename_base=f"{file._index_name.removesuffix('.nbi')}-{stamp.hex()[:12]}",  # noqa: SLF001 - as above
+        source_stamp=stamp,
+    )
     return cast("Callable[Arguments, Result]", dispatcher)
 
 
