@@ -62,11 +62,13 @@ class Plan:
 class Weighed:
     """Every finalist with its price in each scenario; the choice among them, and what staying costs.
 
+    `idle` says that some replicas hold no partition: staying is then priced, but not chosen.
     Shapes: `totals` (plans, S), one row for each of `plans`.
     """
 
     choices: tuple[int, ...]
     replicas: int
+    idle: bool
     lead_steps: int
     plans: tuple[Plan, ...]
     totals: FloatArray
@@ -83,6 +85,8 @@ class Weighed:
     def best_row(self) -> int:
         """The cheapest plan; ties stay, unless staying means to react later to what can be announced now."""
         planned = int(np.argmin(self.objective[2:])) + 2 if len(self.plans) > 2 else 0
+        if self.idle and planned > 0:
+            return planned
         stay = self.stay_row
         least = float(self.objective[stay])
         if self.objective[planned] < least - TIE_FRACTION * abs(least):
@@ -170,6 +174,7 @@ def weigh(situation: Situation, uncertainty: Uncertainty) -> Weighed:
     return Weighed(
         choices=choices,
         replicas=situation.replicas,
+        idle=situation.replicas > situation.profile.work_units,
         lead_steps=lead,
         plans=tuple(candidates[row] for row in kept),
         totals=totals,

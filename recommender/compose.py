@@ -15,6 +15,7 @@ from forecasting.history import MINUTE_SECONDS, History
 from forecasting.units import SECONDS_PER_HOUR, MessagesPerSecond, Replicas, Seconds
 from recommender.explain import explain
 from recommender.facts import Facts
+from recommender.findings import Finding
 from recommender.guards import Proposal, Scene
 from recommender.recommendation import (
     Action,
@@ -42,6 +43,7 @@ class Case:
     found: Weighed
     best: PlannedMove | None
     previous: Recommendation | None
+    finding: Finding | None
 
 
 def compose(proposal: Proposal, case: Case) -> Recommendation:
@@ -86,12 +88,13 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
         stay=stay,
         break_even_seconds=_break_even_seconds(case, best) if best is not None and moves else None,
         alternatives=_priced_plans(found, scene),
-        reason=_reason(proposal, scene, useful),
+        reason=_reason(proposal, case, useful),
         sentences=(),
         binding_rule=proposal.binding_rule,
         supersedes=case.previous.recommendation_id if case.previous is not None else None,
     )
-    return named(replace(draft, sentences=(*explain(draft), *proposal.sentences)))
+    found_out = () if case.finding is None else (case.finding.sentence,)
+    return named(replace(draft, sentences=(*explain(draft), *found_out, *proposal.sentences)))
 
 
 def _priced_plans(found: Weighed, scene: Scene) -> tuple[PricedPlan, ...]:
@@ -157,19 +160,26 @@ def _break_even_seconds(case: Case, best: PlannedMove) -> float | None:
     return price / (case.prices.replica_hour * removed) * SECONDS_PER_HOUR
 
 
-def _reason(proposal: Proposal, scene: Scene, useful: tuple[int, ...]) -> ReasonCode:
+def _reason(proposal: Proposal, case: Case, useful: tuple[int, ...]) -> ReasonCode:
+    scene = case.scene
     if proposal.binding_rule == "min_interval":
         return "min_interval"
     if proposal.binding_rule is not None:
         return "guarded"
-    if scene.replicas > scene.profile.partitions and proposal.target < scene.replicas:
+    if scene.replicas > scene.profile.work_units and proposal.target < scene.replicas:
         return "idle_members"
     if proposal.target > scene.replicas:
         behind = scene.backlog_messages > scene.settings.max_lag_seconds * scene.produce_messages_per_second
         return "backlog_drain" if behind else "ramp_ahead"
     if proposal.target < scene.replicas:
         return "peak_ending"
-    return "at_useful_maximum" if scene.replicas >= useful[-1] else "cheaper_to_stay"
+    return _reason_to_stay(case, at_most=scene.replicas >= useful[-1])
+
+
+def _reason_to_stay(case: Case, *, at_most: bool) -> ReasonCode:
+    if not at_most:
+        return "cheaper_to_stay"
+    return "at_useful_maximum" if case.finding is None else case.finding.reason
 
 
 def _action(target: int, replicas: int) -> Action:
@@ -184,7 +194,7 @@ def observed(facts: Facts) -> Observed:
         as_of=facts.row.interval_end_at,
         produce_messages_per_second=facts.produce_messages_per_second,
         consume_messages_per_second=facts.row.consume_messages_per_second,
-        lag_messages=facts.lag_messages,
+        lag_messages=facts.row.lag_messages or 0.0,
         lag_seconds=facts.row.lag_seconds,
     )
 

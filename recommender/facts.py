@@ -10,13 +10,17 @@ from forecasting.history import MINUTE_SECONDS, GroupInterval, History
 from forecasting.refusal import Refusal, RefusalReason
 from recommender.decision import DecisionSettings
 
-# The rate "now" is the mean of this many base rows: half a minute.
+# The rate "now" is the mean of this many base rows, half a minute; a backlog is what each of them shows, because one
+# bad sample would ask for a move, and the next one for the way back.
 ROWS_OF_NOW = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The newest settled row, and the figures without which nothing can be advised."""
+    """The newest settled row, and the figures without which nothing can be advised.
+
+    `lag_messages` is the least lag of the newest rows; a single sample's is `row.lag_messages`.
+    """
 
     row: GroupInterval
     replicas: int
@@ -50,13 +54,14 @@ def read_facts(
             remedy="Set capacity_messages_per_second_per_replica for this group, or wait for a window with backlog.",
             hold=row.members,
         )
-    rates = [r.produce_messages_per_second for r in usable[-ROWS_OF_NOW:] if r.produce_messages_per_second is not None]
+    newest = usable[-ROWS_OF_NOW:]
+    rates = [r.produce_messages_per_second for r in newest if r.produce_messages_per_second is not None]
     return Facts(
         row=row,
         replicas=row.members or 0,
         capacity=profile.capacity,
         produce_messages_per_second=float(np.mean(rates)) if rates else 0.0,
-        lag_messages=row.lag_messages or 0.0,
+        lag_messages=min(r.lag_messages or 0.0 for r in newest),
     )
 
 

@@ -27,6 +27,7 @@ from forecasting.units import FloatArray, Fraction, Messages, MessagesPerSecond,
 from recommender.compose import Case, compose, named, observed
 from recommender.decision import DecisionSettings
 from recommender.facts import Facts, read_facts
+from recommender.findings import Finding, finding_of
 from recommender.guards import Proposal, Scene, follow_reference, pass_guards, rest_seconds
 from recommender.recommendation import Decision, Recommendation
 
@@ -57,8 +58,13 @@ def recommend(
     facts = read_facts(history, profile, settings, now=now)
     if isinstance(facts, Refusal):
         return facts
+    finding = finding_of(history, profile, previous=previous, now=now)
+    if isinstance(finding, Refusal):
+        return finding
     if isinstance(forecast, Refusal):
         return replace(forecast, hold_replicas=facts.replicas)
+    if finding is not None:
+        profile = _bounded(profile, finding)
     if previous is not None and _under_way(previous, facts, profile, now=now):
         return _still_under_way(previous, facts, settings, now=now)
     scene = _scene(history, facts, previous, profile, settings, now=now)
@@ -78,11 +84,18 @@ def recommend(
         found=found,
         best=best,
         previous=previous,
+        finding=finding,
     )
     proposal = pass_guards(_proposed(best, scene), scene)
     if reference_replicas is not None:
         proposal = follow_reference(proposal, scene, reference_replicas)
     return compose(proposal, case)
+
+
+def _bounded(profile: GroupProfile, finding: Finding) -> GroupProfile:
+    """Plans go no further up than helps; the configured minimum stays."""
+    most = min(profile.replica_ceiling, finding.most_replicas)
+    return replace(profile, max_replicas=Replicas(max(most, profile.min_replicas)))
 
 
 def day_one(settings: DecisionSettings, capacity: Capacity) -> Learned:
@@ -155,7 +168,7 @@ def _scene(
         replicas=facts.replicas,
         backlog_messages=backlog,
         produce_messages_per_second=rate,
-        latest=facts.row,
+        latest=history.recent[-1],
         last_move_at=_last_move_at(history, previous, now=now),
         profile=profile,
         settings=settings,

@@ -13,7 +13,9 @@ from forecasting.forecast import Rung
 from forecasting.refusal import Refusal
 
 Action = Literal["hold", "scale_out", "scale_in"]
+FindingCode = Literal["hot_partition", "downstream_limit"]
 ReasonCode = Literal[
+    FindingCode,
     "ramp_ahead",
     "peak_ending",
     "backlog_drain",

@@ -1,0 +1,193 @@
+"""Findings: what makes scaling useless or harmful, however much arrives, read from a group's rows and profile."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import groupby, pairwise
+
+import numpy as np
+
+from cost_model.calibrate import windows_of
+from cost_model.downstream import downstream_limit
+from cost_model.livelock import slow_batches
+from cost_model.profile import GroupProfile
+from cost_model.skew import hot_partition
+from forecasting.history import GroupInterval, History
+from forecasting.refusal import Refusal, RefusalReason
+from forecasting.units import Replicas
+from recommender.recommendation import FindingCode, Recommendation
+
+# Rows without one commit have to span this long: a member that is not evicted commits within one batch.
+LEAST_SILENCE_SECONDS = 180.0
+# A pod that crashes and comes back makes two rebalances; a rolling restart makes one or two for each pod.
+REBALANCES_OF_A_ROLLOUT = 3
+ROLLOUT_LOOK_BACK = timedelta(minutes=5)
+# Pods of a rollout follow each other within this time; later it is over.
+ROLLOUT_QUIET = timedelta(minutes=2)
+# What a sink could carry two hours ago is a new question.
+RECENT_MINUTES = 120
+# A count counts as tried from so many minutes at its limit on: one alone may have been a pause.
+LEAST_SATURATED_MINUTES = 3
+# A partition is hot if it is the busiest in every row of five minutes; by chance each row names another one.
+LEAST_SKEW_ROWS = 20
+# More than this much above the limit was consumed since: it has moved.
+MOVED_LIMIT_FACTOR = 1.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Why replicas beyond `most_replicas` cannot help; nothing is added beyond them while it holds."""
+
+    reason: FindingCode
+    most_replicas: Replicas
+    sentence: str
+
+
+def finding_of(
+    history: History, profile: GroupProfile, *, previous: Recommendation | None, now: datetime
+) -> Refusal | Finding | None:
+    """What forbids any move (a refusal), what makes more replicas useless (a finding), or nothing.
+
+    `previous` is the recommendation in force: the rebalances that it called for are no rollout.
+    """
+    return (
+        _livelock(history, profile, now=now)
+        or _rollout(history, previous, now=now)
+        or _downstream(history, profile)
+        or _hot_partition(history, profile)
+    )
+
+
+def _livelock(history: History, profile: GroupProfile, *, now: datetime) -> Refusal | None:
+    """Messages wait, nothing is committed for minutes, and members come and go or cannot finish a batch in time."""
+    rows = [row for row in history.recent if row.consume_messages_per_second is not None]
+    if not rows or any(row.consume_messages_per_second for row in rows) or not rows[-1].lag_messages:
+        return None
+    seconds = (rows[-1].interval_end_at - rows[0].interval_end_at).total_seconds() + rows[0].interval_seconds
+    slow, churn = slow_batches(profile), len(_rebalances(history.recent))
+    if seconds < LEAST_SILENCE_SECONDS or (slow is None and churn < REBALANCES_OF_A_ROLLOUT):
+        return None
+    why = slow.sentence if slow is not None else f"the group rebalanced {churn} times meanwhile"
+    evidence = [("seconds_without_commit", seconds), ("rebalances", float(churn))]
+    if slow is not None:
+        evidence += [
+            ("batch_seconds", float(slow.batch_seconds)),
+            ("max_poll_interval_seconds", float(slow.max_poll_interval_seconds)),
+        ]
+    return _refusal(
+        history,
+        now,
+        "livelock_suspected",
+        f"Nothing was committed in {seconds:,.0f} s though {rows[-1].lag_messages:,.0f} messages wait: {why}.",
+        remedy="Lower max.poll.records until a batch fits well into max.poll.interval.ms; replicas only add churn.",
+        evidence=tuple(evidence),
+    )
+
+
+def _rollout(history: History, previous: Recommendation | None, *, now: datetime) -> Refusal | None:
+    """Rebalance after rebalance, and the count is what it was: somebody restarts the pods one by one."""
+    since = now - ROLLOUT_LOOK_BACK
+    if previous is not None and previous.action != "hold" and since <= previous.execute_at <= now:
+        return None
+    rows = [row for row in history.recent if row.interval_end_at > since]
+    rebalances = _rebalances(rows)
+    settled = [row.members for row in rows if row.members and not row.in_rebalance]
+    if len(rebalances) < REBALANCES_OF_A_ROLLOUT or now - rebalances[-1] > ROLLOUT_QUIET:
+        return None
+    if not settled or settled[0] != settled[-1]:
+        return None
+    return _refusal(
+        history,
+        now,
+        "rollout_in_progress",
+        f"{len(rebalances)} rebalances in {ROLLOUT_LOOK_BACK.total_seconds():.0f} s and still {settled[-1]} members: "
+        "pods are being replaced.",
+        remedy="Nothing, if it is a rollout: advice returns two minutes after its last rebalance.",
+        evidence=(("rebalances", float(len(rebalances))), ("members", float(settled[-1]))),
+    )
+
+
+def _rebalances(rows: Sequence[GroupInterval]) -> list[datetime]:
+    """When the group was last seen unsettled in each of its rebalances, oldest first.
+
+    A rebalance is a run of rows inside one, or two settled rows with different members.
+    """
+    runs = groupby(rows, key=lambda row: row.in_rebalance)
+    ends = [list(run)[-1].interval_end_at for unsettled, run in runs if unsettled]
+    between = [
+        after.interval_end_at
+        for before, after in pairwise(rows)
+        if not (before.in_rebalance or after.in_rebalance)
+        and None not in (before.members, after.members)
+        and before.members != after.members
+    ]
+    return sorted(ends + between)
+
+
+def _downstream(history: History, profile: GroupProfile) -> Finding | None:
+    """A scale-out within the last hours that brought nothing."""
+    windows = windows_of(history, profile)
+    recent = slice(-RECENT_MINUTES, None)
+    replicas, rates, saturated = windows.replicas[recent], windows.rates[recent], windows.saturated[recent]
+    counts, minutes = np.unique(replicas[saturated], return_counts=True)
+    tried = saturated & np.isin(replicas, counts[minutes >= LEAST_SATURATED_MINUTES])
+    limit = downstream_limit(profile, replicas=replicas, rates=rates, saturated=tried)
+    if limit is None:
+        return None
+    if (np.nan_to_num(rates) > MOVED_LIMIT_FACTOR * limit.limit_messages_per_second).any():
+        return None
+    return Finding(
+        reason="downstream_limit",
+        most_replicas=Replicas(min(limit.replicas_seen)),
+        sentence=f"More replicas cannot help: {limit.sentence}.",
+    )
+
+
+def _hot_partition(history: History, profile: GroupProfile) -> Finding | None:
+    """One partition that fills a replica by itself, by the profile's weights or by what the rows show."""
+    seen = None
+    if profile.partition_weights is None:
+        seen, profile = _busiest(history, profile)
+    hot = hot_partition(profile)
+    if hot is None:
+        return None
+    name = f"partition {hot.partition}" if seen is None else seen
+    return Finding(
+        reason="hot_partition",
+        most_replicas=hot.max_useful_replicas,
+        sentence=f"More replicas cannot help: {hot.sentence.replace(f'partition {hot.partition}', name)}.",
+    )
+
+
+def _busiest(history: History, profile: GroupProfile) -> tuple[str | None, GroupProfile]:
+    """The partition that was busiest all the while, and the profile with its share and even ones for the others."""
+    rows = [row for row in history.recent if row.busiest_partition is not None and row.partition_skew_ratio is not None]
+    names = {row.busiest_partition for row in rows}
+    if len(rows) < LEAST_SKEW_ROWS or len(names) > 1 or not 1 < profile.work_units == rows[-1].partitions:
+        return None, profile
+    ratios = [row.partition_skew_ratio for row in rows if row.partition_skew_ratio is not None]
+    share = min(1.0, float(np.median(ratios)) / profile.work_units)
+    others = (1.0 - share) / (profile.work_units - 1)
+    weights = (share, *[others] * (profile.work_units - 1))
+    return f"partition {names.pop()}", replace(profile, partition_weights=weights)
+
+
+def _refusal(
+    history: History,
+    now: datetime,
+    reason: RefusalReason,
+    sentence: str,
+    *,
+    remedy: str,
+    evidence: tuple[tuple[str, float], ...],
+) -> Refusal:
+    return Refusal(
+        cluster=history.cluster,
+        group=history.group,
+        reason=reason,
+        sentence=sentence,
+        evidence=evidence,
+        remedy=remedy,
+        refused_at=now,
+        hold_replicas=next((row.members for row in reversed(history.recent) if row.members), None),
+    )
