@@ -25,10 +25,12 @@ from replay.worlds import WORLDS, Pauses
 
 Document = dict[str, Any]
 
-# What the figures should come to: no dearer than the best rival on average, although that one is chosen afterwards;
-# and within 15 % of the best plan known: first replays came within 5 % with a perfect forecast, within 25 with a naive.
-MOST_TO_BEST_RIVAL = 1.0
-MOST_TO_HINDSIGHT = 1.15
+# What the figures should come to. The best plan is one that saw the load, and near-random loads cannot be foreseen; the
+# best rival is chosen afterwards. Where pauses are slow moving less wins; where they are quick, little is left to win.
+MOST_TO_HINDSIGHT_MEDIAN = 1.12
+MOST_TO_HINDSIGHT_MEAN = 1.30
+MOST_TO_BEST_RIVAL = {"slow": 0.88, "real": 0.95}
+MOST_TO_ANY_BEST_RIVAL = 1.05
 
 INTRODUCTION = """# Decisions, compared
 
@@ -59,8 +61,9 @@ Versions: {versions}.
 
 OVERALL = """## Overall
 
-A case is one trace in one world; its ratios are those of mean costs over seeds. The bars: median of cost / hindsight at
-most {to_hindsight:g}, mean of cost / best rival at most {to_best_rival:g}. What misses its bar is marked.
+A case is one trace in one world; its ratios are those of mean costs over seeds. The bars: cost / hindsight
+at most {median:g} in the median and {mean:g} on average; cost / best rival on average at most {slow:g} where pauses are
+slow and {real:g} where they are as measured, and never above {worst:g}. What misses its bar is marked.
 
 """
 
@@ -123,26 +126,35 @@ def _overall(cases: list[Case], tuned_on: list[str]) -> str:
                         pauses or "both",
                         str(figures.cases),
                         str(figures.lost),
-                        _held(figures.median_to_hindsight, MOST_TO_HINDSIGHT),
-                        ratio(figures.mean_to_hindsight),
+                        _held(figures.median_to_hindsight, MOST_TO_HINDSIGHT_MEDIAN),
+                        _held(figures.mean_to_hindsight, MOST_TO_HINDSIGHT_MEAN),
                         ratio(figures.worst_to_hindsight),
-                        _held(figures.mean_to_best_rival, MOST_TO_BEST_RIVAL),
-                        f"{ratio(figures.worst_to_best_rival)} ({figures.worst_trace}, {figures.worst_world})",
+                        _held(figures.mean_to_best_rival, MOST_TO_BEST_RIVAL.get(pauses or "")),
+                        (
+                            f"{_held(figures.worst_to_best_rival, MOST_TO_ANY_BEST_RIVAL)} "
+                            f"({figures.worst_trace}, {figures.worst_world})"
+                        ),
                     )
                 )
     head = (
         *("loads", "pauses", "cases", "lost", "cost / hindsight, median", "mean", "worst"),
         *("cost / best rival, mean", "worst"),
     )
-    return OVERALL.format(to_hindsight=MOST_TO_HINDSIGHT, to_best_rival=MOST_TO_BEST_RIVAL) + table(head, rows, words=2)
+    said = OVERALL.format(
+        median=MOST_TO_HINDSIGHT_MEDIAN,
+        mean=MOST_TO_HINDSIGHT_MEAN,
+        **MOST_TO_BEST_RIVAL,
+        worst=MOST_TO_ANY_BEST_RIVAL,
+    )
+    return said + table(head, rows, words=2)
 
 
 def _pauses(word: str) -> Pauses:
     return "slow" if word == "slow" else "real"
 
 
-def _held(value: float, bar: float) -> str:
-    return ratio(value) if value <= bar else f"**{value:.3f}** (missed)"
+def _held(value: float, bar: float | None) -> str:
+    return ratio(value) if bar is None or value <= bar else f"**{value:.3f}** (missed)"
 
 
 def _losses(cases: list[Case]) -> str:
