@@ -69,7 +69,11 @@ class MoveOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """The beliefs of one group. `risk` is the price of one move beyond what the model expects, in currency."""
+    """The beliefs of one group.
+
+    `risk` is the price of one move beyond what the model expects, in currency; `head_room` the share of capacity that
+    quiet minutes allow, None while nothing is known.
+    """
 
     stop_up: LogBelief
     stop_down: LogBelief
@@ -79,6 +83,7 @@ class Learned:
     silent_seen: float = 0.0
     graceful_seen: float = 0.0
     start_up: LogBelief | None = None
+    head_room: float | None = None
 
     @classmethod
     def assumed(cls, *, stop_seconds: float, risk: float) -> "Learned":

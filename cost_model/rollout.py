@@ -13,6 +13,8 @@ from cost_model.fluid import share_late
 from forecasting.compiled import compiled
 from forecasting.units import FloatArray, IntArray
 
+# What partitions that stood still have to catch up with lasts beyond the step, unlike a backlog that all share.
+LONGEST_CATCH_UP_SECONDS = 600.0
 # Items of a price, in the order of `cost_model.price.Cost`.
 REPLICAS, LATE, PAUSE_LATE, BACKLOG, DUPLICATES, START_UP, RESTORE, RISK, ITEMS = 0, 1, 2, 3, 4, 5, 6, 7, 8
 NO_MOVE = -1
@@ -95,7 +97,7 @@ def pause_late(field: Field, before: int, after: int, demand: float, scenario: i
     for kind in range(field.shares.shape[2]):
         over = field.pauses[before, after, kind] * factor - field.max_lag_seconds
         if over > 0.0:
-            late += field.shares[before, after, kind] * min(over / (1.0 - load), field.step_seconds)
+            late += field.shares[before, after, kind] * min(over / (1.0 - load), LONGEST_CATCH_UP_SECONDS)
     return late * demand
 
 

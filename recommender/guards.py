@@ -117,7 +117,7 @@ def follow_reference(proposal: Proposal, scene: Scene, wanted: int) -> Proposal:
         binding_rule="reference",
         sentences=(
             *proposal.sentences,
-            f"Advice has lately cost more than reacting with the stairs in mind, so that is followed: {wanted}.",
+            f"Advice has lately cost more than a simpler scaler would have, so that is followed: {wanted}.",
         ),
     )
 

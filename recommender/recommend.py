@@ -184,8 +184,11 @@ def _last_move_at(history: History, previous: Recommendation | None, *, now: dat
     return max(changes, default=None)
 
 
-def _fraction(share: float | None) -> Fraction | None:
-    return None if share is None else Fraction(share)
+def _silent_share(profile: GroupProfile, learned: Learned) -> Fraction | None:
+    """What was seen of leavers; static members never say goodbye, however soon their pods are gone from view."""
+    if profile.static_membership or learned.silent_share is None:
+        return None
+    return Fraction(learned.silent_share)
 
 
 def _situation(scene: Scene, forecast: Forecast, prices: Prices, learned: Learned) -> Situation:
@@ -195,14 +198,14 @@ def _situation(scene: Scene, forecast: Forecast, prices: Prices, learned: Learne
         rested_at = scene.last_move_at + timedelta(seconds=rest_seconds(profile, settings, removing=False))
         earliest = max(0.0, (rested_at - scene.now).total_seconds())
     return Situation(
-        profile=replace(profile, silent_share=_fraction(learned.silent_share)),
+        profile=replace(profile, silent_share=_silent_share(profile, learned)),
         prices=prices,
         demand_messages_per_second=_demand(forecast, settings, now=scene.now),
         step_seconds=Seconds(STEP_SECONDS),
         replicas=scene.replicas,
         lag_messages=Messages(scene.backlog_messages),
         max_lag_seconds=Seconds(settings.max_lag_seconds),
-        head_room=settings.head_room,
+        head_room=settings.head_room if learned.head_room is None else learned.head_room,
         # To a tenth of a second, so that what was computed of the group's moves can be used again.
         pause_prior_seconds=round(learned.stop_up.value, 1),
         pause_prior_down_seconds=round(learned.stop_down.value, 1),

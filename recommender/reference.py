@@ -2,7 +2,7 @@
 
 Two references are played beside the group in a fluid model: one that never moves from the largest useful count, and one
 that reacts to the produce rate with the partition stairs in mind. When what was advised has cost more than the cheaper
-of them by more than an allowance, the reacting one is followed until the gap has closed.
+of them by more than an allowance, that one is followed until the gap has closed.
 """
 
 from collections import deque
@@ -70,7 +70,12 @@ class Reference:
         self.replicas = max(need, min(before, max(self._needs)))
         if self.replicas != before:
             lost = abs(self.replicas - before) * self.profile.start_up_seconds / SECONDS_PER_HOUR
-            self.reacting += self.prices.replica_hour * lost
+            self.reacting += self.prices.replica_hour * lost + self.prices.move
+
+    @property
+    def wanted(self) -> int | None:
+        """What the cheaper reference has now."""
+        return self._useful[-1] if self.staying <= self.reacting else self.replicas
 
     @property
     def exhausted(self) -> bool:

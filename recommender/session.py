@@ -21,6 +21,7 @@ from forecasting.refusal import Refusal
 from forecasting.units import Partitions, Replicas
 from recommender.decision import DecisionSettings
 from recommender.grade import Command, Grader
+from recommender.headroom import HeadRoom
 from recommender.recommend import STEP_SECONDS, day_one, prices_for, recommend
 from recommender.recommendation import Decision, Recommendation
 from recommender.reference import Reference
@@ -61,6 +62,7 @@ class Session:
         self._learned: Learned | None = None
         self._grader = Grader(profile=profile, max_lag_seconds=settings.max_lag_seconds)
         self._reference: Reference | None = None
+        self._head_room = HeadRoom(most=settings.head_room, commit_interval_seconds=profile.commit_interval_seconds)
         self._trust = Trust()
         self._persistence: FittedForecaster | Refusal | None = None
         self._scored_minute: datetime | None = None
@@ -75,6 +77,8 @@ class Session:
         outcome = self._grader.observe(row, capacity)
         if self._capacity is None:
             return
+        self._head_room.observe(row, self._capacity.p50)
+        self._learned = replace(self.learned, head_room=self._head_room.value)
         if outcome is not None:
             prices = prices_for(self._settings, self._capacity)
             self._learned = self.learned.after(outcome, late_price=prices.late_message)
@@ -140,7 +144,7 @@ class Session:
             previous=self._previous,
             now=now,
             learned=self._learned,
-            reference_replicas=self._reference.replicas if self._reference and self._reference.exhausted else None,
+            reference_replicas=self._reference.wanted if self._reference and self._reference.exhausted else None,
         )
         if isinstance(decision, Recommendation):
             self._previous = decision

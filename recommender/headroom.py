@@ -1,0 +1,57 @@
+"""How full a group may run, taught by its own quiet minutes.
+
+A backlog that creeps up while the group should keep up says that it cannot be run so full: some of its replicas are
+slower, or some partitions heavier, than the one figure of capacity knows.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from cost_model.capacity import group_capacity
+from forecasting.history import GroupInterval
+from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
+
+# Five minutes of base rows in which members stayed and the load was carried: only these teach.
+QUIET_ROWS = 20
+# A load above this share of what is carried may build up a backlog by itself.
+FULL = 0.98
+CREEPING_SECONDS = 1.0
+LEAST = 0.7
+# Down a tenth of the way to what was too full with each row, up again 5 % in an hour of rows that were full and well.
+STEP_DOWN = 0.1
+STEP_UP = 0.05 / 240.0
+
+
+@dataclass(slots=True, kw_only=True)
+class HeadRoom:
+    """The share of capacity that plans may use: `most` on day one, less where quiet minutes say so."""
+
+    most: float
+    commit_interval_seconds: Seconds
+    value: float = 0.0
+    _members: int | None = None
+    _loads: deque[float] = field(default_factory=lambda: deque(maxlen=QUIET_ROWS))
+
+    def __post_init__(self) -> None:
+        """Begin with the most."""
+        self.value = self.most
+
+    def observe(self, row: GroupInterval, capacity: MessagesPerSecond) -> None:
+        """Take the next row."""
+        rate = row.produce_messages_per_second
+        if not rate or not row.members or row.lag_messages is None:
+            return
+        if row.members != self._members or row.in_rebalance:
+            self._members = row.members
+            self._loads.clear()
+        carried = group_capacity(Replicas(row.members), partitions=Partitions(row.partitions), capacity=capacity)
+        load = rate / carried
+        self._loads.append(load)
+        if len(self._loads) < QUIET_ROWS or max(self._loads) > FULL:
+            return
+        waiting = row.lag_messages / rate - self.commit_interval_seconds
+        if waiting > CREEPING_SECONDS:
+            too_full = min(self._loads)
+            self.value = max(LEAST, self.value + STEP_DOWN * min(0.0, too_full - self.value))
+        elif load >= self.value - 0.02:
+            self.value = min(self.most, self.value + STEP_UP)
