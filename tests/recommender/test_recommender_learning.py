@@ -1,0 +1,163 @@
+"""What a group's own past teaches: its stops, how full it may run, whom to trust, and what a bound costs."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from cost_model.learned import Learned, MoveOutcome
+from cost_model.price import Prices
+from cost_model.profile import GroupProfile
+from forecasting.forecast import QUANTILES, Forecast
+from forecasting.history import GroupInterval
+from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
+from recommender.grade import Command, Grader
+from recommender.headroom import HeadRoom
+from recommender.reference import Reference
+from recommender.trust import Trust
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+RATE = MessagesPerSecond(1000.0)
+PROFILE = GroupProfile(cluster="c", group="g", partitions=Partitions(24), capacity=None, max_replicas=Replicas(24))
+
+
+def row(place: int, *, members: int = 8, rate: float = 6000.0, lag_seconds: float = 2.5) -> GroupInterval:
+    return GroupInterval(
+        cluster="c",
+        group="g",
+        topics="t",
+        interval_end_at=NOON + timedelta(seconds=15 * place),
+        interval_seconds=15,
+        produce_messages_per_second=rate,
+        consume_messages_per_second=rate,
+        lag_messages=lag_seconds * rate,
+        lag_seconds=lag_seconds,
+        partitions=24,
+        sampled_partitions=24,
+        members=members,
+    )
+
+
+def outcome(stop_seconds: float, *, to_replicas: int = 10) -> MoveOutcome:
+    return MoveOutcome(
+        from_replicas=8,
+        to_replicas=to_replicas,
+        expected_stop_seconds=12.0,
+        stop_seconds=stop_seconds,
+        expected_late_messages=0.0,
+        late_messages=0.0,
+    )
+
+
+def test_three_quick_moves_outweigh_the_prior() -> None:
+    """12 s are assumed; three moves of 1 s leave the geometric mean of both, 3.5 s, and a halved risk."""
+    learned = Learned.assumed(stop_seconds=12.0, risk=0.1)
+    assert learned.source == "assumed"
+    for _ in range(3):
+        learned = learned.after(outcome(1.0), late_price=5e-7)
+    assert learned.source == "measured"
+    assert learned.stop_up.value == pytest.approx(12.0**0.5)
+    assert learned.stop_down.value > learned.stop_up.value
+    assert learned.risk == pytest.approx(0.05)
+
+
+def test_moves_that_cost_more_than_expected_raise_the_risk() -> None:
+    """A million late messages beyond expectation at 5e-7 each are 0.5: (3 * 0.1 + 0.5) / 4."""
+    dear = replace(outcome(30.0), late_messages=1e6)
+    learned = Learned.assumed(stop_seconds=12.0, risk=0.1).after(dear, late_price=5e-7)
+    assert learned.risk == pytest.approx(0.2)
+
+
+def test_a_stop_is_read_from_how_far_lag_rose() -> None:
+    """Lag goes from 2.5 s to 11.5 s when two members join: a stop of 9 s, seen a start-up of 30 s after the command."""
+    grader = Grader(profile=PROFILE, max_lag_seconds=10.0)
+    seen = [grader.observe(row(place), RATE) for place in range(8)]
+    grader.commanded(
+        Command(
+            at=row(7).interval_end_at,
+            from_replicas=8,
+            to_replicas=10,
+            stop_seconds=12,
+            late_messages=0,
+            stopped_share=1,
+        )
+    )
+    seen += [grader.observe(row(8), RATE), grader.observe(row(9, members=10, lag_seconds=11.5), RATE)]
+    seen += [grader.observe(row(place, members=10), RATE) for place in range(10, 16)]
+    (graded,) = [one for one in seen if one is not None]
+    assert (graded.from_replicas, graded.to_replicas, graded.start_up_seconds) == (8, 10, 30.0)
+    assert graded.stop_seconds == pytest.approx(9.0)
+    assert graded.late_messages == 0.0  # 11.5 s of visible lag are 9 s of waiting: half a commit interval is done work
+
+
+def test_a_move_that_never_comes_is_forgotten() -> None:
+    """A command that nobody carried out teaches nothing, and the next move is graded by itself."""
+    grader = Grader(profile=PROFILE, max_lag_seconds=10.0)
+    grader.observe(row(0), RATE)
+    grader.commanded(
+        Command(at=NOON, from_replicas=8, to_replicas=10, stop_seconds=12, late_messages=0, stopped_share=1)
+    )
+    assert all(grader.observe(row(place), RATE) is None for place in range(1, 60))
+    later = [grader.observe(row(place, members=6), RATE) for place in range(60, 70)]
+    assert [one.to_replicas for one in later if one is not None] == [6]
+
+
+def test_a_creeping_backlog_says_that_the_group_runs_too_full() -> None:
+    """At 0.75 of what is carried a backlog of 5 s must not be there: head-room sinks towards 0.75, and comes back."""
+    room = HeadRoom(most=0.95, commit_interval_seconds=Seconds(5.0))
+    for place in range(120):
+        room.observe(row(place, lag_seconds=10.0), RATE)
+    assert room.value == pytest.approx(0.75, abs=0.01)
+    for place in range(120, 2000):
+        room.observe(row(place), RATE)
+    assert room.value > 0.76
+
+
+def test_a_burst_does_not_lower_the_head_room() -> None:
+    """More than the group carries builds a backlog by itself; it says nothing of how full the group may run."""
+    room = HeadRoom(most=0.95, commit_interval_seconds=Seconds(5.0))
+    for place in range(120):
+        room.observe(row(place, rate=9000.0, lag_seconds=60.0), RATE)
+    assert room.value == 0.95
+
+
+def said(rate: float) -> Forecast:
+    return Forecast(
+        cluster="c",
+        group="g",
+        model="given",
+        rung="daily",
+        origin_at=NOON,
+        step_seconds=60,
+        paths=np.full((len(QUANTILES), 60), rate),
+    )
+
+
+def test_a_forecaster_that_loses_is_not_listened_to_until_it_wins() -> None:
+    """Half an hour of forecasts that are off by half, against a load that stays as it is; then it is right again."""
+    trust = Trust()
+    for minute in range(60):
+        trust.seen(6000.0, minute=minute)
+        trust.note(said(9000.0), said(6100.0), minute=minute)
+    assert not trust.trusted
+    assert trust.skill is not None
+    assert trust.skill < 0.0
+    for minute in range(60, 400):
+        trust.seen(6000.0, minute=minute)
+        trust.note(said(6000.0), said(6100.0), minute=minute)
+    assert trust.trusted
+
+
+@pytest.mark.parametrize(("lag_seconds", "exhausted"), [(2.5, False), (60.0, True)])
+def test_the_bound_is_reached_when_the_group_is_dearer_than_the_references(
+    lag_seconds: float,
+    exhausted: bool,  # noqa: FBT001 - the parametrised answer
+) -> None:
+    """Two hours at 8 replicas cost less than 24 standing; the same two hours with all messages late cost far more."""
+    prices = Prices.from_replica_hour(0.05, capacity=RATE)
+    reference = Reference(profile=PROFILE, capacity=RATE, prices=prices, max_lag_seconds=10.0)
+    for place in range(480):
+        reference.observe(row(place, lag_seconds=lag_seconds))
+    assert reference.exhausted == exhausted
+    assert reference.wanted == 8
