@@ -28,6 +28,8 @@ ROLLOUT_QUIET = timedelta(minutes=2)
 RECENT_MINUTES = 120
 # A count counts as tried from so many minutes at its limit on: one alone may have been a pause.
 LEAST_SATURATED_MINUTES = 3
+# Windows show throughput to about 8 %; those within 5 % of the best say what a smaller count could do.
+AT_THE_TOP = 0.95
 # A partition is hot if it is the busiest in every row of five minutes; by chance each row names another one.
 LEAST_SKEW_ROWS = 20
 # More than this much above the limit was consumed since: it has moved.
@@ -130,8 +132,15 @@ def _downstream(history: History, profile: GroupProfile) -> Finding | None:
     recent = slice(-RECENT_MINUTES, None)
     replicas, rates, saturated = windows.replicas[recent], windows.rates[recent], windows.saturated[recent]
     counts, minutes = np.unique(replicas[saturated], return_counts=True)
-    tried = saturated & np.isin(replicas, counts[minutes >= LEAST_SATURATED_MINUTES])
-    limit = downstream_limit(profile, replicas=replicas, rates=rates, saturated=tried)
+    tried = counts[minutes >= LEAST_SATURATED_MINUTES]
+    if tried.size == 0:
+        return None
+    # Only the largest count has to be at its limit: whatever smaller ones consumed, they could.
+    telling = saturated & (replicas == tried.max())
+    for count in np.unique(replicas[(replicas > 0) & (replicas < tried.max()) & np.isfinite(rates)]):
+        own = replicas == count
+        telling |= own & (np.nan_to_num(rates) >= AT_THE_TOP * np.nanmax(rates[own]))
+    limit = downstream_limit(profile, replicas=replicas, rates=rates, saturated=telling)
     if limit is None:
         return None
     if (np.nan_to_num(rates) > MOVED_LIMIT_FACTOR * limit.limit_messages_per_second).any():

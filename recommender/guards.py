@@ -109,7 +109,12 @@ GUARDS: tuple[Guard, ...] = (never_fewer_on_partial_data, never_fewer_while_drai
 
 
 def follow_reference(proposal: Proposal, scene: Scene, wanted: int) -> Proposal:
-    """The reference policy's count in place of the plan's, once the plan's way has been dearer for too long."""
+    """The reference policy's count in place of the plan's, once the plan's way has been dearer for too long.
+
+    The reference knows no findings: nothing is added beyond the ceiling of the scene's profile.
+    """
+    if wanted > scene.replicas:
+        wanted = max(scene.replicas, min(wanted, scene.profile.replica_ceiling))
     return replace(
         proposal,
         target=wanted,

@@ -1,15 +1,19 @@
 """Small groups with a known past: what every test of the decision starts from."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
 
+from cost_model.capacity import group_capacity
 from cost_model.profile import Capacity, GroupProfile
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import GroupInterval, History, HistoryBuffer
-from forecasting.units import MessagesPerSecond, Partitions, Seconds
+from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
+from recommender.recommendation import Decision, Recommendation
+from recommender.session import Session
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -85,3 +89,73 @@ def profile_fixture() -> GroupProfile:
         capacity=Capacity(p20=rate, p50=rate, p90=rate, source="configured"),
         start_up_seconds=Seconds(30.0),
     )
+
+
+ROW_SECONDS = 15
+STOP_SECONDS = 3.0
+
+
+@dataclass(slots=True, kw_only=True)
+class FluidGroup:
+    """A group that follows a session's advice: one aggregate backlog, 3 s of stop in each move, 30 s of start-up.
+
+    `sink` is what stands behind it, in messages/s; `moves` are (second, before, after), at their commands.
+    """
+
+    session: Session
+    members: int
+    sink: float = float("inf")
+    partitions: int = 24
+    capacity: float = 1000.0
+    lag: float = 0.0
+    moves: list[tuple[int, int, int]] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    rows: list[GroupInterval] = field(default_factory=list)
+    _coming: tuple[datetime, int] | None = None
+
+    def play(self, rates: Sequence[float]) -> "FluidGroup":
+        """Let one row of 15 s pass per rate; what is due is carried out at once."""
+        for rate in rates:
+            second = ROW_SECONDS * (len(self.rows) + 1)
+            now = NOW + timedelta(seconds=second)
+            row = self._row(now, rate)
+            self.rows.append(row)
+            self.session.observe(row)
+            if self.session.due(now):
+                self._follow(self.session.recommend(now), now, second)
+        return self
+
+    def _row(self, now: datetime, rate: float) -> GroupInterval:
+        moved = self._coming is not None and self._coming[0] <= now
+        if moved and self._coming is not None:
+            self.members, self._coming = self._coming[1], None
+        each, work_units = MessagesPerSecond(self.capacity), Partitions(self.partitions)
+        carried = min(group_capacity(Replicas(self.members), partitions=work_units, capacity=each), self.sink)
+        working = ROW_SECONDS - (STOP_SECONDS if moved else 0.0)
+        done = min(self.lag + rate * ROW_SECONDS, carried * working)
+        self.lag += rate * ROW_SECONDS - done
+        return _row(
+            now,
+            rate,
+            consume_messages_per_second=done / ROW_SECONDS,
+            lag_messages=self.lag + 2.5 * rate,
+            members=self.members,
+            in_rebalance=moved,
+            partitions=self.partitions,
+            sampled_partitions=self.partitions,
+        )
+
+    def _follow(self, decision: Decision, now: datetime, second: int) -> None:
+        self.decisions.append(decision)
+        if not isinstance(decision, Recommendation) or self._coming is not None:
+            return
+        if decision.execute_at <= now and decision.desired_replicas != self.members:
+            self.moves.append((second, self.members, decision.desired_replicas))
+            start_up = 30 if decision.desired_replicas > self.members else 0
+            self._coming = (now + timedelta(seconds=start_up), decision.desired_replicas)
+
+
+@pytest.fixture(name="fluid", scope="session")
+def fluid_fixture() -> Callable[..., FluidGroup]:
+    """`fluid(session=..., members=8, sink=..., partitions=24, capacity=1000.0)`: a group that does as it is told."""
+    return FluidGroup

@@ -7,9 +7,9 @@ import pytest
 
 from cost_model.profile import Capacity, GroupProfile
 from forecasting.history import GroupInterval
-from forecasting.units import MessagesPerSecond, Partitions, Seconds
+from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from recommender.decision import DecisionSettings
-from recommender.guards import Proposal, Scene, pass_guards, rest_seconds
+from recommender.guards import Proposal, Scene, follow_reference, pass_guards, rest_seconds
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 RATE = MessagesPerSecond(1000.0)
@@ -93,3 +93,17 @@ def test_a_move_planned_for_after_the_rest_is_left_alone() -> None:
     scene = replace(SCENE, last_move_at=NOW - timedelta(seconds=60))
     later = replace(FEWER, command_at=NOW + timedelta(seconds=240))
     assert pass_guards(later, scene) == later
+
+
+@pytest.mark.parametrize(("wanted", "followed"), [(6, 6), (8, 8), (10, 10), (12, 10)])
+def test_the_reference_is_followed_as_far_as_replicas_help(wanted: int, followed: int) -> None:
+    """With 10 as the most that help, 12 become 10; fewer are taken at their word. The rule is named."""
+    scene = replace(SCENE, profile=replace(PROFILE, max_replicas=Replicas(10)))
+    taken = follow_reference(MORE, scene, wanted)
+    assert (taken.target, taken.command_at, taken.binding_rule) == (followed, NOW, "reference")
+
+
+def test_the_reference_adds_nothing_to_a_group_beyond_what_helps() -> None:
+    """8 replicas where 5 would do as much: 12 are not followed, and 8 stay."""
+    scene = replace(SCENE, profile=replace(PROFILE, max_replicas=Replicas(5)))
+    assert follow_reference(MORE, scene, 12).target == 8
