@@ -49,7 +49,8 @@ class MoveOutcome:
 
     `stop_seconds` is the whole group's work that was lost, in seconds of arrivals; `late_messages` those that waited
     longer than promised while it settled. `silent` tells whether leavers were missed only when their session ran out;
-    None where nobody left or nobody could tell. `start_up_seconds` is None unless replicas were added.
+    None where nobody left or nobody could tell. `start_up_seconds` is None unless replicas were added. `advised_as` is
+    the id of the advice that called for the move; None: somebody else moved the group, and nothing was expected.
     """
 
     from_replicas: int
@@ -60,6 +61,7 @@ class MoveOutcome:
     late_messages: float
     silent: bool | None = None
     start_up_seconds: float | None = None
+    advised_as: str | None = None
 
     @property
     def up(self) -> bool:

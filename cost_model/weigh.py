@@ -4,7 +4,7 @@ Candidates are staying, reacting only, every single move at every useful time, m
 best on single quantile paths. The one with the least expected price, plus a weight on its worst tenth, is chosen.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -73,6 +73,7 @@ class Weighed:
     plans: tuple[Plan, ...]
     totals: FloatArray
     objective: FloatArray
+    risk_weight: float
     ground: Field = field(repr=False)
     start: Start = field(repr=False)
 
@@ -117,8 +118,31 @@ class Weighed:
 
     def cost(self, row: int) -> Cost:
         """The expected price of a plan, item by item."""
-        items = itemise_plan(self.ground, self.start, _encoded([self.plans[row]], self.choices)[0])
-        return _cost(items.mean(axis=0))
+        return self.cost_of(self.plans[row])
+
+    def cost_of(self, plan: Plan) -> Cost:
+        """The expected price of any plan between the choices, item by item."""
+        return _cost(self._items(plan).mean(axis=0))
+
+    def totals_of(self, plan: Plan) -> FloatArray:
+        """(S,): the price of any plan between the choices in each scenario."""
+        totals: FloatArray = self._items(plan).sum(axis=1)
+        return totals
+
+    def _items(self, plan: Plan) -> FloatArray:
+        return itemise_plan(self.ground, self.start, _encoded([plan], self.choices)[0])
+
+    def at_once(self, target: int) -> Plan:
+        """The single move to `target` that takes effect as early as one can."""
+        first = max(self.ground.earliest_step, self.lead_steps if target > self.replicas else 0)
+        return Plan(moves=((first, target), (self.ground.demand.shape[1], target)))
+
+    def replayed(self, ground: Field, rows: Sequence[int]) -> "Weighed":
+        """Some of the plans, those that stay first, priced on another field."""
+        plans = [self.plans[row] for row in rows]
+        totals = play_plans(ground, self.start, _encoded(plans, self.choices), 0, ground.demand.shape[0])
+        objective = _objective(totals, self.risk_weight)
+        return replace(self, plans=tuple(plans), totals=totals, objective=objective, ground=ground)
 
     def best_of_each_target(self) -> tuple[int, ...]:
         """Rows of the cheapest single move to each other count, cheapest first."""
@@ -139,6 +163,13 @@ class Weighed:
         first = int(dear[dear < best].max(initial=-1)) + 1
         last = int(dear[dear > best].min(initial=totals.size)) - 1
         return first + lead, last + lead
+
+    def duplicates_price(self, move: PlannedMove) -> float:
+        """The part of `switch_price` that messages processed twice make up."""
+        before, after = self.choices.index(self.replicas), self.choices.index(move.target)
+        step = min(move.effective_step, self.ground.demand.shape[1] - 1)
+        repeated = self.ground.price_repeated * self.ground.repeated[before, after]
+        return float(repeated * self.ground.demand[:, step].mean())
 
     def switch_price(self, move: PlannedMove) -> float:
         """The expected price of this one move, whatever follows."""
@@ -179,6 +210,7 @@ def weigh(situation: Situation, uncertainty: Uncertainty) -> Weighed:
         plans=tuple(candidates[row] for row in kept),
         totals=totals,
         objective=_objective(totals, uncertainty.risk_weight),
+        risk_weight=uncertainty.risk_weight,
         ground=ground,
         start=start,
     )

@@ -6,14 +6,17 @@ from hashlib import sha256
 
 from cost_model.capacity import useful_replicas
 from cost_model.duplicates import expected_duplicates
+from cost_model.learned import Learned
 from cost_model.plan import PlannedMove
-from cost_model.price import Prices
 from cost_model.rebalance import move_effect
-from cost_model.weigh import Weighed
+from cost_model.situation import Situation
+from cost_model.verdict import begun_at_once, cheapest_counts, confidence, valley_steps
+from cost_model.weigh import Plan, Weighed
 from forecasting.forecast import Forecast
 from forecasting.history import MINUTE_SECONDS, History
 from forecasting.units import SECONDS_PER_HOUR, MessagesPerSecond, Replicas, Seconds
-from recommender.explain import explain
+from recommender.account import flips_if, learned_moves, policy_figures
+from recommender.explain import Leaving, explain
 from recommender.facts import Facts
 from recommender.findings import Finding
 from recommender.guards import Proposal, Scene
@@ -25,6 +28,7 @@ from recommender.recommendation import (
     ReasonCode,
     Recommendation,
     Switch,
+    TrackRecord,
 )
 
 # Plans within a tenth of a move's risk price of the best one are as good: they make the window in which to act.
@@ -33,29 +37,33 @@ WINDOW_TOLERANCE_IN_MOVES = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """All that a published recommendation is written from."""
+    """All that a published recommendation is written from; `with_flips` asks for what would reverse it."""
 
     history: History
     forecast: Forecast
     facts: Facts
     scene: Scene
-    prices: Prices
+    situation: Situation
+    learned: Learned
     found: Weighed
     best: PlannedMove | None
     previous: Recommendation | None
     finding: Finding | None
+    track_record: TrackRecord
+    with_flips: bool
 
 
 def compose(proposal: Proposal, case: Case) -> Recommendation:
     """The recommendation for what came through the guards, every plan that was priced beside it."""
     scene, facts, found, best = case.scene, case.facts, case.found, case.best
     now, profile, settings = scene.now, scene.profile, scene.settings
-    moves = best is not None and proposal.target == best.target != scene.replicas
+    planned = best is not None and proposal.target == best.target != scene.replicas and proposal.binding_rule is None
+    plan = _carried_out(proposal, case, planned=planned)
     stay = found.cost(found.stay_row)
-    chosen = found.cost(found.best_row) if best is not None and moves else stay
     lead = profile.start_up_seconds if proposal.target > scene.replicas else 0.0
-    not_before, latest_safe = _window(case, best) if best is not None and moves else (now, now)
-    switch = _switch(proposal.target, scene)
+    not_before, latest_safe = _window(case, best) if best is not None and planned else (now, now)
+    switch = _switch(proposal.target, case)
+    lower, upper = cheapest_counts(found)
     useful = useful_replicas(
         profile.partitions, minimum=profile.min_replicas, maximum=Replicas(profile.replica_ceiling)
     )
@@ -80,21 +88,77 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
         history_seconds=float(case.history.minutes * MINUTE_SECONDS),
         data_counts=_counts(case.history),
         capacity=facts.capacity,
-        forecast=_summary(case.forecast),
+        forecast=_summary(case.forecast, case.track_record),
         switch=switch,
         horizon_seconds=float(settings.horizon_seconds),
         currency=settings.currency,
-        chosen=chosen,
+        chosen=found.cost_of(plan) if plan is not None else stay,
         stay=stay,
-        break_even_seconds=_break_even_seconds(case, best) if best is not None and moves else None,
+        break_even_seconds=_break_even_seconds(case, best) if best is not None and planned else None,
         alternatives=_priced_plans(found, scene),
         reason=_reason(proposal, case, useful),
         sentences=(),
         binding_rule=proposal.binding_rule,
         supersedes=case.previous.recommendation_id if case.previous is not None else None,
+        desired_replicas_lower=lower,
+        desired_replicas_upper=upper,
+        confidence=confidence(found, plan),
+        act_now=found.cost_of(begun_at_once(found, plan)) if plan is not None and proposal.command_at > now else None,
+        guard=case.track_record.guard,
+        learned=learned_moves(case.learned, case.situation),
+        policy=policy_figures(settings, case.learned, case.situation, found),
     )
+    if case.with_flips and proposal.binding_rule is None:
+        late_message, pause_seconds = case.situation.prices.late_message, _pause_seconds(case, switch)
+        flips = flips_if(draft, found, late_message=late_message, pause_seconds=pause_seconds)
+        draft = replace(draft, flips_if=flips)
+    leaving = _leaving(case) if draft.action == "hold" and proposal.binding_rule is None else None
+    told = explain(draft, case.situation.profile, leaving=leaving)
     found_out = () if case.finding is None else (case.finding.sentence,)
-    return named(replace(draft, sentences=(*explain(draft), *found_out, *proposal.sentences)))
+    return named(replace(draft, sentences=(*told, *found_out, *proposal.sentences)))
+
+
+def _carried_out(proposal: Proposal, case: Case, *, planned: bool) -> Plan | None:
+    """The plan that is followed: the cheapest one, or the move at once to what a guard put in its place; None: stay."""
+    if planned:
+        return case.found.plans[case.found.best_row]
+    if proposal.target == case.scene.replicas or proposal.target not in case.found.choices:
+        return None
+    return case.found.at_once(proposal.target)
+
+
+def _rival(found: Weighed) -> PlannedMove | None:
+    """The cheapest move, chosen or not."""
+    rows = found.best_of_each_target()
+    return found.move_of(rows[0]) if rows else None
+
+
+def _pause_seconds(case: Case, switch: Switch) -> float:
+    """The stop of the move that is made, or of the one that is nearest to being made."""
+    rival = _rival(case.found)
+    if switch.pause_seconds > 0.0 or rival is None:
+        return switch.pause_seconds
+    return _switch(rival.target, case).pause_seconds
+
+
+def _leaving(case: Case) -> Leaving | None:
+    """What going down would have saved, where a valley is too short for it to pay; None where none is."""
+    found, rival = case.found, _rival(case.found)
+    if rival is None or rival.target >= case.scene.replicas:
+        return None
+    steps = valley_steps(found, rival)
+    pays_after = _break_even_seconds(case, rival)
+    if not steps or pays_after is None or pays_after <= steps * MINUTE_SECONDS:
+        return None
+    duplicates = found.duplicates_price(rival)
+    return Leaving(
+        replicas=rival.target,
+        saving_per_hour=case.situation.prices.replica_hour * (case.scene.replicas - rival.target),
+        rebalance=found.switch_price(rival) - duplicates,
+        duplicates=duplicates,
+        pays_after_seconds=pays_after,
+        valley_seconds=float(steps * MINUTE_SECONDS),
+    )
 
 
 def _priced_plans(found: Weighed, scene: Scene) -> tuple[PricedPlan, ...]:
@@ -111,7 +175,7 @@ def _window(case: Case, best: PlannedMove) -> tuple[datetime, datetime]:
 
     A plan cannot tell the seconds of one step apart, so the window lasts to the end of its last step.
     """
-    first, last = case.found.window(best, WINDOW_TOLERANCE_IN_MOVES * case.prices.move)
+    first, last = case.found.window(best, WINDOW_TOLERANCE_IN_MOVES * case.situation.prices.move)
     lead_steps = best.effective_step - best.command_step
     now = case.scene.now
     return (
@@ -120,8 +184,8 @@ def _window(case: Case, best: PlannedMove) -> tuple[datetime, datetime]:
     )
 
 
-def _switch(target: int, scene: Scene) -> Switch:
-    profile = scene.profile
+def _switch(target: int, case: Case) -> Switch:
+    scene, profile, priors = case.scene, case.situation.profile, case.situation.pause_priors
     if target == scene.replicas:
         return Switch(
             protocol_profile=profile.protocol,
@@ -134,7 +198,7 @@ def _switch(target: int, scene: Scene) -> Switch:
         profile,
         from_replicas=Replicas(scene.replicas),
         to_replicas=Replicas(target),
-        pause_prior_seconds=Seconds(scene.settings.pause_prior_seconds),
+        pause_prior_seconds=Seconds(priors[int(target < scene.replicas)]) if priors is not None else None,
     )
     duplicates = expected_duplicates(
         profile,
@@ -157,7 +221,7 @@ def _break_even_seconds(case: Case, best: PlannedMove) -> float | None:
     if removed <= 0:
         return None
     price = case.found.switch_price(best)
-    return price / (case.prices.replica_hour * removed) * SECONDS_PER_HOUR
+    return price / (case.situation.prices.replica_hour * removed) * SECONDS_PER_HOUR
 
 
 def _reason(proposal: Proposal, case: Case, useful: tuple[int, ...]) -> ReasonCode:
@@ -211,7 +275,7 @@ def _counts(history: History) -> tuple[tuple[str, int], ...]:
     )
 
 
-def _summary(forecast: Forecast) -> ForecastSummary:
+def _summary(forecast: Forecast, record: TrackRecord) -> ForecastSummary:
     return ForecastSummary(
         model=forecast.model,
         rung=forecast.rung,
@@ -219,6 +283,8 @@ def _summary(forecast: Forecast) -> ForecastSummary:
         p05=tuple(forecast.path(0.05).tolist()),
         p50=tuple(forecast.path(0.5).tolist()),
         p95=tuple(forecast.path(0.95).tolist()),
+        skill_vs_persistence=record.forecast_skill,
+        trusted=record.forecast_trusted,
     )
 
 

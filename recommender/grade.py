@@ -27,7 +27,7 @@ SILENT_SHARE_OF_SESSION = 0.6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A move that was advised, and what was expected of it. `stopped_share` of the partitions stop."""
+    """A move that was advised under an id, and what was expected of it. `stopped_share` of the partitions stop."""
 
     at: datetime
     from_replicas: int
@@ -35,6 +35,7 @@ class Command:
     stop_seconds: float
     late_messages: float
     stopped_share: float
+    recommendation_id: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -138,4 +139,5 @@ class Grader:
             if down and took is not None
             else None,
             start_up_seconds=took if not down else None,
+            advised_as=command.recommendation_id if command else None,
         )

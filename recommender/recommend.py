@@ -29,7 +29,7 @@ from recommender.decision import DecisionSettings
 from recommender.facts import Facts, read_facts
 from recommender.findings import Finding, finding_of
 from recommender.guards import Proposal, Scene, follow_reference, pass_guards, rest_seconds
-from recommender.recommendation import Decision, Recommendation
+from recommender.recommendation import Decision, Recommendation, TrackRecord
 
 STEP_SECONDS = 60
 # A burst that nobody foresaw has lost two thirds of itself after this many minutes.
@@ -47,13 +47,16 @@ def recommend(
     now: datetime,
     learned: Learned | None = None,
     reference_replicas: int | None = None,
+    track_record: TrackRecord | None = None,
+    with_flips: bool = False,
 ) -> Decision:
     """How many replicas, and when, at the least expected price; or why nothing can be said.
 
     `previous` is the recommendation in force until now: it tells whether a move is still under way. `learned` is what
     the group's own moves have taught (None: the settings' priors). `reference_replicas` is what the reference policy
-    wants, given when the advice has been dearer than it for too long: it is followed then. `now` is
-    timezone-aware. Bad states of the world come back as a `Refusal`; a `ValueError` is the caller's bug.
+    wants, given when the advice has been dearer than it for too long: it is followed then. `track_record` is published
+    with the advice; `with_flips` adds what would reverse it, for about 25 ms. `now` is timezone-aware. Bad states of
+    the world come back as a `Refusal`; a `ValueError` is the caller's bug.
     """
     facts = read_facts(history, profile, settings, now=now)
     if isinstance(facts, Refusal):
@@ -71,20 +74,22 @@ def recommend(
     if learned is None:
         learned = day_one(settings, facts.capacity)
     prices = replace(prices_for(settings, facts.capacity), move=learned.risk)
-    found = weigh(
-        _situation(scene, forecast, prices, learned), _uncertainty(scene, forecast, ceiling=_ceiling(history))
-    )
+    situation = _situation(scene, forecast, prices, learned)
+    found = weigh(situation, _uncertainty(scene, forecast, ceiling=_ceiling(history)))
     best = found.best()
     case = Case(
         history=history,
         forecast=forecast,
         facts=facts,
         scene=scene,
-        prices=prices,
+        situation=situation,
+        learned=learned,
         found=found,
         best=best,
         previous=previous,
         finding=finding,
+        track_record=track_record or TrackRecord(),
+        with_flips=with_flips,
     )
     proposal = pass_guards(_proposed(best, scene), scene)
     if reference_replicas is not None:

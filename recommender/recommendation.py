@@ -7,12 +7,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from cost_model.learned import MoveOutcome, Source
+from cost_model.presets import Policy
 from cost_model.price import Cost
 from cost_model.profile import Capacity, GroupProtocol
 from forecasting.forecast import Rung
 from forecasting.refusal import Refusal
 
 Action = Literal["hold", "scale_out", "scale_in"]
+ConfidenceLevel = Literal["high", "medium", "low"]
+FlipQuantity = Literal[
+    "late_message",
+    "pause_seconds",
+    "capacity_messages_per_second_per_replica",
+    "forecast_peak_messages_per_second",
+]
 FindingCode = Literal["hot_partition", "downstream_limit"]
 ReasonCode = Literal[
     FindingCode,
@@ -26,6 +35,11 @@ ReasonCode = Literal[
     "min_interval",
     "guarded",
 ]
+
+
+# In four of five scenarios the choice is no dearer than the other way: high; in three of five: medium.
+HIGH_CONFIDENCE = 0.8
+MEDIUM_CONFIDENCE = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +78,11 @@ class Switch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastSummary:
-    """The forecast behind the decision, thin enough to publish: three paths, one value per step."""
+    """The forecast behind the decision, thin enough to publish: three paths, one value per step.
+
+    `skill_vs_persistence` is how the forecaster has done lately: 1 minus its loss over that of "all stays as it is".
+    `trusted` is False while it has lost for so long that persistence is used instead. None: too little was scored.
+    """
 
     model: str
     rung: Rung
@@ -72,6 +90,72 @@ class ForecastSummary:
     p05: tuple[float, ...]
     p50: tuple[float, ...]
     p95: tuple[float, ...]
+    skill_vs_persistence: float | None = None
+    trusted: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedMoves:
+    """What is believed of the group's moves, and how full its replicas may be run.
+
+    `move_risk` is the price of one move beyond what is expected of it, in currency; `source` says whether `moves`, the
+    graded ones, outweigh the priors; `head_room` is the share of capacity that plans use.
+    """
+
+    pause_up_seconds: float
+    pause_down_seconds: float
+    move_risk: float
+    moves: int
+    source: Source
+    head_room: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyFigures:
+    """The policy by name, and the figures that were in force: those of its preset unless set.
+
+    Prices are in currency; `move` is the risk of one move before outcomes teach. `risk_weight` is how much the worst
+    tenth of scenarios counts beyond the mean.
+    """
+
+    name: Policy
+    replica_hour: float
+    late_message: float
+    duplicate_message: float
+    move: float
+    risk_weight: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardStanding:
+    """How much of its allowance the advice has used up: `reference` is followed while `used` is above `limit`.
+
+    Both are in currency and fade with a half-life of half a day. The limit is what the cheaper reference has cost
+    (`stair` reacts with the partition stairs in mind, `fixed` never moves), `slack_ratio` more, and one surprise.
+    """
+
+    reference: Literal["stair", "fixed"]
+    slack_ratio: float
+    used: float
+    limit: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flip:
+    """The smallest change found that reverses the decision, all else equal: `quantity` from `present` to `turning`."""
+
+    quantity: FlipQuantity
+    present: float
+    turning: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackRecord:
+    """How advice and forecaster have done so far, known to whoever follows one group; None: too early to say."""
+
+    guard: GuardStanding | None = None
+    forecast_skill: float | None = None
+    forecast_trusted: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +165,9 @@ class Recommendation:
     `due_replicas` is `desired_replicas` from `execute_at` on and `current_replicas` before. `chosen` and `stay` are
     prices over `horizon_seconds`; `alternatives` holds every other plan that was priced, cheapest first.
     `uncapped_replicas` is what the plan wanted before bounds and guards; `binding_rule` names the guard that bound.
+    `act_now` is the price of making a later move at once instead. `desired_replicas_lower` and `_upper` are what would
+    be cheapest in the lowest and the highest tenth of scenarios; `confidence` is the share of scenarios in which the
+    choice is no dearer than staying (a hold: than the best move). What earlier advice did not say yet is None.
     """
 
     recommendation_id: str
@@ -115,6 +202,23 @@ class Recommendation:
     sentences: tuple[str, ...]
     binding_rule: str | None = None
     supersedes: str | None = None
+    desired_replicas_lower: int | None = None
+    desired_replicas_upper: int | None = None
+    confidence: float | None = None
+    act_now: Cost | None = None
+    flips_if: tuple[Flip, ...] = ()
+    guard: GuardStanding | None = None
+    learned: LearnedMoves | None = None
+    policy: PolicyFigures | None = None
+
+    @property
+    def confidence_level(self) -> ConfidenceLevel | None:
+        """`confidence` in a word."""
+        if self.confidence is None:
+            return None
+        if self.confidence >= HIGH_CONFIDENCE:
+            return "high"
+        return "medium" if self.confidence >= MEDIUM_CONFIDENCE else "low"
 
     @property
     def saving(self) -> float:
@@ -124,6 +228,16 @@ class Recommendation:
     def due_replicas(self, *, now: datetime) -> int:
         """What the group should have at `now`: the clock-less channels (metrics, KEDA) serve this."""
         return self.desired_replicas if now >= self.execute_at else self.current_replicas
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradedMove:
+    """One move of a group that is over: what it was expected to do and what it did, known at `graded_at`."""
+
+    cluster: str
+    group: str
+    graded_at: datetime
+    outcome: MoveOutcome
 
 
 Decision = Recommendation | Refusal

@@ -13,6 +13,7 @@ from cost_model.price import Prices
 from cost_model.profile import GroupProfile
 from forecasting.history import GroupInterval
 from forecasting.units import SECONDS_PER_HOUR, MessagesPerSecond, Partitions, Replicas
+from recommender.recommendation import GuardStanding
 
 ROOM = 1.2
 DRAIN_SECONDS = 300.0
@@ -80,8 +81,18 @@ class Reference:
     @property
     def exhausted(self) -> bool:
         """Whether the advice has cost more than the cheaper reference and its allowance."""
+        return self.actual > self.standing.limit
+
+    @property
+    def standing(self) -> GuardStanding:
+        """The books, as they are published."""
         least = min(self.reacting, self.staying)
-        return self.actual > (1.0 + SLACK_RATIO) * least + SURPRISE_REPLICA_HOURS * self.prices.replica_hour
+        return GuardStanding(
+            reference="fixed" if self.staying <= self.reacting else "stair",
+            slack_ratio=SLACK_RATIO,
+            used=self.actual,
+            limit=(1.0 + SLACK_RATIO) * least + SURPRISE_REPLICA_HOURS * self.prices.replica_hour,
+        )
 
     def _cost(self, replicas: int, seconds: float, late: float) -> float:
         return self.prices.replica_hour * replicas * seconds / SECONDS_PER_HOUR + self.prices.late_message * late

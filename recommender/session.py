@@ -23,7 +23,7 @@ from recommender.decision import DecisionSettings
 from recommender.grade import Command, Grader
 from recommender.headroom import HeadRoom
 from recommender.recommend import STEP_SECONDS, day_one, prices_for, recommend
-from recommender.recommendation import Decision, Recommendation
+from recommender.recommendation import Decision, GradedMove, Recommendation, TrackRecord
 from recommender.reference import Reference
 from recommender.trust import Trust
 
@@ -37,7 +37,8 @@ class Session:
     """Observe rows of one group in time order; ask for a recommendation at any moment.
 
     `profile.capacity` may be None: it is then learnt from windows in which the group worked at its limit, and until one
-    was seen the answer is a `Refusal`. `history` holds earlier base rows, oldest first.
+    was seen the answer is a `Refusal`. `history` holds earlier base rows, oldest first; `outcomes` are moves that were
+    graded before, oldest first: they teach as they were kept, and rows up to the newest of them do not teach again.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Session:
         *,
         forecaster: Forecaster | None = None,
         previous: Recommendation | None = None,
+        outcomes: Iterable[GradedMove] = (),
     ) -> None:
         self._profile = profile
         self._settings = settings
@@ -60,6 +62,9 @@ class Session:
         self._decided_at: datetime | None = None
         self._latest: GroupInterval | None = None
         self._learned: Learned | None = None
+        self._untaught = list(outcomes)
+        self._taught_until = max((move.graded_at for move in self._untaught), default=None)
+        self._graded: list[GradedMove] = []
         self._grader = Grader(profile=profile, max_lag_seconds=settings.max_lag_seconds)
         self._reference: Reference | None = None
         self._head_room = HeadRoom(most=settings.head_room, commit_interval_seconds=profile.commit_interval_seconds)
@@ -78,23 +83,32 @@ class Session:
         if self._capacity is None:
             return
         self._head_room.observe(row, self._capacity.p50)
+        if outcome is not None and (self._taught_until is None or row.interval_end_at > self._taught_until):
+            move = GradedMove(cluster=row.cluster, group=row.group, graded_at=row.interval_end_at, outcome=outcome)
+            self._untaught.append(move)
+            self._graded.append(move)
         self._learned = replace(self.learned, head_room=self._head_room.value)
-        if outcome is not None:
-            prices = prices_for(self._settings, self._capacity)
-            self._learned = self.learned.after(outcome, late_price=prices.late_message)
         if self._settings.guard and self._previous is not None:
             self._reference_of(self._capacity).observe(row)
 
     @property
     def learned(self) -> Learned:
-        """What the group's moves have taught so far."""
-        if self._learned is None:
-            self._learned = (
-                day_one(self._settings, self._capacity)
-                if self._capacity is not None
-                else Learned.assumed(stop_seconds=self._settings.pause_prior_seconds, risk=self._settings.replica_hour)
-            )
-        return self._learned
+        """What the group's moves have taught so far; while the capacity is unknown, the priors."""
+        if self._capacity is None:
+            return Learned.assumed(stop_seconds=self._settings.pause_prior_seconds, risk=self._settings.replica_hour)
+        learned = self._learned if self._learned is not None else day_one(self._settings, self._capacity)
+        late_price = prices_for(self._settings, self._capacity).late_message
+        for move in self._untaught:
+            learned = learned.after(move.outcome, late_price=late_price)
+        self._untaught.clear()
+        self._learned = learned
+        return learned
+
+    def drain_outcomes(self) -> tuple[GradedMove, ...]:
+        """The moves that were graded since this was last asked, for whoever keeps them."""
+        graded = tuple(self._graded)
+        self._graded.clear()
+        return graded
 
     def _reference_of(self, capacity: Capacity) -> Reference:
         if self._reference is None:
@@ -121,8 +135,11 @@ class Session:
         behind = (row.lag_messages or 0.0) > (self._profile.commit_interval_seconds + SURPRISING_LAG_SECONDS) * rate
         return rate > self._settings.head_room * carried or behind
 
-    def recommend(self, now: datetime) -> Decision:
-        """Advice from all that was observed until `now`, or a refusal that says what is missing."""
+    def recommend(self, now: datetime, *, with_flips: bool = False) -> Decision:
+        """Advice from all that was observed until `now`, or a refusal that says what is missing.
+
+        `with_flips`: also what would reverse the decision, which takes a few times as long as the decision.
+        """
         self._decided_at = now
         history = self._buffer.history()
         if history is None:
@@ -143,7 +160,13 @@ class Session:
             self._settings,
             previous=self._previous,
             now=now,
-            learned=self._learned,
+            learned=self.learned,
+            track_record=TrackRecord(
+                guard=self._reference.standing if self._reference is not None else None,
+                forecast_skill=self._trust.skill,
+                forecast_trusted=self._trust.trusted if self._trust.skill is not None else None,
+            ),
+            with_flips=with_flips,
             reference_replicas=self._reference.wanted if self._reference and self._reference.exhausted else None,
         )
         if isinstance(decision, Recommendation):
@@ -160,6 +183,7 @@ class Session:
                         stopped_share=1.0
                         if self._profile.protocol == "eager"
                         else max(decision.switch.moved_partition_fraction, 0.05),
+                        recommendation_id=decision.recommendation_id,
                     )
                 )
         return decision

@@ -1,0 +1,115 @@
+"""What the priced scenarios say beyond the choice: how sure it is, which counts they would call for, what turns it."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+
+from cost_model.plan import PlannedMove
+from cost_model.rollout import Field
+from cost_model.weigh import TIE_FRACTION, Plan, Weighed
+from forecasting.units import FloatArray
+
+Quantity = Literal["late_message", "pause_seconds", "capacity", "forecast"]
+
+QUANTITIES: tuple[Quantity, ...] = ("late_message", "pause_seconds", "capacity", "forecast")
+LOW_SHARE, HIGH_SHARE = 0.1, 0.9
+# A decision that stands at a sixteenth and at sixteen times a quantity does not hang on it.
+MOST_OCTAVES = 4.0
+# Six halvings of four octaves leave a sixteenth of an octave, 4 %.
+HALVINGS = 6
+# What is asked again and again is asked of the cheapest plans: ten moves and staying in both ways, 0.7 ms a time.
+CONTENDERS = 12
+
+
+def confidence(found: Weighed, chosen: Plan | None) -> float:
+    """Share of scenarios in which the choice is no dearer: a move than staying, staying (None) than the best move."""
+    stays = found.totals[found.stay_row]
+    if chosen is not None:
+        return _share_no_dearer(found.totals_of(chosen), stays)
+    if len(found.plans) <= 2:
+        return 1.0
+    rival = int(np.argmin(found.objective[2:])) + 2
+    return _share_no_dearer(stays, found.totals[rival])
+
+
+def _share_no_dearer(own: FloatArray, other: FloatArray) -> float:
+    return float((own <= other + TIE_FRACTION * np.abs(other)).mean())
+
+
+def cheapest_counts(found: Weighed) -> tuple[int, int]:
+    """What to have first if one knew which scenario comes: the counts of the lowest and the highest tenth of them."""
+    counts = np.array([found.replicas if row < 2 else plan.moves[0][1] for row, plan in enumerate(found.plans)])
+    cheapest = counts[found.totals.argmin(axis=0)]
+    lower = np.quantile(cheapest, LOW_SHARE, method="lower")
+    upper = np.quantile(cheapest, HIGH_SHARE, method="higher")
+    return int(lower), int(upper)
+
+
+def begun_at_once(found: Weighed, plan: Plan) -> Plan:
+    """The same plan with its first move made as early as one can."""
+    first = found.at_once(plan.moves[0][1]).moves[0]
+    return Plan(moves=(first, *plan.moves[1:]))
+
+
+def valley_steps(found: Weighed, move: PlannedMove) -> int | None:
+    """Steps from a move down until the median scenario outgrows it; None: not within the horizon."""
+    demand = np.median(found.ground.demand, axis=0)[move.effective_step :]
+    outgrown = np.flatnonzero(demand > found.ground.carried[found.choices.index(move.target)])
+    return int(outgrown[0]) if outgrown.size else None
+
+
+def turning_factor(found: Weighed, quantity: Quantity) -> float | None:
+    """The factor nearest to 1 at which `quantity`, all else equal, reverses the decision between up, stay and down.
+
+    Looked for between a sixteenth and sixteen times, by halving, among the cheapest plans; None where neither end
+    reverses it. The factor does reverse it; one that is 4 % nearer to 1 may not.
+    """
+    rows = _contenders(found)
+    present = _direction(found)
+
+    def turns(octaves: float) -> bool:
+        return _direction(found.replayed(_changed(found.ground, quantity, 2.0**octaves), rows)) != present
+
+    octaves = [sign * _nearest(turns, sign) for sign in (1.0, -1.0) if turns(sign * MOST_OCTAVES)]
+    return float(2.0 ** min(octaves, key=abs)) if octaves else None
+
+
+def _nearest(turns: Callable[[float], bool], sign: float) -> float:
+    """How many octaves away the decision turns at the latest, given that it does at the outermost."""
+    stands, turned = 0.0, MOST_OCTAVES
+    for _ in range(HALVINGS):
+        middle = (stands + turned) / 2.0
+        if turns(sign * middle):
+            turned = middle
+        else:
+            stands = middle
+    return turned
+
+
+def _contenders(found: Weighed) -> list[int]:
+    """Both ways of staying, the best plan, the best move to each of the cheapest targets, and the next cheapest."""
+    cheapest = np.argsort(found.objective[2:], kind="stable") + 2
+    rows = [0, 1, found.best_row, *found.best_of_each_target()[: CONTENDERS // 2], *cheapest.tolist()]
+    return list(dict.fromkeys(rows))[:CONTENDERS]
+
+
+def _direction(found: Weighed) -> int:
+    """1: more replicas, -1: fewer, 0: stay."""
+    best = found.best()
+    return 0 if best is None else int(np.sign(best.target - found.replicas))
+
+
+def _changed(ground: Field, quantity: Quantity, factor: float) -> Field:
+    """The field with one quantity so many times what it was."""
+    if quantity == "late_message":
+        return ground._replace(price_late=factor * ground.price_late, price_held=factor * ground.price_held)
+    if quantity == "pause_seconds":
+        return ground._replace(pauses=factor * ground.pauses)
+    if quantity == "forecast":
+        return ground._replace(demand=factor * ground.demand)
+    return ground._replace(
+        carried=factor * ground.carried,
+        class_carried=factor * ground.class_carried,
+        price_backlog=ground.price_backlog / factor,
+    )
