@@ -5,6 +5,7 @@ from binascii import Error as Base64Error
 from dataclasses import asdict
 from datetime import datetime
 
+from api import parts
 from api import schemas as wire
 from cost_model.price import Cost
 from forecasting.refusal import Refusal
@@ -93,7 +94,7 @@ def _refusal(refusal: Refusal, group: GroupSettings) -> wire.RefusalV1:
         group_id=refusal.group,
         target=_target(group.target),
         mode=group.mode,
-        reason=wire.Reason(code=wire_code(refusal.reason), sentences=(refusal.sentence,)),
+        reason=parts.Reason(code=wire_code(refusal.reason), sentences=(refusal.sentence,)),
         evidence=dict(refusal.evidence),
         hold_replicas=refusal.hold_replicas,
         remedy=wire.Remedy(sentence=refusal.remedy),
@@ -120,23 +121,31 @@ def _recommendation(advice: Recommendation, group: GroupSettings, *, now: dateti
         uncapped_replicas=advice.uncapped_replicas,
         useful_replicas=advice.useful_replicas,
         execute_at=advice.execute_at,
-        execute_window=wire.ExecuteWindow(not_before=advice.not_before, latest_safe=advice.latest_safe),
+        execute_window=parts.ExecuteWindow(not_before=advice.not_before, latest_safe=advice.latest_safe),
         effective_at=advice.effective_at,
         lead_time_seconds=advice.lead_time_seconds,
         data=_data(advice),
         observed=_observed(advice),
-        capacity_messages_per_second_per_replica=wire.Capacity(**asdict(advice.capacity)),
+        capacity_messages_per_second_per_replica=parts.Capacity(**asdict(advice.capacity)),
         forecast=_forecast(advice),
-        switch=wire.Switch(**asdict(advice.switch)),
+        switch=parts.Switch(**asdict(advice.switch)),
         cost=_cost(advice),
         alternatives=tuple(_alternative(plan) for plan in advice.alternatives),
-        reason=wire.Reason(code=wire_code(advice.reason), sentences=advice.sentences),
+        reason=parts.Reason(code=wire_code(advice.reason), sentences=advice.sentences),
         binding_rule=advice.binding_rule,
+        desired_replicas_lower=advice.desired_replicas_lower,
+        desired_replicas_upper=advice.desired_replicas_upper,
+        guard=None if advice.guard is None else parts.Guard(**asdict(advice.guard)),
+        flips_if=tuple(parts.Flip(**asdict(flip)) for flip in advice.flips_if) or None,
+        confidence=advice.confidence,
+        confidence_level=advice.confidence_level,
+        learned=None if advice.learned is None else parts.Learned(**asdict(advice.learned)),
+        policy=None if advice.policy is None else parts.Policy(**asdict(advice.policy)),
     )
 
 
-def _data(advice: Recommendation) -> wire.DataQuality:
-    return wire.DataQuality(
+def _data(advice: Recommendation) -> parts.DataQuality:
+    return parts.DataQuality(
         as_of=advice.observed.as_of,
         age_seconds=(advice.issued_at - advice.observed.as_of).total_seconds(),
         history_seconds=advice.history_seconds,
@@ -145,9 +154,9 @@ def _data(advice: Recommendation) -> wire.DataQuality:
     )
 
 
-def _observed(advice: Recommendation) -> wire.Observed:
+def _observed(advice: Recommendation) -> parts.Observed:
     seen = advice.observed
-    return wire.Observed(
+    return parts.Observed(
         produce_messages_per_second=seen.produce_messages_per_second,
         consume_messages_per_second=seen.consume_messages_per_second,
         lag_messages=seen.lag_messages,
@@ -155,39 +164,42 @@ def _observed(advice: Recommendation) -> wire.Observed:
     )
 
 
-def _forecast(advice: Recommendation) -> wire.Forecast:
+def _forecast(advice: Recommendation) -> parts.Forecast:
     forecast = advice.forecast
-    return wire.Forecast(
+    return parts.Forecast(
         model=forecast.model,
         horizon_seconds=len(forecast.p50) * forecast.step_seconds,
         step_seconds=forecast.step_seconds,
-        produce_messages_per_second=wire.QuantilePaths(p05=forecast.p05, p50=forecast.p50, p95=forecast.p95),
+        produce_messages_per_second=parts.QuantilePaths(p05=forecast.p05, p50=forecast.p50, p95=forecast.p95),
+        skill_vs_persistence=forecast.skill_vs_persistence,
+        trusted=forecast.trusted,
     )
 
 
-def _cost(advice: Recommendation) -> wire.CostComparison:
-    return wire.CostComparison(
+def _cost(advice: Recommendation) -> parts.CostComparison:
+    return parts.CostComparison(
         currency=advice.currency,
         horizon_seconds=advice.horizon_seconds,
-        chosen=wire.CostItems(**_items(advice.chosen)),
-        stay=wire.CostItems(**_items(advice.stay)),
+        chosen=parts.CostItems(**_items(advice.chosen)),
+        stay=parts.CostItems(**_items(advice.stay)),
         saving=advice.saving,
         break_even_seconds=advice.break_even_seconds,
+        act_now=None if advice.act_now is None else parts.CostItems(**_items(advice.act_now)),
     )
 
 
-def _alternative(plan: PricedPlan) -> wire.Alternative:
-    return wire.Alternative(desired_replicas=plan.desired_replicas, execute_at=plan.execute_at, **_items(plan.cost))
+def _alternative(plan: PricedPlan) -> parts.Alternative:
+    return parts.Alternative(desired_replicas=plan.desired_replicas, execute_at=plan.execute_at, **_items(plan.cost))
 
 
 def _items(cost: Cost) -> dict[str, float]:
     return {**asdict(cost), "total": cost.total}
 
 
-def _target(target: TargetSettings | None) -> wire.Target | None:
+def _target(target: TargetSettings | None) -> parts.Target | None:
     if target is None:
         return None
-    return wire.Target(api_version=target.api_version, kind=target.kind, name=target.name)
+    return parts.Target(api_version=target.api_version, kind=target.kind, name=target.name)
 
 
 def _namespace(target: TargetSettings | None) -> str | None:

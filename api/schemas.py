@@ -1,142 +1,50 @@
-"""The wire, version 1: what REST answers and other channels carry. Imports nothing of ours.
+"""The wire, version 1: what REST answers and other channels carry. Imports nothing of ours but its parts.
 
 A field that is not known is absent, never null or 0. Consumers ignore fields that they do not know; fields of version
 1 never change their meaning. Instants are RFC 3339 in UTC; units are in the names.
 """
 
-from datetime import UTC
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter
+from pydantic import Field, FiniteFloat, TypeAdapter
+
+from api.parts import (
+    Alternative,
+    Capacity,
+    CostComparison,
+    DataQuality,
+    ExecuteWindow,
+    Flip,
+    Forecast,
+    Guard,
+    Instant,
+    Learned,
+    Observed,
+    Policy,
+    Reason,
+    Switch,
+    Target,
+    Wire,
+)
+
+__all__ = [
+    "DECISION_V1",
+    "SCHEMA_VERSION",
+    "DecisionV1",
+    "Group",
+    "GroupPage",
+    "GroupSummary",
+    "Mode",
+    "Problem",
+    "RecommendationV1",
+    "RefusalV1",
+    "Remedy",
+    "Target",
+]
 
 SCHEMA_VERSION = "1.0"
 
 Mode = Literal["off", "recommend", "apply"]
-Instant = Annotated[AwareDatetime, AfterValidator(lambda instant: instant.astimezone(UTC))]
-
-
-class Wire(BaseModel):
-    """What all messages share: immutable, and described by the sentences under their fields."""
-
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
-
-
-class Target(Wire):
-    """The workload that runs the group; its namespace stands beside it."""
-
-    api_version: str
-    kind: str
-    name: str
-
-
-class ExecuteWindow(Wire):
-    """When the move may be carried out; `execute_at` lies inside."""
-
-    not_before: Instant
-    latest_safe: Instant
-    """After this instant the move costs more than it was advised for: do not make it."""
-
-    model_config = ConfigDict(extra="allow")
-
-
-class DataQuality(Wire):
-    """What the decision rests on."""
-
-    as_of: Instant
-    """When the newest usable row ended."""
-    age_seconds: FiniteFloat
-    """How old that row was when the decision was made."""
-    history_seconds: FiniteFloat
-    rung: Literal["reactive", "daily", "weekly"]
-    """What the history allowed: reactive from 30 min, daily from 2 days, weekly from 14 days."""
-    counts: dict[str, int]
-
-
-class Observed(Wire):
-    """The group as it stood at `data.as_of`."""
-
-    produce_messages_per_second: FiniteFloat
-    consume_messages_per_second: FiniteFloat | None = None
-    lag_messages: FiniteFloat
-    lag_seconds: FiniteFloat | None = None
-
-
-class Capacity(Wire):
-    """The most one replica consumes, in messages per second, as a band."""
-
-    p20: FiniteFloat
-    p50: FiniteFloat
-    p90: FiniteFloat
-    source: Literal["configured", "saturated_windows", "unsaturated_windows", "busy_time"]
-    age_seconds: FiniteFloat | None = None
-
-
-class QuantilePaths(Wire):
-    """One value per step: arrivals stay under it with that probability."""
-
-    p05: tuple[FiniteFloat, ...]
-    p50: tuple[FiniteFloat, ...]
-    p95: tuple[FiniteFloat, ...]
-
-
-class Forecast(Wire):
-    """What was expected to be produced; step 1 ends `step_seconds` after the forecast was made."""
-
-    model: str
-    horizon_seconds: FiniteFloat
-    step_seconds: int
-    produce_messages_per_second: QuantilePaths
-
-
-class Switch(Wire):
-    """What the move does to the group while it happens."""
-
-    protocol_profile: Literal["eager", "cooperative", "kip848"]
-    pause_seconds: FiniteFloat
-    moved_partition_fraction: FiniteFloat
-    expected_rebalances: FiniteFloat
-    duplicate_messages: FiniteFloat
-
-
-class CostItems(Wire):
-    """A price over the horizon, itemised; `total` is the sum of the other items, and no message counts twice."""
-
-    replicas: FiniteFloat
-    late: FiniteFloat
-    pause_late: FiniteFloat
-    """Messages late because of the pause of a rebalance; they are not in `late`."""
-    backlog: FiniteFloat
-    duplicates: FiniteFloat
-    start_up: FiniteFloat
-    restore: FiniteFloat
-    risk: FiniteFloat
-    total: FiniteFloat
-
-
-class Alternative(CostItems):
-    """A plan that was priced and not chosen; without `execute_at` it is the one that stays."""
-
-    desired_replicas: int
-    execute_at: Instant | None = None
-
-
-class CostComparison(Wire):
-    """The choice beside staying, over the same horizon."""
-
-    currency: str
-    horizon_seconds: FiniteFloat
-    chosen: CostItems
-    stay: CostItems
-    saving: FiniteFloat
-    """`stay.total - chosen.total`."""
-    break_even_seconds: FiniteFloat | None = None
-
-
-class Reason(Wire):
-    """Why, as one code for machines and as sentences with the arithmetic for people."""
-
-    code: str
-    sentences: tuple[str, ...]
 
 
 class RecommendationV1(Wire):
@@ -161,6 +69,10 @@ class RecommendationV1(Wire):
     due_replicas: int | None = None
     """What the group should have at the instant of the answer: `desired_replicas` from `execute_at` on,
     `current_replicas` before; absent once the advice has expired."""
+    desired_replicas_lower: int | None = None
+    """What would be cheapest in the lowest tenth of scenarios."""
+    desired_replicas_upper: int | None = None
+    """What would be cheapest in the highest tenth of scenarios."""
     uncapped_replicas: int
     useful_replicas: tuple[int, ...]
     """The counts between which the busiest replica's load changes; more than the last one cannot help."""
@@ -179,6 +91,16 @@ class RecommendationV1(Wire):
     reason: Reason
     binding_rule: str | None = None
     """The guard that changed the cheapest plan, where one did."""
+    guard: Guard | None = None
+    """Absent while the guard is off, and before it has seen a row."""
+    flips_if: tuple[Flip, ...] | None = None
+    """What would reverse the decision, the nearest first; absent where nothing was found or looked for."""
+    confidence: FiniteFloat | None = None
+    """Share of scenarios in which the choice is no dearer than staying; for a hold, than the best move."""
+    confidence_level: Literal["high", "medium", "low"] | None = None
+    """High from 0.8, medium from 0.6."""
+    learned: Learned | None = None
+    policy: Policy | None = None
 
 
 class Remedy(Wire):

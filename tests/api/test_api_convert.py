@@ -15,7 +15,7 @@ from api.schemas import DECISION_V1, RecommendationV1, RefusalV1
 from cost_model.price import Cost
 from forecasting.refusal import Refusal, RefusalReason
 from recommender.ports import issued_at
-from recommender.recommendation import Decision, Recommendation
+from recommender.recommendation import Decision, Flip, Recommendation
 from recommender.settings import GroupSettings, TargetSettings
 
 MakeAdvice = Callable[..., Recommendation]
@@ -74,11 +74,12 @@ def test_the_wire_reads_back_equal_and_holds_no_null(
 def test_the_items_of_a_price_add_up_on_the_wire(
     data: st.DataObject, any_decision: st.SearchStrategy[Decision]
 ) -> None:
-    """`total` is the sum of the other items, in their order, for the choice, for staying and for each alternative."""
+    """`total` is the sum of the other items, in their order: of the choice, staying, acting now, each alternative."""
     decision = data.draw(any_decision.filter(lambda d: isinstance(d, Recommendation)))
     document = _document(decision)
     names = [field.name for field in fields(Cost)]
-    for price in (document["cost"]["chosen"], document["cost"]["stay"], *document["alternatives"]):
+    compared = [document["cost"][name] for name in ("chosen", "stay", "act_now") if name in document["cost"]]
+    for price in (*compared, *document["alternatives"]):
         assert price["total"] == sum(price[name] for name in names)
 
 
@@ -123,5 +124,30 @@ def test_both_kinds_are_told_apart_by_kind(advice: MakeAdvice, refusal: MakeRefu
 
 def test_a_consumer_outlives_new_fields(advice: MakeAdvice) -> None:
     """A field added in 1.1 does not disturb a consumer of 1.0."""
-    document = _document(advice()) | {"schema_version": "1.1", "confidence": 0.86}
+    document = _document(advice()) | {"schema_version": "1.1", "mood": 0.86}
     assert DECISION_V1.validate_python(document).schema_version == "1.1"
+
+
+@pytest.mark.parametrize(
+    ("confidence", "level"), [(0.8, "high"), (0.79, "medium"), (0.6, "medium"), (0.59, "low"), (None, None)]
+)
+def test_confidence_has_a_figure_and_a_word(advice: MakeAdvice, confidence: float | None, level: str | None) -> None:
+    """High from four scenarios in five, medium from three; both are absent where the share is not known."""
+    document = _document(advice(confidence=confidence))
+    assert (document.get("confidence"), document.get("confidence_level")) == (confidence, level)
+
+
+def test_what_would_turn_the_decision_goes_from_a_figure_to_another(advice: MakeAdvice) -> None:
+    """Each flip is read as quantity, from, to; where none was found the field is absent."""
+    flip = Flip(quantity="pause_seconds", present=3.4, turning=41.0)
+    assert _document(advice(flips_if=(flip,)))["flips_if"] == [{"quantity": "pause_seconds", "from": 3.4, "to": 41.0}]
+    assert "flips_if" not in _document(advice())
+
+
+def test_what_an_older_decision_does_not_say_is_absent(advice: MakeAdvice) -> None:
+    """Advice kept before a field existed is published without it, and complete in everything else."""
+    document = _document(advice())
+    later = {"desired_replicas_lower", "desired_replicas_upper", "guard", "learned", "policy", "confidence"}
+    assert later.isdisjoint(document)
+    assert "act_now" not in document["cost"]
+    assert {"skill_vs_persistence", "trusted"}.isdisjoint(document["forecast"])

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -37,6 +37,16 @@ def test_a_document_of_another_version_is_malformed(advice: Callable[..., Recomm
         from_document("Recommendation", json.dumps(document))
     with pytest.raises(MalformedError, match="'Forecast'"):
         from_document("Forecast", "{}")
+
+
+def test_advice_kept_before_a_field_existed_still_reads(advice: Callable[..., Recommendation]) -> None:
+    """A document without what was added later is read, and says of it that it is not known."""
+    added = [field.name for field in fields(Recommendation) if field.default is None or field.default == ()]
+    document = {name: value for name, value in json.loads(to_document(advice())).items() if name not in added}
+    read = from_document("Recommendation", json.dumps(document))
+    assert isinstance(read, Recommendation)
+    assert {"confidence", "guard", "learned", "policy", "flips_if"} <= set(added)
+    assert read == advice()
 
 
 def test_the_sum_of_a_price_survives(advice: Callable[..., Recommendation]) -> None:

@@ -1,0 +1,196 @@
+"""The parts of which messages of the wire consist. Imports nothing of ours."""
+
+from datetime import UTC
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, FiniteFloat
+
+Instant = Annotated[AwareDatetime, AfterValidator(lambda instant: instant.astimezone(UTC))]
+
+
+class Wire(BaseModel):
+    """What all messages share: immutable, and described by the sentences under their fields."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+
+
+class Target(Wire):
+    """The workload that runs the group; its namespace stands beside it."""
+
+    api_version: str
+    kind: str
+    name: str
+
+
+class ExecuteWindow(Wire):
+    """When the move may be carried out; `execute_at` lies inside."""
+
+    not_before: Instant
+    latest_safe: Instant
+    """After this instant the move costs more than it was advised for: do not make it."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class DataQuality(Wire):
+    """What the decision rests on."""
+
+    as_of: Instant
+    """When the newest usable row ended."""
+    age_seconds: FiniteFloat
+    """How old that row was when the decision was made."""
+    history_seconds: FiniteFloat
+    rung: Literal["reactive", "daily", "weekly"]
+    """What the history allowed: reactive from 30 min, daily from 2 days, weekly from 14 days."""
+    counts: dict[str, int]
+
+
+class Observed(Wire):
+    """The group as it stood at `data.as_of`."""
+
+    produce_messages_per_second: FiniteFloat
+    consume_messages_per_second: FiniteFloat | None = None
+    lag_messages: FiniteFloat
+    lag_seconds: FiniteFloat | None = None
+
+
+class Capacity(Wire):
+    """The most one replica consumes, in messages per second, as a band."""
+
+    p20: FiniteFloat
+    p50: FiniteFloat
+    p90: FiniteFloat
+    source: Literal["configured", "saturated_windows", "unsaturated_windows", "busy_time"]
+    age_seconds: FiniteFloat | None = None
+
+
+class QuantilePaths(Wire):
+    """One value per step: arrivals stay under it with that probability."""
+
+    p05: tuple[FiniteFloat, ...]
+    p50: tuple[FiniteFloat, ...]
+    p95: tuple[FiniteFloat, ...]
+
+
+class Forecast(Wire):
+    """What was expected to be produced; step 1 ends `step_seconds` after the forecast was made."""
+
+    model: str
+    horizon_seconds: FiniteFloat
+    step_seconds: int
+    produce_messages_per_second: QuantilePaths
+    skill_vs_persistence: FiniteFloat | None = None
+    """How the forecaster has done lately: 1 minus its loss over that of "all stays as it is"; above 0 is better."""
+    trusted: bool | None = None
+    """False while the forecaster has lost for so long that persistence is used instead."""
+
+
+class Switch(Wire):
+    """What the move does to the group while it happens."""
+
+    protocol_profile: Literal["eager", "cooperative", "kip848"]
+    pause_seconds: FiniteFloat
+    moved_partition_fraction: FiniteFloat
+    expected_rebalances: FiniteFloat
+    duplicate_messages: FiniteFloat
+
+
+class CostItems(Wire):
+    """A price over the horizon, itemised; `total` is the sum of the other items, and no message counts twice."""
+
+    replicas: FiniteFloat
+    late: FiniteFloat
+    pause_late: FiniteFloat
+    """Messages late because of the pause of a rebalance; they are not in `late`."""
+    backlog: FiniteFloat
+    duplicates: FiniteFloat
+    start_up: FiniteFloat
+    restore: FiniteFloat
+    risk: FiniteFloat
+    total: FiniteFloat
+
+
+class Alternative(CostItems):
+    """A plan that was priced and not chosen; without `execute_at` it is the one that stays."""
+
+    desired_replicas: int
+    execute_at: Instant | None = None
+
+
+class CostComparison(Wire):
+    """The choice beside staying, over the same horizon."""
+
+    currency: str
+    horizon_seconds: FiniteFloat
+    chosen: CostItems
+    stay: CostItems
+    saving: FiniteFloat
+    """`stay.total - chosen.total`."""
+    break_even_seconds: FiniteFloat | None = None
+    act_now: CostItems | None = None
+    """The price of making the move at once instead; absent where it is to be made at once, and for a hold."""
+
+
+class Guard(Wire):
+    """How much of its allowance the advice has used up; `reference` is followed while `used` is above `limit`.
+
+    Both are in the currency of `cost`, and fade with a half-life of half a day.
+    """
+
+    reference: Literal["stair", "fixed"]
+    """The cheaper of two simpler scalers played beside the group: one that reacts, one that never moves."""
+    slack_ratio: FiniteFloat
+    """By how much the advice may be dearer than the reference, beside one surprise of fixed size."""
+    used: FiniteFloat
+    limit: FiniteFloat
+
+
+class Flip(Wire):
+    """The smallest change found of one quantity, all else equal, that reverses the decision."""
+
+    model_config = ConfigDict(serialize_by_alias=True, validate_by_alias=True, validate_by_name=True)
+
+    quantity: Literal[
+        "late_message",
+        "pause_seconds",
+        "capacity_messages_per_second_per_replica",
+        "forecast_peak_messages_per_second",
+    ]
+    present: FiniteFloat = Field(alias="from")
+    turning: FiniteFloat = Field(alias="to")
+
+
+class Learned(Wire):
+    """What is believed of the group's moves, and how full its replicas may be run."""
+
+    pause_up_seconds: FiniteFloat
+    """How long a move that adds replicas stops what it stops."""
+    pause_down_seconds: FiniteFloat
+    move_risk: FiniteFloat
+    """Price of one move beyond what is expected of it, in the currency of `cost`."""
+    moves: int
+    """Moves of the group that were graded."""
+    source: Literal["assumed", "measured"]
+    """`measured` once the graded moves outweigh the priors."""
+    head_room: FiniteFloat
+    """Share of a replica's capacity that plans use."""
+
+
+class Policy(Wire):
+    """The policy, and the figures that were in force: those of its preset unless they were set."""
+
+    name: Literal["stable", "balanced", "compact"]
+    replica_hour: FiniteFloat
+    late_message: FiniteFloat
+    duplicate_message: FiniteFloat
+    move: FiniteFloat
+    """Risk price of one move before outcomes have taught."""
+    risk_weight: FiniteFloat
+    """How much the worst tenth of scenarios counts beyond the mean, 0 to 1."""
+
+
+class Reason(Wire):
+    """Why, as one code for machines and as sentences with the arithmetic for people."""
+
+    code: str
+    sentences: tuple[str, ...]
