@@ -5,7 +5,6 @@ from typing import Literal
 
 import numpy as np
 
-from cost_model.plan import PlannedMove
 from cost_model.rollout import Field
 from cost_model.weigh import TIE_FRACTION, Plan, Weighed
 from forecasting.units import FloatArray
@@ -14,6 +13,7 @@ Quantity = Literal["late_message", "pause_seconds", "capacity", "forecast"]
 
 QUANTITIES: tuple[Quantity, ...] = ("late_message", "pause_seconds", "capacity", "forecast")
 LOW_SHARE, HIGH_SHARE = 0.1, 0.9
+MADE_SHARE = 0.5
 # A decision that stands at a sixteenth and at sixteen times a quantity does not hang on it.
 MOST_OCTAVES = 4.0
 # Six halvings of four octaves leave a sixteenth of an octave, 4 %.
@@ -27,14 +27,34 @@ def confidence(found: Weighed, chosen: Plan | None) -> float:
     stays = found.totals[found.stay_row]
     if chosen is not None:
         return _share_no_dearer(found.totals_of(chosen), stays)
-    if len(found.plans) <= 2:
+    made = _made(found)
+    if not made:
         return 1.0
-    rival = int(np.argmin(found.objective[2:])) + 2
-    return _share_no_dearer(stays, found.totals[rival])
+    return _share_no_dearer(stays, found.totals[min(made, key=lambda row: float(found.objective[row]))])
 
 
 def _share_no_dearer(own: FloatArray, other: FloatArray) -> float:
     return float((own <= other + TIE_FRACTION * np.abs(other)).mean())
+
+
+def best_moves(found: Weighed) -> tuple[int, ...]:
+    """Rows of the cheapest single move to each other count, cheapest first, of those that are really made.
+
+    A move down waits until what arrives allows it, so that one planned for a moment that never comes is priced as
+    staying is; it is no way to go on.
+    """
+    best: dict[int, int] = {}
+    for row in sorted(_made(found), key=lambda row: float(found.objective[row])):
+        if found.plans[row].single:
+            best.setdefault(found.plans[row].moves[0][1], row)
+    return tuple(best.values())
+
+
+def _made(found: Weighed) -> list[int]:
+    """Rows of plans that differ from holding in at least half of the scenarios."""
+    held = found.totals[0]
+    differs = (np.abs(found.totals - held) > TIE_FRACTION * np.abs(held)).mean(axis=1)
+    return [row for row in range(2, len(found.plans)) if differs[row] >= MADE_SHARE]
 
 
 def cheapest_counts(found: Weighed) -> tuple[int, int]:
@@ -52,11 +72,17 @@ def begun_at_once(found: Weighed, plan: Plan) -> Plan:
     return Plan(moves=(first, *plan.moves[1:]))
 
 
-def valley_steps(found: Weighed, move: PlannedMove) -> int | None:
-    """Steps from a move down until the median scenario outgrows it; None: not within the horizon."""
-    demand = np.median(found.ground.demand, axis=0)[move.effective_step :]
-    outgrown = np.flatnonzero(demand > found.ground.carried[found.choices.index(move.target)])
-    return int(outgrown[0]) if outgrown.size else None
+def valley(found: Weighed) -> tuple[int, int] | None:
+    """The smallest count that carries the median scenario now, and for how many steps; None: none smaller than now's.
+
+    To the end of the horizon where it is not outgrown.
+    """
+    demand = np.median(found.ground.demand, axis=0)
+    place = int(np.searchsorted(found.ground.carried, max(float(demand[0]), found.ground.rate_now)))
+    if place >= len(found.choices) or found.choices[place] >= found.replicas:
+        return None
+    outgrown = np.flatnonzero(demand > found.ground.carried[place])
+    return found.choices[place], int(outgrown[0]) if outgrown.size else len(demand)
 
 
 def turning_factor(found: Weighed, quantity: Quantity) -> float | None:

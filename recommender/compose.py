@@ -10,7 +10,7 @@ from cost_model.learned import Learned
 from cost_model.plan import PlannedMove
 from cost_model.rebalance import move_effect
 from cost_model.situation import Situation
-from cost_model.verdict import begun_at_once, cheapest_counts, confidence, valley_steps
+from cost_model.verdict import begun_at_once, best_moves, cheapest_counts, confidence, valley
 from cost_model.weigh import Plan, Weighed
 from forecasting.forecast import Forecast
 from forecasting.history import MINUTE_SECONDS, History
@@ -127,34 +127,31 @@ def _carried_out(proposal: Proposal, case: Case, *, planned: bool) -> Plan | Non
     return case.found.at_once(proposal.target)
 
 
-def _rival(found: Weighed) -> PlannedMove | None:
-    """The cheapest move, chosen or not."""
-    rows = found.best_of_each_target()
-    return found.move_of(rows[0]) if rows else None
-
-
 def _pause_seconds(case: Case, switch: Switch) -> float:
     """The stop of the move that is made, or of the one that is nearest to being made."""
-    rival = _rival(case.found)
-    if switch.pause_seconds > 0.0 or rival is None:
+    rivals = best_moves(case.found)
+    if switch.pause_seconds > 0.0 or not rivals:
         return switch.pause_seconds
-    return _switch(rival.target, case).pause_seconds
+    return _switch(case.found.move_of(rivals[0]).target, case).pause_seconds
 
 
 def _leaving(case: Case) -> Leaving | None:
     """What going down would have saved, where a valley is too short for it to pay; None where none is."""
-    found, rival = case.found, _rival(case.found)
-    if rival is None or rival.target >= case.scene.replicas:
+    found, low = case.found, valley(case.found)
+    if low is None:
         return None
-    steps = valley_steps(found, rival)
-    pays_after = _break_even_seconds(case, rival)
-    if not steps or pays_after is None or pays_after <= steps * MINUTE_SECONDS:
+    target, steps = low
+    move = PlannedMove(
+        target=target, effective_step=0, command_step=0, total=found.cost_of(found.at_once(target)).total
+    )
+    pays_after = _break_even_seconds(case, move)
+    if pays_after is None or pays_after <= steps * MINUTE_SECONDS:
         return None
-    duplicates = found.duplicates_price(rival)
+    duplicates = found.duplicates_price(move)
     return Leaving(
-        replicas=rival.target,
-        saving_per_hour=case.situation.prices.replica_hour * (case.scene.replicas - rival.target),
-        rebalance=found.switch_price(rival) - duplicates,
+        replicas=target,
+        saving_per_hour=case.situation.prices.replica_hour * (case.scene.replicas - target),
+        rebalance=found.switch_price(move) - duplicates,
         duplicates=duplicates,
         pays_after_seconds=pays_after,
         valley_seconds=float(steps * MINUTE_SECONDS),
@@ -163,7 +160,7 @@ def _leaving(case: Case) -> Leaving | None:
 
 def _priced_plans(found: Weighed, scene: Scene) -> tuple[PricedPlan, ...]:
     plans = [PricedPlan(desired_replicas=scene.replicas, execute_at=None, cost=found.cost(found.stay_row))]
-    for row in found.best_of_each_target():
+    for row in best_moves(found):
         move = found.move_of(row)
         at = scene.now + timedelta(seconds=move.command_step * MINUTE_SECONDS)
         plans.append(PricedPlan(desired_replicas=move.target, execute_at=at, cost=found.cost(row)))

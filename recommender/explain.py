@@ -62,6 +62,8 @@ def _stopping(advice: Recommendation, profile: GroupProfile) -> str | None:
     up, down = f"{learned.pause_up_seconds:.1f}", f"{learned.pause_down_seconds:.1f}"
     if advice.action == "hold":
         seconds = f"{up} s" if up == down else f"{up} s going up and {down} s going down"
+    elif learned.source == "assumed":
+        seconds = f"{advice.switch.pause_seconds:.1f} s"
     else:
         seconds = f"{up if advice.action == 'scale_out' else down} s"
     what = "the group" if profile.rebalances_as == "eager" else "the partitions that change owner"
@@ -89,9 +91,8 @@ def _verdict(advice: Recommendation) -> str:
     instead = "" if advice.act_now is None else f", {advice.act_now.total:.3f} for moving at once"
     verdict = (
         f"Move to {advice.desired_replicas} at {advice.execute_at:%H:%M:%S}: {advice.chosen.total:.3f} {money} over "
-        f"the horizon against {advice.stay.total:.3f} for staying{instead}; priced with a stop of "
-        f"{switch.pause_seconds:.1f} s ({switch.protocol_profile}; {switch.moved_partition_fraction:.0%} of the "
-        f"partitions change owner)."
+        f"the horizon against {advice.stay.total:.3f} for staying{instead} "
+        f"({switch.protocol_profile}; {switch.moved_partition_fraction:.0%} of the partitions change owner)."
     )
     if advice.break_even_seconds is None:
         return verdict
@@ -111,7 +112,7 @@ def _cheaper_moves(advice: Recommendation, profile: GroupProfile) -> tuple[str, 
     """What its owner could change: how members leave, and a protocol that waits for long batches."""
     found: tuple[str, ...] = ()
     if advice.action == "scale_in" and (profile.static_membership or profile.streams is not None):
-        found = tuple(f"Moves would cost less with {remedy}." for remedy in remedies(profile))
+        found = tuple(f"To make moves cheaper: {remedy}." for remedy in remedies(profile))
     return (*found, *_eager_instead(advice, profile))
 
 
