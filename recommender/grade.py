@@ -14,6 +14,7 @@ from cost_model.learned import MoveOutcome
 from cost_model.profile import GroupProfile
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas
+from recommender.recommendation import GradedMove, PromisedPrice
 
 # A move is over when members have not changed for this long; its backlog has mostly drained then.
 QUIET_SECONDS = 60.0
@@ -36,6 +37,7 @@ class Command:
     late_messages: float
     stopped_share: float
     recommendation_id: str | None = None
+    promised: PromisedPrice | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,8 +71,8 @@ class Grader:
         if self._watch is None and self._lags:
             self._watch = self._opened(command.at, command.from_replicas, command)
 
-    def observe(self, row: GroupInterval, capacity: MessagesPerSecond | None) -> MoveOutcome | None:
-        """Take the next row; the outcome of a move that is over with it, else None."""
+    def observe(self, row: GroupInterval, capacity: MessagesPerSecond | None) -> GradedMove | None:
+        """Take the next row; the move that is over with it, graded, else None."""
         rate = row.produce_messages_per_second or 0.0
         if row.members is None or row.lag_messages is None or rate <= 0.0:
             return None
@@ -112,7 +114,7 @@ class Grader:
         if waiting > self.max_lag_seconds:
             watch.late_messages += rate * row.interval_seconds
 
-    def _closed(self, watch: _Watch, now: datetime) -> MoveOutcome | None:
+    def _closed(self, watch: _Watch, now: datetime) -> GradedMove | None:
         if watch.last_change_at is None:
             patience = PATIENCE_FACTOR * self.profile.start_up_seconds + self.profile.session_timeout_seconds
             if (now - watch.began_at).total_seconds() > patience + QUIET_SECONDS:
@@ -128,7 +130,7 @@ class Grader:
         if command is not None and watch.first_change_at is not None:
             took = (watch.first_change_at - watch.began_at).total_seconds()
         down = watch.after < watch.before
-        return MoveOutcome(
+        outcome = MoveOutcome(
             from_replicas=watch.before,
             to_replicas=watch.after,
             expected_stop_seconds=command.stop_seconds if command else 0.0,
@@ -140,4 +142,11 @@ class Grader:
             else None,
             start_up_seconds=took if not down else None,
             advised_as=command.recommendation_id if command else None,
+        )
+        return GradedMove(
+            cluster=self.profile.cluster,
+            group=self.profile.group,
+            graded_at=now,
+            outcome=outcome,
+            promised=command.promised if command else None,
         )

@@ -3,11 +3,12 @@
 An adapter that the world lets down raises one of the three `AdapterError`s, always `from` its cause.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Protocol
 
-from recommender.recommendation import Decision, Recommendation
+from recommender.recommendation import Decision, GradedMove, Recommendation
 
 
 class AdapterError(Exception):
@@ -27,9 +28,9 @@ class MalformedError(AdapterError):
 
 
 class DecisionStore(Protocol):
-    """Keeps every decision that was published, for good: what is saved once is never changed.
+    """Keeps every decision that was published and every move that was graded: what is saved once is never changed.
 
-    Decisions come back equal to what was saved. Errors: UnavailableError where the store does not answer,
+    Both come back equal to what was saved. Errors: UnavailableError where the store does not answer,
     MalformedError where what it holds was written by another version.
     """
 
@@ -66,6 +67,16 @@ class DecisionStore(Protocol):
         limit: int | None = None,
     ) -> tuple[Decision, ...]:
         """The last decision of each group, sorted by (cluster, group): all, or `limit` of those behind `after`."""
+        ...
+
+    def keep_outcomes(self, moves: Sequence[GradedMove]) -> None:
+        """Keep all of `moves` or, where that fails, none; one of its group and instant that is kept already stays."""
+        ...
+
+    def outcomes(
+        self, cluster: str, group: str, *, limit: int, before: datetime | None = None
+    ) -> tuple[GradedMove, ...]:
+        """The group's last `limit` graded moves, newest first: all, or those graded earlier than `before`."""
         ...
 
 

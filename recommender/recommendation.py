@@ -231,13 +231,32 @@ class Recommendation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PromisedPrice:
+    """What advice said that its move would cost over its horizon, and what staying would have, in `currency`."""
+
+    chosen: float
+    stay: float
+    horizon_seconds: float
+    currency: str
+
+    @property
+    def saving(self) -> float:
+        """What the move was to save."""
+        return self.stay - self.chosen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GradedMove:
-    """One move of a group that is over: what it was expected to do and what it did, known at `graded_at`."""
+    """One move of a group that is over: what it was expected to do and what it did, known at `graded_at`.
+
+    `promised` is None where somebody else moved the group: nothing was promised of that move.
+    """
 
     cluster: str
     group: str
     graded_at: datetime
     outcome: MoveOutcome
+    promised: PromisedPrice | None = None
 
 
 Decision = Recommendation | Refusal

@@ -23,7 +23,7 @@ from recommender.decision import DecisionSettings
 from recommender.grade import Command, Grader
 from recommender.headroom import HeadRoom
 from recommender.recommend import STEP_SECONDS, day_one, prices_for, recommend
-from recommender.recommendation import Decision, GradedMove, Recommendation, TrackRecord
+from recommender.recommendation import Decision, GradedMove, PromisedPrice, Recommendation, TrackRecord
 from recommender.reference import Reference
 from recommender.trust import Trust
 
@@ -79,12 +79,11 @@ class Session:
         self._buffer.append(row)
         self._latest = row
         capacity = self._capacity.p50 if self._capacity is not None else None
-        outcome = self._grader.observe(row, capacity)
+        move = self._grader.observe(row, capacity)
         if self._capacity is None:
             return
         self._head_room.observe(row, self._capacity.p50)
-        if outcome is not None and (self._taught_until is None or row.interval_end_at > self._taught_until):
-            move = GradedMove(cluster=row.cluster, group=row.group, graded_at=row.interval_end_at, outcome=outcome)
+        if move is not None and (self._taught_until is None or move.graded_at > self._taught_until):
             self._untaught.append(move)
             self._graded.append(move)
         self._learned = replace(self.learned, head_room=self._head_room.value)
@@ -184,6 +183,12 @@ class Session:
                         if self._profile.protocol == "eager"
                         else max(decision.switch.moved_partition_fraction, 0.05),
                         recommendation_id=decision.recommendation_id,
+                        promised=PromisedPrice(
+                            chosen=decision.chosen.total,
+                            stay=decision.stay.total,
+                            horizon_seconds=decision.horizon_seconds,
+                            currency=decision.currency,
+                        ),
                     )
                 )
         return decision

@@ -9,6 +9,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import pytest
 from hypothesis import strategies as st
 
+from cost_model.learned import MoveOutcome
 from cost_model.price import Cost
 from cost_model.profile import Capacity
 from forecasting.refusal import Refusal
@@ -16,8 +17,10 @@ from forecasting.units import MessagesPerSecond
 from recommender.recommendation import (
     Decision,
     ForecastSummary,
+    GradedMove,
     Observed,
     PricedPlan,
+    PromisedPrice,
     Recommendation,
     Switch,
 )
@@ -103,6 +106,36 @@ def advice_fixture() -> Callable[..., Recommendation]:
 def refusal_fixture() -> Callable[..., Refusal]:
     """`refusal(**changed_fields)`: the history of the same group is forty minutes old."""
     return lambda **changes: replace(_REFUSAL, **changes)
+
+
+_MOVE = GradedMove(
+    cluster="prod-eu",
+    group="orders",
+    graded_at=ISSUED_AT,
+    outcome=MoveOutcome(
+        from_replicas=6,
+        to_replicas=8,
+        expected_stop_seconds=12.0,
+        stop_seconds=3.4,
+        expected_late_messages=18_400.0,
+        late_messages=0.0,
+        start_up_seconds=45.0,
+        advised_as="r-1",
+    ),
+    promised=PromisedPrice(chosen=0.59, stay=1.48, horizon_seconds=3600.0, currency="USD"),
+)
+
+
+@pytest.fixture(name="graded_move")
+def graded_move_fixture() -> Callable[..., GradedMove]:
+    """`graded_move(**changed_fields)`: the move from 6 to 8 that `advice` called for, quicker than it was expected."""
+    return lambda **changes: replace(_MOVE, **changes)
+
+
+@pytest.fixture(name="any_move", scope="session")
+def any_move_fixture() -> st.SearchStrategy[GradedMove]:
+    """Every value that the types of a graded move allow, in UTC and with finite numbers."""
+    return _values(GradedMove)
 
 
 @pytest.fixture(name="any_decision", scope="session")

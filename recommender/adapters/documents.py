@@ -1,18 +1,21 @@
-"""A decision as one JSON document, and back without loss: what stores keep and channels may carry."""
+"""A decision or a graded move as one JSON document, and back without loss: what stores keep."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from forecasting.refusal import Refusal
 from recommender.ports import MalformedError
-from recommender.recommendation import Decision, Recommendation
+from recommender.recommendation import Decision, GradedMove, Recommendation
 
 _TYPES: dict[str, TypeAdapter[Recommendation] | TypeAdapter[Refusal]] = {
     "Recommendation": TypeAdapter(Recommendation),
     "Refusal": TypeAdapter(Refusal),
 }
+_MOVE = TypeAdapter(GradedMove)
 
 
 def kind(decision: Decision) -> str:
@@ -25,8 +28,7 @@ def to_document(decision: Decision) -> str:
 
     Errors: ValueError on NaN or infinity, which no decision may carry.
     """
-    fields: Any = _TYPES[kind(decision)].dump_python(decision, mode="json")  # type: ignore[arg-type]  # kind() pairs them
-    return json.dumps(fields, allow_nan=False, separators=(",", ":"))
+    return _document(_TYPES[kind(decision)].dump_python(decision, mode="json"))  # type: ignore[arg-type]  # kind() pairs them
 
 
 def from_document(kind_tag: str, document: str) -> Decision:
@@ -38,10 +40,32 @@ def from_document(kind_tag: str, document: str) -> Decision:
         known = ", ".join(_TYPES)
         message = f"a stored decision has kind {kind_tag!r}; known are {known}: was it written by a newer lagcast?"
         raise MalformedError(message)
-    try:
+    with _told(kind_tag):
         return _TYPES[kind_tag].validate_json(document)
+
+
+def to_outcome_document(move: GradedMove) -> str:
+    """The graded move's fields as JSON, as exact as a decision's. Errors: ValueError on NaN or infinity."""
+    return _document(_MOVE.dump_python(move, mode="json"))
+
+
+def from_outcome_document(document: str) -> GradedMove:
+    """The graded move that `to_outcome_document` wrote. Errors: MalformedError where a field is not of this version."""
+    with _told("GradedMove"):
+        return _MOVE.validate_json(document)
+
+
+def _document(fields: Any) -> str:  # noqa: ANN401  # whatever JSON can say
+    return json.dumps(fields, allow_nan=False, separators=(",", ":"))
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    """Turn a document that does not read into the port's error, naming the first field that is wrong."""
+    try:
+        yield
     except ValidationError as cause:
         first = cause.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "document"
-        message = f"a stored {kind_tag} does not read: field {field}: {first['msg']}"
+        message = f"a stored {name} does not read: field {field}: {first['msg']}"
         raise MalformedError(message) from cause

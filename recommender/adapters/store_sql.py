@@ -1,6 +1,6 @@
-"""Decisions in SQL: SQLite, or PostgreSQL where several replicas run; opening brings the schema up to date."""
+"""Decisions and graded moves in SQL: SQLite, or PostgreSQL for several replicas; opening updates the schema."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,9 +12,15 @@ from alembic.config import Config
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
 
-from recommender.adapters.documents import from_document, kind, to_document
+from recommender.adapters.documents import (
+    from_document,
+    from_outcome_document,
+    kind,
+    to_document,
+    to_outcome_document,
+)
 from recommender.ports import RejectedError, UnavailableError, decision_id, issued_at
-from recommender.recommendation import Decision, Recommendation
+from recommender.recommendation import Decision, GradedMove, Recommendation
 
 # A writer waits for another one; a commit takes milliseconds, so half a minute means that something hangs.
 LOCK_TIMEOUT_SECONDS = 30
@@ -27,7 +33,12 @@ _TABLE = sa.table(
     sa.column("newest", sa.Boolean()),
     sa.column("document"),
 )
-_COLUMNS = _TABLE.c
+_OUTCOMES = sa.table(
+    "outcomes",
+    *(sa.column(name) for name in ("cluster", "group", "recommendation_id", "document")),
+    sa.column("graded_at", sa.DateTime()),
+)
+_COLUMNS, _MOVES = _TABLE.c, _OUTCOMES.c
 _READ = sa.select(_COLUMNS.kind, _COLUMNS.document)
 
 
@@ -51,7 +62,7 @@ class SqlDecisionStore:
         row = _row(decision)
         with self._told("save to"), self._engine.begin() as connection:
             # The write comes first, so that SQLite takes its lock before anything is read that another may change.
-            if not connection.execute(_insert_unless_kept(self._engine.dialect.name, row)).rowcount:
+            if not connection.execute(self._insert_unless_kept(_TABLE, ["id"]).values(row)).rowcount:
                 return
             if connection.scalar(sa.select(sa.func.max(_COLUMNS.issued_at)).where(of_group)) != row["issued_at"]:
                 return
@@ -104,6 +115,30 @@ class SqlDecisionStore:
         if after is not None:
             page = page.where(sa.tuple_(_COLUMNS.cluster, _COLUMNS.group) > after)
         return self._many(page)
+
+    def keep_outcomes(self, moves: Sequence[GradedMove]) -> None:
+        """Keep all of `moves` in one transaction; one of its group and instant that is kept already stays."""
+        if not moves:
+            return
+        insert = self._insert_unless_kept(_OUTCOMES, ["cluster", "group", "graded_at"])
+        with self._told("save to"), self._engine.begin() as connection:
+            connection.execute(insert, [_outcome_row(move) for move in moves])
+
+    def outcomes(
+        self, cluster: str, group: str, *, limit: int, before: datetime | None = None
+    ) -> tuple[GradedMove, ...]:
+        """The group's last `limit` graded moves, newest first: all, or those graded earlier than `before`."""
+        page = sa.select(_MOVES.document).where(_MOVES.cluster == cluster, _MOVES.group == group)
+        if before is not None:
+            page = page.where(_MOVES.graded_at < _utc(before))
+        with self._told("read"), self._engine.connect() as connection:
+            documents = connection.scalars(page.order_by(_MOVES.graded_at.desc()).limit(limit)).all()
+        return tuple(from_outcome_document(document) for document in documents)
+
+    def _insert_unless_kept(self, table: sa.TableClause, key: list[str]) -> postgresql.Insert | sqlite.Insert:
+        # The clause is the same word in both databases, but no part of standard SQL, so each dialect brings its own.
+        insert = postgresql.insert if self._engine.dialect.name == "postgresql" else sqlite.insert
+        return insert(table).on_conflict_do_nothing(index_elements=key)
 
     def _one(self, query: sa.Select[Any]) -> Decision | None:
         found = self._many(query)
@@ -173,12 +208,6 @@ def _migrate(connection: sa.Connection) -> None:
         command.upgrade(config, "head")
 
 
-def _insert_unless_kept(dialect: str, row: dict[str, Any]) -> sa.Insert:
-    # The clause is the same word in both databases, but no part of standard SQL, so each dialect brings its own.
-    insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
-    return insert(_TABLE).values(row).on_conflict_do_nothing(index_elements=["id"])
-
-
 def _row(decision: Decision) -> dict[str, Any]:
     return {
         "id": decision_id(decision),
@@ -189,6 +218,16 @@ def _row(decision: Decision) -> dict[str, Any]:
         "valid_until": _utc(decision.valid_until) if isinstance(decision, Recommendation) else None,
         "newest": False,
         "document": to_document(decision),
+    }
+
+
+def _outcome_row(move: GradedMove) -> dict[str, Any]:
+    return {
+        "cluster": move.cluster,
+        "group": move.group,
+        "graded_at": _utc(move.graded_at),
+        "recommendation_id": move.outcome.advised_as,
+        "document": to_outcome_document(move),
     }
 
 

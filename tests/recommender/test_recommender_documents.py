@@ -9,9 +9,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from forecasting.refusal import Refusal
-from recommender.adapters.documents import from_document, kind, to_document
+from recommender.adapters.documents import (
+    from_document,
+    from_outcome_document,
+    kind,
+    to_document,
+    to_outcome_document,
+)
 from recommender.ports import MalformedError
-from recommender.recommendation import Decision, Recommendation
+from recommender.recommendation import Decision, GradedMove, Recommendation
 
 
 @given(data=st.data())
@@ -24,10 +30,31 @@ def test_every_decision_comes_back_equal(data: st.DataObject, any_decision: st.S
     assert from_document(kind(decision), to_document(decision)) == decision
 
 
-def test_a_number_that_is_none_is_never_written(refusal: Callable[..., Refusal]) -> None:
-    """NaN in a decision is a bug that shows when it is kept, not a null that somebody reads later."""
+@given(data=st.data())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_every_graded_move_comes_back_equal(data: st.DataObject, any_move: st.SearchStrategy[GradedMove]) -> None:
+    """What a move did and what was promised of it are read back to the last bit, so they teach the same again."""
+    move = data.draw(any_move)
+    assert from_outcome_document(to_outcome_document(move)) == move
+
+
+def test_a_number_that_is_none_is_never_written(
+    refusal: Callable[..., Refusal], graded_move: Callable[..., GradedMove]
+) -> None:
+    """NaN in a decision or a move is a bug that shows when it is kept, not a null that somebody reads later."""
     with pytest.raises(ValueError, match="not JSON compliant"):
         to_document(refusal(evidence=(("lag_messages", float("nan")),)))
+    move = graded_move()
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        to_outcome_document(replace(move, outcome=replace(move.outcome, stop_seconds=float("inf"))))
+
+
+def test_a_move_of_another_version_is_malformed(graded_move: Callable[..., GradedMove]) -> None:
+    """A field that does not read is named down to its place in the document."""
+    document = json.loads(to_outcome_document(graded_move()))
+    document["outcome"]["stop_seconds"] = "long"
+    with pytest.raises(MalformedError, match=r"GradedMove does not read: field outcome\.stop_seconds"):
+        from_outcome_document(json.dumps(document))
 
 
 def test_a_document_of_another_version_is_malformed(advice: Callable[..., Recommendation]) -> None:

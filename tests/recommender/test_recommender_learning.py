@@ -85,7 +85,7 @@ def test_a_stop_is_read_from_how_far_lag_rose() -> None:
     )
     seen += [grader.observe(row(8), RATE), grader.observe(row(9, members=10, lag_seconds=11.5), RATE)]
     seen += [grader.observe(row(place, members=10), RATE) for place in range(10, 16)]
-    (graded,) = [one for one in seen if one is not None]
+    (graded,) = [one.outcome for one in seen if one is not None]
     assert (graded.from_replicas, graded.to_replicas, graded.start_up_seconds) == (8, 10, 30.0)
     assert graded.stop_seconds == pytest.approx(9.0)
     assert graded.late_messages == 0.0  # 11.5 s of visible lag are 9 s of waiting: half a commit interval is done work
@@ -100,7 +100,7 @@ def test_a_move_that_never_comes_is_forgotten() -> None:
     )
     assert all(grader.observe(row(place), RATE) is None for place in range(1, 60))
     later = [grader.observe(row(place, members=6), RATE) for place in range(60, 70)]
-    assert [one.to_replicas for one in later if one is not None] == [6]
+    assert [one.outcome.to_replicas for one in later if one is not None] == [6]
 
 
 def test_a_creeping_backlog_says_that_the_group_runs_too_full() -> None:

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from cost_model.profile import GroupProfile
 from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal
+from recommender.adapters.documents import to_document
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.decision import DecisionSettings
 from recommender.ports import UnavailableError
@@ -159,6 +161,119 @@ def test_a_restart_goes_on_where_the_store_ends(
     assert isinstance(first, Recommendation)
     assert isinstance(again[0], Recommendation)
     assert again[0].supersedes == first.recommendation_id
+
+
+@dataclass
+class Obedient:
+    """An hour of rows at 2,500/s on 8 members, then what `loop` advises for now is done with a stop of 2 s."""
+
+    loop: Recommender
+    rows: Rows
+    row: Row
+    members: int = 8
+    left: float = 0.0
+
+    def go_on(self, since: datetime, *, minutes: int) -> datetime:
+        """Four rows, then a decision, minute by minute."""
+        for minute in range(minutes):
+            for quarter in range(1, 5):
+                at = since + timedelta(minutes=minute, seconds=15 * quarter)
+                lag = 2500.0 * (2.5 + self.left)
+                self.rows.rows.append(self.row(at, 2500.0, members=self.members, lag_messages=lag))
+                self.left = 0.0
+            (decision,) = self.loop.run_once(now=at)
+            assert isinstance(decision, Recommendation)
+            if decision.due_replicas(now=at) != self.members:
+                self.members, self.left = decision.desired_replicas, 2.0
+        return at
+
+
+def restarted(loop: Recommender, rows: list[GroupInterval], path: Path, *, kept: bool = True) -> Recommender:
+    """Another process on a copy of what the first one kept, with `rows` as all that the feature table still has."""
+    store = SqlDecisionStore(f"sqlite:///{path}")
+    if kept:
+        store.keep_outcomes(loop.store.outcomes("c", "orders", limit=1000))
+        advice = loop.store.latest_recommendation("c", "orders")
+        assert advice is not None
+        store.save(advice)
+    return Recommender(histories=Rows(rows), profile_of=loop.profile_of, settings=loop.settings, store=store)
+
+
+def an_hour_more(rows: Rows, row: Row) -> datetime:
+    """Add an hour in which nothing happens; its end."""
+    last = rows.rows[-1]
+    later = [last.interval_end_at + timedelta(seconds=15 * step) for step in range(1, 241)]
+    rows.rows += [row(at, 2500.0, members=last.members) for at in later]
+    return later[-1]
+
+
+@pytest.fixture
+def taught(make: Callable[..., Recommender], row: Row, now: datetime) -> tuple[Recommender, Rows, datetime]:
+    """A loop that has followed twelve minutes of an obedient group: 8 replicas for what 3 carry, so it has moved."""
+    rows = Rows([row(now - timedelta(seconds=15 * back), 2500.0) for back in reversed(range(240))])
+    loop = make(rows)
+    # The guard counts from the first advice that a process has made or read, so it alone is not where it was.
+    loop.settings = replace(loop.settings, guard=False)
+    return loop, rows, Obedient(loop, rows, row).go_on(now, minutes=12)
+
+
+def test_a_graded_move_is_kept_with_what_was_promised_of_it(taught: tuple[Recommender, Rows, datetime]) -> None:
+    """The advice that called for the move is found by its id; its price and its stop stand beside what happened."""
+    loop, _, _ = taught
+    first = loop.store.outcomes("c", "orders", limit=10)[-1]
+    advice = loop.store.by_id(first.outcome.advised_as or "")
+    assert isinstance(advice, Recommendation)
+    assert first.promised is not None
+    assert (first.promised.chosen, first.promised.saving) == (advice.chosen.total, advice.saving)
+    assert first.outcome.expected_stop_seconds == advice.switch.pause_seconds
+    assert first.outcome.stop_seconds == pytest.approx(2.0)
+    assert (first.outcome.from_replicas, first.outcome.to_replicas) == (8, advice.desired_replicas)
+
+
+def test_a_restarted_loop_knows_what_the_first_had_learned(
+    taught: tuple[Recommender, Rows, datetime], row: Row, tmp_path: Path
+) -> None:
+    """From the same rows and what was kept, the next decision is the same to the last byte; no move counts twice.
+
+    It falls an hour later, when the first one's forecaster is fitted anew too.
+    """
+    loop, rows, _ = taught
+    second = restarted(loop, rows.rows, tmp_path / "copy.sqlite")
+    later = an_hour_more(rows, row)
+    (first_decision,), (second_decision,) = loop.run_once(now=later), second.run_once(now=later)
+    assert isinstance(first_decision, Recommendation)
+    assert first_decision.learned is not None
+    assert first_decision.learned.moves == len(loop.store.outcomes("c", "orders", limit=10)) > 0
+    assert to_document(first_decision) == to_document(second_decision)
+
+
+def test_what_moves_taught_outlives_their_rows(
+    taught: tuple[Recommender, Rows, datetime], row: Row, tmp_path: Path
+) -> None:
+    """With no row left from when the group moved, a restarted loop believes and advises what the first does."""
+    loop, rows, _ = taught
+    later = an_hour_more(rows, row)
+    moved_until = loop.store.outcomes("c", "orders", limit=1)[0].graded_at
+    after = [each for each in rows.rows if each.interval_end_at > moved_until]
+    second = restarted(loop, after, tmp_path / "copy.sqlite")
+    forgetful = restarted(loop, after, tmp_path / "new.sqlite", kept=False)
+    first, same, other = (
+        decision
+        for each in (loop, second, forgetful)
+        for decision in each.run_once(now=later)
+        if isinstance(decision, Recommendation)
+    )
+    assert (same.learned, same.desired_replicas, same.chosen) == (first.learned, first.desired_replicas, first.chosen)
+    assert other.learned != first.learned
+
+
+def test_moves_of_the_future_teach_nothing(taught: tuple[Recommender, Rows, datetime], tmp_path: Path) -> None:
+    """Deciding as of before the first move, nothing is known of moves that were graded later."""
+    loop, rows, now = taught
+    (decision,) = restarted(loop, rows.rows, tmp_path / "copy.sqlite").run_once(now=now - timedelta(minutes=12))
+    assert isinstance(decision, Recommendation)
+    assert decision.learned is not None
+    assert decision.learned.moves == 0
 
 
 def test_a_deaf_publisher_does_not_stop_the_cycle(

@@ -2,8 +2,9 @@
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
-from datetime import timedelta
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ import sqlalchemy as sa
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.ports import DecisionStore, RejectedError, UnavailableError, decision_id, issued_at
-from recommender.recommendation import Decision, Recommendation
+from recommender.recommendation import Decision, GradedMove, Recommendation
 
 MakeAdvice = Callable[..., Recommendation]
 MakeRefusal = Callable[..., Refusal]
+MakeMove = Callable[..., GradedMove]
+START = datetime(2026, 1, 5, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 
 
@@ -25,6 +28,7 @@ class MemoryDecisionStore:
 
     def __init__(self) -> None:
         self._kept: dict[str, Decision] = {}
+        self._moves: dict[tuple[str, str, datetime], GradedMove] = {}
 
     def save(self, decision: Decision) -> None:
         """Keep it unless its id is kept."""
@@ -67,6 +71,22 @@ class MemoryDecisionStore:
             if cluster in (None, name[0]) and group in (None, name[1]) and (after is None or name > after)
         ]
         return tuple(self._of(*name)[-1] for name in names[:limit])
+
+    def keep_outcomes(self, moves: Sequence[GradedMove]) -> None:
+        """Keep each unless its group and instant are kept."""
+        for move in moves:
+            self._moves.setdefault((move.cluster, move.group, move.graded_at), move)
+
+    def outcomes(
+        self, cluster: str, group: str, *, limit: int, before: datetime | None = None
+    ) -> tuple[GradedMove, ...]:
+        """The group's last, newest first."""
+        found = [
+            move
+            for move in self._moves.values()
+            if (move.cluster, move.group) == (cluster, group) and (before is None or move.graded_at < before)
+        ]
+        return tuple(sorted(found, key=lambda move: move.graded_at, reverse=True)[:limit])
 
     def _of(self, cluster: str, group: str) -> list[Decision]:
         found = [d for d in self._kept.values() if (d.cluster, d.group) == (cluster, group)]
@@ -141,6 +161,31 @@ class DecisionStoreContract:
         assert [d.group for d in store.latest_page(cluster="b")] == ["a", "z"]
         assert [d.cluster for d in store.latest_page(group="a")] == ["b"]
 
+    def test_a_graded_move_comes_back_as_it_was(self, store: DecisionStore, graded_move: MakeMove) -> None:
+        """What was expected and what happened are equal in every field; a move that nobody advised is kept as well."""
+        advised = graded_move()
+        own = replace(advised.outcome, advised_as=None, start_up_seconds=None, silent=True)
+        foreign = graded_move(graded_at=advised.graded_at + MINUTE, outcome=own, promised=None)
+        store.keep_outcomes([advised, foreign])
+        assert store.outcomes("prod-eu", "orders", limit=9) == (foreign, advised)
+
+    def test_the_last_moves_come_first(self, store: DecisionStore, graded_move: MakeMove) -> None:
+        """However they were kept, the newest come first, at most as many as asked, from behind the given instant on."""
+        moves = [graded_move(graded_at=graded_move().graded_at + minute * MINUTE) for minute in range(5)]
+        store.keep_outcomes(moves[3:])
+        store.keep_outcomes(moves[:3])
+        assert store.outcomes("prod-eu", "orders", limit=2) == (moves[4], moves[3])
+        assert store.outcomes("prod-eu", "orders", limit=2, before=moves[3].graded_at) == (moves[2], moves[1])
+        assert store.outcomes("prod-us", "orders", limit=2) == store.outcomes("prod-eu", "billing", limit=2) == ()
+
+    def test_a_move_is_kept_once(self, store: DecisionStore, graded_move: MakeMove) -> None:
+        """Two processes that grade the same move leave the first one's grade; nothing graded is nothing kept."""
+        store.keep_outcomes([])
+        store.keep_outcomes([graded_move()])
+        store.keep_outcomes([graded_move(promised=None), graded_move(group="billing")])
+        assert store.outcomes("prod-eu", "orders", limit=9) == (graded_move(),)
+        assert store.outcomes("prod-eu", "billing", limit=9) == (graded_move(group="billing"),)
+
 
 class TestMemoryStore(DecisionStoreContract):
     """The fake keeps to the contract, so tests may rely on it."""
@@ -198,8 +243,34 @@ class TestSqlStore(DecisionStoreContract):
             assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         connection.close()
 
+    def test_a_store_of_the_first_revision_goes_on(
+        self, tmp_path: Path, advice: MakeAdvice, graded_move: MakeMove
+    ) -> None:
+        """A file from before moves were kept opens with its decisions, and keeps moves from then on."""
+        url = sqlite_url(tmp_path / "old.sqlite")
+        old = SqlDecisionStore(url)
+        old.save(advice())
+        with old._engine.begin() as connection:
+            connection.execute(sa.text("DROP TABLE outcomes"))
+            connection.execute(sa.text("UPDATE alembic_version SET version_num = '0001'"))
+        old.close()
+        store = SqlDecisionStore(url)
+        store.keep_outcomes([graded_move()])
+        assert store.by_id("r-1") == advice()
+        assert store.outcomes("prod-eu", "orders", limit=1) == (graded_move(),)
+        store.close()
+
+    def test_all_moves_are_kept_or_none(self, store: SqlDecisionStore, graded_move: MakeMove) -> None:
+        """Where the second of two moves cannot be written, the first one is not there either."""
+        with store._engine.begin() as connection:
+            limit = "CREATE TRIGGER full BEFORE INSERT ON outcomes WHEN (SELECT count(*) FROM outcomes) = 1"
+            connection.execute(sa.text(f"{limit} BEGIN SELECT RAISE(ABORT, 'disk full'); END"))
+        with pytest.raises(UnavailableError, match="disk full"):
+            store.keep_outcomes([graded_move(), graded_move(graded_at=graded_move().graded_at + MINUTE)])
+        assert store.outcomes("prod-eu", "orders", limit=9) == ()
+
     def test_a_page_is_found_without_looking_at_the_history(self, store: SqlDecisionStore) -> None:
-        """Pages, latest decisions and latest advice each read an index of their own, however long the history is."""
+        """Pages, latest decisions, latest advice and last moves each read an index, however long the history is."""
         plans: list[str] = []
 
         def explain(connection: sa.Connection, _cursor: object, statement: str, parameters: Any, *_: object) -> None:  # noqa: ANN401  # the driver's own
@@ -212,10 +283,12 @@ class TestSqlStore(DecisionStoreContract):
         store.latest_page(after=("a", "b"), limit=50)
         store.latest("a", "b")
         store.latest_recommendation("a", "b")
+        store.outcomes("a", "b", limit=5, before=START)
         assert [plan.split(" (")[0] for plan in plans] == [
             "SEARCH decisions USING INDEX decisions_newest",
             "SEARCH decisions USING INDEX decisions_newest",
             "SEARCH decisions USING INDEX decisions_by_kind",
+            "SEARCH outcomes USING INDEX sqlite_autoindex_outcomes_1",
         ]
 
     def test_a_file_that_is_no_database_is_named(self, tmp_path: Path) -> None:
