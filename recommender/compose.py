@@ -115,7 +115,8 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
     leaving = _leaving(case) if draft.action == "hold" and proposal.binding_rule is None else None
     told = explain(draft, case.situation.profile, leaving=leaving)
     found_out = () if case.finding is None else (case.finding.sentence,)
-    return named(replace(draft, sentences=(*told, *found_out, *proposal.sentences)))
+    trouble = () if case.track_record.forecast_trouble is None else (case.track_record.forecast_trouble,)
+    return named(replace(draft, sentences=(*told, *trouble, *found_out, *proposal.sentences)))
 
 
 def _carried_out(proposal: Proposal, case: Case, *, planned: bool) -> Plan | None:

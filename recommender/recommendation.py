@@ -151,11 +151,15 @@ class Flip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackRecord:
-    """How advice and forecaster have done so far, known to whoever follows one group; None: too early to say."""
+    """How advice and forecaster have done so far, known to whoever follows one group; None: too early to say.
+
+    `forecast_trouble` is the sentence on a forecaster that failed and was replaced; None: it works.
+    """
 
     guard: GuardStanding | None = None
     forecast_skill: float | None = None
     forecast_trusted: bool | None = None
+    forecast_trouble: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+import structlog
+
 from cost_model.calibrate import capacity_seen
 from cost_model.capacity import group_capacity
 from cost_model.learned import Learned
@@ -19,6 +21,7 @@ from forecasting.history import GroupInterval, History, HistoryBuffer
 from forecasting.persistence import PersistenceForecaster
 from forecasting.refusal import Refusal
 from forecasting.units import Partitions, Replicas
+from recommender.careful import TIME_LIMIT_SECONDS, Trouble, fit_carefully, forecast_carefully
 from recommender.decision import DecisionSettings
 from recommender.grade import Command, Grader
 from recommender.headroom import HeadRoom
@@ -32,6 +35,8 @@ REFIT_AFTER = timedelta(hours=1)
 # Lag worth this much more than what a commit interval leaves is a surprise.
 SURPRISING_LAG_SECONDS = 2.0
 
+_log = structlog.get_logger()
+
 
 class Session:
     """Observe rows of one group in time order; ask for a recommendation at any moment.
@@ -39,6 +44,9 @@ class Session:
     `profile.capacity` may be None: it is then learnt from windows in which the group worked at its limit, and until one
     was seen the answer is a `Refusal`. `history` holds earlier base rows, oldest first; `outcomes` are moves that were
     graded before, oldest first: they teach as they were kept, and rows up to the newest of them do not teach again.
+
+    A forecaster that fails, talks nonsense or takes longer than `forecaster_seconds` for an answer is replaced by
+    persistence, saying so, until it is to be fitted again.
     """
 
     def __init__(
@@ -50,12 +58,14 @@ class Session:
         forecaster: Forecaster | None = None,
         previous: Recommendation | None = None,
         outcomes: Iterable[GradedMove] = (),
+        forecaster_seconds: float = TIME_LIMIT_SECONDS,
     ) -> None:
         self._profile = profile
         self._settings = settings
         self._forecaster = forecaster if forecaster is not None else BlendForecaster()
         self._buffer = HistoryBuffer(profile.cluster, profile.group)
-        self._fitted: FittedForecaster | Refusal | None = None
+        self._forecaster_seconds = forecaster_seconds
+        self._fitted: FittedForecaster | Refusal | Trouble | None = None
         self._fitted_at: datetime | None = None
         self._capacity: Capacity | None = profile.capacity
         self._previous = previous
@@ -164,6 +174,7 @@ class Session:
                 guard=self._reference.standing if self._reference is not None else None,
                 forecast_skill=self._trust.skill,
                 forecast_trusted=self._trust.trusted if self._trust.skill is not None else None,
+                forecast_trouble=self._trouble,
             ),
             with_flips=with_flips,
             reference_replicas=self._reference.wanted if self._reference and self._reference.exhausted else None,
@@ -194,21 +205,22 @@ class Session:
         return decision
 
     def _forecast(self, history: History) -> Forecast | Refusal:
-        """From the model fitted within the last hour of data, or persistence while that has been better lately."""
+        """From the model fitted within the last hour of data, or persistence while that is better or all there is."""
         due = self._fitted_at is None or history.end_at >= self._fitted_at + REFIT_AFTER
-        if due or isinstance(self._fitted, Refusal) or self._fitted is None:
-            self._fitted, self._fitted_at = self._forecaster.fit(history), history.end_at
-            self._persistence = PersistenceForecaster().fit(history)
-            if self._profile.capacity is None:
-                self._capacity = capacity_seen(history, self._profile)
+        if due or isinstance(self._fitted, Refusal):
+            self._fit(history)
+        steps = self._settings.horizon_seconds // STEP_SECONDS
+        persistence = self._persisting(history, steps=steps)
+        if self._fitted is None or isinstance(self._fitted, Trouble):
+            return persistence
         if isinstance(self._fitted, Refusal):
             return self._fitted
-        steps = self._settings.horizon_seconds // STEP_SECONDS
-        forecast = self._fitted.forecast(history, steps=steps)
-        if self._persistence is None or isinstance(self._persistence, Refusal) or isinstance(forecast, Refusal):
-            return forecast
-        persistence = self._persistence.forecast(history, steps=steps)
-        if isinstance(persistence, Refusal):
+        limit = self._forecaster_seconds
+        forecast = forecast_carefully(self._fitted, history, steps=steps, within_seconds=limit)
+        if isinstance(forecast, Trouble):
+            self._fitted = self._told(forecast)
+            return persistence
+        if isinstance(persistence, Refusal) or isinstance(forecast, Refusal):
             return forecast
         if self._scored_minute != history.end_at:
             self._scored_minute = history.end_at
@@ -216,3 +228,36 @@ class Session:
             self._trust.seen(float(history.produce_messages_per_second[-1]), minute=minute)
             self._trust.note(forecast, persistence, minute=minute)
         return forecast if self._trust.trusted else persistence
+
+    def _fit(self, history: History) -> None:
+        fitted = fit_carefully(self._forecaster, history, within_seconds=self._forecaster_seconds)
+        self._fitted = self._told(fitted) if isinstance(fitted, Trouble) else fitted
+        self._fitted_at = history.end_at
+        self._persistence = PersistenceForecaster().fit(history)
+        if self._profile.capacity is None:
+            self._capacity = capacity_seen(history, self._profile)
+
+    def _persisting(self, history: History, *, steps: int) -> Forecast | Refusal:
+        """That all stays as it is, from the last fit; a history that was too short for one may suffice by now."""
+        if self._persistence is None or isinstance(self._persistence, Refusal):
+            self._persistence = PersistenceForecaster().fit(history)
+        if isinstance(self._persistence, Refusal):
+            return self._persistence
+        return self._persistence.forecast(history, steps=steps)
+
+    @property
+    def _trouble(self) -> str | None:
+        """What is published of a forecaster that is not listened to."""
+        if not isinstance(self._fitted, Trouble):
+            return None
+        return f"Forecaster {self._forecaster.name} is not used: {self._fitted.why}; arrivals are taken to stay."
+
+    def _told(self, trouble: Trouble) -> Trouble:
+        _log.warning(
+            "forecaster_in_trouble",
+            cluster=self._profile.cluster,
+            group=self._profile.group,
+            forecaster=self._forecaster.name,
+            why=trouble.why,
+        )
+        return trouble

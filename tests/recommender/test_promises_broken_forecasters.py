@@ -1,0 +1,226 @@
+"""P8: a forecaster that fails, hangs or talks nonsense costs one cycle at most, and says so."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from threading import Event
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cost_model.profile import GroupProfile
+from forecasting.blend import BlendForecaster
+from forecasting.forecast import QUANTILES, Forecast
+from forecasting.history import GroupInterval, History
+from forecasting.persistence import PersistenceForecaster
+from forecasting.refusal import Refusal
+from recommender.careful import asked
+from recommender.decision import DecisionSettings
+from recommender.recommendation import Decision, Recommendation
+from recommender.run import Recommender
+from recommender.session import Session
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+MINUTES = 90
+MakeRow = Callable[..., GroupInterval]
+# What a hanging forecaster waits for; set at the end of a test, so that none outlives it.
+NEVER = Event()
+HANG_SECONDS = 60.0
+
+
+@dataclass
+class Broken:
+    """A forecaster that fails in one way, when it is fitted (`at_fit`) or when it is asked; it counts its fits."""
+
+    way: str
+    at_fit: bool = False
+    fits: int = 0
+    name: str = "broken"
+
+    def fit(self, history: History) -> "Broken | Refusal":  # noqa: ARG002  # the signature of the port
+        """Itself, or its failure."""
+        self.fits += 1
+        if self.at_fit:
+            self._fail()
+        return self
+
+    def forecast(self, history: History, *, steps: int) -> Forecast | Refusal:
+        """What persistence says, spoilt."""
+        self._fail()
+        fitted = PersistenceForecaster().fit(history)
+        assert not isinstance(fitted, Refusal)
+        sound = fitted.forecast(history, steps=steps)
+        assert not isinstance(sound, Refusal)
+        spoilt = {
+            "not a number": np.full((len(QUANTILES), steps), np.nan),
+            "infinite": np.full((len(QUANTILES), steps), np.inf),
+            "negative": -sound.paths,
+            "absurd": np.full((len(QUANTILES), steps), 1e12),
+            "misshapen": sound.paths[:3],
+            "empty": sound.paths[:, :0],
+        }
+        return replace(sound, model=self.name, paths=spoilt.get(self.way, sound.paths))
+
+    def _fail(self) -> None:
+        if self.way == "raises":
+            message = "matrix is singular"
+            raise ArithmeticError(message)
+        if self.way == "hangs":
+            NEVER.wait(HANG_SECONDS)
+
+
+def rows(make: MakeRow, *, rate: float = 9000.0, minutes: int = MINUTES, group: str = "orders") -> list[GroupInterval]:
+    """A row a minute up to NOW; 9,000/s is more than the 7,600 that 8 replicas carry with head-room."""
+    return [
+        make(NOW - timedelta(minutes=back), rate, interval_seconds=60, group=group) for back in reversed(range(minutes))
+    ]
+
+
+def plan_of(decision: Decision) -> tuple[object, ...]:
+    """What is advised, without the words for it."""
+    assert isinstance(decision, Recommendation), decision
+    return (decision.action, decision.desired_replicas, decision.execute_at, decision.chosen, decision.forecast.model)
+
+
+@pytest.mark.parametrize("at_fit", [False, True], ids=["in forecasting", "in fitting"])
+@pytest.mark.parametrize(
+    ("way", "words"),
+    [("raises", "failed with ArithmeticError: matrix is singular"), ("hangs", "did not answer within 0.2 s")],
+)
+def test_p8_a_forecaster_that_raises_or_hangs_is_replaced_at_once(
+    row: MakeRow, profile: GroupProfile, way: str, words: str, *, at_fit: bool
+) -> None:
+    """The same cycle brings the advice that persistence would have led to, and a sentence on what went wrong."""
+    NEVER.clear()
+    broken = Broken(way, at_fit=at_fit)
+    session = Session(profile, DecisionSettings(), rows(row), forecaster=broken, forecaster_seconds=0.2)
+    decision = session.recommend(NOW)
+    NEVER.set()
+    plain = Session(profile, DecisionSettings(), rows(row), forecaster=PersistenceForecaster()).recommend(NOW)
+    assert plan_of(decision) == plan_of(plain)
+    assert isinstance(decision, Recommendation)
+    assert decision.action == "scale_out"
+    assert any("Forecaster broken is not used" in line and words in line for line in decision.sentences)
+
+
+@pytest.mark.parametrize(
+    ("way", "words"),
+    [
+        ("not a number", "values that are no number"),
+        ("infinite", "values that are no number"),
+        ("negative", "less than none"),
+        ("absurd", "1,000,000,000,000 messages/s where 9,000 is the most that was ever seen"),
+        ("misshapen", r"paths of shape (3, 60)"),
+        ("empty", r"paths of shape (8, 0)"),
+    ],
+)
+def test_p8_nonsense_is_no_forecast(row: MakeRow, profile: GroupProfile, way: str, words: str) -> None:
+    """Not a number, infinite, negative, 10^12, the wrong shape: persistence decides, and the advice says why."""
+    decision = Session(profile, DecisionSettings(), rows(row), forecaster=Broken(way)).recommend(NOW)
+    plain = Session(profile, DecisionSettings(), rows(row), forecaster=PersistenceForecaster()).recommend(NOW)
+    assert plan_of(decision) == plan_of(plain)
+    assert isinstance(decision, Recommendation)
+    assert any(words in line for line in decision.sentences)
+
+
+def test_p8_a_broken_forecaster_is_not_asked_again_before_the_next_fit(row: MakeRow, profile: GroupProfile) -> None:
+    """One fit, an hour of persistence without another hang, then a second fit: a hang costs one cycle of sixty."""
+    broken = Broken("raises")
+    session = Session(profile, DecisionSettings(), rows(row), forecaster=broken)
+    asked_at = []
+    for minute in range(62):
+        if minute:
+            session.observe(row(NOW + timedelta(minutes=minute), 9000.0, interval_seconds=60))
+        before = broken.fits
+        session.recommend(NOW + timedelta(minutes=minute))
+        asked_at += [minute] * (broken.fits - before)
+    assert asked_at == [0, 60]
+
+
+def test_p8_a_forecaster_that_works_again_is_listened_to_again(row: MakeRow, profile: GroupProfile) -> None:
+    """An hour later it answers: its forecast is used, and the advice has nothing more to say of it."""
+    broken = Broken("raises")
+    session = Session(profile, DecisionSettings(), rows(row), forecaster=broken)
+    first = session.recommend(NOW)
+    broken.way = "sound"
+    for minute in range(1, 61):
+        session.observe(row(NOW + timedelta(minutes=minute), 9000.0, interval_seconds=60))
+    later = session.recommend(NOW + timedelta(minutes=60))
+    models = [decision.forecast.model for decision in (first, later) if isinstance(decision, Recommendation)]
+    assert models == ["persistence", "broken"]
+    assert isinstance(later, Recommendation)
+    assert not any("is not used" in line for line in later.sentences)
+
+
+def test_p8_with_too_little_for_persistence_the_group_holds(row: MakeRow, profile: GroupProfile) -> None:
+    """Ten minutes of history and a forecaster that fails: a refusal that keeps the 8 replicas, not a guess."""
+    session = Session(profile, DecisionSettings(), rows(row, minutes=10), forecaster=Broken("raises"))
+    refused = session.recommend(NOW)
+    assert isinstance(refused, Refusal)
+    assert (refused.reason, refused.hold_replicas) == ("not_enough_history", 8)
+
+
+@dataclass
+class Table:
+    """Rows of several groups."""
+
+    rows: Sequence[GroupInterval]
+
+    def groups(self) -> list[tuple[str, str]]:
+        """Every group."""
+        return sorted({(row.cluster, row.group) for row in self.rows})
+
+    def intervals(
+        self, cluster: str, group: str, *, since: datetime | None = None, until: datetime | None = None
+    ) -> list[GroupInterval]:
+        """The group's rows after `since` and up to `until`."""
+        kept = [row for row in self.rows if (row.cluster, row.group) == (cluster, group)]
+        return [
+            row
+            for row in kept
+            if (since is None or row.interval_end_at > since) and (until is None or row.interval_end_at <= until)
+        ]
+
+
+class Kept:
+    """A store without a past."""
+
+    def save(self, decision: Decision) -> None:
+        """Nothing is asked back."""
+
+    def latest_recommendation(self, *_group: str) -> None:
+        """None is in force."""
+
+
+def test_p8_the_other_groups_go_on(row: MakeRow, profile: GroupProfile, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three groups the forecaster of one raises for that group only: three recommendations in the same cycle."""
+    fit = BlendForecaster.fit
+
+    def fails_for_one(self: BlendForecaster, history: History) -> Any:  # noqa: ANN401  # whatever the real one gives
+        if history.group == "poisoned":
+            message = "matrix is singular"
+            raise ArithmeticError(message)
+        return fit(self, history)
+
+    monkeypatch.setattr(BlendForecaster, "fit", fails_for_one)
+    table = Table([each for group in ("first", "poisoned", "third") for each in rows(row, group=group)])
+    recommender = Recommender(
+        histories=table,
+        profile_of=lambda cluster, group, _: replace(profile, cluster=cluster, group=group),
+        settings=DecisionSettings(),
+        store=Kept(),  # type: ignore[arg-type]  # the two of its questions that a cycle asks
+    )
+    decisions = recommender.run_once(now=NOW)
+    assert [decision.group for decision in decisions] == ["first", "poisoned", "third"]
+    assert [plan_of(decision)[:2] for decision in decisions] == [("scale_out", 12)] * 3
+    told = [any("is not used" in line for line in each.sentences) for each in decisions if hasattr(each, "sentences")]
+    assert told == [False, True, False]
+
+
+def test_a_hanging_question_is_left_behind() -> None:
+    """The one who asks goes on after the limit, whatever the question does then."""
+    NEVER.clear()
+    trouble = asked(lambda: NEVER.wait(HANG_SECONDS), within_seconds=0.05)
+    NEVER.set()
+    assert trouble == type(trouble)("it did not answer within 0.05 s")
