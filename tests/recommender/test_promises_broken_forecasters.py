@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -15,6 +16,7 @@ from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import GroupInterval, History
 from forecasting.persistence import PersistenceForecaster
 from forecasting.refusal import Refusal
+from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.careful import asked
 from recommender.decision import DecisionSettings
 from recommender.recommendation import Decision, Recommendation
@@ -183,17 +185,9 @@ class Table:
         ]
 
 
-class Kept:
-    """A store without a past."""
-
-    def save(self, decision: Decision) -> None:
-        """Nothing is asked back."""
-
-    def latest_recommendation(self, *_group: str) -> None:
-        """None is in force."""
-
-
-def test_p8_the_other_groups_go_on(row: MakeRow, profile: GroupProfile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_p8_the_other_groups_go_on(
+    row: MakeRow, profile: GroupProfile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Of three groups the forecaster of one raises for that group only: three recommendations in the same cycle."""
     fit = BlendForecaster.fit
 
@@ -209,7 +203,7 @@ def test_p8_the_other_groups_go_on(row: MakeRow, profile: GroupProfile, monkeypa
         histories=table,
         profile_of=lambda cluster, group, _: replace(profile, cluster=cluster, group=group),
         settings=DecisionSettings(),
-        store=Kept(),  # type: ignore[arg-type]  # the two of its questions that a cycle asks
+        store=SqlDecisionStore(f"sqlite:///{tmp_path / 'decisions.sqlite'}"),
     )
     decisions = recommender.run_once(now=NOW)
     assert [decision.group for decision in decisions] == ["first", "poisoned", "third"]
