@@ -3,19 +3,24 @@
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
 
 from api import parts
 from api import schemas as wire
 from cost_model.price import Cost
 from forecasting.refusal import Refusal
+from recommender.beliefs import outcome_sentence
 from recommender.ports import decision_id, wire_code
-from recommender.recommendation import Decision, PricedPlan, Recommendation
+from recommender.recommendation import Decision, GradedMove, LearnedMoves, PricedPlan, Recommendation
 from recommender.settings import GroupSettings, TargetSettings
 
 
 class GroupKeyError(ValueError):
     """A path named a group by something that is no key of ours."""
+
+
+class CursorError(ValueError):
+    """A page was asked for behind something that is no cursor of ours."""
 
 
 def group_key(cluster: str, group: str) -> str:
@@ -44,6 +49,56 @@ def group_of_key(key: str) -> tuple[str, str]:
         message = f"'{key}' is no group key; GET /api/v1/groups lists the keys"
         raise GroupKeyError(message)
     return cluster, group
+
+
+def outcome_cursor(graded_at: datetime) -> str:
+    """The cursor of the page of moves that were graded before `graded_at`.
+
+    >>> from datetime import UTC
+    >>> outcome_cursor(datetime(2026, 1, 5, 12, tzinfo=UTC))
+    'MjAyNi0wMS0wNVQxMjowMDowMCswMDowMA'
+    """
+    return urlsafe_b64encode(graded_at.astimezone(UTC).isoformat().encode()).decode().rstrip("=")
+
+
+def instant_of_cursor(cursor: str) -> datetime:
+    """The instant that `outcome_cursor` made `cursor` of. Errors: CursorError."""
+    try:
+        instant = datetime.fromisoformat(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode())
+    except (Base64Error, ValueError):
+        instant = None
+    if instant is None or instant.tzinfo is None or outcome_cursor(instant) != cursor:
+        message = f"'{cursor}' is no cursor; take `next` of the page before"
+        raise CursorError(message)
+    return instant
+
+
+def to_outcome(move: GradedMove) -> wire.Outcome:
+    """The graded move as it is published."""
+    outcome, promised = move.outcome, move.promised
+    money = {} if promised is None else {**asdict(promised), "saving": promised.saving}
+    expected = parts.Expected.model_validate(
+        {"stop_seconds": outcome.expected_stop_seconds, "late_messages": outcome.expected_late_messages, **money}
+    )
+    return wire.Outcome(
+        graded_at=move.graded_at,
+        from_replicas=outcome.from_replicas,
+        to_replicas=outcome.to_replicas,
+        recommendation_id=outcome.advised_as,
+        expected=expected if outcome.advised_as is not None else None,
+        happened=parts.Happened(
+            stop_seconds=outcome.stop_seconds,
+            late_messages=outcome.late_messages,
+            start_up_seconds=outcome.start_up_seconds,
+            left_silently=outcome.silent,
+        ),
+        sentence=outcome_sentence(move),
+    )
+
+
+def to_learned(learned: LearnedMoves | None) -> parts.Learned | None:
+    """What is believed of the group's moves, as it is published; None where the advice is from before it said so."""
+    return None if learned is None else parts.Learned(**asdict(learned))
 
 
 def to_wire(decision: Decision, group: GroupSettings, *, now: datetime) -> wire.RecommendationV1 | wire.RefusalV1:
@@ -139,7 +194,7 @@ def _recommendation(advice: Recommendation, group: GroupSettings, *, now: dateti
         flips_if=tuple(parts.Flip(**asdict(flip)) for flip in advice.flips_if) or None,
         confidence=advice.confidence,
         confidence_level=advice.confidence_level,
-        learned=None if advice.learned is None else parts.Learned(**asdict(advice.learned)),
+        learned=to_learned(advice.learned),
         policy=None if advice.policy is None else parts.Policy(**asdict(advice.policy)),
     )
 

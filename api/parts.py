@@ -174,6 +174,40 @@ class Learned(Wire):
     """`measured` once the graded moves outweigh the priors."""
     head_room: FiniteFloat
     """Share of a replica's capacity that plans use."""
+    head_room_set: FiniteFloat | None = None
+    """The most that settings allow; plans use less where quiet minutes showed that it is too full."""
+    start_up_seconds: FiniteFloat | None = None
+    """When plans expect added replicas to work, from the command on: as set."""
+    start_up_seen_seconds: FiniteFloat | None = None
+    """How long it took in graded moves; absent while none was seen."""
+
+
+class Expected(Wire):
+    """What the advice said of its move; amounts are over its horizon."""
+
+    stop_seconds: FiniteFloat
+    late_messages: FiniteFloat
+    chosen: FiniteFloat | None = None
+    """Price of the plan that was chosen."""
+    stay: FiniteFloat | None = None
+    """Price of staying instead."""
+    saving: FiniteFloat | None = None
+    """`stay - chosen`."""
+    currency: str | None = None
+    horizon_seconds: FiniteFloat | None = None
+
+
+class Happened(Wire):
+    """What the rows around a move show."""
+
+    stop_seconds: FiniteFloat
+    """Work of the partitions that were moved, in seconds of arrivals, that was lost."""
+    late_messages: FiniteFloat
+    """Messages that waited longer than promised until the group had settled."""
+    start_up_seconds: FiniteFloat | None = None
+    """From the command to the first added replica; absent where none was added, or nobody knows of a command."""
+    left_silently: bool | None = None
+    """Whether leavers were missed only when their session ran out; absent where nobody left or nobody could tell."""
 
 
 class Policy(Wire):

@@ -6,7 +6,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from api.convert import GroupKeyError
+from api.convert import CursorError, GroupKeyError
 from api.schemas import Problem
 from recommender.ports import AdapterError
 
@@ -19,7 +19,15 @@ class NotFoundError(LookupError):
 
 def answer_with_problems(app: FastAPI) -> None:
     """Have `app` answer each of its errors as a problem, those of the framework included."""
-    for error in (HTTPException, RequestValidationError, GroupKeyError, NotFoundError, AdapterError, Exception):
+    for error in (
+        HTTPException,
+        RequestValidationError,
+        GroupKeyError,
+        CursorError,
+        NotFoundError,
+        AdapterError,
+        Exception,
+    ):
         app.add_exception_handler(error, _answer)
 
 
@@ -34,7 +42,7 @@ def _meaning(request: Request, error: Exception) -> tuple[HTTPStatus, str]:
     match error:
         case RequestValidationError():
             return HTTPStatus.UNPROCESSABLE_ENTITY, _sentence(error)
-        case GroupKeyError() | NotFoundError():
+        case GroupKeyError() | CursorError() | NotFoundError():
             return HTTPStatus.NOT_FOUND, str(error.args[0])
         case AdapterError():
             return HTTPStatus.SERVICE_UNAVAILABLE, f"{error}; ask again later"

@@ -5,7 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from api import schemas as wire
-from api.convert import group_key, group_of_key, to_summary, to_wire
+from api.convert import (
+    group_key,
+    group_of_key,
+    instant_of_cursor,
+    outcome_cursor,
+    to_learned,
+    to_outcome,
+    to_summary,
+    to_wire,
+)
 from api.problems import NotFoundError
 from recommender.adapters.metrics import Metrics
 from recommender.ports import AdapterError, DecisionStore
@@ -44,6 +53,22 @@ class Reader:
     def recommendation(self, key: str) -> wire.DecisionV1:
         """What was last decided for the group called `key`."""
         return self._as_wire(self._latest(key))
+
+    def outcomes(self, key: str, *, cursor: str | None, limit: int) -> wire.OutcomePage:
+        """The `limit` graded moves behind `cursor` of the group called `key`, and what moves have taught."""
+        latest = self._latest(key)
+        cluster, group = latest.cluster, latest.group
+        before = instant_of_cursor(cursor) if cursor is not None else None
+        moves = self.store.outcomes(cluster, group, limit=limit + 1, before=before)
+        advice, shown = self.store.latest_recommendation(cluster, group), moves[:limit]
+        return wire.OutcomePage(
+            group_key=key,
+            cluster=cluster,
+            group_id=group,
+            learned=to_learned(advice.learned) if advice is not None else None,
+            outcomes=tuple(to_outcome(move) for move in shown),
+            next=outcome_cursor(shown[-1].graded_at) if len(moves) > limit else None,
+        )
 
     def by_id(self, decision_id: str) -> wire.DecisionV1:
         """The decision of this id."""

@@ -54,6 +54,20 @@ def v1(reader: Reader) -> APIRouter:
         """What was last decided for the group: a Recommendation or a Refusal, told apart by `kind`."""
         return _tagged(await run_in_threadpool(reader.recommendation, group_key), if_none_match)
 
+    @routes.get(
+        "/groups/{group_key}/outcomes",
+        response_model=wire.OutcomePage,
+        response_model_exclude_none=True,
+        responses=unknown,
+    )
+    async def outcomes(
+        group_key: str,
+        cursor: Annotated[str | None, Query(description="`next` of the page before.")] = None,
+        limit: Annotated[int, Query(ge=1, le=PAGE_LIMIT, description="Moves on a page.")] = PAGE_DEFAULT,
+    ) -> wire.OutcomePage:
+        """A page of the group's moves, newest first: what was expected of each, what it did, and what that taught."""
+        return await run_in_threadpool(reader.outcomes, group_key, cursor=cursor, limit=limit)
+
     @routes.get("/recommendations/{recommendation_id}", response_model=wire.DecisionV1, responses=unknown)
     async def by_id(recommendation_id: str, if_none_match: Annotated[str | None, Header()] = None) -> Response:
         """One decision by its id, however old."""

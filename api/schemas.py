@@ -14,9 +14,11 @@ from api.parts import (
     CostComparison,
     DataQuality,
     ExecuteWindow,
+    Expected,
     Flip,
     Forecast,
     Guard,
+    Happened,
     Instant,
     Learned,
     Observed,
@@ -35,6 +37,8 @@ __all__ = [
     "GroupPage",
     "GroupSummary",
     "Mode",
+    "Outcome",
+    "OutcomePage",
     "Problem",
     "RecommendationV1",
     "RefusalV1",
@@ -171,6 +175,32 @@ class Group(Wire):
     cluster: str
     group_id: str
     latest: DecisionV1
+
+
+class Outcome(Wire):
+    """One move of a group that is over: what was expected of it, and what happened."""
+
+    graded_at: Instant
+    from_replicas: int
+    to_replicas: int
+    recommendation_id: str | None = None
+    """The advice that called for the move; absent where somebody else moved the group."""
+    expected: Expected | None = None
+    """Absent together with `recommendation_id`: nothing was expected."""
+    happened: Happened
+    sentence: str
+
+
+class OutcomePage(Wire):
+    """Some graded moves of one group, newest first; `next` is the cursor of the page behind, absent on the last one."""
+
+    group_key: str
+    cluster: str
+    group_id: str
+    learned: Learned | None = None
+    """What the last advice believed; absent before there was any."""
+    outcomes: tuple[Outcome, ...]
+    next: str | None = None
 
 
 class Problem(Wire):

@@ -2,6 +2,7 @@
 """`lagcast explain`: one decision in full, stay or move, with the price of every alternative."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -17,9 +18,10 @@ from cli.output import Field, OutputFormat, Table, write_csv, write_json, write_
 if TYPE_CHECKING:
     from cost_model.price import Cost
     from forecasting.refusal import Refusal
-    from recommender.recommendation import Decision, Recommendation
+    from recommender.recommendation import Decision, GradedMove, Recommendation
     from recommender.settings import Settings
 
+MOVES_SHOWN = 5
 ITEMS = ("replicas", "late", "pause_late", "backlog", "duplicates", "start_up", "restore", "risk", "total")
 
 
@@ -33,17 +35,19 @@ def explain(
         OutputFormat.TABLE
     ),
 ) -> int:
-    """Show the last decision for GROUP: sentences, and stay-or-move with every price itemised."""
+    """Show the last decision for GROUP: sentences, stay-or-move with every price itemised, and what moves taught."""
     from cli.wiring import settings_of
 
     settings = settings_of(config, state_dir=state_dir)
-    decision = _last_decision(settings, group, cluster)
+    decision, moves = _last_of(settings, group, cluster)
     write_decision(decision, output, settings=settings, now=read_clock())
+    if output is OutputFormat.TABLE:
+        sys.stdout.write(known_text(decision, moves))
     return ExitCode.OK
 
 
-def _last_decision(settings: "Settings", group: str, cluster: str | None) -> "Decision":
-    """The group's last decision: of the store, or of the demo where the store knows no such group."""
+def _last_of(settings: "Settings", group: str, cluster: str | None) -> "tuple[Decision, tuple[GradedMove, ...]]":
+    """The group's last decision and moves: of the store, or of the demo where the store knows no such group."""
     from cli.wiring import open_store
     from recommender.adapters.store_sql import SqlDecisionStore
 
@@ -57,7 +61,7 @@ def _last_decision(settings: "Settings", group: str, cluster: str | None) -> "De
             raise InputError(message)
         decision = kept.latest(*keys[0]) if keys else None
         if decision is not None:
-            return decision
+            return decision, kept.outcomes(*keys[0], limit=MOVES_SHOWN)
     known = sorted({name for kept in stores for _, name in kept.groups()})
     message = (
         f"no decision is kept for group {group!r}; there is one for {', '.join(known) or 'none yet'}. "
@@ -84,6 +88,20 @@ def write_decision(decision: "Decision", output: OutputFormat, *, settings: "Set
             f" {decision.currency} over {minutes:.0f} min; a plan is its first move and the best that can follow it. "
             "Advice only: nothing was changed.\n"
         )
+
+
+def known_text(decision: "Decision", moves: "Sequence[GradedMove]") -> str:
+    """What the advice rests on, assumed or measured, and what the group's last moves did beside what was expected."""
+    from recommender.beliefs import beliefs, outcome_sentence
+    from recommender.recommendation import Recommendation
+
+    lines: list[str] = []
+    if isinstance(decision, Recommendation):
+        lines += [" what is known", *(f" - {sentence}" for sentence in beliefs(decision))]
+    if moves:
+        lines += [" last moves, newest first"]
+        lines += [f" - {move.graded_at:%Y-%m-%d %H:%M} {outcome_sentence(move)}" for move in moves]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def wire_document(decision: "Decision", *, settings: "Settings", now: datetime) -> dict[str, object]:

@@ -17,8 +17,8 @@ _NAMES: dict[Quantity, FlipQuantity] = {
 }
 
 
-def learned_moves(learned: Learned, situation: Situation) -> LearnedMoves:
-    """What moves have taught, and the head-room that was planned with."""
+def learned_moves(settings: DecisionSettings, learned: Learned, situation: Situation) -> LearnedMoves:
+    """What moves have taught, and the head-room and the start-up that were planned with."""
     return LearnedMoves(
         pause_up_seconds=learned.stop_up.value,
         pause_down_seconds=learned.stop_down.value,
@@ -26,6 +26,9 @@ def learned_moves(learned: Learned, situation: Situation) -> LearnedMoves:
         moves=learned.moves,
         source=learned.source,
         head_room=situation.head_room,
+        head_room_set=settings.head_room,
+        start_up_seconds=situation.profile.start_up_seconds,
+        start_up_seen_seconds=learned.start_up.value if learned.start_up is not None else None,
     )
 
 

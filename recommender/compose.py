@@ -105,7 +105,7 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
         confidence=confidence(found, plan),
         act_now=found.cost_of(begun_at_once(found, plan)) if plan is not None and proposal.command_at > now else None,
         guard=case.track_record.guard,
-        learned=learned_moves(case.learned, case.situation),
+        learned=learned_moves(settings, case.learned, case.situation),
         policy=policy_figures(settings, case.learned, case.situation, found),
     )
     if case.with_flips and proposal.binding_rule is None:

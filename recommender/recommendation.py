@@ -99,7 +99,9 @@ class LearnedMoves:
     """What is believed of the group's moves, and how full its replicas may be run.
 
     `move_risk` is the price of one move beyond what is expected of it, in currency; `source` says whether `moves`, the
-    graded ones, outweigh the priors; `head_room` is the share of capacity that plans use.
+    graded ones, outweigh the priors; `head_room` is the share of capacity that plans use, `head_room_set` the most that
+    settings allow. Plans expect added replicas after `start_up_seconds`, which is set; `start_up_seen_seconds` is what
+    graded moves took, None while none was seen.
     """
 
     pause_up_seconds: float
@@ -108,6 +110,9 @@ class LearnedMoves:
     moves: int
     source: Source
     head_room: float
+    head_room_set: float | None = None
+    start_up_seconds: float | None = None
+    start_up_seen_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

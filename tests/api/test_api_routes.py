@@ -2,24 +2,33 @@
 
 import json
 import os
+from base64 import urlsafe_b64encode
 from collections.abc import Callable
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from time import perf_counter
 
 import pytest
 from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from api.convert import group_key
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.ports import UnavailableError, decision_id
-from recommender.recommendation import Recommendation
+from recommender.recommendation import GradedMove, LearnedMoves, Recommendation
 
 MakeAdvice = Callable[..., Recommendation]
 MakeRefusal = Callable[..., Refusal]
+MakeMove = Callable[..., GradedMove]
 KEY = group_key("prod-eu", "orders")
 ADVICE = f"/api/v1/groups/{KEY}/recommendation"
+OUTCOMES = f"/api/v1/groups/{KEY}/outcomes"
+LEARNED = LearnedMoves(
+    pause_up_seconds=6.4, pause_down_seconds=8.6, move_risk=0.07, moves=2, source="assumed", head_room=0.95
+)
 GOLDEN = Path(__file__).parent / "openapi.json"
 
 
@@ -84,9 +93,84 @@ def test_a_group_stands_at_its_key(service: TestClient, store: SqlDecisionStore,
     )
 
 
+def test_moves_are_listed_with_what_was_expected_of_them(
+    service: TestClient, store: SqlDecisionStore, advice: MakeAdvice, graded_move: MakeMove
+) -> None:
+    """What happened stands beside what the advice said, which is found by its id; what nobody knows is absent."""
+    store.save(advice(learned=LEARNED))
+    foreign = replace(graded_move().outcome, advised_as=None, start_up_seconds=None)
+    later = graded_move().graded_at + timedelta(hours=1)
+    store.keep_outcomes([graded_move(), graded_move(graded_at=later, outcome=foreign, promised=None)])
+    page = service.get(OUTCOMES).json()
+    own, advised = page["outcomes"]
+    assert advised["expected"] == {
+        "stop_seconds": 12.0,
+        "late_messages": 18_400.0,
+        "chosen": 0.59,
+        "stay": 1.48,
+        "saving": 0.89,
+        "currency": "USD",
+        "horizon_seconds": 3600.0,
+    }
+    assert advised["happened"] == {"stop_seconds": 3.4, "late_messages": 0.0, "start_up_seconds": 45.0}
+    assert service.get(f"/api/v1/recommendations/{advised['recommendation_id']}").status_code == 200
+    assert {"expected", "recommendation_id"}.isdisjoint(own)
+    assert (own["graded_at"], own["happened"]["stop_seconds"]) == ("2026-01-05T13:00:00Z", 3.4)
+    assert (page["learned"]["source"], page["learned"]["moves"]) == ("assumed", 2)
+
+
+def test_a_group_that_never_moved_has_an_empty_page(
+    service: TestClient, store: SqlDecisionStore, refusal: MakeRefusal
+) -> None:
+    """No move, no advice yet: nothing is listed, and nothing is claimed to be believed."""
+    store.save(refusal())
+    assert service.get(OUTCOMES).json() == {
+        "group_key": KEY,
+        "cluster": "prod-eu",
+        "group_id": "orders",
+        "outcomes": [],
+    }
+
+
+@given(sizes=st.tuples(st.integers(min_value=0, max_value=7), st.integers(min_value=1, max_value=4)))
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_pages_of_moves_show_each_once(
+    sizes: tuple[int, int], service: TestClient, store: SqlDecisionStore, advice: MakeAdvice, graded_move: MakeMove
+) -> None:
+    """However many moves and however small the pages, following `next` shows each once, newest first."""
+    moves, limit = sizes
+    group = f"g{moves}-{limit}"
+    store.save(advice(recommendation_id=f"r-{group}", group=group))
+    start = graded_move().graded_at
+    instants = [start + timedelta(minutes=minute, microseconds=minute) for minute in range(moves)]
+    store.keep_outcomes([graded_move(group=group, graded_at=at) for at in instants])
+    seen, cursor = [], None
+    while True:
+        words = {"limit": limit} | ({"cursor": cursor} if cursor else {})
+        page = service.get(f"/api/v1/groups/{group_key('prod-eu', group)}/outcomes", params=words).json()
+        seen += [datetime.fromisoformat(outcome["graded_at"]) for outcome in page["outcomes"]]
+        cursor = page.get("next")
+        if cursor is None:
+            break
+    assert seen == instants[::-1]
+
+
+def test_a_cursor_of_something_else_is_refused(
+    service: TestClient, store: SqlDecisionStore, advice: MakeAdvice
+) -> None:
+    """A word, a group's key and an instant without its zone are told apart from a cursor."""
+    store.save(advice())
+    for word in ("xyz", KEY, urlsafe_b64encode(b"2026-01-05T12:00:00").decode().rstrip("=")):
+        answer = service.get(OUTCOMES, params={"cursor": word})
+        assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
+        assert f"'{word}' is no cursor; take `next` of the page before" in answer.json()["detail"]
+
+
 @pytest.mark.parametrize(
     ("path", "status", "told"),
     [
+        (f"{OUTCOMES}?limit=0", 422, "'limit' is '0'"),
+        (OUTCOMES, 404, "nothing was decided for group 'orders'"),
         ("/api/v1/groups?limit=501", 422, "'limit' is '501'"),
         ("/api/v1/groups?limit=none", 422, "'limit' is 'none'"),
         ("/api/v1/groups?cursor=xyz", 404, "'xyz' is no group key"),

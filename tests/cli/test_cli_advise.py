@@ -2,9 +2,14 @@
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+
+from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
+from recommender.beliefs import outcome_sentence
+from recommender.recommendation import GradedMove
 
 Lagcast = Callable[..., tuple[int, str, str]]
 
@@ -20,14 +25,37 @@ def config(tmp_path: Path) -> Path:
 def test_a_recommendation_is_shown_with_every_price_and_kept(
     lagcast: Lagcast, feature_table: Path, config: Path
 ) -> None:
-    """Twelve replicas for what six carry: the table has sentences and priced plans, and `explain` shows the same."""
+    """Twelve replicas for what six carry: sentences and priced plans; `explain` adds what is believed."""
     code, out, err = lagcast("recommend", "--once", "--features", feature_table, "--config", config, "--now", "latest")
     assert (code, err) == (0, "")
     about_orders = out[out.index("orders  ") :]
     assert about_orders.startswith("orders  12 -> ")
     assert "stay at 12" in about_orders
     assert "Advice only: nothing was changed." in about_orders
-    assert lagcast("explain", "orders") == (0, about_orders, "")
+    code, explained, err = lagcast("explain", "orders")
+    assert (code, err) == (0, "")
+    assert explained.startswith(about_orders)
+    heading, stops, *_ = explained.removeprefix(about_orders).splitlines()
+    assert heading == " what is known"
+    assert stops.startswith(" - A move stops what it moves 12.0 s going up and 12.0 s going down (assumed, 0 moves")
+
+
+def test_explain_shows_what_the_last_moves_did(
+    lagcast: Lagcast, feature_table: Path, config: Path, graded_move: Callable[..., GradedMove], tmp_path: Path
+) -> None:
+    """The newest five of six moves, after what is known; programs get the wire document alone."""
+    state = tmp_path / "own"
+    words = ("--config", config, "--state-dir", state)
+    lagcast("recommend", "--features", feature_table, "--now", "latest", *words)
+    store = SqlDecisionStore(sqlite_url(state / "decisions.sqlite"))
+    start = graded_move().graded_at
+    store.keep_outcomes([graded_move(cluster="c", graded_at=start + timedelta(hours=hour)) for hour in range(6)])
+    store.close()
+    _, out, _ = lagcast("explain", "orders", *words)
+    told = out[out.index(" last moves, newest first\n") :].splitlines()[1:]
+    assert [line[:19] for line in told] == [f" - 2026-01-05 {hour}:00" for hour in (17, 16, 15, 14, 13)]
+    assert told[0].endswith(outcome_sentence(graded_move()))
+    assert json.loads(lagcast("explain", "orders", *words, "-o", "json")[1])["kind"] == "Recommendation"
 
 
 def test_json_is_what_the_rest_service_answers(lagcast: Lagcast, feature_table: Path, config: Path) -> None:

@@ -1,0 +1,82 @@
+"""The sentences about what advice rests on, assumed or measured, and about the moves that taught it."""
+
+from cost_model.learned import PRIOR_MOVES
+from cost_model.profile import Capacity
+from recommender.recommendation import GradedMove, LearnedMoves, Recommendation
+
+
+def beliefs(advice: Recommendation) -> tuple[str, ...]:
+    """What is believed of the group, one sentence a quantity: its figure, and whether it is assumed or measured."""
+    learned = advice.learned
+    if learned is None:
+        return (_capacity(advice.capacity),)
+    known = _known_from(learned)
+    up, down = learned.pause_up_seconds, learned.pause_down_seconds
+    told = (
+        f"A move stops what it moves {up:.1f} s going up and {down:.1f} s going down ({known}).",
+        _start_up(learned),
+        f"The risk of a move is priced at {learned.move_risk:.3f} {advice.currency} ({known}).",
+        _head_room(learned),
+        _capacity(advice.capacity),
+    )
+    return tuple(sentence for sentence in told if sentence)
+
+
+def outcome_sentence(move: GradedMove) -> str:
+    """One graded move: what it did, beside what the advice expected of it."""
+    outcome = move.outcome
+    counts = f"{outcome.from_replicas} -> {outcome.to_replicas}"
+    if outcome.advised_as is None:
+        did = f"stopped {outcome.stop_seconds:.1f} s, {outcome.late_messages:,.0f} messages late"
+        return f"{counts}, not by our advice: {did}{_how(move)}."
+    did = (
+        f"stopped {outcome.stop_seconds:.1f} s (expected {outcome.expected_stop_seconds:.1f}), "
+        f"{outcome.late_messages:,.0f} messages late (expected {outcome.expected_late_messages:,.0f})"
+    )
+    promised = move.promised
+    to_save = f"; it was to save {promised.saving:.3f} {promised.currency}" if promised is not None else ""
+    return f"{counts} as advised: {did}{_how(move)}{to_save}."
+
+
+def _how(move: GradedMove) -> str:
+    seconds, silent = move.outcome.start_up_seconds, move.outcome.silent
+    added = f", there after {seconds:.0f} s" if seconds is not None else ""
+    if silent is None:
+        return added
+    return f"{added}, left {'in silence' if silent else 'with a word'}"
+
+
+def _known_from(learned: LearnedMoves) -> str:
+    moves = f"{learned.moves} move{'' if learned.moves == 1 else 's'}"
+    if learned.source == "measured":
+        return f"measured, {moves}"
+    return f"assumed, {moves} seen; measured from {PRIOR_MOVES:.0f} on"
+
+
+def _start_up(learned: LearnedMoves) -> str | None:
+    if learned.start_up_seconds is None:
+        return None
+    seen = learned.start_up_seen_seconds
+    was = "none was seen yet" if seen is None else f"{seen:.0f} s measured"
+    return f"Added replicas are expected {learned.start_up_seconds:.0f} s after the command, as set ({was})."
+
+
+def _head_room(learned: LearnedMoves) -> str:
+    full = f"Plans fill replicas to {learned.head_room:.0%} of their capacity"
+    if learned.head_room_set is None:
+        return f"{full}."
+    if learned.head_room < learned.head_room_set:
+        return f"{full} (measured: at {learned.head_room_set:.0%}, as set, a backlog crept up in quiet minutes)."
+    return f"{full} (assumed, as set; no quiet minute has spoken against it)."
+
+
+def _capacity(capacity: Capacity) -> str:
+    known = {
+        "configured": "as set",
+        "saturated_windows": "measured at the group's limit",
+        "unsaturated_windows": "measured below the limit, at least this",
+        "busy_time": "measured by how busy its replicas were",
+    }[capacity.source]
+    age = f", {capacity.age_seconds / 60:.0f} min old" if capacity.age_seconds is not None else ""
+    band = f"p20 {capacity.p20:,.0f}, p90 {capacity.p90:,.0f}"
+    return f"One replica works off {capacity.p50:,.0f}/s ({band}; {known}{age})."

@@ -1,0 +1,88 @@
+"""What is believed of a group and what its moves did, in sentences that carry their figures."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from cost_model.profile import Capacity
+from forecasting.units import MessagesPerSecond, Seconds
+from recommender.beliefs import beliefs, outcome_sentence
+from recommender.recommendation import GradedMove, LearnedMoves, Recommendation
+
+MakeAdvice = Callable[..., Recommendation]
+MakeMove = Callable[..., GradedMove]
+ASSUMED = LearnedMoves(
+    pause_up_seconds=12.0,
+    pause_down_seconds=12.0,
+    move_risk=0.1,
+    moves=0,
+    source="assumed",
+    head_room=0.95,
+    head_room_set=0.95,
+    start_up_seconds=30.0,
+)
+
+
+def test_on_the_first_day_everything_is_assumed_and_says_so(advice: MakeAdvice) -> None:
+    """Each quantity has its figure and its source; nothing is called measured."""
+    assert beliefs(advice(learned=ASSUMED)) == (
+        "A move stops what it moves 12.0 s going up and 12.0 s going down (assumed, 0 moves seen; measured from 3 on).",
+        "Added replicas are expected 30 s after the command, as set (none was seen yet).",
+        "The risk of a move is priced at 0.100 USD (assumed, 0 moves seen; measured from 3 on).",
+        "Plans fill replicas to 95% of their capacity (assumed, as set; no quiet minute has spoken against it).",
+        "One replica works off 4,100/s (p20 3,900, p90 4,350; as set).",
+    )
+
+
+def test_what_was_measured_says_from_how_many_moves_and_how_old_it_is(advice: MakeAdvice) -> None:
+    """After four moves, and with a capacity that was seen 90 minutes ago, all five quantities are measured."""
+    learned = replace(
+        ASSUMED,
+        pause_up_seconds=3.4,
+        pause_down_seconds=5.1,
+        moves=4,
+        source="measured",
+        head_room=0.84,
+        start_up_seen_seconds=45.2,
+    )
+    seen = Capacity(
+        p20=MessagesPerSecond(3_900.0),
+        p50=MessagesPerSecond(4_100.0),
+        p90=MessagesPerSecond(4_350.0),
+        source="saturated_windows",
+        age_seconds=Seconds(5_400.0),
+    )
+    assert beliefs(advice(learned=learned, capacity=seen)) == (
+        "A move stops what it moves 3.4 s going up and 5.1 s going down (measured, 4 moves).",
+        "Added replicas are expected 30 s after the command, as set (45 s measured).",
+        "The risk of a move is priced at 0.100 USD (measured, 4 moves).",
+        "Plans fill replicas to 84% of their capacity (measured: at 95%, as set, a backlog crept up in quiet minutes).",
+        "One replica works off 4,100/s (p20 3,900, p90 4,350; measured at the group's limit, 90 min old).",
+    )
+
+
+def test_advice_from_before_it_said_so_claims_nothing(advice: MakeAdvice) -> None:
+    """What earlier advice did not record is left out instead of being guessed."""
+    assert len(beliefs(advice())) == 1
+    first = replace(ASSUMED, head_room_set=None, start_up_seconds=None)
+    assert "Plans fill replicas to 95% of their capacity." in beliefs(advice(learned=first))
+    assert len(beliefs(advice(learned=first))) == 4
+
+
+def test_a_move_is_told_beside_what_was_expected_of_it(graded_move: MakeMove) -> None:
+    """Stop, late messages and start-up as they were, and what the advice had said."""
+    assert outcome_sentence(graded_move()) == (
+        "6 -> 8 as advised: stopped 3.4 s (expected 12.0), 0 messages late (expected 18,400), there after 45 s; "
+        "it was to save 0.890 USD."
+    )
+
+
+@pytest.mark.parametrize(("silent", "how"), [(None, ""), (True, ", left in silence"), (False, ", left with a word")])
+def test_a_move_by_somebody_else_is_not_measured_against_a_promise(
+    graded_move: MakeMove, how: str, *, silent: bool | None
+) -> None:
+    """Nothing was expected of it, so only what it did is told, and how its leavers went where that was seen."""
+    own = replace(graded_move().outcome, from_replicas=8, to_replicas=6, advised_as=None, start_up_seconds=None)
+    move = graded_move(outcome=replace(own, silent=silent), promised=None)
+    assert outcome_sentence(move) == f"8 -> 6, not by our advice: stopped 3.4 s, 0 messages late{how}."
