@@ -22,7 +22,18 @@ if TYPE_CHECKING:
     from recommender.settings import Settings
 
 MOVES_SHOWN = 5
-ITEMS = ("replicas", "late", "pause_late", "backlog", "duplicates", "start_up", "restore", "risk", "total")
+# Short headings, so that nine amounts and a plan's name stay under 100 columns.
+ITEMS = {
+    "replicas": "replicas",
+    "late": "late",
+    "pause_late": "pause-late",
+    "backlog": "backlog",
+    "duplicates": "dupl.",
+    "start_up": "start",
+    "restore": "restore",
+    "risk": "risk",
+    "total": "total",
+}
 
 
 def explain(
@@ -150,7 +161,7 @@ def plan_table(advice: "Recommendation") -> Table:
         Field(key="chosen", heading="", show=lambda chosen: ">" if chosen else " ", left=True),
         Field(key="plan", heading="plan", left=True),
         Field(key="execute_at", heading="at", show=lambda at: f"{at:%H:%M}"),
-        *(Field(key=item, heading=item.replace("_", "-"), show=lambda value: f"{value:.3f}") for item in ITEMS),
+        *(Field(key=item, heading=heading, show=lambda value: f"{value:.3f}") for item, heading in ITEMS.items()),
     ]
     return Table(fields=fields, records=sorted(plans, key=lambda plan: plan["total"]))
 

@@ -32,6 +32,8 @@ def test_a_recommendation_is_shown_with_every_price_and_kept(
     assert about_orders.startswith("orders  12 -> ")
     assert "stay at 12" in about_orders
     assert "Advice only: nothing was changed." in about_orders
+    (heading,) = (line for line in about_orders.splitlines() if line.endswith("  total"))
+    assert len(heading) <= 100
     code, explained, err = lagcast("explain", "orders")
     assert (code, err) == (0, "")
     assert explained.startswith(about_orders)
