@@ -48,6 +48,8 @@ GROUP_INTERVALS: tuple[Column, ...] = (
     Column(name="consume_messages_per_second", kind="double", nullable=True),
     Column(name="lag_messages", kind="double", nullable=True),
     Column(name="lag_seconds", kind="double", nullable=True),
+    Column(name="worst_lag_seconds", kind="double", nullable=True),  # of the partition with the most lag
+    Column(name="worst_partition", kind="string", nullable=True),  # "topic-17": that partition
     Column(name="partitions", kind="int"),
     Column(name="sampled_partitions", kind="int"),
     Column(name="members", kind="int", nullable=True),

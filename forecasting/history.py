@@ -29,6 +29,8 @@ class GroupInterval:
     consume_messages_per_second: float | None
     lag_messages: float | None
     lag_seconds: float | None
+    worst_lag_seconds: float | None = None
+    worst_partition: str | None = None
     partitions: int
     sampled_partitions: int
     members: int | None

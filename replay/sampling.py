@@ -112,11 +112,14 @@ class Rows:
         if produced is None:
             return row
         rates = arrived / seconds
-        busiest = int(rates.argmax())
+        busiest, worst = int(rates.argmax()), int(seen.lag_messages.argmax())
+        worst_rate = max(float(rates[worst]), produced / len(rates))
         return replace(
             row,
             produce_messages_per_second=produced,
             consume_messages_per_second=_sum_of_rates(committed, seconds) if resets == 0 else None,
+            worst_lag_seconds=lag_over(float(seen.lag_messages[worst]), worst_rate),
+            worst_partition=f"{self._names.group}-{worst}" if produced > 0 else None,
             partition_skew_ratio=float(rates[busiest] * len(rates) / produced) if produced > 0 else None,
             busiest_partition=f"{self._names.group}-{busiest}" if produced > 0 else None,
         )

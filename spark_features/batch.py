@@ -12,11 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
 
 from forecasting.columns import BASE_INTERVAL_SECONDS, ROLLUP_INTERVALS_SECONDS
+from spark_features.rollups import rollup
 from spark_features.samples import FeaturesError, SampleFiles, find_samples
 from spark_features.schema import GROUP_INTERVALS_SCHEMA, SAMPLES_SCHEMA
 from spark_features.session import SQL_SETTINGS
 from spark_features.table import Part, fresh_folder, parts_in, read_manifest, swap, writing
-from spark_features.transforms import LOOK_BACK_SECONDS, group_intervals, rollup
+from spark_features.transforms import LOOK_BACK_SECONDS, group_intervals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

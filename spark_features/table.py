@@ -22,6 +22,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
 from spark_features.samples import FeaturesError
 
 FORMAT = "lagcast group_intervals"
+# A further nullable column does not raise it: files written before lack the column, and readers take null there.
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
 _VERSIONS = "versions"

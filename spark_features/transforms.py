@@ -1,4 +1,4 @@
-"""The features, as small DataFrame -> DataFrame steps: samples, partition intervals, group intervals, rollups.
+"""The features, as small DataFrame -> DataFrame steps: samples, partition intervals, group intervals.
 
 A partition interval is the newest sample of one partition in one base interval. Instants are whole microseconds since
 1970 inside (`_us`), so that no comparison depends on a time zone or a float. Read in the order of `group_intervals`.
@@ -24,14 +24,6 @@ _US = 1_000_000
 _GROUP = ("cluster", "group")
 # The partition comes first: it is an integer, and sorting starts to tell rows apart at the first key.
 _PARTITION = ("partition", "topic", "group", "cluster")
-_COUNTS = (
-    "gap_count",
-    "no_commit_count",
-    "negative_race_count",
-    "offset_reset_count",
-    "in_rebalance_count",
-    "partition_appeared_count",
-)
 
 
 def group_intervals(samples: DataFrame) -> DataFrame:
@@ -46,6 +38,7 @@ def group_intervals(samples: DataFrame) -> DataFrame:
         per_group_interval,
         with_partition_skew,
         with_lag_seconds,
+        with_worst_lag,
         as_group_intervals,
     )
     return reduce(DataFrame.transform, steps, samples)
@@ -196,6 +189,22 @@ def with_lag_seconds(groups: DataFrame) -> DataFrame:
     )
 
 
+def with_worst_lag(groups: DataFrame) -> DataFrame:
+    """How far the partition with the most lag is behind, and which it is: a sum hides one slow replica among twenty.
+
+    Its lag over its own rate of this interval, or over the mean partition's where that is higher, since a partition
+    that nearly nothing enters is not hours late: 500 messages at 0.1/s, where the mean is 10/s, are 50 s, not 5,000 s.
+    """
+    mean_rate = F.col("produce_messages_per_second") / F.col("partitions")
+    told = F.col("lag_messages").isNotNull() & (mean_rate > 0)
+    return groups.withColumns(
+        {
+            "worst_lag_seconds": F.when(told, F.col("worst.lag") / F.greatest("worst.rate", mean_rate)),
+            "worst_partition": F.when(told, F.concat_ws("-", "worst.topic", "worst.partition")),
+        }
+    )
+
+
 def as_group_intervals(groups: DataFrame) -> DataFrame:
     """The columns of the feature table, in its order, of base rows."""
     return groups.withColumns(
@@ -209,40 +218,14 @@ def as_group_intervals(groups: DataFrame) -> DataFrame:
     ).select(*(column.name for column in GROUP_INTERVALS))
 
 
-def rollup(base: DataFrame, *, seconds: int) -> DataFrame:
-    """Base rows to one row for each group and `seconds`: means of known rates, newest lag and members, sums of counts.
-
-    A rate's weight is the time that its row stands for. The busiest partition is the one that was it most often.
-    """
-    end_us = interval_end_us(F.unix_micros("interval_end_at"), seconds=seconds)
-    newest = {name: _newest(name) for name in ("topics", "partitions", "sampled_partitions", "group_state")}
-    newest_known = {name: _newest_known(name) for name in ("lag_messages", "lag_seconds", "members")}
-    means = {
-        name: _mean_over_time(name)
-        for name in ("produce_messages_per_second", "consume_messages_per_second", "partition_skew_ratio")
-    }
-    columns = {
-        **newest,
-        **newest_known,
-        **means,
-        **{name: F.sum(name) for name in _COUNTS},
-        "in_rebalance": F.max("in_rebalance"),
-        "busiest_partition": F.mode("busiest_partition", deterministic=True),
-    }
-    return (
-        base.groupBy(*_GROUP, F.timestamp_micros(end_us).alias("end_at"))
-        .agg(*(column.alias(name) for name, column in columns.items()))
-        .withColumns({"interval_end_at": F.col("end_at"), "interval_seconds": F.lit(seconds)})
-        .select(*(column.name for column in GROUP_INTERVALS))
-    )
-
-
 def _sums_per_topic(partitions: DataFrame) -> DataFrame:
     """Partitions to topics: everything but the keys is a number, so that Spark sums in a hash table without sorting.
 
     Messages of the same seconds are summed as whole numbers, so that the order, which is Spark's, changes no digit.
     """
     keys = (*_GROUP, "interval_end_us", "topic", "group_state", "members", "elapsed_seconds")
+    # Lags are whole: the subtracted part stays under 1 up to partition 1,048,575, and is exact up to a lag of 2^33.
+    lag_then_lowest = F.col("partition_lag") - F.col("partition") / F.lit(2.0**20)
     return partitions.groupBy(*keys).agg(
         F.count("*").alias("sampled"),
         F.max("sampled_us").alias("sampled_us"),
@@ -256,6 +239,9 @@ def _sums_per_topic(partitions: DataFrame) -> DataFrame:
         F.max("produce_rate").alias("busiest_rate"),
         # Of equally busy partitions the lowest: the subtracted part is under 1/60 messages/s up to partition 17,000.
         F.max_by("partition", F.col("produce_rate") - F.col("partition") / F.lit(2.0**20)).alias("busiest"),
+        F.max("partition_lag").alias("worst_lag"),
+        F.max_by("partition", lag_then_lowest).alias("worst"),
+        F.max_by("produce_rate", lag_then_lowest).alias("worst_rate"),
         F.sum("missing_intervals").alias("gap_count"),
         F.sum(F.col("committed_offset").isNull().cast("long")).alias("no_commit_count"),
         F.sum(F.col("raced").cast("long")).alias("negative_race_count"),
@@ -280,6 +266,16 @@ def _sums_per_group(topics: DataFrame) -> DataFrame:
             ),
             F.struct("busiest_rate", F.col("topic")),
         ).alias("busiest"),
+        F.min_by(
+            F.struct(
+                F.col("worst_lag").alias("lag"),
+                F.col("worst_rate").alias("rate"),
+                F.col("topic").alias("topic"),
+                F.col("worst").alias("partition"),
+            ),
+            # Not where lag is unknown: null would come first.
+            F.when(F.col("worst_lag").isNotNull(), F.struct(-F.col("worst_lag"), F.col("topic"), F.col("worst"))),
+        ).alias("worst"),
         *(F.sum(name).alias(name) for name in sums),
         *(_sum_in_order(name).alias(name) for name in ("produce_rate", "consume_rate")),
     )
@@ -314,16 +310,3 @@ def _flag(condition: Column) -> Column:
 
 def _null_if_negative(name: str) -> Column:
     return F.when(F.col(name) >= 0, F.col(name))
-
-
-def _newest(name: str) -> Column:
-    return F.max_by(name, "interval_end_at")
-
-
-def _newest_known(name: str) -> Column:
-    return F.max_by(name, F.when(F.col(name).isNotNull(), F.col("interval_end_at")))
-
-
-def _mean_over_time(name: str) -> Column:
-    weight = F.when(F.col(name).isNotNull(), F.col("interval_seconds"))
-    return F.sum(F.col(name) * F.col("interval_seconds")) / F.sum(weight)

@@ -1,10 +1,14 @@
 """The history buffer: minutes out of base rows, gaps that stay gaps, and values that never change once given."""
 
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
+from types import NoneType
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
 
+from forecasting.columns import GROUP_INTERVALS
 from forecasting.history import GroupInterval, HistoryBuffer
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -25,6 +29,15 @@ def row(seconds: int, rate: float | None, *, interval_seconds: int = 15, group: 
         sampled_partitions=4,
         members=2,
     )
+
+
+def test_a_row_has_the_columns_of_the_table() -> None:
+    """Names and order are those of `forecasting.columns`; what a table may hold no value of may be None here."""
+    assert [field.name for field in fields(GroupInterval)] == [column.name for column in GROUP_INTERVALS]
+    hints = get_type_hints(GroupInterval)
+    assert [NoneType in get_args(hints[column.name]) for column in GROUP_INTERVALS] == [
+        column.nullable for column in GROUP_INTERVALS
+    ]
 
 
 def test_four_base_rows_make_a_minute_with_its_mean_and_peak() -> None:

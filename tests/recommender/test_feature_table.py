@@ -47,11 +47,21 @@ def _write(table: Path, rows: Sequence[GroupInterval], *, version: int = 1) -> N
 def test_rows_come_back_as_they_were_written(row: MakeRow, tmp_path: Path) -> None:
     """Every column, unknown as None, instants aware and in UTC; in order of time, whatever the files' order."""
     unknown = row(_at(30), 1.0, produce_messages_per_second=None, lag_seconds=None, members=None, gap_count=3)
-    known = row(_at(15), 2.5, partition_skew_ratio=1.25, busiest_partition="orders-17", in_rebalance=True)
+    late = {"worst_lag_seconds": 40.0, "worst_partition": "orders-3"}
+    known = row(_at(15), 2.5, partition_skew_ratio=1.25, busiest_partition="orders-17", in_rebalance=True, **late)
     _write(tmp_path, [unknown, known])
     rows = FeatureTable(tmp_path).intervals("c", "orders")
     assert rows == [known, unknown]
     assert {found.interval_end_at.tzinfo for found in rows} == {UTC}
+
+
+def test_a_table_from_before_a_column_is_read_with_nulls(row: MakeRow, tmp_path: Path) -> None:
+    """Files of the same schema version that lack the nullable columns of later ones, also beside newer files."""
+    old, new = row(_at(15), 2.5), row(_at(86_400 + 15), 2.5, worst_lag_seconds=7.5, worst_partition="orders-3")
+    _write(tmp_path, [old, new])
+    (first, _) = sorted(tmp_path.rglob("*.parquet"))
+    pq.write_table(pq.read_table(first).drop_columns(["worst_lag_seconds", "worst_partition"]), first)
+    assert FeatureTable(tmp_path).intervals("c", "orders") == [old, new]
 
 
 def test_since_is_out_and_until_is_in_across_midnight(row: MakeRow, tmp_path: Path) -> None:

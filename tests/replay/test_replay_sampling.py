@@ -94,10 +94,12 @@ def test_the_first_row_knows_no_rates(calm_world: Worlds, load: Loads) -> None:
         first.produce_messages_per_second,
         first.consume_messages_per_second,
         first.lag_seconds,
+        first.worst_lag_seconds,
+        first.worst_partition,
         first.partition_skew_ratio,
         first.busiest_partition,
     )
-    assert unknown == (None, None, None, None, None)
+    assert set(unknown) == {None}
     assert (first.lag_messages, first.partitions, first.sampled_partitions, first.members) == (0.0, 24, 24, 12)
 
 
@@ -134,11 +136,25 @@ def test_lag_in_seconds_is_lag_over_the_rate_of_five_minutes(calm_world: Worlds,
         assert rows[last].lag_seconds == pytest.approx((rows[last].lag_messages or 0.0) / np.mean(newest))
 
 
+def test_the_worst_lag_is_that_of_the_partition_with_the_most(calm_world: Worlds, load: Loads) -> None:
+    """Its lag over its own rate, or over the mean partition's where that is higher; with two replicas it grows."""
+    plant = Plant(world=calm_world(), trace=load(*[600.0] * 5), seed=1, replicas=2)
+    seen, rows = rows_of(plant)
+    for before, now, row in zip(seen, seen[1:], rows[1:], strict=False):
+        rates = (now.end_offsets - before.end_offsets) / 15
+        worst = int(now.lag_messages.argmax())
+        seconds = now.lag_messages[worst] / max(rates[worst], rates.mean())
+        assert row.worst_partition == f"orders-{worst}"
+        assert row.worst_lag_seconds == pytest.approx(seconds)
+    assert (rows[-1].worst_lag_seconds or 0.0) > (rows[1].worst_lag_seconds or 0.0)
+
+
 def test_a_silent_topic_has_no_lag_in_seconds(calm_world: Worlds, load: Loads) -> None:
     """Nothing arrives: the rate is 0, which is known; lag in seconds, skew and busiest partition are not."""
     _, (_, row, *_) = rows_of(a_plant(calm_world(), load(0.0)))
     assert (row.produce_messages_per_second, row.consume_messages_per_second) == (0.0, 0.0)
-    assert (row.lag_seconds, row.partition_skew_ratio, row.busiest_partition) == (None, None, None)
+    unknown = (row.lag_seconds, row.worst_lag_seconds, row.worst_partition, row.partition_skew_ratio)
+    assert {*unknown, row.busiest_partition} == {None}
 
 
 def test_a_rebalance_is_flagged(calm_world: Worlds, load: Loads) -> None:
@@ -169,6 +185,7 @@ def test_missing_samples_are_unknown_and_never_a_drop(calm_world: Worlds, load: 
     assert len(holes) == pytest.approx(len(rows) / 2, rel=0.2)
     assert {row.sampled_partitions for row in holes} == {18}
     assert {(row.produce_messages_per_second, row.lag_messages, row.lag_seconds) for row in holes} == {(None,) * 3}
+    assert {(row.worst_lag_seconds, row.worst_partition) for row in holes} == {(None, None)}
     whole = [row for row in rows[1:] if row.produce_messages_per_second is not None]
     assert {row.sampled_partitions for row in whole} == {24}
     assert np.mean([row.produce_messages_per_second for row in whole]) == pytest.approx(600.0, rel=0.02)

@@ -115,6 +115,46 @@ def test_groups_and_topics_do_not_mix(intervals: Intervals, sampled: Sampled) ->
     ]
 
 
+def test_one_slow_partition_among_many_is_named(intervals: Intervals, sampled: Sampled) -> None:
+    """Partition 3 of four falls 300 behind at 10 messages/s: 30 s, where the sum says 9 s."""
+    steady = [seen for partition in range(3) for seen in _steady(sampled, partition, until=30)]
+    slow = [sampled(second, 1000 + 10 * second, 1000 + 10 * second - 10 * second, 3) for second in (0, 15, 30)]
+    rows = intervals([*steady, *slow])
+    assert [row.lag_seconds for row in rows] == [None, (60 + 150) / 40, (60 + 300) / 40]
+    assert [(row.worst_lag_seconds, row.worst_partition) for row in rows] == [
+        (None, None),
+        (15.0, "t-3"),
+        (30.0, "t-3"),
+    ]
+
+
+def test_of_equally_late_partitions_the_lowest_topic_then_the_lowest_partition_is_named(
+    intervals: Intervals, sampled: Sampled
+) -> None:
+    """Topics in the order of their names, partitions in that of their numbers, also where a lag is past 2^31."""
+    far = 3 * 10**9
+    names = (("b", 0), ("a", 11), ("a", 2))
+    seen = [sampled(s, far + 10 * s, 10 * s, number, topic=topic) for s in (0, 15) for topic, number in names]
+    _, row = intervals(seen)
+    assert (row.worst_lag_seconds, row.worst_partition) == (far / 10, "a-2")
+
+
+def test_a_partition_whose_lag_is_unknown_is_not_the_worst(intervals: Intervals, sampled: Sampled) -> None:
+    """Without a commit and a log start nothing can be said of partition 0; the worst of the others is."""
+    seen = [
+        sampled(s, 100 + 10 * s, commit, n, topic=t) for s in (0, 15) for t, n, commit in (("a", 0, None), ("b", 1, 0))
+    ]
+    _, row = intervals(seen)
+    assert (row.worst_lag_seconds, row.worst_partition) == (25.0, "b-1")
+
+
+def test_a_partition_that_nearly_nothing_enters_is_not_hours_late(intervals: Intervals, sampled: Sampled) -> None:
+    """90 messages behind with none arriving, beside 20/s: over the mean partition's 10/s that is 9 s."""
+    seen = [sampled(s, end, committed, n) for s in (0, 15) for n, end, committed in ((0, 90, 0), (1, 20 * s, 20 * s))]
+    _, row = intervals(seen)
+    assert (row.worst_lag_seconds, row.worst_partition) == (9.0, "t-0")
+
+
 def test_rates_are_those_of_the_samples_clock(intervals: Intervals, sampled: Sampled) -> None:
     """A collector that is 2 s early sees 13 s of load, then 17 s, which is the same rate; rows stay on the grid."""
     rows = intervals([sampled(second, 10 * second) for second in (15, 28, 45)])

@@ -1,6 +1,7 @@
 """Each step on tiny literal frames: what it adds, and nothing else."""
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from chispa import assert_df_equality
@@ -9,11 +10,11 @@ from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
 
 from collector.sample import OffsetSample
 from forecasting.columns import GROUP_INTERVALS
+from spark_features.rollups import rollup
 from spark_features.transforms import (
     group_intervals,
     interval_end_us,
     latest_in_interval,
-    rollup,
     with_consume_rate,
     with_lag,
     with_lag_seconds,
@@ -21,6 +22,7 @@ from spark_features.transforms import (
     with_partition_skew,
     with_produce_rate,
     with_resets_flagged,
+    with_worst_lag,
 )
 
 pytestmark = pytest.mark.spark
@@ -29,6 +31,7 @@ Frame = Callable[[Sequence[OffsetSample]], DataFrame]
 Sampled = Callable[..., OffsetSample]
 
 _S = 1_000_000
+_START_AT = datetime(2026, 5, 4, tzinfo=UTC)
 _FIRST = 1_777_852_800 * _S  # 2026-05-04T00:00:00Z
 
 
@@ -148,6 +151,37 @@ def test_lag_seconds_uses_the_mean_rate_of_five_minutes(spark: SparkSession) -> 
     found = with_lag_seconds(spark.createDataFrame(rows, schema))
     seconds = [("g", 0, 0.01), ("g", 285 * _S, 0.01), ("g", 300 * _S, 0.5), ("still", 300 * _S, None)]
     _is(spark, found, "group string, interval_end_us long, lag_seconds double", seconds)
+
+
+def test_the_worst_lag_is_over_its_own_rate_or_the_mean_partitions(spark: SparkSession) -> None:
+    """500 behind: at its own 50/s 10 s, at 1/s where the mean is 10/s 50 s; unknown with the lag, the rate or load."""
+    schema = (
+        "id int, lag_messages double, produce_messages_per_second double, partitions int, "
+        "worst struct<lag: bigint, rate: double, topic: string, partition: int>"
+    )
+    rows = [
+        (0, 900.0, 40.0, 4, (500, 50.0, "t", 17)),
+        (1, 900.0, 40.0, 4, (500, 1.0, "t", 17)),
+        (2, None, 40.0, 4, (500, 50.0, "t", 17)),
+        (3, 900.0, None, 4, (500, None, "t", 17)),
+        (4, 900.0, 0.0, 4, (500, 0.0, "t", 17)),
+        (5, None, 40.0, 4, None),
+    ]
+    found = with_worst_lag(spark.createDataFrame(rows, schema))
+    worst = [(0, 10.0, "t-17"), (1, 50.0, "t-17"), *((unknown, None, None) for unknown in range(2, 6))]
+    _is(spark, found, "id int, worst_lag_seconds double, worst_partition string", worst)
+
+
+def test_a_rollup_keeps_the_worst_lag_and_whose_it_was(spark: SparkSession, frame: Frame, sampled: Sampled) -> None:
+    """Not the mean and not the newest: 3 s of partition 1 stay over the 1 s after it; of equals, the newest row's."""
+    schema = "cluster string, group string, interval_end_at timestamp, worst_lag_seconds double, worst_partition string"
+    worst = ((15, None, None), (30, 3.0, "t-1"), (45, 1.0, "t-2"), (60, None, None), (75, 2.0, "t-5"), (90, 2.0, "t-4"))
+    rows = [("c", "g", _START_AT + timedelta(seconds=second), lag, name) for second, lag, name in worst]
+    base = group_intervals(frame([sampled(second, 0, 0) for second, _, _ in worst]))
+    known = base.drop("worst_lag_seconds", "worst_partition")
+    told = known.join(spark.createDataFrame(rows, schema), ["cluster", "group", "interval_end_at"])
+    found = rollup(told, seconds=60)
+    _is(spark, found, "worst_lag_seconds double, worst_partition string", [(3.0, "t-1"), (2.0, "t-4")])
 
 
 def test_a_rollup_takes_means_of_rates_newest_states_and_sums_of_counts(frame: Frame, sampled: Sampled) -> None:
