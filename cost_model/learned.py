@@ -16,6 +16,10 @@ PRIOR_MOVES = 3.0
 OTHER_DIRECTION = 0.5
 # Samples come every 15 s, so that a stop under this many seconds looks like none.
 LEAST_SEEN_SECONDS = 0.5
+# Leavers say goodbye unless they are killed: before any was seen, one in thirty is believed to be silent, and as much
+# as one and a half moves would say. One move in silence makes it 0.42.
+PRIOR_LEAVERS = 1.5
+PRIOR_SILENT = 0.05
 # However harmless moves were, the next one may not be: a tenth of the prior risk stays.
 LEAST_RISK_SHARE = 0.1
 
@@ -107,7 +111,7 @@ class Learned:
     def silent_share(self) -> float | None:
         """Share of leavers that go without a word, or None while nobody was seen leaving."""
         seen = self.silent_seen + self.graceful_seen
-        return None if seen == 0.0 else (self.silent_seen + 0.5) / (seen + 1.0)
+        return None if seen == 0.0 else (self.silent_seen + PRIOR_SILENT) / (seen + PRIOR_LEAVERS)
 
     def after(self, outcome: MoveOutcome, *, late_price: float) -> "Learned":
         """The beliefs after one more move."""

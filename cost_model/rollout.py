@@ -75,6 +75,7 @@ class Start(NamedTuple):
     choice: int
     lag: float
     idle_cost: float
+    behind_seconds: float
 
 
 @compiled
@@ -140,7 +141,7 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
     """
     factor = field.capacity_factor[scenario]
     choice, idle = start.choice, start.idle_cost
-    slow_lag = field.class_shares[choice, 0] * start.lag
+    slow_lag = field.class_shares[choice, 0] * max(start.lag, start.behind_seconds * field.rate_now)
     heavy_lag = field.class_shares[choice, 1] * start.lag
     light_lag = field.class_shares[choice, 2] * start.lag
     running, late_messages, held, pause_messages = 0.0, 0.0, 0.0, 0.0

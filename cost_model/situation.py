@@ -32,6 +32,7 @@ class Situation:
     pause_spread: float = 0.5
     earliest_move_step: int = 0
     lag_points: int = 80
+    behind_seconds: float = 0.0
 
     @property
     def pause_priors(self) -> tuple[float, float] | None:

@@ -188,14 +188,16 @@ def weigh(situation: Situation, uncertainty: Uncertainty) -> Weighed:
     Errors: ValueError on a profile of unknown capacity or an empty demand.
     """
     ground, choices = field_of(situation, uncertainty)
-    start = Start(choices.index(situation.replicas), float(situation.lag_messages), 0.0)
+    scenarios = ground.demand.shape[0]
+    start = Start(
+        choices.index(situation.replicas), float(situation.lag_messages), 0.0, float(situation.behind_seconds)
+    )
     lead = ground.lead_steps
     candidates = [
         *_fixed_candidates(situation, ground, choices),
         *_path_plans(situation, uncertainty, ground, _least_now(ground, choices, start.lag / DRAIN_SECONDS)),
     ]
     encoded = _encoded(candidates, choices)
-    scenarios = ground.demand.shape[0]
     looked = play_plans(ground, start, encoded, 0, min(FIRST_LOOK, scenarios))
     rough = _objective(looked, uncertainty.risk_weight)
     order = np.argsort(rough[2:], kind="stable") + 2

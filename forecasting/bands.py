@@ -57,6 +57,7 @@ class Bands:
     quantiles: FloatArray
     largest_jump: float
     memory: ErrorMemory
+    motion: FloatArray | None
 
     def paths(self, centre: FloatArray, columns: FloatArray, between: Between, *, jump: float) -> FloatArray:
         """Quantile paths in logarithms, (len(QUANTILES), horizons), ascending down each column.
@@ -102,7 +103,9 @@ def scatter_columns(
     return columns
 
 
-def fit_bands(errors: FloatArray, columns: FloatArray, *, largest_jump: float, widen: float = 1.0) -> Bands:
+def fit_bands(
+    errors: FloatArray, columns: FloatArray, *, largest_jump: float, motion: FloatArray | None, widen: float = 1.0
+) -> Bands:
     """Bands from held-out errors.
 
     Shapes: `errors` (origins, knots), logarithms, NaN where unknown; `columns` from `scatter_columns`.
@@ -133,6 +136,7 @@ def fit_bands(errors: FloatArray, columns: FloatArray, *, largest_jump: float, w
         quantiles=quantiles * widen,
         largest_jump=largest_jump,
         memory=memory_of(errors, KNOTS),
+        motion=motion,
     )
 
 

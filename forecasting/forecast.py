@@ -33,6 +33,7 @@ class Forecast:
     step_seconds: int
     paths: FloatArray
     memory: ErrorMemory = USUAL_MEMORY
+    motion: FloatArray | None = None
 
     @property
     def steps(self) -> int:

@@ -30,7 +30,7 @@ def scenarios_of(forecast: Forecast, *, count: int, steps: int, skip: int = 0, c
     first = min(skip, forecast.steps - 1)
     columns = np.minimum(np.arange(first, first + steps), forecast.steps - 1)
     table = forecast.paths[:, columns]
-    deviates = _correlated_deviates(count, steps, forecast.memory)
+    deviates = _deviates(forecast, count, steps)
     cell = np.clip(np.searchsorted(_DEVIATES, deviates) - 1, 0, len(QUANTILES) - 2)
     each = np.arange(steps)
     lower, upper = table[cell, each], table[cell + 1, each]
@@ -38,6 +38,19 @@ def scenarios_of(forecast: Forecast, *, count: int, steps: int, skip: int = 0, c
     share = (deviates - _DEVIATES[cell]) / (_DEVIATES[cell + 1] - _DEVIATES[cell])
     paths: FloatArray = np.clip(lower + share * (upper - lower), 0.0, np.maximum(table[_P90], ceiling))
     return paths
+
+
+def _deviates(forecast: Forecast, count: int, steps: int) -> FloatArray:
+    """Standard normal paths (count, steps): what lasts is drawn, the rest moves as the load itself has moved."""
+    motion = forecast.motion
+    if motion is None or count > motion.shape[0]:
+        return _correlated_deviates(count, steps, forecast.memory)
+    lasting = forecast.memory.lasting
+    rows = np.linspace(0, motion.shape[0] - 1, count).astype(np.int64)
+    columns = np.minimum(np.arange(steps), motion.shape[1] - 1)
+    levels = _normal_draws(-(-count // 2), 1)[0][:, 0]
+    drawn = np.stack([levels, -levels], axis=1).ravel()[:count, None]
+    return np.sqrt(lasting) * drawn + np.sqrt(1.0 - lasting) * motion[np.ix_(rows, columns)]
 
 
 @lru_cache(maxsize=64)

@@ -111,7 +111,7 @@ class Grader:
             carried = group_capacity(Replicas(row.members), partitions=Partitions(row.partitions), capacity=capacity)
             watch.short_seconds += max(0.0, rate - carried) * row.interval_seconds / rate
         waiting = lag_seconds - self.profile.commit_interval_seconds / 2.0
-        if waiting > self.max_lag_seconds:
+        if waiting - watch.short_seconds > self.max_lag_seconds:
             watch.late_messages += rate * row.interval_seconds
 
     def _closed(self, watch: _Watch, now: datetime) -> GradedMove | None:

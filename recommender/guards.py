@@ -40,6 +40,7 @@ class Scene:
     now: datetime
     replicas: int
     backlog_messages: float
+    behind_seconds: float
     produce_messages_per_second: float
     latest: GroupInterval
     last_move_at: datetime | None

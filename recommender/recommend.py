@@ -20,7 +20,7 @@ from cost_model.situation import Situation, Uncertainty
 from cost_model.weigh import weigh
 from forecasting.forecast import Forecast
 from forecasting.history import History
-from forecasting.ladder import MINUTES_PER_WEEK
+from forecasting.ladder import MINUTES_PER_DAY, MINUTES_PER_WEEK
 from forecasting.refusal import Refusal
 from forecasting.scenarios import scenarios_of
 from forecasting.units import FloatArray, Fraction, Messages, MessagesPerSecond, Replicas, Seconds
@@ -34,7 +34,8 @@ from recommender.recommendation import Decision, Recommendation, TrackRecord
 STEP_SECONDS = 60
 # A burst that nobody foresaw has lost two thirds of itself after this many minutes.
 SURPRISE_STEPS = 8.0
-CEILING_OF_HIGHEST = 1.1
+# The busiest minute of a week is exceeded by a fiftieth, that of a day by a seventh.
+CEILING_DAYS = 0.15
 
 
 def recommend(
@@ -172,6 +173,7 @@ def _scene(
         now=now,
         replicas=facts.replicas,
         backlog_messages=backlog,
+        behind_seconds=facts.behind_seconds,
         produce_messages_per_second=rate,
         latest=history.recent[-1],
         last_move_at=_last_move_at(history, previous, now=now),
@@ -209,6 +211,7 @@ def _situation(scene: Scene, forecast: Forecast, prices: Prices, learned: Learne
         step_seconds=Seconds(STEP_SECONDS),
         replicas=scene.replicas,
         lag_messages=Messages(scene.backlog_messages),
+        behind_seconds=scene.behind_seconds,
         max_lag_seconds=Seconds(settings.max_lag_seconds),
         head_room=settings.head_room if learned.head_room is None else learned.head_room,
         # To a tenth of a second, so that what was computed of the group's moves can be used again.
@@ -241,7 +244,7 @@ def _ceiling(history: History) -> float:
     """Arrivals that nothing in the last week comes near; tails of bands reach further than loads do."""
     week = history.produce_messages_per_second[-MINUTES_PER_WEEK:]
     known = week[np.isfinite(week)]
-    return CEILING_OF_HIGHEST * float(known.max()) if known.size else np.inf
+    return (1.0 + CEILING_DAYS * MINUTES_PER_DAY / known.size) * float(known.max()) if known.size else np.inf
 
 
 def _surprise(rate: float, highest: float, *, steps: int) -> FloatArray:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from cost_model.backlog import late_after_pause
 from cost_model.calibrate import capacity_seen
 from cost_model.capacity import group_capacity
 from cost_model.learned import Learned
@@ -20,7 +21,7 @@ from forecasting.forecaster import FittedForecaster, Forecaster
 from forecasting.history import GroupInterval, History, HistoryBuffer
 from forecasting.persistence import PersistenceForecaster
 from forecasting.refusal import Refusal
-from forecasting.units import Partitions, Replicas
+from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from recommender.careful import TIME_LIMIT_SECONDS, Trouble, fit_carefully, forecast_carefully
 from recommender.decision import DecisionSettings
 from recommender.grade import Command, Grader
@@ -188,8 +189,7 @@ class Session:
                         from_replicas=decision.current_replicas,
                         to_replicas=decision.desired_replicas,
                         stop_seconds=decision.switch.pause_seconds,
-                        late_messages=decision.chosen.pause_late
-                        / prices_for(self._settings, decision.capacity).late_message,
+                        late_messages=self._late_by(decision),
                         stopped_share=1.0
                         if self._profile.protocol == "eager"
                         else max(decision.switch.moved_partition_fraction, 0.05),
@@ -203,6 +203,17 @@ class Session:
                     )
                 )
         return decision
+
+    def _late_by(self, decision: Recommendation) -> float:
+        """Messages that the stop of this one move is expected to make late."""
+        rate = MessagesPerSecond(decision.observed.produce_messages_per_second)
+        after = group_capacity(
+            Replicas(decision.desired_replicas), partitions=self._profile.partitions, capacity=decision.capacity.p50
+        )
+        pause = Seconds(decision.switch.pause_seconds)
+        return late_after_pause(
+            produce=rate, capacity=after, pause=pause, max_lag=Seconds(self._settings.max_lag_seconds)
+        )
 
     def _forecast(self, history: History) -> Forecast | Refusal:
         """From the model fitted within the last hour of data, or persistence while that is better or all there is."""
