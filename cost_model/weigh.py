@@ -28,7 +28,8 @@ MOST_MOVES = 5
 WORST_SHARE = 0.1
 # Plans of several moves are proposals, priced like all others: a coarse grid proposes them in a third of the time.
 PATH_LAG_POINTS = 20
-# A path within two levels calls for no more than one move and one back, which are candidates anyway.
+# A path within two levels calls for no more than a move up and one back, which are candidates anyway, unless it is a
+# valley: when to be back is known to the path alone.
 LEVELS_FOR_A_PATH = 3
 TIE_FRACTION = 1e-9
 # Where staying means reacting later, a move at a known later time is announced if it is as good to 3 %: whoever reads
@@ -84,24 +85,43 @@ class Weighed:
 
     @property
     def best_row(self) -> int:
-        """The cheapest plan; ties stay, unless staying means to react later to what can be announced now."""
-        planned = int(np.argmin(self.objective[2:])) + 2 if len(self.plans) > 2 else 0
-        if self.idle and planned > 0:
-            return planned
+        """The cheapest plan; ties stay, unless staying means to react later to what can be announced now.
+
+        A move down that the median scenario never allows is no plan to announce, however well it does in others.
+        """
+        order = [int(row) + 2 for row in np.argsort(self.objective[2:], kind="stable")]
+        planned = next((row for row in order if self._made_step(*self.plans[row].moves[0]) is not None), 0)
+        if self.idle and order:
+            return planned or order[0]
         stay = self.stay_row
         least = float(self.objective[stay])
         if self.objective[planned] < least - TIE_FRACTION * abs(least):
             return planned
         return self._announced(limit=least + ANNOUNCED_FRACTION * abs(least)) or stay
 
+    def _made_step(self, step: int, target: int) -> int | None:
+        """When a move is made in the median scenario: one down waits until what arrived before allows it.
+
+        None: never. Announced for the planned step, 12 replicas would become 5 half an hour before the load falls.
+        """
+        carried = self.ground.carried
+        enough, present = carried[self.choices.index(target)], carried[self.choices.index(self.replicas)]
+        if target >= self.replicas or enough >= present:
+            return step
+        arrived = np.concatenate(([self.ground.rate_now], np.median(self.ground.demand, axis=0)))[step:-1]
+        allowed = np.flatnonzero(arrived <= enough)
+        return step + int(allowed[0]) if allowed.size else None
+
     def _announced(self, *, limit: float) -> int | None:
         """The cheapest later move up, where staying would lead to one by reaction; None where it would not."""
         running = self.ground.price_running * self.replicas * self.ground.demand.shape[1]
         if self.cost(self.stay_row).replicas <= running * (1.0 + ANNOUNCED_FRACTION):
             return None
-        rows = [row for row in self.best_of_each_target() if self.plans[row].moves[0][1] > self.replicas]
-        later = [row for row in rows if self.objective[row] <= limit and self.move_of(row).command_step > 0]
-        return later[0] if later else None
+        # One that comes after the reaction moves nothing and costs the same.
+        made = (self.totals > self.totals[1] * (1.0 + TIE_FRACTION)).any(axis=1) & (self.objective <= limit)
+        rows = [row for row in np.flatnonzero(made[2:]) + 2 if self.plans[row].moves[0][1] > self.replicas]
+        later = [int(row) for row in rows if self.plans[row].single and self.move_of(int(row)).command_step > 0]
+        return min(later, key=lambda row: float(self.objective[row]), default=None)
 
     def best(self) -> PlannedMove | None:
         """The first move of the cheapest plan, None if that is to stay."""
@@ -109,8 +129,9 @@ class Weighed:
         return None if row < 2 else self.move_of(row)
 
     def move_of(self, row: int) -> PlannedMove:
-        """The first move of a plan."""
+        """The first move of a plan, at the step in which the median scenario makes it."""
         step, target = self.plans[row].moves[0]
+        step = self._made_step(step, target) or step
         lead = self.lead_steps if target > self.replicas else 0
         return PlannedMove(
             target=target, effective_step=step, command_step=step - lead, total=float(self.totals[row].mean())
@@ -162,7 +183,7 @@ class Weighed:
         dear = np.flatnonzero(totals > totals[best] + tolerance)
         first = int(dear[dear < best].max(initial=-1)) + 1
         last = int(dear[dear > best].min(initial=totals.size)) - 1
-        return first + lead, last + lead
+        return self._made_step(first + lead, move.target) or 0, last + lead
 
     def duplicates_price(self, move: PlannedMove) -> float:
         """The part of `switch_price` that messages processed twice make up."""
@@ -201,6 +222,8 @@ def weigh(situation: Situation, uncertainty: Uncertainty) -> Weighed:
     looked = play_plans(ground, start, encoded, 0, min(FIRST_LOOK, scenarios))
     rough = _objective(looked, uncertainty.risk_weight)
     order = np.argsort(rough[2:], kind="stable") + 2
+    # Plans of one price are one plan: a move planned for later than the reaction, or for sooner than a load falls.
+    order = order[(np.diff(rough[order], prepend=np.nan) != 0.0) & ~np.isin(rough[order], rough[:2])]
     kept = [0, 1, *order[:FINALISTS].tolist()]
     kept += [row for row in _best_of_each_target(candidates, rough) if row not in kept]
     totals = play_plans(ground, start, encoded[kept], 0, scenarios)
@@ -368,7 +391,9 @@ def _path_plans(situation: Situation, uncertainty: Uncertainty, ground: Field, l
     """The best plans on single paths: the median of the scenarios and higher ones."""
     for quantile in uncertainty.planned_quantiles:
         path = np.quantile(uncertainty.demand_messages_per_second, quantile, axis=0)
-        if len(np.unique(np.searchsorted(ground.carried, path))) < LEVELS_FOR_A_PATH:
+        levels = np.minimum(np.searchsorted(ground.carried, path), ground.replicas.size - 1)
+        valley = ground.replicas[levels.min()] < situation.replicas and levels.min() < levels[-1]
+        if len(np.unique(levels)) < LEVELS_FOR_A_PATH and not valley:
             continue
         found = search(replace(situation, demand_messages_per_second=path, lag_points=PATH_LAG_POINTS))
         best = found.best()
