@@ -103,7 +103,10 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
         desired_replicas_lower=lower,
         desired_replicas_upper=upper,
         confidence=confidence(found, plan),
-        act_now=found.cost_of(begun_at_once(found, plan)) if plan is not None and proposal.command_at > now else None,
+        # A move down waits for the load to fall in every plan, so what it would cost before is not known.
+        act_now=found.cost_of(begun_at_once(found, plan))
+        if plan is not None and now < proposal.command_at and scene.replicas < proposal.target
+        else None,
         guard=case.track_record.guard,
         learned=learned_moves(settings, case.learned, case.situation),
         policy=policy_figures(settings, case.learned, case.situation, found),
@@ -227,7 +230,9 @@ def _reason(proposal: Proposal, case: Case, useful: tuple[int, ...]) -> ReasonCo
     if proposal.binding_rule == "min_interval":
         return "min_interval"
     if proposal.binding_rule is not None:
-        return "guarded"
+        # A backlog that drains slowly or not at all waits for what was found out.
+        draining = proposal.binding_rule == "backlog_draining"
+        return case.finding.reason if draining and case.finding is not None else "guarded"
     if scene.replicas > scene.profile.work_units and proposal.target < scene.replicas:
         return "idle_members"
     if proposal.target > scene.replicas:

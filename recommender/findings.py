@@ -9,7 +9,7 @@ import numpy as np
 
 from cost_model.calibrate import windows_of
 from cost_model.downstream import downstream_limit
-from cost_model.livelock import slow_batches
+from cost_model.livelock import SlowBatches, slow_batches
 from cost_model.profile import GroupProfile
 from cost_model.skew import hot_partition
 from forecasting.history import GroupInterval, History
@@ -19,6 +19,8 @@ from recommender.recommendation import FindingCode, Recommendation
 
 # Rows without one commit have to span this long: a member that is not evicted commits within one batch.
 LEAST_SILENCE_SECONDS = 180.0
+# A commit that failed is tried again at the next one; three in a row do not fail by chance.
+COMMITS_MISSED = 3.0
 # A pod that crashes and comes back makes two rebalances; a rolling restart makes one or two for each pod.
 REBALANCES_OF_A_ROLLOUT = 3
 ROLLOUT_LOOK_BACK = timedelta(minutes=5)
@@ -61,15 +63,21 @@ def finding_of(
 
 
 def _livelock(history: History, profile: GroupProfile, *, now: datetime) -> Refusal | None:
-    """Messages wait, nothing is committed for minutes, and members come and go or cannot finish a batch in time."""
+    """Messages wait, nothing is committed for minutes, and members come and go, are too slow for a batch, or hang.
+
+    Those that stay hang once they are silent for longer than a batch may last, or than they wait between commits, while
+    messages arrive: without arrivals what seems to wait may be markers of transactions, which nobody consumes.
+    """
     rows = [row for row in history.recent if row.consume_messages_per_second is not None]
     if not rows or any(row.consume_messages_per_second for row in rows) or not rows[-1].lag_messages:
         return None
     seconds = (rows[-1].interval_end_at - rows[0].interval_end_at).total_seconds() + rows[0].interval_seconds
     slow, churn = slow_batches(profile), len(_rebalances(history.recent))
-    if seconds < LEAST_SILENCE_SECONDS or (slow is None and churn < REBALANCES_OF_A_ROLLOUT):
+    longest = max(profile.max_poll_interval_seconds, COMMITS_MISSED * profile.commit_interval_seconds)
+    hanging = seconds > longest and any(row.produce_messages_per_second for row in rows)
+    if seconds < LEAST_SILENCE_SECONDS or (slow is None and churn < REBALANCES_OF_A_ROLLOUT and not hanging):
         return None
-    why = slow.sentence if slow is not None else f"the group rebalanced {churn} times meanwhile"
+    why, remedy = _why_silent(slow, churn)
     evidence = [("seconds_without_commit", seconds), ("rebalances", float(churn))]
     if slow is not None:
         evidence += [
@@ -81,9 +89,20 @@ def _livelock(history: History, profile: GroupProfile, *, now: datetime) -> Refu
         now,
         "livelock_suspected",
         f"Nothing was committed in {seconds:,.0f} s though {rows[-1].lag_messages:,.0f} messages wait: {why}.",
-        remedy="Lower max.poll.records until a batch fits well into max.poll.interval.ms; replicas only add churn.",
+        remedy=remedy,
         evidence=tuple(evidence),
     )
+
+
+def _why_silent(slow: SlowBatches | None, churn: int) -> tuple[str, str]:
+    """What keeps a group from committing, and what to do about it."""
+    if slow is None and churn < REBALANCES_OF_A_ROLLOUT:
+        return (
+            "the members stay and hang, or what they write to does",
+            "Look at a consumer's stack and at its sink; further replicas would hang there too.",
+        )
+    why = slow.sentence if slow is not None else f"the group rebalanced {churn} times meanwhile"
+    return why, "Lower max.poll.records until a batch fits well into max.poll.interval.ms; replicas only add churn."
 
 
 def _rollout(history: History, previous: Recommendation | None, *, now: datetime) -> Refusal | None:

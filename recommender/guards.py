@@ -68,7 +68,9 @@ def never_fewer_while_draining(proposal: Proposal, scene: Scene) -> Proposal:
     if proposal.target >= scene.replicas:
         return proposal
     limit_seconds = scene.settings.max_lag_seconds / 2
-    limit_messages = limit_seconds * scene.produce_messages_per_second
+    # Where next to nothing arrives one replica's work counts: 30 markers of transactions stay for ever and are no work.
+    alone = scene.profile.capacity.p20 if scene.profile.capacity is not None else 0.0
+    limit_messages = limit_seconds * max(scene.produce_messages_per_second, alone)
     if scene.backlog_messages <= limit_messages:
         return proposal
     return proposal.held(
@@ -76,7 +78,7 @@ def never_fewer_while_draining(proposal: Proposal, scene: Scene) -> Proposal:
         rule="backlog_draining",
         sentence=(
             f"A backlog of {scene.backlog_messages:,.0f} messages is still draining (limit {limit_messages:,.0f}, "
-            f"{limit_seconds:g} s of arrivals), so nothing is removed."
+            f"{limit_seconds:g} s of arrivals or of one replica's work), so nothing is removed."
         ),
     )
 
@@ -125,6 +127,20 @@ def follow_reference(proposal: Proposal, scene: Scene, wanted: int) -> Proposal:
             *proposal.sentences,
             f"Advice has lately cost more than a simpler scaler would have, so that is followed: {wanted}.",
         ),
+    )
+
+
+def keep_the_minimum(proposal: Proposal, scene: Scene) -> Proposal:
+    """At least the configured minimum, and at once: that is the owner's word and no question of price."""
+    least = scene.profile.min_replicas
+    if scene.replicas >= least or (proposal.target >= least and proposal.command_at <= scene.now):
+        return proposal
+    return replace(
+        proposal,
+        target=max(least, proposal.target),
+        command_at=scene.now,
+        binding_rule="minimum",
+        sentences=(*proposal.sentences, f"{scene.replicas} are fewer than min_replicas, {least}."),
     )
 
 

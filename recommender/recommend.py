@@ -28,7 +28,7 @@ from recommender.compose import Case, compose, named, observed
 from recommender.decision import DecisionSettings
 from recommender.facts import Facts, read_facts
 from recommender.findings import Finding, finding_of
-from recommender.guards import Proposal, Scene, follow_reference, pass_guards, rest_seconds
+from recommender.guards import Proposal, Scene, follow_reference, keep_the_minimum, pass_guards, rest_seconds
 from recommender.recommendation import Decision, Recommendation, TrackRecord
 
 STEP_SECONDS = 60
@@ -95,7 +95,7 @@ def recommend(
     proposal = pass_guards(_proposed(best, scene), scene)
     if reference_replicas is not None:
         proposal = follow_reference(proposal, scene, reference_replicas)
-    return compose(proposal, case)
+    return compose(keep_the_minimum(proposal, scene), case)
 
 
 def _bounded(profile: GroupProfile, finding: Finding) -> GroupProfile:
