@@ -7,13 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from cost_model.backlog import HIGHEST_LOAD, spare
-from cost_model.capacity import BoolArray, group_capacity, useful_replicas
+from cost_model.capacity import BoolArray
 from cost_model.ending import Ending
 from cost_model.price import Prices
 from cost_model.profile import GroupProfile
 from cost_model.situation import Situation
+from cost_model.skew import carried_by_count, useful_counts
 from cost_model.switches import Switches, switches_of
-from forecasting.units import SECONDS_PER_HOUR, FloatArray, MessagesPerSecond, Replicas
+from forecasting.units import SECONDS_PER_HOUR, FloatArray, MessagesPerSecond
 
 # A group without replicas carries nothing; a billionth of one replica keeps its waiting time a number.
 LEAST_CAPACITY_FRACTION = 1e-9
@@ -66,7 +67,7 @@ def tabulate(situation: Situation) -> Tables:
     """
     profile, prices, step = situation.profile, situation.prices, situation.step_seconds
     demand = _demand(situation)
-    useful = useful_replicas(profile.partitions, minimum=profile.min_replicas, maximum=profile.max_replicas)
+    useful = useful_counts(profile, minimum=profile.min_replicas, maximum=profile.max_replicas)
     choices = tuple(sorted({*useful, situation.replicas}))
     replicas = np.array(choices, dtype=np.float64)
     carried = _carried(profile, choices)
@@ -123,8 +124,8 @@ def _capacity_of(profile: GroupProfile) -> MessagesPerSecond:
 
 def _carried(profile: GroupProfile, choices: tuple[int, ...]) -> FloatArray:
     each = _capacity_of(profile)
-    carried = [group_capacity(Replicas(n), partitions=profile.partitions, capacity=each) for n in choices]
-    floored: FloatArray = np.maximum(np.array(carried, dtype=np.float64), LEAST_CAPACITY_FRACTION * each)
+    carried = carried_by_count(profile, choices, capacity=each)
+    floored: FloatArray = np.maximum(carried, LEAST_CAPACITY_FRACTION * each)
     return floored
 
 

@@ -11,14 +11,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from cost_model.capacity import group_capacity, useful_replicas
 from cost_model.optimise import search
 from cost_model.plan import PlannedMove
 from cost_model.price import Cost
+from cost_model.profile import GroupProfile
 from cost_model.rollout import DRAIN_SECONDS, NO_MOVE, Field, Start, itemise_plan, play_plans, switch_cost
 from cost_model.situation import Situation, Uncertainty
+from cost_model.skew import carried_by_count, load_classes, useful_counts
 from cost_model.switches import switches_of
-from forecasting.units import SECONDS_PER_HOUR, FloatArray, IntArray, MessagesPerSecond, Replicas
+from forecasting.units import SECONDS_PER_HOUR, FloatArray, IntArray, MessagesPerSecond
 
 # A first look with this many scenarios leaves this many plans for all of them.
 FIRST_LOOK = 16
@@ -244,17 +245,17 @@ def weigh(situation: Situation, uncertainty: Uncertainty) -> Weighed:
 def field_of(situation: Situation, uncertainty: Uncertainty) -> tuple[Field, tuple[int, ...]]:
     """The arrays that the compiled loop plays on, and the replica counts that its choices stand for."""
     profile, prices, step = situation.profile, situation.prices, situation.step_seconds
-    useful = useful_replicas(profile.partitions, minimum=profile.min_replicas, maximum=profile.max_replicas)
+    useful = useful_counts(profile, minimum=profile.min_replicas, maximum=profile.max_replicas)
     choices = tuple(sorted({*useful, situation.replicas}))
     if profile.capacity is None or not profile.capacity.p20 > 0.0:
         message = f"the capacity of group '{profile.group}' is unknown or 0 messages/s; a plan needs one above 0"
         raise ValueError(message)
     each = profile.capacity.p50
-    carried = [
-        group_capacity(Replicas(n), partitions=profile.partitions, capacity=MessagesPerSecond(each)) for n in choices
-    ]
-    capacity = situation.head_room * np.maximum(np.array(carried), LEAST_CAPACITY_FRACTION * each)
-    class_shares, class_replicas = _classes(profile.partitions, choices)
+    carried = carried_by_count(profile, choices, capacity=MessagesPerSecond(each))
+    # The present count may carry less than a smaller useful one; its classes say so, and levels have to climb.
+    levels = np.maximum.accumulate(np.maximum(carried, LEAST_CAPACITY_FRACTION * each))
+    capacity = situation.head_room * levels
+    class_shares, class_replicas = _classes(profile, choices)
     switches = switches_of(
         replace(profile, capacity=None),
         choices,
@@ -307,19 +308,14 @@ def field_of(situation: Situation, uncertainty: Uncertainty) -> tuple[Field, tup
     )
 
 
-@lru_cache(maxsize=256)
-def _classes(partitions: int, choices: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
-    """Shares of the partitions, and the work of how many usual replicas, (a, 3): slow, one partition more, the rest.
+def _classes(profile: GroupProfile, choices: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
+    """Shares of the load, and the work of how many usual replicas, (a, 3): the busiest that are slow, the rest, others.
 
     Fourteen replicas on 120 partitions: eight hold nine each, 0.6 of all, two of these being slow; six hold eight.
     """
-    shares, replicas = np.zeros((len(choices), 3)), np.zeros((len(choices), 3))
-    for row, count in enumerate(choices):
-        working = min(count, partitions)
-        each, more = divmod(partitions, working)
-        heavy, heavy_share = (working, 1.0) if more == 0 else (more, more * (each + 1) / partitions)
-        shares[row] = SLOW_SHARE * heavy_share, (1.0 - SLOW_SHARE) * heavy_share, 1.0 - heavy_share
-        replicas[row] = SLOW_SHARE * SLOW_SPEED * heavy, (1.0 - SLOW_SHARE) * heavy, working - heavy
+    share, busiest, others = load_classes(profile, choices)
+    shares = np.column_stack((SLOW_SHARE * share, (1.0 - SLOW_SHARE) * share, 1.0 - share))
+    replicas = np.column_stack((SLOW_SHARE * SLOW_SPEED * busiest, (1.0 - SLOW_SHARE) * busiest, others))
     return shares, replicas
 
 
@@ -344,7 +340,7 @@ def _fixed_candidates(situation: Situation, ground: Field, choices: tuple[int, .
     backlog = situation.lag_messages / DRAIN_SECONDS
     least, most = float(calls.min()), float(calls.max()) + backlog
     profile = situation.profile
-    legal = useful_replicas(profile.partitions, minimum=profile.min_replicas, maximum=profile.max_replicas)
+    legal = useful_counts(profile, minimum=profile.min_replicas, maximum=profile.max_replicas)
     useful = np.flatnonzero(np.isin(ground.replicas, legal))
     carried = ground.carried[useful]
     first = max(int(np.searchsorted(carried, least)) - 1, 0)

@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 
-from cost_model.capacity import useful_replicas
 from cost_model.duplicates import expected_duplicates
 from cost_model.learned import Learned
 from cost_model.plan import PlannedMove
 from cost_model.rebalance import move_effect
 from cost_model.situation import Situation
+from cost_model.skew import useful_counts
 from cost_model.verdict import begun_at_once, best_moves, cheapest_counts, confidence, valley
 from cost_model.weigh import Plan, Weighed
 from forecasting.forecast import Forecast
@@ -30,6 +30,7 @@ from recommender.recommendation import (
     Switch,
     TrackRecord,
 )
+from recommender.remarks import skew_remark
 
 # Plans within a tenth of a move's risk price of the best one are as good: they make the window in which to act.
 WINDOW_TOLERANCE_IN_MOVES = 0.1
@@ -64,9 +65,7 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
     not_before, latest_safe = _window(case, best) if best is not None and planned else (now, now)
     switch = _switch(proposal.target, case)
     lower, upper = cheapest_counts(found)
-    useful = useful_replicas(
-        profile.partitions, minimum=profile.min_replicas, maximum=Replicas(profile.replica_ceiling)
-    )
+    useful = useful_counts(profile, minimum=profile.min_replicas, maximum=Replicas(profile.replica_ceiling))
     draft = Recommendation(
         recommendation_id="",
         cluster=profile.cluster,
@@ -117,9 +116,17 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
         draft = replace(draft, flips_if=flips)
     leaving = _leaving(case) if draft.action == "hold" and proposal.binding_rule is None else None
     told = explain(draft, case.situation.profile, leaving=leaving)
-    found_out = () if case.finding is None else (case.finding.sentence,)
     trouble = () if case.track_record.forecast_trouble is None else (case.track_record.forecast_trouble,)
-    return named(replace(draft, sentences=(*told, *trouble, *found_out, *proposal.sentences)))
+    return named(replace(draft, sentences=(*told, *trouble, *_remarks(case, draft), *proposal.sentences)))
+
+
+def _remarks(case: Case, draft: Recommendation) -> tuple[str, ...]:
+    """What stands in the way of more replicas, or makes them carry less than one would expect."""
+    if case.finding is not None:
+        return (case.finding.sentence,)
+    name = case.facts.row.busiest_partition
+    skewed = skew_remark(case.scene.profile, replicas=draft.desired_replicas, busiest_partition=name)
+    return () if skewed is None else (skewed,)
 
 
 def _carried_out(proposal: Proposal, case: Case, *, planned: bool) -> Plan | None:

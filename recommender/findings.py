@@ -34,6 +34,8 @@ LEAST_SATURATED_MINUTES = 3
 AT_THE_TOP = 0.95
 # A partition is hot if it is the busiest in every row of five minutes; by chance each row names another one.
 LEAST_SKEW_ROWS = 20
+# A partition under twice the mean is less than one more on its replica, which the stairs and the head-room allow for.
+LEAST_SKEW_RATIO = 2.0
 # More than this much above the limit was consumed since: it has moved.
 MOVED_LIMIT_FACTOR = 1.1
 
@@ -173,9 +175,7 @@ def _downstream(history: History, profile: GroupProfile) -> Finding | None:
 
 def _hot_partition(history: History, profile: GroupProfile) -> Finding | None:
     """One partition that fills a replica by itself, by the profile's weights or by what the rows show."""
-    seen = None
-    if profile.partition_weights is None:
-        seen, profile = _busiest(history, profile)
+    seen, profile = busiest_seen(history, profile)
     hot = hot_partition(profile)
     if hot is None:
         return None
@@ -187,14 +187,23 @@ def _hot_partition(history: History, profile: GroupProfile) -> Finding | None:
     )
 
 
-def _busiest(history: History, profile: GroupProfile) -> tuple[str | None, GroupProfile]:
-    """The partition that was busiest all the while, and the profile with its share and even ones for the others."""
+def busiest_seen(history: History, profile: GroupProfile) -> tuple[str | None, GroupProfile]:
+    """The partition that was busiest all the while, and the profile with its share and even ones for the others.
+
+    None and the profile as it is where weights are known already, none stands out, or its rate is under twice the mean.
+    """
+    if profile.partition_weights is not None:
+        return None, profile
     rows = [row for row in history.recent if row.busiest_partition is not None and row.partition_skew_ratio is not None]
     names = {row.busiest_partition for row in rows}
     if len(rows) < LEAST_SKEW_ROWS or len(names) > 1 or not 1 < profile.work_units == rows[-1].partitions:
         return None, profile
     ratios = [row.partition_skew_ratio for row in rows if row.partition_skew_ratio is not None]
-    share = min(1.0, float(np.median(ratios)) / profile.work_units)
+    # To a tenth, so that what was computed of the group's deals can be used again.
+    ratio = round(float(np.median(ratios)), 1)
+    if ratio < LEAST_SKEW_RATIO:
+        return None, profile
+    share = min(1.0, ratio / profile.work_units)
     others = (1.0 - share) / (profile.work_units - 1)
     weights = (share, *[others] * (profile.work_units - 1))
     return f"partition {names.pop()}", replace(profile, partition_weights=weights)

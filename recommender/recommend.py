@@ -10,13 +10,13 @@ from itertools import pairwise
 import numpy as np
 
 from cost_model.backlog import backlog_from_visible_lag
-from cost_model.capacity import group_capacity
 from cost_model.learned import Learned
 from cost_model.plan import PlannedMove
 from cost_model.presets import PRESETS
 from cost_model.price import Prices
 from cost_model.profile import Capacity, GroupProfile
 from cost_model.situation import Situation, Uncertainty
+from cost_model.skew import carried_by_count
 from cost_model.weigh import weigh
 from forecasting.forecast import Forecast
 from forecasting.history import History
@@ -27,7 +27,7 @@ from forecasting.units import FloatArray, Fraction, Messages, MessagesPerSecond,
 from recommender.compose import Case, compose, named, observed
 from recommender.decision import DecisionSettings
 from recommender.facts import Facts, read_facts
-from recommender.findings import Finding, finding_of
+from recommender.findings import Finding, busiest_seen, finding_of
 from recommender.guards import Proposal, Scene, follow_reference, keep_the_minimum, pass_guards, rest_seconds
 from recommender.recommendation import Decision, Recommendation, TrackRecord
 
@@ -69,6 +69,7 @@ def recommend(
         return replace(forecast, hold_replicas=facts.replicas)
     if finding is not None:
         profile = _bounded(profile, finding)
+    _, profile = busiest_seen(history, profile)
     if previous is not None and _under_way(previous, facts, profile, now=now):
         return _still_under_way(previous, facts, settings, now=now)
     scene = _scene(history, facts, previous, profile, settings, now=now)
@@ -126,9 +127,7 @@ def _under_way(previous: Recommendation, facts: Facts, profile: GroupProfile, *,
     """Whether the previous move was due, has not shown in the members yet, and may still be starting."""
     if previous.action == "hold" or previous.execute_at > now or facts.replicas == previous.desired_replicas:
         return False
-    carried = group_capacity(
-        Replicas(previous.desired_replicas), partitions=profile.partitions, capacity=facts.capacity.p50
-    )
+    (carried,) = carried_by_count(profile, (previous.desired_replicas,), capacity=facts.capacity.p50)
     if facts.produce_messages_per_second > carried:
         return False  # even what is on its way will not do
     # Start-up times differ between pods: the last of several is ready about twice the mean after the command.

@@ -8,11 +8,11 @@ of them by more than an allowance, that one is followed until the gap has closed
 from collections import deque
 from dataclasses import dataclass, field
 
-from cost_model.capacity import group_capacity, useful_replicas
 from cost_model.price import Prices
 from cost_model.profile import GroupProfile
+from cost_model.skew import carried_by_count, useful_counts
 from forecasting.history import GroupInterval
-from forecasting.units import SECONDS_PER_HOUR, MessagesPerSecond, Partitions, Replicas
+from forecasting.units import SECONDS_PER_HOUR, MessagesPerSecond
 from recommender.recommendation import GuardStanding
 
 ROOM = 1.2
@@ -57,16 +57,17 @@ class Reference:
     @property
     def _useful(self) -> tuple[int, ...]:
         profile = self.profile
-        return useful_replicas(profile.partitions, minimum=profile.min_replicas, maximum=profile.max_replicas)
+        return useful_counts(profile, minimum=profile.min_replicas, maximum=profile.max_replicas)
 
     def _react(self, rate: float, seconds: float, fade: float) -> None:
-        before = self.replicas if self.replicas is not None else self._useful[-1]
-        carried = self._carried(before)
+        useful = self._useful
+        before = self.replicas if self.replicas is not None else useful[-1]
+        (carried, *levels) = carried_by_count(self.profile, (before, *useful), capacity=self.capacity).tolist()
         self._lag = max(0.0, self._lag + (rate - carried) * seconds)
         late = rate * seconds if self._lag > self.max_lag_seconds * carried else 0.0
         self.reacting = self.reacting * fade + self._cost(before, seconds, late)
         wanted = ROOM * rate + self._lag / DRAIN_SECONDS
-        need = next((count for count in self._useful if self._carried(count) >= wanted), self._useful[-1])
+        need = next((count for count, level in zip(useful, levels, strict=True) if level >= wanted), useful[-1])
         self._needs.append(need)
         self.replicas = max(need, min(before, max(self._needs)))
         if self.replicas != before:
@@ -96,8 +97,3 @@ class Reference:
 
     def _cost(self, replicas: int, seconds: float, late: float) -> float:
         return self.prices.replica_hour * replicas * seconds / SECONDS_PER_HOUR + self.prices.late_message * late
-
-    def _carried(self, replicas: int) -> float:
-        return group_capacity(
-            Replicas(replicas), partitions=Partitions(self.profile.partitions), capacity=self.capacity
-        )

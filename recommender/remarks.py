@@ -1,0 +1,33 @@
+"""Remarks: what a reader of advice should know of the group beyond the move, one sentence each, with its figures."""
+
+from dataclasses import replace
+
+from cost_model.profile import GroupProfile
+from cost_model.skew import carried_by_count
+
+# A group that carries 5 % less than its even twin needs no sentence: capacity is known no better.
+LEAST_LOSS_FRACTION = 0.05
+
+
+def skew_remark(profile: GroupProfile, *, replicas: int, busiest_partition: str | None) -> str | None:
+    """Which partition is in the way, and what it takes from so many replicas; None where it takes next to nothing.
+
+    `busiest_partition` is its name where rows gave it; otherwise it is the heaviest of the profile's weights.
+    """
+    weights, capacity = profile.partition_weights, profile.capacity
+    if weights is None or capacity is None:
+        return None
+    (carried,) = carried_by_count(profile, (replicas,), capacity=capacity.p50)
+    (even,) = carried_by_count(replace(profile, partition_weights=None), (replicas,), capacity=capacity.p50)
+    if carried > (1.0 - LEAST_LOSS_FRACTION) * even:
+        return None
+    name = busiest_partition if busiest_partition is not None else str(weights.index(max(weights)))
+    return (
+        f"Partition {name} carries {max(weights) / sum(weights):.0%} of the load, and its replica falls behind first: "
+        f"{_count(replicas)} {carried:,.0f}/s here, where even partitions would let them carry "
+        f"{even:,.0f}/s."
+    )
+
+
+def _count(replicas: int) -> str:
+    return "1 replica carries" if replicas == 1 else f"{replicas} replicas carry"

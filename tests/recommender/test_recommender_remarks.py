@@ -1,0 +1,47 @@
+"""What advice says beyond its move: which partition is in the way, and what its owner could change."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from cost_model.profile import GroupProfile
+from forecasting.forecast import Forecast
+from forecasting.history import History
+from recommender.decision import DecisionSettings
+from recommender.recommend import recommend
+from recommender.recommendation import Recommendation
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+SETTINGS = DecisionSettings()
+MakeHistory = Callable[..., History]
+MakeForecast = Callable[[Sequence[float]], Forecast]
+
+
+def _advice(history: History, forecast: Forecast, profile: GroupProfile) -> Recommendation:
+    decision = recommend(history, forecast, profile, SETTINGS, previous=None, now=NOW)
+    assert isinstance(decision, Recommendation), decision
+    return decision
+
+
+def test_a_partition_that_rows_show_to_be_busy_changes_the_count_and_is_named(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """2,400/s are three even replicas' work; with a fifth of it on one of 24 partitions, three carry half of that."""
+    calm, busy = (
+        history(1500.0, members=3),
+        history(1500.0, members=3, busiest_partition="orders-17", partition_skew_ratio=0.2 * 24),
+    )
+    ramp = forecast([1500.0] * 10 + [2400.0])
+    even, skewed = _advice(calm, ramp, profile), _advice(busy, ramp, profile)
+    assert skewed.desired_replicas > even.desired_replicas
+    assert any("Partition orders-17 carries 20% of the load" in sentence for sentence in skewed.sentences)
+    assert not any("falls behind first" in sentence for sentence in even.sentences)
+
+
+def test_weights_that_were_configured_name_the_partition_by_its_number(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """The first of 24 partitions has a fifth of the load, says the profile; rows name none."""
+    weights = tuple(0.2 if partition == 0 else 0.8 / 23 for partition in range(24))
+    advice = _advice(history(1500.0, members=4), forecast([1500.0]), replace(profile, partition_weights=weights))
+    assert any(sentence.startswith("Partition 0 carries 20% of the load") for sentence in advice.sentences)
