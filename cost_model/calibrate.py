@@ -100,3 +100,19 @@ def _kept_replicas(profile: GroupProfile, replicas: IntArray) -> FloatArray:
     kept = np.array([profile.contention.kept_fraction(Replicas(int(count))) for count in counts])
     shared: FloatArray = working * kept[at]
     return shared
+
+
+def quiet_seconds(history: History) -> Seconds | None:
+    """Time since the last rebalance that the minutes of the last day show; None where they show none.
+
+    Shortened to the octave, 1, 2, 4, ... minutes: heartbeats drift apart with its root, and what was computed of the
+    group's moves can be used again.
+    """
+    tail = slice(-LOOK_BACK_MINUTES, None)
+    members, rebalance = history.members[tail], history.in_rebalance[tail]
+    shown = np.nan_to_num(rebalance) > 0.0
+    shown[1:] |= np.isfinite(members[1:]) & np.isfinite(members[:-1]) & (members[1:] != members[:-1])
+    if not shown.any():
+        return None
+    minutes = shown.size - 1 - int(np.flatnonzero(shown)[-1])
+    return Seconds(float(MINUTE_SECONDS * 2 ** (max(minutes, 1).bit_length() - 1)))

@@ -122,13 +122,7 @@ def expected_duplicates(
     )
 
 
-def expected_lost_messages(
-    profile: GroupProfile,
-    *,
-    from_replicas: Replicas,
-    to_replicas: Replicas,
-    consume: MessagesPerSecond,
-) -> Messages:
-    """Messages that a move has nobody process, at the group's consume rate: those of `lost_seconds` where it kills."""
+def dropped_seconds(profile: GroupProfile, *, from_replicas: Replicas, to_replicas: Replicas) -> Seconds:
+    """Seconds of the whole group's consumption that a move has nobody do: `lost_seconds` where it kills."""
     killed = _killed_share(profile, from_replicas=from_replicas, to_replicas=to_replicas)
-    return Messages(killed * lost_seconds(profile) * consume)
+    return Seconds(killed * lost_seconds(profile))

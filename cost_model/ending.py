@@ -13,7 +13,7 @@ class Ending:
 
     From (n, backlog) the group goes on to the cheapest count that carries the last demand: the move there, replica time
     for working the backlog off, and the messages that are late until it is gone.
-    Shapes: `moves` is (a, 4): pause_late, duplicates, start_up, risk of the move from each choice.
+    Shapes: `moves` is (a, 5): pause_late, duplicates, start_up, restore, risk of the move from each choice.
     """
 
     moves: FloatArray

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from math import expm1
 
 from cost_model.profile import GroupProfile, while_behind
+from cost_model.rounds import settle_seconds
 from forecasting.units import Seconds
 
 # At five times the work's length random interruptions make it 1.11 times as long; at its own length, 1.7 times.
@@ -35,8 +36,14 @@ def slowdown(work: Seconds, *, interruption_interval: Seconds) -> float:
 
 
 def least_move_interval_seconds(profile: GroupProfile) -> Seconds:
-    """The least time between two moves that leaves work its chance to finish: five times its p99."""
-    return Seconds(INTERVAL_PER_PROCESSING_P99 * profile.processing_p99_seconds)
+    """The least time between two moves: the group has come to rest, and work its chance to finish, five times its p99.
+
+    >>> from forecasting.units import Partitions
+    >>> profile = GroupProfile(cluster="c", group="g", partitions=Partitions(10), capacity=None, protocol="cooperative")
+    >>> round(least_move_interval_seconds(profile), 1)                  # 2 heartbeats and 8 batches; work takes 1 s
+    6.8
+    """
+    return Seconds(max(INTERVAL_PER_PROCESSING_P99 * profile.processing_p99_seconds, settle_seconds(profile)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

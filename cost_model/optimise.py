@@ -1,6 +1,6 @@
 """The search for the cheapest plan: when to move to how many replicas, over the whole horizon at once."""
 
-from math import ceil
+import numpy as np
 
 from cost_model.plan import MoveCurve, PlannedMove, PlanSearch, itemise
 from cost_model.problem import Tables, tabulate
@@ -49,7 +49,7 @@ def solve(situation: Situation, tables: Tables) -> PlanSearch:
     values = sweep_back(problem, tables.ending.values(problem.lag_grid))
     totals = price_single_moves(problem, values, present, lag)
     hold = play(problem, values, Move(tables.demand.size, present, present), lag)
-    start_up_steps = ceil(situation.profile.start_up_seconds / situation.step_seconds)
+    lead_steps = np.ceil(tables.lead_seconds[present] / situation.step_seconds).astype(np.int64)
     return PlanSearch(
         choices=tables.choices,
         replicas=situation.replicas,
@@ -58,7 +58,7 @@ def solve(situation: Situation, tables: Tables) -> PlanSearch:
             MoveCurve(
                 target=target,
                 change=target - situation.replicas,
-                lead_steps=start_up_steps if target > situation.replicas else 0,
+                lead_steps=int(lead_steps[choice]),
                 totals=totals[choice],
             )
             for choice, target in enumerate(tables.choices)

@@ -14,6 +14,7 @@ class Prices:
     """What things cost, in `currency`; the planner never sees a price anywhere else.
 
     `held_message_second` prices backlog before it is late, so that a plan does not spend the objective as a buffer.
+    A message that a move loses costs what a late one does. `restored_gigabyte` is the traffic of state read again.
     """
 
     currency: str
@@ -22,6 +23,7 @@ class Prices:
     duplicate_message: float
     held_message_second: float
     move: float
+    restored_gigabyte: float = 0.0
 
     @classmethod
     def from_replica_hour(
@@ -33,6 +35,7 @@ class Prices:
         late_message: float | None = None,
         duplicate_message: float | None = None,
         move: float | None = None,
+        restored_gigabyte: float = 0.0,
         policy: Policy = "balanced",
     ) -> "Prices":
         """All prices from the one that everybody knows, scaled by what one replica consumes; given ones win.
@@ -58,6 +61,7 @@ class Prices:
             duplicate_message=duplicate_message if duplicate_message is not None else late * DUPLICATE_TO_LATE_RATIO,
             held_message_second=late / 3600.0,
             move=move if move is not None else replica_hour * preset.move_replica_hours,
+            restored_gigabyte=restored_gigabyte,
         )
 
 

@@ -1,7 +1,6 @@
 """The plan search's question as arrays: what every replica count and every move costs and does, at every step."""
 
-from dataclasses import dataclass, replace
-from math import ceil
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -13,9 +12,10 @@ from cost_model.price import Prices
 from cost_model.profile import GroupProfile
 from cost_model.situation import Situation
 from cost_model.skew import carried_by_count, useful_counts
-from cost_model.switches import Switches, switches_of
+from cost_model.switches import Switches, switches_now
 from forecasting.units import SECONDS_PER_HOUR, FloatArray, MessagesPerSecond
 
+BYTES_PER_GIGABYTE = 1e9
 # A group without replicas carries nothing; a billionth of one replica keeps its waiting time a number.
 LEAST_CAPACITY_FRACTION = 1e-9
 
@@ -41,21 +41,32 @@ class Problem(NamedTuple):
 
 
 class MovePrices(NamedTuple):
-    """What a move (n, m) costs apart from lateness, kept item by item; `repeat` is per message/s of demand."""
+    """What a move (n, m) costs apart from lateness, kept item by item; two of them per message/s of demand.
+
+    `repeat` is work done twice and `drop` work that nobody does, which counts as late; `in_flight` is repeated at any
+    rate.
+    """
 
     running: FloatArray  # (a,), for one step
     start_up: FloatArray
     repeat: FloatArray
+    in_flight: FloatArray
+    drop: FloatArray
+    restore: FloatArray
     risk: FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tables:
-    """One situation, tabulated: the problem to solve, its prices item by item, and the price of the end."""
+    """One situation, tabulated: the problem to solve, its prices item by item, and the price of the end.
+
+    `lead_seconds` (a, a) pass from the command of a move up to its effect.
+    """
 
     choices: tuple[int, ...]
     problem: Problem
     move_prices: MovePrices
+    lead_seconds: FloatArray
     demand: FloatArray
     ending: Ending
 
@@ -72,21 +83,17 @@ def tabulate(situation: Situation) -> Tables:
     replicas = np.array(choices, dtype=np.float64)
     carried = _carried(profile, choices)
     capacity = situation.head_room * carried
-    switches = switches_of(
-        replace(profile, capacity=None),
-        choices,
-        pause_prior_seconds=situation.pause_priors,
-        pause_spread=situation.pause_spread,
-        max_lag_seconds=situation.max_lag_seconds,
-    )
+    # Plans of this search are proposals: what they cost while the group is behind, the weighing says.
+    switches = switches_now(situation, choices, behind=False)
     move_prices = _move_prices(profile, prices, replicas, switches, step=step)
     lost = np.minimum(capacity[:, None], capacity[None, :]) * switches.lost_seconds
-    moving = move_prices.start_up + move_prices.risk + move_prices.running
-    allowed = _allowed(situation, replicas, np.isin(replicas, useful), steps=demand.size)
+    moving = move_prices.start_up + move_prices.in_flight + move_prices.restore + move_prices.risk + move_prices.running
+    per_rate = move_prices.repeat + move_prices.drop
+    allowed = _allowed(situation, switches.lead_seconds, np.isin(replicas, useful), steps=demand.size)
     home = _home(capacity, float(demand[-1]))
     on_time, on_time_at_end = situation.max_lag_seconds * capacity, situation.max_lag_seconds * carried[home]
     problem = Problem(
-        fixed=np.where(allowed, moving + move_prices.repeat * demand[:, None, None], np.inf),
+        fixed=np.where(allowed, moving + per_rate * demand[:, None, None], np.inf),
         change=((demand[:, None] - capacity) * step)[:, None, :] + lost,
         transient=_transient(demand, capacity, switches, step=step),
         arriving=demand * step,
@@ -101,7 +108,14 @@ def tabulate(situation: Situation) -> Tables:
         held_price=0.5 * prices.held_message_second * step,
     )
     ending = _ending(situation, problem, move_prices, carried, home)
-    return Tables(choices=choices, problem=problem, move_prices=move_prices, demand=demand, ending=ending)
+    return Tables(
+        choices=choices,
+        problem=problem,
+        move_prices=move_prices,
+        lead_seconds=switches.lead_seconds,
+        demand=demand,
+        ending=ending,
+    )
 
 
 def _demand(situation: Situation) -> FloatArray:
@@ -132,21 +146,23 @@ def _carried(profile: GroupProfile, choices: tuple[int, ...]) -> FloatArray:
 def _move_prices(
     profile: GroupProfile, prices: Prices, replicas: FloatArray, switches: Switches, *, step: float
 ) -> MovePrices:
-    """Running replicas, and replica time that gets no work: pods that start, or that are leaving."""
+    """Running replicas, and replica time that gets no work: pods that start or warm up, or that are leaving."""
     more = replicas[None, :] - replicas[:, None]
-    idle_seconds = np.where(more > 0.0, profile.start_up_seconds, profile.termination_grace_seconds)
+    idle_seconds = np.where(more > 0.0, switches.lead_seconds, profile.termination_grace_seconds)
     return MovePrices(
         running=prices.replica_hour * replicas * step / SECONDS_PER_HOUR,
         start_up=prices.replica_hour * np.abs(more) * idle_seconds / SECONDS_PER_HOUR,
         repeat=prices.duplicate_message * switches.repeated_seconds,
+        in_flight=prices.duplicate_message * switches.in_flight_messages,
+        drop=prices.late_message * switches.dropped_seconds,
+        restore=prices.restored_gigabyte / BYTES_PER_GIGABYTE * switches.restored_bytes,
         risk=prices.move * (more != 0.0),
     )
 
 
-def _allowed(situation: Situation, replicas: FloatArray, useful: BoolArray, *, steps: int) -> BoolArray:
-    """(H, a, a): staying always; up once new replicas can have started, down at once, and only to useful counts."""
-    start_up = ceil(situation.profile.start_up_seconds / situation.step_seconds)
-    first = np.where(replicas[None, :] > replicas[:, None], start_up, 0)
+def _allowed(situation: Situation, lead_seconds: FloatArray, useful: BoolArray, *, steps: int) -> BoolArray:
+    """(H, a, a): staying always; up once new replicas can carry something, down at once, and only to useful counts."""
+    first = np.ceil(lead_seconds / situation.step_seconds).astype(np.int64)
     first = np.where(useful[None, :], np.maximum(first, situation.earliest_move_step), steps)
     np.fill_diagonal(first, 0)
     allowed: BoolArray = np.arange(steps)[:, None, None] >= first
@@ -191,9 +207,10 @@ def _ending(situation: Situation, problem: Problem, move_prices: MovePrices, car
     """
     last = float(situation.demand_messages_per_second[-1])
     moves = (
-        problem.late_price * problem.transient[-1, :, home],
-        move_prices.repeat[:, home] * last,
+        problem.late_price * problem.transient[-1, :, home] + move_prices.drop[:, home] * last,
+        move_prices.repeat[:, home] * last + move_prices.in_flight[:, home],
         move_prices.start_up[:, home],
+        move_prices.restore[:, home],
         move_prices.risk[:, home],
     )
     whole = MessagesPerSecond(float(carried[home]))

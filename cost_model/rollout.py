@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cost_model.calibrate import SATURATED_LAG_SECONDS
 from cost_model.fluid import share_late
 from forecasting.compiled import compiled
 from forecasting.units import FloatArray, IntArray
@@ -30,13 +31,14 @@ class Field(NamedTuple):
 
     Replicas come in three classes, each with its own share of the arrivals and its own backlog: the slower ones among
     those with one partition more than others, the rest of those, and the others. So a load just above the stair makes
-    some messages late, not all.
+    some messages late, not all. Moves out of each choice are known twice: row i of a group
+    that keeps up, row a + i of one that is behind, whose batches are full.
     Shapes: a choices, S scenarios, H steps. `carried` (a,) messages/s before anybody falls behind, with head-room;
-    `class_shares` (a, 3) of the arrivals, `class_carried` (a, 3) messages/s. Of moves (a, a): `start_up`, `risk`,
-    `restore` in currency, `repeated` in seconds of the group's work; `shares` and `pauses` (a, a, k) the partitions
-    that a move stops, and for how long. `demand` (S, H); `pause_factor` and `capacity_factor` (S,). A move up takes
-    effect `lead_steps` after its command and `lead_part` of a step later still; a reaction to what arrives takes
-    `reaction_steps` and `reaction_part`.
+    `class_shares` (a, 3) of the arrivals, `class_carried` (a, 3) messages/s. Of moves (2a, a): `start_up`, `risk`,
+    `restore` in currency, `repeated` and `dropped` in seconds of the group's work, `in_flight` in messages that are
+    repeated too; `shares` and `pauses` (2a, a, k) the partitions that a move stops, and for how long. `demand` (S, H);
+    `pause_factor` and `capacity_factor` (S,). A move up takes effect `lead` (a, a) steps after its command, a
+    reaction to what arrives `reaction` (a, a) steps after that; parts of a step count.
     """
 
     replicas: FloatArray
@@ -45,7 +47,9 @@ class Field(NamedTuple):
     class_carried: FloatArray
     start_up: FloatArray
     risk: FloatArray
+    in_flight: FloatArray
     repeated: FloatArray
+    dropped: FloatArray
     restore: FloatArray
     shares: FloatArray
     pauses: FloatArray
@@ -59,10 +63,8 @@ class Field(NamedTuple):
     price_backlog: float
     step_seconds: float
     max_lag_seconds: float
-    lead_steps: int
-    lead_part: float
-    reaction_steps: int
-    reaction_part: float
+    lead: FloatArray
+    reaction: FloatArray
     rest_up_steps: int
     rest_down_steps: int
     earliest_step: int
@@ -90,32 +92,44 @@ def needed(field: Field, wanted: float, near: int) -> int:
 
 
 @compiled
-def pause_late(field: Field, before: int, after: int, demand: float, scenario: int) -> float:
+def row_of(field: Field, before: int, lag: float, demand: float) -> int:
+    """The row of moves out of a choice: that of a group behind where more waits than arrives in two seconds."""
+    return before + field.replicas.size if lag > SATURATED_LAG_SECONDS * demand else before
+
+
+@compiled
+def pause_late(field: Field, row: int, after: int, demand: float, scenario: int) -> float:
     """Messages that the stop of a move makes late by itself."""
     factor = field.pause_factor[scenario]
     load = min(demand / (field.carried[after] * field.capacity_factor[scenario]), HIGHEST_LOAD)
     late = 0.0
     for kind in range(field.shares.shape[2]):
-        over = field.pauses[before, after, kind] * factor - field.max_lag_seconds
+        over = field.pauses[row, after, kind] * factor - field.max_lag_seconds
         if over > 0.0:
-            late += field.shares[before, after, kind] * min(over / (1.0 - load), LONGEST_CATCH_UP_SECONDS)
+            late += field.shares[row, after, kind] * min(over / (1.0 - load), LONGEST_CATCH_UP_SECONDS)
     return late * demand
 
 
 @compiled
-def switch_cost(field: Field, before: int, after: int, demand: float, scenario: int) -> float:
-    """The price of one move, whatever follows."""
-    late = pause_late(field, before, after, demand, scenario)
-    fixed = field.start_up[before, after] + field.risk[before, after] + field.restore[before, after]
-    return float(fixed + field.price_repeated * field.repeated[before, after] * demand + field.price_late * late)
+def repeated_price(field: Field, row: int, after: int, demand: float) -> float:
+    """The price of what a move makes the group do twice."""
+    return float(field.price_repeated * (field.repeated[row, after] * demand + field.in_flight[row, after]))
 
 
 @compiled
-def stopped_seconds(field: Field, before: int, after: int, scenario: int) -> float:
+def switch_cost(field: Field, row: int, after: int, demand: float, scenario: int) -> float:
+    """The price of one move, whatever follows; what nobody does counts as late."""
+    late = pause_late(field, row, after, demand, scenario) + field.dropped[row, after] * demand
+    fixed = field.start_up[row, after] + field.risk[row, after] + field.restore[row, after]
+    return float(fixed + repeated_price(field, row, after, demand) + field.price_late * late)
+
+
+@compiled
+def stopped_seconds(field: Field, row: int, after: int, scenario: int) -> float:
     """Seconds of the whole group's work that a move's stop takes away."""
     seconds = 0.0
     for kind in range(field.shares.shape[2]):
-        seconds += field.shares[before, after, kind] * field.pauses[before, after, kind]
+        seconds += field.shares[row, after, kind] * field.pauses[row, after, kind]
     return float(seconds * field.pause_factor[scenario])
 
 
@@ -152,12 +166,13 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
         before, part = choice, 0.0
         wanted = (seen + (slow_lag + heavy_lag + light_lag) / DRAIN_SECONDS) / factor
         if coming != NO_MOVE and coming_step <= step:
-            choice, coming, part = coming, NO_MOVE, field.reaction_part
+            choice, coming, part = coming, NO_MOVE, field.reaction[before, coming] % 1.0
         pending = cursor < plan.size and plan[cursor] != NO_MOVE
         if pending and plan[cursor] <= step:
             target = plan[cursor + 1]
             if target > choice:
-                choice, coming, part = target, NO_MOVE, field.lead_part if plan[cursor] == step else 0.0
+                part = field.lead[before, target] % 1.0 if plan[cursor] == step else 0.0
+                choice, coming = target, NO_MOVE
                 cursor += 2
             elif target == choice:
                 cursor += 2
@@ -173,9 +188,9 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
             if need > choice:
                 idle = 0.0
                 if step - moved_at >= field.rest_up_steps:
-                    coming, coming_step = need, step + field.reaction_steps
+                    coming, coming_step = need, step + int(field.reaction[choice, need])
                     if coming_step == step:
-                        choice, coming, part = need, NO_MOVE, field.reaction_part
+                        choice, coming, part = need, NO_MOVE, field.reaction[before, need] % 1.0
             elif lower < choice:
                 idle += field.price_running * (field.replicas[choice] - field.replicas[lower])
                 if (
@@ -195,17 +210,19 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
             moved_at, idle = step, 0.0
             total = slow_lag + heavy_lag + light_lag
             slow_lag, heavy_lag, light_lag = slow_share * total, heavy_share * total, light_share * total
-            stopped = stopped_seconds(field, before, choice, scenario)
-            transient = pause_late(field, before, choice, demand, scenario)
+            row = row_of(field, before, total, demand)
+            stopped = stopped_seconds(field, row, choice, scenario)
+            transient = pause_late(field, row, choice, demand, scenario)
             if part > 0.0:
                 old = field.carried[before] * factor
                 slow_carried += part * min(0.0, slow_share * old - slow_carried)
                 heavy_carried += part * min(0.0, heavy_share * old - heavy_carried)
                 light_carried += part * min(0.0, light_share * old - light_carried)
-            items[DUPLICATES] += field.price_repeated * field.repeated[before, choice] * demand
-            items[START_UP] += field.start_up[before, choice]
-            items[RESTORE] += field.restore[before, choice]
-            items[RISK] += field.risk[before, choice]
+            pause_messages += field.dropped[row, choice] * demand
+            items[DUPLICATES] += repeated_price(field, row, choice, demand)
+            items[START_UP] += field.start_up[row, choice]
+            items[RESTORE] += field.restore[row, choice]
+            items[RISK] += field.risk[row, choice]
         working, arriving, limit = field.step_seconds - stopped, demand * field.step_seconds, field.max_lag_seconds
         held += slow_lag + heavy_lag + light_lag
         slow_lag, late = class_step(slow_lag, slow_share * arriving, slow_carried * working, limit * slow_carried)
@@ -235,8 +252,9 @@ def settle(field: Field, choice: int, lag: float, scenario: int, items: FloatArr
     factor = field.capacity_factor[scenario]
     home = needed(field, demand / factor, choice)
     if home != choice:
-        items[PAUSE_LATE] += field.price_late * pause_late(field, choice, home, demand, scenario)
-        items[DUPLICATES] += field.price_repeated * field.repeated[choice, home] * demand
+        late = pause_late(field, choice, home, demand, scenario) + field.dropped[choice, home] * demand
+        items[PAUSE_LATE] += field.price_late * late
+        items[DUPLICATES] += repeated_price(field, choice, home, demand)
         items[START_UP] += field.start_up[choice, home]
         items[RESTORE] += field.restore[choice, home]
         items[RISK] += field.risk[choice, home]

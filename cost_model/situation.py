@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from cost_model.calibrate import SATURATED_LAG_SECONDS
 from cost_model.price import Prices
 from cost_model.profile import GroupProfile
 from forecasting.units import FloatArray
@@ -16,7 +17,8 @@ class Situation:
     share of p20 capacity that plans may use; `max_lag_seconds` the wait beyond which a message is late.
     `pause_prior_seconds` is a floor for a move's stop (see `move_effect`), `pause_prior_down_seconds` the one for
     removing where that differs, `pause_spread` the deviation of ln pause (0 makes pauses certain). No move takes effect
-    before `earliest_move_step`. The search keeps `lag_points` backlogs.
+    before `earliest_move_step`. The search keeps `lag_points` backlogs. `quiet_seconds` have passed since the last
+    rebalance; None: so long that heartbeats beat apart.
     """
 
     profile: GroupProfile
@@ -33,6 +35,12 @@ class Situation:
     earliest_move_step: int = 0
     lag_points: int = 80
     behind_seconds: float = 0.0
+    quiet_seconds: float | None = None
+
+    @property
+    def behind(self) -> bool:
+        """Whether what waits is more than arrives in two seconds: batches are full then."""
+        return self.lag_messages > SATURATED_LAG_SECONDS * float(self.demand_messages_per_second[0])
 
     @property
     def pause_priors(self) -> tuple[float, float] | None:

@@ -43,6 +43,14 @@ def capacity_lead_seconds(profile: GroupProfile, *, from_replicas: Replicas, to_
     return Seconds(ceil(moves / streams.max_warmup_replicas) * streams.probing_seconds)
 
 
+def lead_seconds(profile: GroupProfile, *, from_replicas: Replicas, to_replicas: Replicas) -> Seconds:
+    """From the command to the moment at which a bigger group carries more: start-up, then warm-ups; 0 for a smaller."""
+    if to_replicas <= from_replicas:
+        return _NO_TIME
+    warming = capacity_lead_seconds(profile, from_replicas=from_replicas, to_replicas=to_replicas)
+    return Seconds(profile.start_up_seconds + warming)
+
+
 def restored_bytes(profile: GroupProfile, *, from_replicas: Replicas, to_replicas: Replicas) -> float:
     """Changelog bytes that a move has read again: of the moved tasks all, or the rest where a copy is kept."""
     streams = profile.streams

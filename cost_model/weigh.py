@@ -14,11 +14,22 @@ import numpy as np
 from cost_model.optimise import search
 from cost_model.plan import PlannedMove
 from cost_model.price import Cost
+from cost_model.problem import BYTES_PER_GIGABYTE
 from cost_model.profile import GroupProfile
-from cost_model.rollout import DRAIN_SECONDS, NO_MOVE, Field, Start, itemise_plan, play_plans, switch_cost
+from cost_model.rollout import (
+    DRAIN_SECONDS,
+    NO_MOVE,
+    Field,
+    Start,
+    itemise_plan,
+    play_plans,
+    repeated_price,
+    row_of,
+    switch_cost,
+)
 from cost_model.situation import Situation, Uncertainty
 from cost_model.skew import carried_by_count, load_classes, useful_counts
-from cost_model.switches import switches_of
+from cost_model.switches import switches_now
 from forecasting.units import SECONDS_PER_HOUR, FloatArray, IntArray, MessagesPerSecond
 
 # A first look with this many scenarios leaves this many plans for all of them.
@@ -71,7 +82,6 @@ class Weighed:
     choices: tuple[int, ...]
     replicas: int
     idle: bool
-    lead_steps: int
     plans: tuple[Plan, ...]
     totals: FloatArray
     objective: FloatArray
@@ -133,7 +143,7 @@ class Weighed:
         """The first move of a plan, at the step in which the median scenario makes it."""
         step, target = self.plans[row].moves[0]
         step = self._made_step(step, target) or step
-        lead = self.lead_steps if target > self.replicas else 0
+        lead = self._lead_steps(target)
         return PlannedMove(
             target=target, effective_step=step, command_step=step - lead, total=float(self.totals[row].mean())
         )
@@ -156,8 +166,11 @@ class Weighed:
 
     def at_once(self, target: int) -> Plan:
         """The single move to `target` that takes effect as early as one can."""
-        first = max(self.ground.earliest_step, self.lead_steps if target > self.replicas else 0)
+        first = max(self.ground.earliest_step, self._lead_steps(target))
         return Plan(moves=((first, target), (self.ground.demand.shape[1], target)))
+
+    def _lead_steps(self, target: int) -> int:
+        return int(self.ground.lead[self.start.choice, self.choices.index(target)])
 
     def replayed(self, ground: Field, rows: Sequence[int]) -> "Weighed":
         """Some of the plans, those that stay first, priced on another field."""
@@ -188,20 +201,27 @@ class Weighed:
 
     def duplicates_price(self, move: PlannedMove) -> float:
         """The part of `switch_price` that messages processed twice make up."""
-        before, after = self.choices.index(self.replicas), self.choices.index(move.target)
-        step = min(move.effective_step, self.ground.demand.shape[1] - 1)
-        repeated = self.ground.price_repeated * self.ground.repeated[before, after]
-        return float(repeated * self.ground.demand[:, step].mean())
+        after, step = self._moment(move)
+        prices = [repeated_price(self.ground, self._row(step), after, rate) for rate in self._rates(step)]
+        return float(np.mean(prices))
 
     def switch_price(self, move: PlannedMove) -> float:
         """The expected price of this one move, whatever follows."""
-        before, after = self.choices.index(self.replicas), self.choices.index(move.target)
-        step = min(move.effective_step, self.ground.demand.shape[1] - 1)
-        prices = [
-            switch_cost(self.ground, before, after, float(demand), scenario)
-            for scenario, demand in enumerate(self.ground.demand[:, step])
-        ]
+        after, step = self._moment(move)
+        row = self._row(step)
+        prices = [switch_cost(self.ground, row, after, rate, number) for number, rate in enumerate(self._rates(step))]
         return float(np.mean(prices))
+
+    def _moment(self, move: PlannedMove) -> tuple[int, int]:
+        return self.choices.index(move.target), min(move.effective_step, self.ground.demand.shape[1] - 1)
+
+    def _rates(self, step: int) -> list[float]:
+        rates: list[float] = self.ground.demand[:, step].tolist()
+        return rates
+
+    def _row(self, step: int) -> int:
+        """The row of moves out of the present choice; what waits now is met by a move that comes at once."""
+        return row_of(self.ground, self.start.choice, self.start.lag if step == 0 else 0.0, self.ground.rate_now)
 
 
 def weigh(situation: Situation, uncertainty: Uncertainty) -> Weighed:
@@ -214,10 +234,9 @@ def weigh(situation: Situation, uncertainty: Uncertainty) -> Weighed:
     start = Start(
         choices.index(situation.replicas), float(situation.lag_messages), 0.0, float(situation.behind_seconds)
     )
-    lead = ground.lead_steps
     candidates = [
         *_fixed_candidates(situation, ground, choices),
-        *_path_plans(situation, uncertainty, ground, _least_now(ground, choices, start.lag / DRAIN_SECONDS)),
+        *_path_plans(situation, uncertainty, ground, choices, _least_now(ground, choices, start.lag / DRAIN_SECONDS)),
     ]
     encoded = _encoded(candidates, choices)
     looked = play_plans(ground, start, encoded, 0, min(FIRST_LOOK, scenarios))
@@ -232,7 +251,6 @@ def weigh(situation: Situation, uncertainty: Uncertainty) -> Weighed:
         choices=choices,
         replicas=situation.replicas,
         idle=situation.replicas > situation.profile.work_units,
-        lead_steps=lead,
         plans=tuple(candidates[row] for row in kept),
         totals=totals,
         objective=_objective(totals, uncertainty.risk_weight),
@@ -256,35 +274,30 @@ def field_of(situation: Situation, uncertainty: Uncertainty) -> tuple[Field, tup
     levels = np.maximum.accumulate(np.maximum(carried, LEAST_CAPACITY_FRACTION * each))
     capacity = situation.head_room * levels
     class_shares, class_replicas = _classes(profile, choices)
-    switches = switches_of(
-        replace(profile, capacity=None),
-        choices,
-        pause_prior_seconds=situation.pause_priors,
-        pause_spread=situation.pause_spread,
-        max_lag_seconds=situation.max_lag_seconds,
-    )
+    keeping_up, behind = (switches_now(situation, choices, behind=late) for late in (False, True))
     replicas = np.array(choices, dtype=np.float64)
     more = replicas[None, :] - replicas[:, None]
-    idle_seconds = np.where(more > 0.0, profile.start_up_seconds, profile.termination_grace_seconds)
+    idle_seconds = np.where(more > 0.0, keeping_up.lead_seconds, profile.termination_grace_seconds)
     demand = np.ascontiguousarray(uncertainty.demand_messages_per_second)
     pauses, capacities = _drawn(
         demand.shape[0], situation.pause_spread, float(np.log(profile.capacity.p90 / each) / 1.2816)
     )
-    lead = profile.start_up_seconds / step
-    reaction = max(0.0, profile.start_up_seconds + uncertainty.notice_seconds - step) / step
-    size = len(choices)
+    lead = keeping_up.lead_seconds / step
+    reaction = np.maximum(0.0, keeping_up.lead_seconds + uncertainty.notice_seconds - step) / step
     return (
         Field(
             replicas=replicas,
             carried=capacity,
             class_shares=class_shares,
             class_carried=situation.head_room * each * class_replicas,
-            start_up=prices.replica_hour * np.abs(more) * idle_seconds / SECONDS_PER_HOUR,
-            risk=prices.move * (more != 0.0).astype(np.float64),
-            repeated=switches.repeated_seconds,
-            restore=np.zeros((size, size)),
-            shares=switches.pause_shares,
-            pauses=switches.pause_seconds,
+            start_up=_twice(prices.replica_hour * np.abs(more) * idle_seconds / SECONDS_PER_HOUR),
+            risk=_twice(prices.move * (more != 0.0)),
+            restore=_twice(prices.restored_gigabyte / BYTES_PER_GIGABYTE * keeping_up.restored_bytes),
+            in_flight=np.vstack([moves.in_flight_messages for moves in (keeping_up, behind)]),
+            repeated=np.vstack([moves.repeated_seconds for moves in (keeping_up, behind)]),
+            dropped=np.vstack([moves.dropped_seconds for moves in (keeping_up, behind)]),
+            shares=np.vstack([moves.pause_shares for moves in (keeping_up, behind)]),
+            pauses=np.vstack([moves.pause_seconds for moves in (keeping_up, behind)]),
             demand=demand,
             pause_factor=pauses,
             capacity_factor=capacities,
@@ -295,10 +308,8 @@ def field_of(situation: Situation, uncertainty: Uncertainty) -> tuple[Field, tup
             price_backlog=prices.replica_hour / (SECONDS_PER_HOUR * each),
             step_seconds=float(step),
             max_lag_seconds=float(situation.max_lag_seconds),
-            lead_steps=int(lead),
-            lead_part=float(lead - int(lead)),
-            reaction_steps=int(reaction),
-            reaction_part=float(reaction - int(reaction)),
+            lead=lead,
+            reaction=reaction,
             rest_up_steps=uncertainty.rest_up_steps,
             rest_down_steps=uncertainty.rest_down_steps,
             earliest_step=situation.earliest_move_step,
@@ -306,6 +317,11 @@ def field_of(situation: Situation, uncertainty: Uncertainty) -> tuple[Field, tup
         ),
         choices,
     )
+
+
+def _twice(moves: FloatArray) -> FloatArray:
+    """What a move costs whether the group is behind or not, for both."""
+    return np.vstack((moves, moves))
 
 
 def _classes(profile: GroupProfile, choices: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
@@ -345,11 +361,12 @@ def _fixed_candidates(situation: Situation, ground: Field, choices: tuple[int, .
     carried = ground.carried[useful]
     first = max(int(np.searchsorted(carried, least)) - 1, 0)
     last = min(int(np.searchsorted(carried, most)) + 1, len(useful) - 1)
+    leads = ground.lead[choices.index(situation.replicas)].astype(np.int64).tolist()
     targets = tuple(choices[place] for place in useful[first : last + 1])
     plans = _grid(
         targets,
         situation.replicas,
-        lead=ground.lead_steps,
+        leads=tuple(leads[choices.index(target)] for target in targets),
         steps=ground.demand.shape[1],
         earliest=ground.earliest_step,
         least_now=_least_now(ground, choices, backlog),
@@ -365,11 +382,11 @@ def _least_now(ground: Field, choices: tuple[int, ...], backlog: float) -> int:
 
 @lru_cache(maxsize=1024)
 def _grid(
-    targets: tuple[int, ...], present: int, *, lead: int, steps: int, earliest: int, least_now: int
+    targets: tuple[int, ...], present: int, *, leads: tuple[int, ...], steps: int, earliest: int, least_now: int
 ) -> tuple[Plan, ...]:
     """Hold and react first, then single moves, then up and back."""
     plans = [Plan(moves=((steps, present),)), Plan(moves=())]
-    for target in targets:
+    for target, lead in zip(targets, leads, strict=True):
         if target == present:
             continue
         first = max(earliest, lead if target > present else int(target < least_now))
@@ -383,8 +400,11 @@ def _grid(
     return tuple(plans)
 
 
-def _path_plans(situation: Situation, uncertainty: Uncertainty, ground: Field, least_now: int) -> Iterator[Plan]:
+def _path_plans(
+    situation: Situation, uncertainty: Uncertainty, ground: Field, choices: tuple[int, ...], least_now: int
+) -> Iterator[Plan]:
     """The best plans on single paths: the median of the scenarios and higher ones."""
+    leads = ground.lead[choices.index(situation.replicas)].astype(np.int64).tolist()
     for quantile in uncertainty.planned_quantiles:
         path = np.quantile(uncertainty.demand_messages_per_second, quantile, axis=0)
         levels = np.minimum(np.searchsorted(ground.carried, path), ground.replicas.size - 1)
@@ -398,7 +418,7 @@ def _path_plans(situation: Situation, uncertainty: Uncertainty, ground: Field, l
         replicas = (situation.replicas, *found.path(best.target, best.effective_step))
         moves = [(step, after) for step, (before, after) in enumerate(pairwise(replicas)) if before != after]
         shifted = [
-            (max(step, ground.lead_steps if after > situation.replicas else int(after < least_now)), after)
+            (max(step, leads[choices.index(after)] if after > situation.replicas else int(after < least_now)), after)
             for step, after in moves
         ]
         kept = shifted[: MOST_MOVES - 1]

@@ -2,12 +2,16 @@
 
 from math import log
 
+from cost_model.duplicates import expected_duplicates
 from cost_model.learned import Learned
+from cost_model.profile import while_behind
+from cost_model.rebalance import move_effect
 from cost_model.situation import Situation
 from cost_model.verdict import QUANTITIES, Quantity, turning_factor
 from cost_model.weigh import Weighed
+from forecasting.units import MessagesPerSecond, Replicas, Seconds
 from recommender.decision import DecisionSettings
-from recommender.recommendation import Flip, FlipQuantity, LearnedMoves, PolicyFigures, Recommendation
+from recommender.recommendation import Flip, FlipQuantity, LearnedMoves, PolicyFigures, Recommendation, Switch
 
 _NAMES: dict[Quantity, FlipQuantity] = {
     "late_message": "late_message",
@@ -62,4 +66,34 @@ def flips_if(advice: Recommendation, found: Weighed, *, late_message: float, pau
     return tuple(
         Flip(quantity=_NAMES[quantity], present=present[quantity], turning=factor * present[quantity])
         for _, factor, quantity in nearest
+    )
+
+
+def switch_of(situation: Situation, target: int, *, rate: float) -> Switch:
+    """What the move to `target` does while it happens, at `rate` messages/s; the batches of a group behind are full."""
+    profile = while_behind(situation.profile) if situation.behind else situation.profile
+    before, after, priors = Replicas(situation.replicas), Replicas(target), situation.pause_priors
+    if target == situation.replicas:
+        return Switch(
+            protocol_profile=profile.protocol,
+            pause_seconds=0.0,
+            moved_partition_fraction=0.0,
+            expected_rebalances=0.0,
+            duplicate_messages=0.0,
+        )
+    effect = move_effect(
+        profile,
+        from_replicas=before,
+        to_replicas=after,
+        pause_prior_seconds=None if priors is None else Seconds(priors[int(after < before)]),
+        quiet_seconds=None if situation.quiet_seconds is None else Seconds(situation.quiet_seconds),
+    )
+    return Switch(
+        protocol_profile=profile.protocol,
+        pause_seconds=effect.pause_seconds,
+        moved_partition_fraction=effect.moved_fraction,
+        expected_rebalances=effect.expected_rebalances,
+        duplicate_messages=expected_duplicates(
+            profile, from_replicas=before, to_replicas=after, consume=MessagesPerSecond(rate)
+        ),
     )

@@ -4,18 +4,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 
-from cost_model.duplicates import expected_duplicates
 from cost_model.learned import Learned
 from cost_model.plan import PlannedMove
-from cost_model.rebalance import move_effect
 from cost_model.situation import Situation
 from cost_model.skew import useful_counts
+from cost_model.streams import lead_seconds
 from cost_model.verdict import begun_at_once, best_moves, cheapest_counts, confidence, valley
 from cost_model.weigh import Plan, Weighed
 from forecasting.forecast import Forecast
 from forecasting.history import MINUTE_SECONDS, History
-from forecasting.units import SECONDS_PER_HOUR, MessagesPerSecond, Replicas, Seconds
-from recommender.account import flips_if, learned_moves, policy_figures
+from forecasting.units import SECONDS_PER_HOUR, Replicas
+from recommender.account import flips_if, learned_moves, policy_figures, switch_of
 from recommender.explain import Leaving, explain
 from recommender.facts import Facts
 from recommender.findings import Finding
@@ -61,9 +60,9 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
     planned = best is not None and proposal.target == best.target != scene.replicas and proposal.binding_rule is None
     plan = _carried_out(proposal, case, planned=planned)
     stay = found.cost(found.stay_row)
-    lead = profile.start_up_seconds if proposal.target > scene.replicas else 0.0
+    lead = lead_seconds(profile, from_replicas=Replicas(scene.replicas), to_replicas=Replicas(proposal.target))
     not_before, latest_safe = _window(case, best) if best is not None and planned else (now, now)
-    switch = _switch(proposal.target, case)
+    switch = switch_of(case.situation, proposal.target, rate=scene.produce_messages_per_second)
     lower, upper = cheapest_counts(found)
     useful = useful_counts(profile, minimum=profile.min_replicas, maximum=Replicas(profile.replica_ceiling))
     draft = Recommendation(
@@ -143,7 +142,8 @@ def _pause_seconds(case: Case, switch: Switch) -> float:
     rivals = best_moves(case.found)
     if switch.pause_seconds > 0.0 or not rivals:
         return switch.pause_seconds
-    return _switch(case.found.move_of(rivals[0]).target, case).pause_seconds
+    rival = case.found.move_of(rivals[0])
+    return switch_of(case.situation, rival.target, rate=case.scene.produce_messages_per_second).pause_seconds
 
 
 def _leaving(case: Case) -> Leaving | None:
@@ -189,37 +189,6 @@ def _window(case: Case, best: PlannedMove) -> tuple[datetime, datetime]:
     return (
         now + timedelta(seconds=max(0, first - lead_steps) * MINUTE_SECONDS),
         now + timedelta(seconds=max(0, last - lead_steps + 1) * MINUTE_SECONDS),
-    )
-
-
-def _switch(target: int, case: Case) -> Switch:
-    scene, profile, priors = case.scene, case.situation.profile, case.situation.pause_priors
-    if target == scene.replicas:
-        return Switch(
-            protocol_profile=profile.protocol,
-            pause_seconds=0.0,
-            moved_partition_fraction=0.0,
-            expected_rebalances=0.0,
-            duplicate_messages=0.0,
-        )
-    effect = move_effect(
-        profile,
-        from_replicas=Replicas(scene.replicas),
-        to_replicas=Replicas(target),
-        pause_prior_seconds=Seconds(priors[int(target < scene.replicas)]) if priors is not None else None,
-    )
-    duplicates = expected_duplicates(
-        profile,
-        from_replicas=Replicas(scene.replicas),
-        to_replicas=Replicas(target),
-        consume=MessagesPerSecond(scene.produce_messages_per_second),
-    )
-    return Switch(
-        protocol_profile=profile.protocol,
-        pause_seconds=effect.pause_seconds,
-        moved_partition_fraction=effect.moved_fraction,
-        expected_rebalances=effect.expected_rebalances,
-        duplicate_messages=duplicates,
     )
 
 

@@ -30,6 +30,9 @@ class DecisionSettings:
     """Risk price of one change of replicas before outcomes have taught better. None: the policy's; balanced, two
     replica-hours."""
 
+    restored_gigabyte: float = 0.0
+    """Price of reading one gigabyte of a Streams application's state again. Default: 0, traffic within a zone."""
+
     max_lag_seconds: float = 10.0
     """The promise to keep: a message that waits longer is late."""
 

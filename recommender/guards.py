@@ -8,13 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from cost_model.livelock import least_move_interval_seconds
 from cost_model.profile import GroupProfile
 from forecasting.history import GroupInterval
 from recommender.decision import DecisionSettings
-
-# Moves closer together than this many processing times restart the same work over and over: at 5 the slow-down of a
-# job that is interrupted at random is 1.11 times, at 1 it is 1.7 times.
-PROCESSING_TIMES_BETWEEN_MOVES = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,10 +99,8 @@ def rest_between_moves(proposal: Proposal, scene: Scene) -> Proposal:
 
 def rest_seconds(profile: GroupProfile, settings: DecisionSettings, *, removing: bool) -> float:
     """Least time between two moves: the configured interval before removing, what keeps work going before adding."""
-    processing = PROCESSING_TIMES_BETWEEN_MOVES * profile.processing_p99_seconds
-    if removing:
-        return max(settings.min_interval_seconds, processing)
-    return processing
+    needed = least_move_interval_seconds(profile)
+    return max(settings.min_interval_seconds, needed) if removing else needed
 
 
 GUARDS: tuple[Guard, ...] = (never_fewer_on_partial_data, never_fewer_while_draining, rest_between_moves)

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from cost_model.backlog import backlog_from_visible_lag
+from cost_model.calibrate import quiet_seconds
 from cost_model.learned import Learned
 from cost_model.plan import PlannedMove
 from cost_model.presets import PRESETS
@@ -76,7 +77,7 @@ def recommend(
     if learned is None:
         learned = day_one(settings, facts.capacity)
     prices = replace(prices_for(settings, facts.capacity), move=learned.risk)
-    situation = _situation(scene, forecast, prices, learned)
+    situation = replace(_situation(scene, forecast, prices, learned), quiet_seconds=quiet_seconds(history))
     found = weigh(situation, _uncertainty(scene, forecast, ceiling=_ceiling(history)))
     best = found.best()
     case = Case(
@@ -119,6 +120,7 @@ def prices_for(settings: DecisionSettings, capacity: Capacity) -> Prices:
         late_message=settings.late_message,
         duplicate_message=settings.duplicate_message,
         move=settings.move,
+        restored_gigabyte=settings.restored_gigabyte,
         policy=settings.policy,
     )
 

@@ -23,6 +23,7 @@ _LIMITS: dict[str, tuple[Callable[[float], bool], str]] = {
     "late_message": (lambda price: price >= 0, "0 or more"),
     "duplicate_message": (lambda price: price >= 0, "0 or more"),
     "move": (lambda price: price >= 0, "0 or more"),
+    "restored_gigabyte": (lambda price: price >= 0, "0 or more"),
     "max_lag_seconds": (lambda seconds: seconds > 0, "above 0 s"),
     "head_room": (lambda share: 0 < share <= 1, "above 0 and at most 1; it is a share, not a percentage"),
     "planning_quantile": (lambda share: share in QUANTILES, f"one of {', '.join(map(str, QUANTILES))}"),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from cost_model.calibrate import capacity_seen, windows_of
+from cost_model.calibrate import capacity_seen, quiet_seconds, windows_of
 from cost_model.downstream import downstream_limit
 from cost_model.profile import GroupProfile
 from cost_model.scalability import Scalability, fit_scalability
@@ -102,3 +102,16 @@ def test_the_same_minutes_show_scaling_and_a_capped_sink() -> None:
     fit = fit_scalability(windows.replicas, windows.rates, windows.saturated)
     assert fit is not None
     assert 20.0 * fit.scalability.kept_fraction(Replicas(20)) * fit.capacity == pytest.approx(800.0, rel=0.03)
+
+
+def test_quiet_time_is_counted_from_the_last_rebalance_to_the_octave() -> None:
+    """Members that change 100 minutes ago, then a rebalance 5 minutes ago: 64 and 4 minutes; neither: unknown."""
+    members = np.where(np.arange(MINUTES) < MINUTES - 101, 8.0, 10.0)
+    rates, never = np.full(MINUTES, 500.0), np.zeros(MINUTES)
+    moved = _history(rates, behind=never, members=members)
+    assert quiet_seconds(moved) == 64 * 60.0
+    rebalance = never.copy()
+    rebalance[-6] = 0.5
+    assert quiet_seconds(replace(moved, in_rebalance=rebalance)) == 4 * 60.0
+    assert quiet_seconds(_history(rates, behind=never, members=np.full(MINUTES, 8.0))) is None
+    assert quiet_seconds(_history(rates, behind=never, members=np.full(MINUTES, np.nan))) is None

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cost_model.duplicates import (
+    dropped_seconds,
     expected_duplicates,
-    expected_lost_messages,
     lost_seconds,
     repeated_seconds,
     uncommitted_seconds,
@@ -31,7 +31,7 @@ def _repeated(profile: GroupProfile, before: int, after: int) -> Messages:
 
 
 def _lost(profile: GroupProfile, before: int, after: int) -> Messages:
-    return expected_lost_messages(profile, from_replicas=Replicas(before), to_replicas=Replicas(after), consume=CONSUME)
+    return Messages(CONSUME * dropped_seconds(profile, from_replicas=Replicas(before), to_replicas=Replicas(after)))
 
 
 @pytest.mark.parametrize("protocol", ["eager", "kip848"])

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from cost_model.optimise import search
-from cost_model.profile import GroupProfile
+from cost_model.profile import GroupProfile, StreamsProfile
 from cost_model.scalability import Scalability
 from cost_model.situation import Situation, Uncertainty
 from cost_model.weigh import Weighed, weigh
+from forecasting.units import Fraction, Replicas, Seconds
 
 
 def _weighed(situation: Situation) -> Weighed:
@@ -72,3 +73,134 @@ def test_even_weights_change_nothing(plain: Situation) -> None:
     bare, weighted = (_weighed(replace(plain, profile=profile, replicas=14)) for profile in (plain.profile, even))
     assert weighted.choices == bare.choices
     assert weighted.totals == pytest.approx(bare.totals)
+
+
+STATEFUL = StreamsProfile(stateful=True, tasks=40)
+RAMP = np.repeat([350.0, 700.0], (20, 40))
+
+
+def _streaming(situation: Situation, streams: StreamsProfile | None) -> Situation:
+    """Four replicas of a Streams application whose leavers are told of, before its load doubles after 20 minutes."""
+    profile = replace(situation.profile, streams=streams, silent_share=Fraction(0.0))
+    return replace(situation, profile=profile, replicas=4, demand_messages_per_second=RAMP)
+
+
+def test_oracle_15_state_that_is_not_warm_within_the_horizon_holds(plain: Situation) -> None:
+    """4 to 8 replicas move 20 tasks, two warm-ups a probe of 600 s: 100 minutes; at 60 minutes of horizon, hold."""
+    eight_at_least = replace(plain, profile=replace(plain.profile, min_replicas=Replicas(8)))
+    assert all(target >= 8 for target in _targets(_streaming(eight_at_least, replace(STATEFUL, stateful=False))))
+    assert _targets(_streaming(eight_at_least, STATEFUL)) == (4, 4)
+
+
+def test_of_the_steps_up_only_those_are_taken_that_are_warm_in_time(plain: Situation) -> None:
+    """4 to 5 replicas move 8 tasks, 40 minutes: that helps within the hour, and goes out at once."""
+    best = _weighed(_streaming(plain, STATEFUL)).best()
+    assert best is not None
+    assert (best.target, best.effective_step, best.command_step) == (5, 40, 0)
+
+
+def test_state_that_is_warm_in_time_is_commanded_so_much_earlier(plain: Situation) -> None:
+    """Twenty warm-ups at once are one probe: what has to carry the load from minute 20 on is commanded in minute 10."""
+    best = _weighed(_streaming(plain, replace(STATEFUL, max_warmup_replicas=20))).best()
+    assert best is not None
+    assert best.effective_step - best.command_step == 10
+    assert 8 <= best.command_step <= 10
+
+
+def test_replicas_that_warm_up_are_paid_for(plain: Situation) -> None:
+    """Four more replicas for ten minutes without any work: 4 * 0.05 / 6."""
+    found = _weighed(_streaming(plain, replace(STATEFUL, max_warmup_replicas=20)))
+    best = found.best()
+    assert best is not None
+    row = next(row for row in found.best_of_each_target() if found.move_of(row).target == best.target)
+    assert found.cost(row).start_up == pytest.approx((best.target - 4) * 0.05 / 6.0)
+
+
+def test_tasks_not_partitions_are_what_replicas_share(plain: Situation) -> None:
+    """Two joined topics of 20 partitions are 20 tasks: 15 replicas carry what 10 do, and 20 are the most."""
+    joined = replace(STATEFUL, stateful=False, tasks=20)
+    ramp = replace(_streaming(plain, joined), replicas=8, demand_messages_per_second=np.full(60, 5000.0))
+    found = _weighed(ramp)
+    assert found.choices == (1, 2, 3, 4, 5, 7, 8, 10, 20)
+    assert _targets(ramp) == (20, 20)
+
+
+def _down_to_eight(found: Weighed) -> int:
+    return next(row for row in found.best_of_each_target() if found.move_of(row).target == 8)
+
+
+def _valley(situation: Situation) -> Situation:
+    """Fourteen replicas at the load of eight for half an hour, then at their own; a late minute costs half a move."""
+    prices = replace(situation.prices, late_message=1e-7)
+    return replace(situation, prices=prices, replicas=14, demand_messages_per_second=np.repeat([700.0, 1200.0], 30))
+
+
+def test_state_that_is_read_again_has_a_price(plain: Situation) -> None:
+    """Half an hour of six replicas saves 0.15: not worth 36 GB read again on the way down at 0.05 each."""
+    warm = replace(STATEFUL, max_warmup_replicas=40, probing_seconds=Seconds(0.0))
+    read_again = replace(warm, restore_bytes=8e10, restore_bytes_per_second=1e11)
+    profile = replace(plain.profile, streams=read_again, silent_share=Fraction(0.0))
+    free = _valley(replace(plain, profile=profile))
+    assert _target(free) == 8
+    dear = replace(free, prices=replace(free.prices, restored_gigabyte=0.05))
+    found = _weighed(dear)
+    assert found.best() is None
+    assert found.switch_price(found.move_of(_down_to_eight(found))) == pytest.approx(0.02 + 0.05 * 36.0)
+
+
+def _leaving(situation: Situation, **changes: object) -> Weighed:
+    """Fourteen replicas at a load for eight, all of whose leavers are killed."""
+    profile = replace(situation.profile, silent_share=Fraction(1.0), session_timeout_seconds=Seconds(0.0))
+    changed = replace(profile, **changes)  # type: ignore[arg-type]  # the fields' types are the tests' concern
+    return _weighed(replace(situation, profile=changed, replicas=14, demand_messages_per_second=np.full(60, 700.0)))
+
+
+def test_messages_that_nobody_processes_count_as_late(plain: Situation) -> None:
+    """A librdkafka group with batches and commits of 5 s: a kill loses 5/6 s of what six of 14 replicas consume."""
+    five, late = Seconds(5.0), plain.prices.late_message
+    batches = {"poll_batch_seconds": five, "commit_interval_seconds": five, "termination_grace_seconds": Seconds(1.0)}
+    java, other = (_leaving(plain, client=client, **batches) for client in ("java", "librdkafka"))
+    lost = late * 700.0 * (6.0 / 14.0) * 5.0 / 6.0
+    row = _down_to_eight(other)
+    assert other.cost(row).pause_late - java.cost(_down_to_eight(java)).pause_late == pytest.approx(lost, rel=1e-6)
+    assert other.switch_price(other.move_of(row)) > java.switch_price(java.move_of(_down_to_eight(java)))
+
+
+def test_messages_in_work_at_a_kill_are_repeated(plain: Situation) -> None:
+    """With a commit for each message and 50 in work in each of six killed replicas, 150 are done twice.
+
+    At 0.001 each that eats up what half an hour without six replicas saves, 0.15; with one in work it does not.
+    """
+    dear = replace(plain, prices=replace(plain.prices, duplicate_message=1e-3))
+    found = _leaving(dear, commit_mode="message", concurrency=50, poll_batch_seconds=Seconds(1.0))
+    row = _down_to_eight(found)
+    assert found.cost(row).duplicates == pytest.approx(0.15)
+    assert found.duplicates_price(found.move_of(row)) == pytest.approx(0.15)
+    killed = replace(plain.profile, silent_share=Fraction(1.0), session_timeout_seconds=Seconds(0.0))
+    targets = [
+        _targets(_valley(replace(dear, profile=replace(killed, commit_mode="message", concurrency=at_once))))
+        for at_once in (1, 50)
+    ]
+    assert targets == [(8, 8), (14, 14)]
+
+
+def test_a_move_that_answers_a_backlog_meets_full_batches(plain: Situation) -> None:
+    """500 records at 100/s are 5 s: a cooperative move up stops what it moves 12 s; ahead of the backlog, nothing."""
+    profile = replace(plain.profile, protocol="cooperative")
+    ahead = replace(plain, profile=profile, replicas=8, demand_messages_per_second=np.full(60, 790.0))
+    behind = replace(ahead, lag_messages=3_000.0)
+    calm, late = _weighed(ahead), _weighed(behind)
+    row = next(row for row in late.best_of_each_target() if late.move_of(row).target == 10)
+    assert calm.switch_price(late.move_of(row)) == pytest.approx(0.02)
+    assert late.switch_price(late.move_of(row)) > 0.02 + 1e-5 * 790.0 * 0.2 * (12.0 - 5.0)
+
+
+def test_a_stop_soon_after_another_is_short(plain: Situation) -> None:
+    """Heartbeats of 9 s that beat apart stop a group over 3 s, too long for a promise of 2 s; in step, not at all."""
+    profile = replace(plain.profile, heartbeat_interval_seconds=Seconds(9.0))
+    waiting = replace(plain, profile=profile, replicas=8, max_lag_seconds=2.0, demand_messages_per_second=RAMP + 350.0)
+    long_quiet, just_moved = _weighed(waiting), _weighed(replace(waiting, quiet_seconds=60.0))
+    row = next(row for row in long_quiet.best_of_each_target() if long_quiet.move_of(row).target == 14)
+    move = long_quiet.move_of(row)
+    assert long_quiet.switch_price(move) > 0.02
+    assert just_moved.switch_price(move) == pytest.approx(0.02)

@@ -72,12 +72,19 @@ def test_nothing_is_removed_while_a_backlog_drains() -> None:
 
 
 def test_removing_waits_longer_after_a_move_than_adding() -> None:
-    """What takes 1 s to process asks for 5 s between moves; the configured 300 s bind only what removes."""
-    assert rest_seconds(PROFILE, DecisionSettings(), removing=False) == 5.0
+    """A group comes to rest in two heartbeats and two batches, 6.2 s; the configured 300 s bind only what removes."""
+    assert rest_seconds(PROFILE, DecisionSettings(), removing=False) == pytest.approx(6.2)
     assert rest_seconds(PROFILE, DecisionSettings(), removing=True) == 300.0
     scene = replace(SCENE, last_move_at=NOW - timedelta(seconds=100))
     assert pass_guards(FEWER, scene).binding_rule == "min_interval"
     assert pass_guards(MORE, scene) == MORE
+
+
+def test_newer_protocols_with_long_batches_take_longer_to_come_to_rest() -> None:
+    """Batches of 5 s: cooperative 2 * 3 + 8 * 5 s, KIP-848 2 * 5 + 12 * 5 s."""
+    slow = replace(PROFILE, poll_batch_seconds=Seconds(5.0))
+    assert rest_seconds(replace(slow, protocol="cooperative"), DecisionSettings(), removing=False) == 46.0
+    assert rest_seconds(replace(slow, protocol="kip848"), DecisionSettings(), removing=False) == 70.0
 
 
 def test_long_jobs_stretch_the_rest_to_five_processing_times() -> None:

@@ -45,3 +45,15 @@ def test_weights_that_were_configured_name_the_partition_by_its_number(
     weights = tuple(0.2 if partition == 0 else 0.8 / 23 for partition in range(24))
     advice = _advice(history(1500.0, members=4), forecast([1500.0]), replace(profile, partition_weights=weights))
     assert any(sentence.startswith("Partition 0 carries 20% of the load") for sentence in advice.sentences)
+
+
+def test_a_move_that_answers_a_backlog_is_said_to_repeat_more(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """Cooperative, 500 records at 1,000/s: 0.5 s instead of 0.1 s for each of three batches that are repeated."""
+    cooperative = replace(profile, protocol="cooperative")
+    ahead = _advice(history(7000.0), forecast([12_000.0]), cooperative)
+    behind = _advice(history(7000.0, lag_messages=7000.0 * 30), forecast([12_000.0]), cooperative)
+    assert ahead.desired_replicas == behind.desired_replicas
+    moved = 7000.0 * ahead.switch.moved_partition_fraction
+    assert behind.switch.duplicate_messages - ahead.switch.duplicate_messages > moved * 3 * 0.4
