@@ -7,6 +7,7 @@ import numpy as np
 from cost_model.capacity import BoolArray, CapacityBelief
 from cost_model.profile import Capacity, GroupProfile
 from forecasting.history import MINUTE_SECONDS, History
+from forecasting.ladder import MINUTES_PER_WEEK
 from forecasting.units import FloatArray, IntArray, MessagesPerSecond, Replicas, Seconds
 
 # Lag worth less than this much of the group's own rate may be nothing but uncommitted work.
@@ -116,3 +117,19 @@ def quiet_seconds(history: History) -> Seconds | None:
         return None
     minutes = shown.size - 1 - int(np.flatnonzero(shown)[-1])
     return Seconds(float(MINUTE_SECONDS * 2 ** (max(minutes, 1).bit_length() - 1)))
+
+
+class MovesPerDay(NamedTuple):
+    """How often a group grows and shrinks."""
+
+    up: float
+    down: float
+
+
+def moves_per_day(history: History) -> MovesPerDay:
+    """How often members changed in the last week, per day; what is known of less than a day counts as a day of it."""
+    members = history.members[-MINUTES_PER_WEEK:]
+    known = members[np.isfinite(members)]
+    change = np.diff(known)
+    days = max(1.0, known.size / LOOK_BACK_MINUTES)
+    return MovesPerDay(up=float((change > 0.0).sum()) / days, down=float((change < 0.0).sum()) / days)

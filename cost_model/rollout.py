@@ -125,6 +125,15 @@ def switch_cost(field: Field, row: int, after: int, demand: float, scenario: int
 
 
 @compiled
+def expected_switch_cost(field: Field, row: int, after: int, demand: FloatArray) -> float:
+    """The mean price of one move over the scenarios, `demand` (S,) being what arrives when it is made."""
+    total = 0.0
+    for scenario in range(demand.size):
+        total += switch_cost(field, row, after, demand[scenario], scenario)
+    return total / demand.size
+
+
+@compiled
 def stopped_seconds(field: Field, row: int, after: int, scenario: int) -> float:
     """Seconds of the whole group's work that a move's stop takes away."""
     seconds = 0.0

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,11 +22,11 @@ from cost_model.rollout import (
     NO_MOVE,
     Field,
     Start,
+    expected_switch_cost,
     itemise_plan,
     play_plans,
     repeated_price,
     row_of,
-    switch_cost,
 )
 from cost_model.situation import Situation, Uncertainty
 from cost_model.skew import carried_by_count, load_classes, useful_counts
@@ -202,22 +203,15 @@ class Weighed:
     def duplicates_price(self, move: PlannedMove) -> float:
         """The part of `switch_price` that messages processed twice make up."""
         after, step = self._moment(move)
-        prices = [repeated_price(self.ground, self._row(step), after, rate) for rate in self._rates(step)]
-        return float(np.mean(prices))
+        return repeated_price(self.ground, self._row(step), after, float(self.ground.demand[:, step].mean()))
 
     def switch_price(self, move: PlannedMove) -> float:
         """The expected price of this one move, whatever follows."""
         after, step = self._moment(move)
-        row = self._row(step)
-        prices = [switch_cost(self.ground, row, after, rate, number) for number, rate in enumerate(self._rates(step))]
-        return float(np.mean(prices))
+        return expected_switch_cost(self.ground, self._row(step), after, self.ground.demand[:, step].copy())
 
     def _moment(self, move: PlannedMove) -> tuple[int, int]:
         return self.choices.index(move.target), min(move.effective_step, self.ground.demand.shape[1] - 1)
-
-    def _rates(self, step: int) -> list[float]:
-        rates: list[float] = self.ground.demand[:, step].tolist()
-        return rates
 
     def _row(self, step: int) -> int:
         """The row of moves out of the present choice; what waits now is met by a move that comes at once."""
@@ -274,7 +268,7 @@ def field_of(situation: Situation, uncertainty: Uncertainty) -> tuple[Field, tup
     levels = np.maximum.accumulate(np.maximum(carried, LEAST_CAPACITY_FRACTION * each))
     capacity = situation.head_room * levels
     class_shares, class_replicas = _classes(profile, choices)
-    keeping_up, behind = (switches_now(situation, choices, behind=late) for late in (False, True))
+    keeping_up = switches_now(situation, choices, behind=False)
     replicas = np.array(choices, dtype=np.float64)
     more = replicas[None, :] - replicas[:, None]
     idle_seconds = np.where(more > 0.0, keeping_up.lead_seconds, profile.termination_grace_seconds)
@@ -293,11 +287,7 @@ def field_of(situation: Situation, uncertainty: Uncertainty) -> tuple[Field, tup
             start_up=_twice(prices.replica_hour * np.abs(more) * idle_seconds / SECONDS_PER_HOUR),
             risk=_twice(prices.move * (more != 0.0)),
             restore=_twice(prices.restored_gigabyte / BYTES_PER_GIGABYTE * keeping_up.restored_bytes),
-            in_flight=np.vstack([moves.in_flight_messages for moves in (keeping_up, behind)]),
-            repeated=np.vstack([moves.repeated_seconds for moves in (keeping_up, behind)]),
-            dropped=np.vstack([moves.dropped_seconds for moves in (keeping_up, behind)]),
-            shares=np.vstack([moves.pause_shares for moves in (keeping_up, behind)]),
-            pauses=np.vstack([moves.pause_seconds for moves in (keeping_up, behind)]),
+            **moves_of(situation, choices)._asdict(),
             demand=demand,
             pause_factor=pauses,
             capacity_factor=capacities,
@@ -316,6 +306,28 @@ def field_of(situation: Situation, uncertainty: Uncertainty) -> tuple[Field, tup
             rate_now=float(uncertainty.rate_now_messages_per_second),
         ),
         choices,
+    )
+
+
+class Moves(NamedTuple):
+    """The arrays of a `Field` that say what moves stop, repeat and lose, (2a, a, ...): keeping up, then behind."""
+
+    in_flight: FloatArray
+    repeated: FloatArray
+    dropped: FloatArray
+    shares: FloatArray
+    pauses: FloatArray
+
+
+def moves_of(situation: Situation, choices: tuple[int, ...]) -> Moves:
+    """What moves between these counts do to the group."""
+    both = [switches_now(situation, choices, behind=behind) for behind in (False, True)]
+    return Moves(
+        in_flight=np.vstack([moves.in_flight_messages for moves in both]),
+        repeated=np.vstack([moves.repeated_seconds for moves in both]),
+        dropped=np.vstack([moves.dropped_seconds for moves in both]),
+        shares=np.vstack([moves.pause_shares for moves in both]),
+        pauses=np.vstack([moves.pause_seconds for moves in both]),
     )
 
 

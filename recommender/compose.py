@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 
+from cost_model.calibrate import moves_per_day
 from cost_model.learned import Learned
 from cost_model.plan import PlannedMove
 from cost_model.situation import Situation
@@ -29,7 +30,7 @@ from recommender.recommendation import (
     Switch,
     TrackRecord,
 )
-from recommender.remarks import skew_remark
+from recommender.remarks import remedy_remark, skew_remark
 
 # Plans within a tenth of a move's risk price of the best one are as good: they make the window in which to act.
 WINDOW_TOLERANCE_IN_MOVES = 0.1
@@ -116,16 +117,16 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
     leaving = _leaving(case) if draft.action == "hold" and proposal.binding_rule is None else None
     told = explain(draft, case.situation.profile, leaving=leaving)
     trouble = () if case.track_record.forecast_trouble is None else (case.track_record.forecast_trouble,)
-    return named(replace(draft, sentences=(*told, *trouble, *_remarks(case, draft), *proposal.sentences)))
+    return named(replace(draft, sentences=(*told, *trouble, *_remarks(case, draft, told), *proposal.sentences)))
 
 
-def _remarks(case: Case, draft: Recommendation) -> tuple[str, ...]:
-    """What stands in the way of more replicas, or makes them carry less than one would expect."""
-    if case.finding is not None:
-        return (case.finding.sentence,)
+def _remarks(case: Case, draft: Recommendation, told: tuple[str, ...]) -> tuple[str, ...]:
+    """What stands in the way of more replicas or makes them carry less, and what would make moves cheaper."""
     name = case.facts.row.busiest_partition
     skewed = skew_remark(case.scene.profile, replicas=draft.desired_replicas, busiest_partition=name)
-    return () if skewed is None else (skewed,)
+    in_the_way = skewed if case.finding is None else case.finding.sentence
+    cheaper = remedy_remark(case.found, case.situation, moves_per_day(case.history), told=told)
+    return tuple(sentence for sentence in (in_the_way, cheaper) if sentence is not None)
 
 
 def _carried_out(proposal: Proposal, case: Case, *, planned: bool) -> Plan | None:

@@ -112,7 +112,7 @@ def _cheaper_moves(advice: Recommendation, profile: GroupProfile) -> tuple[str, 
     """What its owner could change: how members leave, and a protocol that waits for long batches."""
     found: tuple[str, ...] = ()
     if advice.action == "scale_in" and (profile.static_membership or profile.streams is not None):
-        found = tuple(f"To make moves cheaper: {remedy}." for remedy in remedies(profile))
+        found = tuple(f"To make moves cheaper: {remedy.sentence}." for remedy in remedies(profile))
     return (*found, *_eager_instead(advice, profile))
 
 

@@ -2,8 +2,12 @@
 
 from dataclasses import replace
 
+from cost_model.calibrate import MovesPerDay
 from cost_model.profile import GroupProfile
+from cost_model.situation import Situation
 from cost_model.skew import carried_by_count
+from cost_model.weigh import Weighed
+from cost_model.worth import best_remedy
 
 # A group that carries 5 % less than its even twin needs no sentence: capacity is known no better.
 LEAST_LOSS_FRACTION = 0.05
@@ -26,6 +30,21 @@ def skew_remark(profile: GroupProfile, *, replicas: int, busiest_partition: str 
         f"Partition {name} carries {max(weights) / sum(weights):.0%} of the load, and its replica falls behind first: "
         f"{_count(replicas)} {carried:,.0f}/s here, where even partitions would let them carry "
         f"{even:,.0f}/s."
+    )
+
+
+def remedy_remark(found: Weighed, situation: Situation, moves: MovesPerDay, *, told: tuple[str, ...]) -> str | None:
+    """The change of settings that makes moves cheaper by most, with its worth; None where none is worth saying.
+
+    Nor is one said twice: `told` are the sentences that are there.
+    """
+    best = best_remedy(found, situation, moves)
+    if best is None or any(best[0].sentence in sentence for sentence in told):
+        return None
+    remedy, worth = best
+    return (
+        f"Worth about {worth:.2f} {situation.prices.currency} a day, at {moves.up + moves.down:.1f} moves a day: "
+        f"{remedy.sentence}."
     )
 
 

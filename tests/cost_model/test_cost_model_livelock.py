@@ -92,17 +92,17 @@ def test_a_group_of_one_partition_has_no_moves_to_make_cheaper() -> None:
 def test_b18_static_members_are_told_of_the_removal_with_its_figures() -> None:
     """45 s of session and a rebalance of 1.3 s become 1.3 s."""
     (remedy,) = remedies(replace(KAFKA, heartbeat_interval_seconds=Seconds(1.0), static_membership=True))
-    assert "removeMembersFromConsumerGroup" in remedy
-    assert "close(LEAVE_GROUP)" in remedy
-    assert "would wait 1.3 s instead of 46.3 s" in remedy
+    assert "removeMembersFromConsumerGroup" in remedy.sentence
+    assert "close(LEAVE_GROUP)" in remedy.sentence
+    assert "would wait 1.3 s instead of 46.3 s" in remedy.sentence
 
 
 def test_replicas_killed_in_mid_batch_are_told_of_a_longer_grace_period() -> None:
     """A p99 of 40 s against a grace period of 30 s: 44 s of waiting go away."""
     killed = replace(KAFKA, heartbeat_interval_seconds=Seconds(1.0), processing_p99_seconds=Seconds(40.0))
     (remedy,) = remedies(killed)
-    assert "terminationGracePeriodSeconds above 40 instead of 30" in remedy
-    assert "not wait 44 s" in remedy
+    assert "terminationGracePeriodSeconds above 40 instead of 30" in remedy.sentence
+    assert "not wait 44 s" in remedy.sentence
 
 
 def test_b15_state_that_takes_long_to_restore_is_told_of_copies() -> None:
@@ -110,8 +110,8 @@ def test_b15_state_that_takes_long_to_restore_is_told_of_copies() -> None:
     streams = StreamsProfile(stateful=True, tasks=40, restore_bytes=4e9, restore_bytes_per_second=1e7)
     quick = replace(KAFKA, heartbeat_interval_seconds=Seconds(1.0), streams=streams, max_replicas=Replicas(10))
     told = remedies(quick)
-    assert "would not wait 10 s" in told[-1]
-    assert "KafkaStreams.close with leaveGroup" in told[0]
+    assert "would not wait 10 s" in told[-1].sentence
+    assert "KafkaStreams.close with leaveGroup" in told[0].sentence
     assert len(remedies(replace(quick, streams=replace(streams, standbys=1)))) == 1
 
 

@@ -4,9 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import numpy as np
+import pytest
+
 from cost_model.profile import GroupProfile
 from forecasting.forecast import Forecast
 from forecasting.history import History
+from forecasting.units import Seconds
 from recommender.decision import DecisionSettings
 from recommender.recommend import recommend
 from recommender.recommendation import Recommendation
@@ -57,3 +61,48 @@ def test_a_move_that_answers_a_backlog_is_said_to_repeat_more(
     assert ahead.desired_replicas == behind.desired_replicas
     moved = 7000.0 * ahead.switch.moved_partition_fraction
     assert behind.switch.duplicate_messages - ahead.switch.duplicate_messages > moved * 3 * 0.4
+
+
+def _busy(make: MakeHistory, moves_per_hour: int) -> History:
+    """An hour in which members went up and down so often, 7,000/s all the while; 8 of them now."""
+    history = make(7000.0)
+    members = np.full(60, 8.0)
+    for move in range(moves_per_hour // 2):
+        members[2 + 4 * move : 4 + 4 * move] = 12.0
+    return replace(history, members=members)
+
+
+def test_a_group_that_moves_often_is_told_what_a_change_of_settings_is_worth(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """Static members that wait 45 s at each of 10 scale-ins: the remedy that spares them, with its worth per day."""
+    static = replace(profile, static_membership=True)
+    advice = _advice(_busy(history, 20), forecast([7000.0]), static)
+    (told,) = (sentence for sentence in advice.sentences if sentence.startswith("Worth about"))
+    assert "removeMembersFromConsumerGroup for the leaving instances" in told
+    assert "USD a day, at 20.0 moves a day" in told
+    worth = float(told.removeprefix("Worth about ").split()[0])
+    assert worth > 24.0 * SETTINGS.replica_hour / 7.0
+    halved = _advice(_busy(history, 10), forecast([7000.0]), static)
+    (less,) = (sentence for sentence in halved.sentences if sentence.startswith("Worth about"))
+    assert float(less.removeprefix("Worth about ").split()[0]) == pytest.approx(worth / 2.0, abs=0.02)
+
+
+def test_what_is_worth_less_than_a_replica_day_a_week_is_not_said(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """A group that never moves, and an eager one whose stops of 2 s keep the promise of 10 s however often it moves."""
+    still = _advice(history(7000.0), forecast([7000.0]), replace(profile, static_membership=True))
+    quick = _advice(_busy(history, 20), forecast([7000.0]), profile)
+    for advice in (still, quick):
+        assert not any(sentence.startswith("Worth about") for sentence in advice.sentences)
+
+
+def test_long_cooperative_batches_are_told_of_what_is_cheaper(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """Batches of 4 s: a stop of 22 s on the way down and 12 s repeated on the way up, ten times a day each."""
+    slow = replace(profile, protocol="cooperative", poll_batch_seconds=Seconds(4.0), max_poll_records=4000)
+    advice = _advice(_busy(history, 20), forecast([7000.0]), slow)
+    (told,) = (sentence for sentence in advice.sentences if sentence.startswith("Worth about"))
+    assert "max.poll.records 400 instead of 4000" in told or "an eager assignor" in told
