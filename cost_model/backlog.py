@@ -3,15 +3,12 @@
 from math import log
 from statistics import NormalDist
 
-from cost_model.fluid import share_late
 from forecasting.units import Messages, MessagesPerSecond, Seconds
 
 # Above this load a backlog takes more than 1,000 times its pause to drain: the horizon ends first.
 HIGHEST_LOAD = 0.999
 # Spare throughput is taken as at least this share of capacity, so that a group at its limit gets a large, finite price.
 LEAST_SPARE_FRACTION = 0.01
-
-NOTHING = Messages(0.0)
 
 _NORMAL = NormalDist()
 
@@ -25,60 +22,6 @@ def backlog_from_visible_lag(lag: Messages, *, consume: MessagesPerSecond, commi
     500.0
     """
     return Messages(max(0.0, lag - consume * commit_interval / 2.0))
-
-
-def next_backlog(
-    backlog: Messages,
-    *,
-    produce: MessagesPerSecond,
-    capacity: MessagesPerSecond,
-    step: Seconds,
-    unprocessed: Messages = NOTHING,
-) -> Messages:
-    """Backlog one step later; `unprocessed` is what a rebalance pause kept the group from consuming.
-
-    >>> next_backlog(Messages(0), produce=MessagesPerSecond(900), capacity=MessagesPerSecond(600), step=Seconds(60))
-    18000.0
-    """
-    return Messages(max(0.0, backlog + (produce - capacity) * step + unprocessed))
-
-
-def late_share(wait_before: Seconds, wait_after: Seconds, *, max_lag: Seconds) -> float:
-    """Share of a step's messages that wait longer than `max_lag`, their wait going evenly from one value to the other.
-
-    >>> late_share(Seconds(0), Seconds(40), max_lag=Seconds(10))
-    0.75
-    """
-    return share_late(wait_before, wait_after, max_lag)
-
-
-def late_after_pause(
-    *, produce: MessagesPerSecond, capacity: MessagesPerSecond, pause: Seconds, max_lag: Seconds
-) -> Messages:
-    """Messages that one stop of the whole group makes late, those that queue behind its backlog included.
-
-    Formula: produce * (pause - max_lag) / (1 - load), exact for a fluid.
-
-    >>> late_after_pause(
-    ...     produce=MessagesPerSecond(1000), capacity=MessagesPerSecond(1400), pause=Seconds(3), max_lag=Seconds(1)
-    ... )
-    7000.0
-    """
-    load = min(produce / capacity, HIGHEST_LOAD) if capacity > 0.0 else HIGHEST_LOAD
-    return Messages(produce * max(0.0, pause - max_lag) / (1.0 - load))
-
-
-def late_while_draining(
-    *, backlog: Messages, produce: MessagesPerSecond, capacity: MessagesPerSecond, max_lag: Seconds
-) -> Messages:
-    """Messages that arrive and are late until a backlog has drained to what is processed within `max_lag`.
-
-    >>> late_while_draining(
-    ...     backlog=Messages(7_000), produce=MessagesPerSecond(9), capacity=MessagesPerSecond(10), max_lag=Seconds(500)
-    ... )
-    18000.0
-    """
-    return Messages(produce * max(0.0, backlog - max_lag * capacity) / spare(produce=produce, capacity=capacity))
 
 
 def spare(*, produce: MessagesPerSecond, capacity: MessagesPerSecond) -> MessagesPerSecond:

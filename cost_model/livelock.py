@@ -1,38 +1,16 @@
 """Work that is interrupted before it is done: how much slower it gets, and when scaling can only make it worse."""
 
 from dataclasses import dataclass
-from math import expm1
 
 from cost_model.profile import GroupProfile, while_behind
 from cost_model.rounds import settle_seconds
 from forecasting.units import Seconds
 
-# At five times the work's length random interruptions make it 1.11 times as long; at its own length, 1.7 times.
+# Work that starts again at random interruptions takes (e^x - 1) / x times as long, x being its length over the time
+# between them: 1.11 times at five times its length, 1.7 times at its own.
 INTERVAL_PER_PROCESSING_P99 = 5.0
 # A batch over 80 % of max.poll.interval.ms is one slow call away from its member's eviction.
 POLL_INTERVAL_FRACTION = 0.8
-
-
-def slowdown(work: Seconds, *, interruption_interval: Seconds) -> float:
-    """How many times longer work takes that starts again at each interruption, these coming at random.
-
-    Formula: (e^(r * s) - 1) / (r * s) with r = 1 / interval. Regular interruptions closer than the work never let it
-    end. Infinite where it exceeds what a float holds.
-    Errors: ValueError unless the interval is above 0.
-
-    >>> [round(slowdown(Seconds(60.0), interruption_interval=Seconds(apart)), 2) for apart in (15, 30, 300, 600)]
-    [13.4, 3.19, 1.11, 1.05]
-    """
-    if not interruption_interval > 0.0:
-        message = f"interruptions {interruption_interval} s apart leave no time for any work"
-        raise ValueError(message)
-    expected = work / interruption_interval
-    if expected <= 0.0:
-        return 1.0
-    try:
-        return expm1(expected) / expected
-    except OverflowError:
-        return float("inf")
 
 
 def least_move_interval_seconds(profile: GroupProfile) -> Seconds:

@@ -95,21 +95,6 @@ class PlanSearch:
         message = f"a move to {target} replicas was not priced; moves to {[c.target for c in self.single_moves]} were"
         raise ValueError(message)
 
-    def window(self, target: int, tolerance: float) -> tuple[int, int]:
-        """First and last effective step around the cheapest one at which the move costs at most `tolerance` more.
-
-        Errors: ValueError on a move that cannot take effect within the horizon.
-        """
-        totals = self.curve(target).totals
-        best = int(np.argmin(totals))
-        if not np.isfinite(totals[best]):
-            message = f"a move to {target} replicas cannot take effect within the horizon's {totals.size} steps"
-            raise ValueError(message)
-        dear = np.flatnonzero(totals > totals[best] + tolerance)
-        first = int(dear[dear < best].max(initial=-1)) + 1
-        last = int(dear[dear > best].min(initial=totals.size)) - 1
-        return first, last
-
     def itemised(self, target: int, effective_step: int) -> Cost:
         """The plan "hold, move to `target` at `effective_step`, go on as cheaply as possible", item by item.
 
@@ -118,16 +103,6 @@ class PlanSearch:
         """
         present = self.choices.index(self.replicas)
         return itemise(self._played(target, effective_step), self.tables, present=present)
-
-    def switch_price(self, target: int, effective_step: int) -> float:
-        """What this one move costs, whatever follows: start-up, repeated work, risk, and what its stop makes late.
-
-        Divided by what the removed replicas cost per hour it is the time after which a scale-in has paid for itself.
-        """
-        before, after = self.choices.index(self.replicas), self.choices.index(target)
-        problem, running = self.tables.problem, self.tables.move_prices.running[after]
-        fixed = problem.fixed[effective_step, before, after] - running
-        return float(fixed + problem.late_price * problem.transient[effective_step, before, after])
 
     def path(self, target: int, effective_step: int) -> tuple[int, ...]:
         """Replicas per step under the same plan."""

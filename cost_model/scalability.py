@@ -42,18 +42,6 @@ class Scalability:
         others = max(replicas - 1, 0)
         return 1.0 / (1.0 + self.contention * others + self.coherence * replicas * others)
 
-    @property
-    def most_useful_replicas(self) -> int | None:
-        """The count at which throughput peaks, sqrt((1 - al) / be); None while it only flattens.
-
-        >>> Scalability(contention=0.0, coherence=0.01).most_useful_replicas
-        10
-        """
-        if self.coherence <= 0.0:
-            return None
-        peak = max(1, int(max(0.0, (1.0 - self.contention) / self.coherence) ** 0.5))
-        return max((peak, peak + 1), key=lambda n: n * self.kept_fraction(Replicas(n)))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingFit:
@@ -125,19 +113,3 @@ def saturated_points(
     counts = np.unique(replicas[telling])
     means = [float(rates[telling & (replicas == count)].mean()) for count in counts]
     return counts, np.array(means, dtype=np.float64)
-
-
-def scaling_coefficient(replicas: IntArray, rates: FloatArray, *, base: MessagesPerSecond) -> float:
-    """How near throughput comes to `base` per replica, in one number between 0.5 and 1; 1 with less than three windows.
-
-    Formula: sum(N * rate) / (sum(N ** 2) * base), the least-squares slope.
-    Source: the autoscaler of Apache Flink, which clamps it the same way.
-
-    >>> scaling_coefficient(np.array([1, 2, 4]), np.array([100.0, 180.0, 320.0]), base=MessagesPerSecond(100.0))
-    0.83
-    """
-    if replicas.size < COUNTS_FOR_BOTH:
-        return 1.0
-    counts = replicas.astype(np.float64)
-    slope = float((counts * rates).sum() / ((counts**2).sum() * base))
-    return min(max(slope, 0.5), 1.0)

@@ -10,7 +10,7 @@ import numpy as np
 from cost_model.assignors import owners
 from cost_model.capacity import group_capacity, useful_replicas
 from cost_model.profile import Assignor, GroupProfile
-from forecasting.units import FloatArray, Fraction, IntArray, MessagesPerSecond, Replicas, read_only
+from forecasting.units import FloatArray, Fraction, MessagesPerSecond, Replicas, read_only
 
 # A level that carries less than 5 % more than the one below is not worth a search, nor a replica.
 LEAST_GAIN_FRACTION = 0.05
@@ -160,17 +160,3 @@ def hot_partition(profile: GroupProfile) -> HotPartition | None:
     return HotPartition(
         partition=weights.index(max(weights)), share=Fraction(share), max_useful_replicas=Replicas(enough)
     )
-
-
-def lag_imbalance(lag_messages: FloatArray, held_by: IntArray, *, replicas: Replicas) -> float:
-    """How many times the mean lag the replica with most has; 1 where nothing lags. A group's wait is that of its worst.
-
-    Shapes: one value per partition each; `held_by` is the position of its replica, 0 to `replicas` - 1.
-
-    >>> lag_imbalance(np.array([900.0, 0.0, 100.0, 0.0]), np.array([0, 0, 1, 1]), replicas=Replicas(2))
-    1.8
-    """
-    total = float(lag_messages.sum())
-    if total <= 0.0:
-        return 1.0
-    return float(np.bincount(held_by, weights=lag_messages).max()) * replicas / total

@@ -9,7 +9,7 @@ from cost_model.optimise import search
 from cost_model.profile import GroupProfile, StreamsProfile
 from cost_model.scalability import Scalability
 from cost_model.situation import Situation, Uncertainty
-from cost_model.weigh import Weighed, weigh
+from cost_model.weigh import Plan, Weighed, weigh
 from forecasting.units import Fraction, Replicas, Seconds
 
 
@@ -204,3 +204,16 @@ def test_a_stop_soon_after_another_is_short(plain: Situation) -> None:
     move = long_quiet.move_of(row)
     assert long_quiet.switch_price(move) > 0.02
     assert just_moved.switch_price(move) == pytest.approx(0.02)
+
+
+def test_the_window_holds_the_times_that_are_as_good(plain: Situation) -> None:
+    """Every step in the window costs at most the tolerance more than the best one; the next one outside costs more."""
+    found = _weighed(replace(plain, replicas=14, demand_messages_per_second=np.repeat([1200.0, 300.0], (20, 40))))
+    move = found.best()
+    assert move is not None
+    first, last = found.window(move, 0.05)
+    assert first <= move.effective_step <= last
+    prices = {step: found.totals_of(Plan(moves=((step, move.target), (60, move.target)))).mean() for step in range(60)}
+    least = prices[move.effective_step]
+    assert all(prices[step] <= least + 0.05 + 1e-9 for step in range(first, last + 1))
+    assert last == 59 or prices[last + 1] > least + 0.05

@@ -23,18 +23,16 @@ def test_of_equal_times_the_latest_is_taken() -> None:
 
 
 def test_a_move_that_cannot_take_effect_has_no_best_time(plain: Situation) -> None:
-    """Start-up beyond the horizon: no move up has a price, and asking for its window says so."""
+    """Start-up beyond the horizon: no move up has a price."""
     slow = replace(plain, profile=replace(plain.profile, start_up_seconds=Seconds(7200.0)))
     found = search(slow)
     assert found.curve(8).best() is None
-    with pytest.raises(ValueError, match="8 replicas cannot take effect within the horizon's 60 steps"):
-        found.window(8, tolerance=0.1)
 
 
 def test_a_target_that_was_not_priced_is_named(plain: Situation) -> None:
     """9 replicas on 40 partitions carry no more than 8: nobody priced them."""
     with pytest.raises(ValueError, match="9 replicas was not priced"):
-        search(plain).window(9, tolerance=0.1)
+        search(plain).curve(9)
 
 
 def test_a_plan_may_go_down_into_a_valley_and_up_again(plain: Situation) -> None:
@@ -45,18 +43,6 @@ def test_a_plan_may_go_down_into_a_valley_and_up_again(plain: Situation) -> None
     assert (best.target, best.effective_step) == (4, 20)
     path = search(situation).path(best.target, best.effective_step)
     assert path == (*(14,) * 20, *(4,) * 20, *(14,) * 20)
-
-
-def test_the_window_holds_the_times_that_are_as_good(plain: Situation) -> None:
-    """Every step in the window costs at most the tolerance more than the best one; the next ones outside cost more."""
-    found = search(replace(plain, demand_messages_per_second=_valley(), replicas=14))
-    totals = found.curve(4).totals
-    tolerance = 0.05
-    first, last = found.window(4, tolerance)
-    assert first <= int(np.argmin(totals)) <= last
-    assert np.all(totals[first : last + 1] <= totals.min() + tolerance)
-    assert totals[last + 1] > totals.min() + tolerance
-    assert first == 0 or totals[first - 1] > totals.min() + tolerance
 
 
 def test_a_curve_says_what_its_plans_cost_when_played(plain: Situation) -> None:

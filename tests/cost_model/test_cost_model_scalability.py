@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cost_model.capacity import group_capacity
 from cost_model.downstream import downstream_limit, scale_out_gain
 from cost_model.profile import GroupProfile
-from cost_model.scalability import Scalability, fit_scalability, scaling_coefficient
+from cost_model.scalability import Scalability, fit_scalability
 from forecasting.units import FloatArray, IntArray, MessagesPerSecond, Partitions, Replicas
 
 PROFILE = GroupProfile(cluster="east", group="orders", partitions=Partitions(40), capacity=None)
@@ -79,22 +79,6 @@ def test_coefficients_below_nothing_are_refused() -> None:
     """Replicas do not give each other capacity."""
     with pytest.raises(ValueError, match="cannot be negative"):
         Scalability(contention=-0.1, coherence=0.0)
-
-
-def test_throughput_peaks_where_hindrance_outweighs_help() -> None:
-    """Coherence 0.01 peaks at 10 replicas; without it, throughput only flattens."""
-    law = Scalability(contention=0.0, coherence=0.01)
-    carried = [n * law.kept_fraction(Replicas(n)) for n in range(1, 30)]
-    assert law.most_useful_replicas == 1 + int(np.argmax(carried)) == 10
-    assert Scalability(contention=0.2, coherence=0.0).most_useful_replicas is None
-
-
-def test_the_one_parameter_form_is_clamped() -> None:
-    """Perfect scaling is 1, none is 0.5 at the least, and two windows are too few to say."""
-    counts, base = np.array([1, 2, 4]), MessagesPerSecond(100.0)
-    assert scaling_coefficient(counts, 100.0 * counts, base=base) == pytest.approx(1.0)
-    assert scaling_coefficient(counts, np.full(3, 100.0), base=base) == 0.5
-    assert scaling_coefficient(counts[:2], np.full(2, 100.0), base=base) == 1.0
 
 
 def test_b23_a_capped_sink_is_found_after_one_scale_out_in_vain() -> None:

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cost_model.assignors import owners
 from cost_model.capacity import group_capacity, useful_replicas
 from cost_model.profile import GroupProfile
 from cost_model.scalability import Scalability
-from cost_model.skew import carried_by_count, hot_partition, lag_imbalance, useful_counts
+from cost_model.skew import carried_by_count, hot_partition, useful_counts
 from forecasting.units import MessagesPerSecond, Partitions, Replicas
 
 CAPACITY = MessagesPerSecond(100.0)
@@ -91,15 +90,6 @@ def test_replicas_that_hinder_each_other_are_not_useful() -> None:
     assert carried_by_count(weighted, (1, 8, 20), capacity=CAPACITY).tolist() == pytest.approx(
         carried_by_count(hindered, (1, 8, 20), capacity=CAPACITY).tolist()
     )
-
-
-def test_imbalance_is_the_worst_replicas_lag_over_the_mean() -> None:
-    """All lag on one of 4 replicas: 4; none at all: 1; even: 1."""
-    held = owners(40, 4, "range")
-    on_one = np.where(held == 2, 50.0, 0.0)
-    assert lag_imbalance(on_one, held, replicas=Replicas(4)) == pytest.approx(4.0)
-    assert lag_imbalance(np.zeros(40), held, replicas=Replicas(4)) == 1.0
-    assert lag_imbalance(np.ones(40), held, replicas=Replicas(4)) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
