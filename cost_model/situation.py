@@ -31,16 +31,11 @@ class Situation:
     head_room: float
     pause_prior_seconds: float | None
     pause_prior_down_seconds: float | None = None
+    quiet_seconds: float | None = None
     pause_spread: float = 0.5
     earliest_move_step: int = 0
     lag_points: int = 80
     behind_seconds: float = 0.0
-    quiet_seconds: float | None = None
-
-    @property
-    def behind(self) -> bool:
-        """Whether what waits is more than arrives in two seconds: batches are full then."""
-        return self.lag_messages > SATURATED_LAG_SECONDS * float(self.demand_messages_per_second[0])
 
     @property
     def pause_priors(self) -> tuple[float, float] | None:
@@ -49,6 +44,11 @@ class Situation:
             return None
         down = self.pause_prior_down_seconds
         return self.pause_prior_seconds, self.pause_prior_seconds if down is None else down
+
+    @property
+    def behind(self) -> bool:
+        """Whether what waits is more than arrives in two seconds: batches are full then."""
+        return self.lag_messages > SATURATED_LAG_SECONDS * float(self.demand_messages_per_second[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
