@@ -50,7 +50,8 @@ def _deviates(forecast: Forecast, count: int, steps: int) -> FloatArray:
     columns = np.minimum(np.arange(steps), motion.shape[1] - 1)
     levels = _normal_draws(-(-count // 2), 1)[0][:, 0]
     drawn = np.stack([levels, -levels], axis=1).ravel()[:count, None]
-    return np.sqrt(lasting) * drawn + np.sqrt(1.0 - lasting) * motion[np.ix_(rows, columns)]
+    deviates: FloatArray = np.sqrt(lasting) * drawn + np.sqrt(1.0 - lasting) * motion[np.ix_(rows, columns)]
+    return deviates
 
 
 @lru_cache(maxsize=64)

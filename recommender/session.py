@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from cost_model.backlog import late_after_pause
+from cost_model.backlog import spare
 from cost_model.calibrate import capacity_seen
 from cost_model.capacity import group_capacity
 from cost_model.learned import Learned
@@ -21,7 +21,7 @@ from forecasting.forecaster import FittedForecaster, Forecaster
 from forecasting.history import GroupInterval, History, HistoryBuffer
 from forecasting.persistence import PersistenceForecaster
 from forecasting.refusal import Refusal
-from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
+from forecasting.units import MessagesPerSecond, Partitions, Replicas
 from recommender.careful import TIME_LIMIT_SECONDS, Trouble, fit_carefully, forecast_carefully
 from recommender.decision import DecisionSettings
 from recommender.grade import Command, Grader
@@ -210,10 +210,9 @@ class Session:
         after = group_capacity(
             Replicas(decision.desired_replicas), partitions=self._profile.partitions, capacity=decision.capacity.p50
         )
-        pause = Seconds(decision.switch.pause_seconds)
-        return late_after_pause(
-            produce=rate, capacity=after, pause=pause, max_lag=Seconds(self._settings.max_lag_seconds)
-        )
+        # All that arrives until a backlog beyond the promise has drained, a fluid's answer.
+        over = max(0.0, decision.switch.pause_seconds - self._settings.max_lag_seconds)
+        return rate * over * after / spare(produce=rate, capacity=after)
 
     def _forecast(self, history: History) -> Forecast | Refusal:
         """From the model fitted within the last hour of data, or persistence while that is better or all there is."""

@@ -39,6 +39,7 @@ SCENE = Scene(
     now=NOW,
     replicas=8,
     backlog_messages=0.0,
+    behind_seconds=0.0,
     produce_messages_per_second=4000.0,
     latest=ROW,
     last_move_at=None,
