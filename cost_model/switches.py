@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import lru_cache
 from itertools import permutations
+from math import log2
 from typing import NamedTuple
 
 import numpy as np
@@ -42,7 +43,8 @@ class Switches(NamedTuple):
 def switches_now(situation: Situation, choices: tuple[int, ...], *, behind: bool) -> Switches:
     """What moves between these counts do to a group that keeps up, or to one that is `behind`: its batches are full.
 
-    The length of full batches counts to a twentieth, so that what was computed can be used again.
+    The length of full batches counts to a twentieth and the quiet time, whose root matters, to a factor of two, so that
+    what was computed can be used again.
     """
     profile = situation.profile
     if behind:
@@ -54,7 +56,9 @@ def switches_now(situation: Situation, choices: tuple[int, ...], *, behind: bool
         pause_prior_seconds=situation.pause_priors,
         pause_spread=situation.pause_spread,
         max_lag_seconds=situation.max_lag_seconds,
-        quiet_seconds=situation.quiet_seconds,
+        quiet_seconds=None
+        if situation.quiet_seconds is None
+        else 2.0 ** round(log2(max(situation.quiet_seconds, 1.0))),
     )
 
 
