@@ -19,6 +19,8 @@ from recommender.decision import DecisionSettings
 ROWS_OF_NOW = 2
 # A minute of base rows.
 ROWS_OF_WAITING = 4
+# A session of 45 s and the backlog of it, worked off at a load of three quarters.
+SECONDS_TO_CATCH_UP = 180.0
 DEVIATIONS_OF_CHANCE = 2.0
 # Of what a surge brought above the row before, at least this share is still waiting.
 BORNE_OUT = 0.25
@@ -93,9 +95,14 @@ def _is_surge(rows: list[GroupInterval]) -> bool:
 
 
 def _behind_seconds(rows: list[GroupInterval], commit_interval_seconds: Seconds) -> float:
-    """The median excess of the newest rows with these members: one sample may fall just before a commit."""
+    """The median excess of the newest rows, since one sample may fall just before a commit.
+
+    Nothing is read from it while a change of members is young: what stood still then catches up by itself.
+    """
     members = rows[-1].members
-    alike = takewhile(lambda row: row.members == members, reversed(rows))
+    alike = list(takewhile(lambda row: row.members == members, reversed(rows)))
+    if (alike[0].interval_end_at - alike[-1].interval_end_at).total_seconds() < SECONDS_TO_CATCH_UP:
+        return 0.0
     waits = [excess_seconds(row, commit_interval_seconds) for row in islice(alike, ROWS_OF_WAITING)]
     known = [wait for wait in waits if wait is not None]
     return median(known) if known else 0.0
