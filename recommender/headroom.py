@@ -10,15 +10,16 @@ from dataclasses import dataclass, field
 from cost_model.capacity import group_capacity
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
+from recommender.facts import excess_seconds
 
-# Five minutes of base rows in which members stayed and the load was carried: only these teach.
-QUIET_ROWS = 20
+# Three minutes of base rows in which members stayed and the load was carried: only these teach.
+QUIET_ROWS = 12
 # A load above this share of what is carried may build up a backlog by itself.
 FULL = 0.98
-CREEPING_SECONDS = 1.0
+CREEPING_SECONDS = 2.0
 LEAST = 0.7
-# Down a tenth of the way to what was too full with each row, up again 5 % in an hour of rows that were full and well.
-STEP_DOWN = 0.1
+# Down a quarter of the way to what was too full with each row, up again 5 % in an hour of rows that were full and well.
+STEP_DOWN = 0.25
 STEP_UP = 0.05 / 240.0
 
 
@@ -50,8 +51,9 @@ class HeadRoom:
         if len(self._loads) < QUIET_ROWS or max(self._loads) > FULL:
             return
         waiting = row.lag_messages / rate - self.commit_interval_seconds
-        if waiting > CREEPING_SECONDS:
-            too_full = min(self._loads)
+        excess = excess_seconds(row, self.commit_interval_seconds)
+        if max(waiting, excess or 0.0) > CREEPING_SECONDS:
+            too_full = max(self._loads)
             self.value = max(LEAST, self.value + STEP_DOWN * min(0.0, too_full - self.value))
         elif load >= self.value - 0.02:
             self.value = min(self.most, self.value + STEP_UP)
