@@ -12,8 +12,10 @@ part of all. The second form writes the page, and its picture beside it, from th
 
 import argparse
 import json
+import os
 import platform
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -98,7 +100,7 @@ def play(cells: list[Cell], published: list[Cell], out: Path, *, jobs: int) -> N
     began = time.monotonic()
     every = [*published, *cells]
     done: dict[int, list[Run]] = {}
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
         futures = {pool.submit(play_cell, cell): place for place, cell in enumerate(every)}
         for future in as_completed(futures):
             place = futures[future]
@@ -114,6 +116,18 @@ def play(cells: list[Cell], published: list[Cell], out: Path, *, jobs: int) -> N
             elapsed = time.monotonic() - began
             left = elapsed / len(runs) * (len(every) - len(runs))
             print(progress(done[place], len(runs), len(every), elapsed=elapsed, left=left), file=sys.stderr, flush=True)
+
+
+def end_with_parent() -> None:
+    """Let this worker end when its parent is gone: a killed run would leave it playing for an hour."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def progress(runs: list[Run], done: int, cells: int, *, elapsed: float, left: float) -> str:

@@ -48,13 +48,14 @@ All of this page is written from one JSON document, and that by one command:
   everything at random anew. What came before that day, fifteen days at most, is lagcast's history. A load of less than
   two days is judged whole, without history. `+/-` is the half-width of a 95 % interval of the mean over seeds
   (Student's t); seeds judge different days, so it holds the difference between days as well.
-- **Rivals.** {arms} arms: fixed counts, HPA on lag and on CPU, KEDA, each with its target swept; a reconstruction of
-  Federator's formula, Flink's, a produce-rate rule and a rule that knows capacity and stairs. The *best rival* is the
-  arm with the least mean cost in that very trace and world, chosen afterwards: nobody could have known which.
+- **Rivals.** {arms} of {known_arms} arms: fixed counts, HPA on lag and on CPU, KEDA, each with its target swept; a
+  reconstruction of Federator's formula, Flink's, a produce-rate rule and a rule that knows capacity and stairs. The
+  *best rival* is the arm with the least mean cost in that very trace and world, chosen afterwards: nobody could have
+  known which. {left_out}
 - **Hindsight** is the best plan found by a search that sees the whole load, each plan replayed like everybody else's:
   an upper bound of the optimum, not the optimum.
-- **Tuned on.** lagcast's head-room, prices and pauses were chosen on some of the loads. They are shown, but the overall
-  figures are given without them first: {tuned_on}.
+- **Tuned on.** lagcast's head-room, prices and pauses were chosen on some of the loads, and on generated ones that are
+  not here. They are shown, but the overall figures are given without them first: {tuned_on}.
 
 Versions: {versions}.
 """
@@ -108,9 +109,17 @@ def _introduction(document: Document, runs: list[Run]) -> str:
     return INTRODUCTION.format(
         seeds=len({run.seed for run in runs}),
         arms=len({run.arm for run in runs if run.arm in ARMS}),
+        known_arms=len(ARMS),
+        left_out=_left_out(runs),
         tuned_on=", ".join(f"`{name}`" for name in document["tuned_on"]),
         versions=", ".join(f"{name} {version}" for name, version in document["versions"].items()),
     )
+
+
+def _left_out(runs: list[Run]) -> str:
+    """Which arms this run was not asked to play; nothing where all played."""
+    missing = [arm for arm in ARMS if arm not in {run.arm for run in runs}]
+    return f"Not played in this run: {', '.join(missing)}." if missing else "All of them played."
 
 
 def _overall(cases: list[Case], tuned_on: list[str]) -> str:
