@@ -110,13 +110,14 @@ def test_another_currency_is_the_same_decision(question: Question, factor: float
 @settings(max_examples=30, deadline=None)
 @given(questions())
 def test_counting_in_units_of_1024_messages_changes_nothing(question: Question) -> None:
-    """Messages, rates and capacity divided by 1,024, prices per message times 1,024: the same move and price."""
+    """Messages, rates, capacity and a poll's records divided by 1,024, prices per message times it: the same answer."""
     situation, uncertainty = question
+    situation = replace(situation, profile=replace(situation.profile, max_poll_records=1024))
     rate = MessagesPerSecond(100.0 / 1024)
     capacity = Capacity(p20=rate, p50=rate, p90=rate, source="configured")
     other = replace(
         priced(situation, **{name: 1024 * getattr(situation.prices, name) for name in PER_MESSAGE}),
-        profile=replace(situation.profile, capacity=capacity),
+        profile=replace(situation.profile, capacity=capacity, max_poll_records=1),
         demand_messages_per_second=situation.demand_messages_per_second / 1024,
         lag_messages=situation.lag_messages / 1024,
     )
