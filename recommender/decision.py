@@ -38,8 +38,7 @@ class DecisionSettings:
 
     head_room: float = 0.97
     """Share of a replica's capacity that plans may use. Bursts and slow replicas are priced by themselves; what is left
-    is noise within a minute. 0.88 pays 3 to 8 % more for replicas on the loads this was tuned on, 0.98 twice as much
-    for lateness."""
+    is noise within a minute. Below 0.97 replicas cost more than the lateness that they save, above it the other way."""
 
     planning_quantile: float = 0.9
     """Quantile path that plans have to carry. Must be one of `forecasting.forecast.QUANTILES`."""
