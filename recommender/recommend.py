@@ -193,9 +193,12 @@ def _last_move_at(history: History, previous: Recommendation | None, *, now: dat
 
 
 def _silent_share(profile: GroupProfile, learned: Learned) -> Fraction | None:
-    """What was seen of leavers; static members never say goodbye, however soon their pods are gone from view."""
+    """What was seen of leavers, or else what is configured.
+
+    Nothing is learned of static members: they never say goodbye, however soon their pods are gone from view.
+    """
     if profile.static_membership or learned.silent_share is None:
-        return None
+        return profile.silent_share
     return Fraction(learned.silent_share)
 
 

@@ -10,9 +10,9 @@ from cost_model.profile import GroupProfile
 from forecasting.forecast import Forecast
 from forecasting.history import History
 from forecasting.refusal import Refusal
-from forecasting.units import Replicas
+from forecasting.units import Fraction, Replicas
 from recommender.decision import DecisionSettings
-from recommender.recommend import recommend
+from recommender.recommend import day_one, recommend
 from recommender.recommendation import Recommendation
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -220,3 +220,20 @@ def test_the_same_inputs_give_the_same_answer_and_the_same_name(
     first = advise(history(1500.0, members=24), forecast([1500.0]), profile)
     second = advise(history(1500.0, members=24), forecast([1500.0]), profile)
     assert first == second
+
+
+def test_leavers_that_are_configured_to_go_in_silence_do_so_until_one_was_seen(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """18 of 24 leave, their partitions wait for a session of 45 s: 34 s of all work. One goodbye makes it 13 s, to 5."""
+    silent = replace(profile, silent_share=Fraction(1.0))
+    believed = advise(history(4000.0, members=24), forecast([4000.0]), silent)
+    assert believed.desired_replicas == 6
+    assert believed.switch.pause_seconds > 18 / 24 * 45.0
+    goodbye = replace(day_one(SETTINGS, believed.capacity), graceful_seen=1.0)
+    seen = recommend(
+        history(4000.0, members=24), forecast([4000.0]), silent, SETTINGS, previous=None, now=NOW, learned=goodbye
+    )
+    assert isinstance(seen, Recommendation)
+    assert seen.desired_replicas == 5
+    assert seen.switch.pause_seconds == pytest.approx(12.5, abs=0.1)
