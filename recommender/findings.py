@@ -7,11 +7,11 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from cost_model.calibrate import windows_of
+from cost_model.calibrate import SATURATED_LAG_SECONDS, windows_of
 from cost_model.downstream import downstream_limit
 from cost_model.livelock import SlowBatches, slow_batches
 from cost_model.profile import GroupProfile
-from cost_model.skew import hot_partition
+from cost_model.skew import carried_by_count, hot_partition
 from forecasting.history import GroupInterval, History
 from forecasting.refusal import Refusal, RefusalReason
 from forecasting.units import Replicas
@@ -38,11 +38,14 @@ LEAST_SKEW_ROWS = 20
 LEAST_SKEW_RATIO = 2.0
 # More than this much above the limit was consumed since: it has moved.
 MOVED_LIMIT_FACTOR = 1.1
+# Rows of ten minutes, since one minute shows throughput to about 8 %; a sixth less than configured is twice that.
+LEAST_SHORT_SECONDS = 600.0
+FALLEN_SHORT = 5.0 / 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Why replicas beyond `most_replicas` cannot help; nothing is added beyond them while it holds."""
+    """What is in the way of a group; replicas beyond `most_replicas` cannot help, and none is added while it holds."""
 
     reason: FindingCode
     most_replicas: Replicas
@@ -61,6 +64,7 @@ def finding_of(
         or _rollout(history, previous, now=now)
         or _downstream(history, profile)
         or _hot_partition(history, profile)
+        or _fallen_short(history, profile)
     )
 
 
@@ -184,6 +188,34 @@ def _hot_partition(history: History, profile: GroupProfile) -> Finding | None:
         reason="hot_partition",
         most_replicas=hot.max_useful_replicas,
         sentence=f"More replicas cannot help: {hot.sentence.replace(f'partition {hot.partition}', name)}.",
+    )
+
+
+def _fallen_short(history: History, profile: GroupProfile) -> Finding | None:
+    """More and more waits, and yet the group does less than its configured capacity says: that holds no longer.
+
+    Whether replicas became slow or share a limit cannot be told from one count, so that more of them may be tried.
+    """
+    rows = [row for row in history.recent if not row.in_rebalance and row.members]
+    if not rows or profile.capacity is None or profile.capacity.source != "configured":
+        return None
+    lags = [row.lag_messages or 0.0 for row in rows]
+    done = [row.consume_messages_per_second or 0.0 for row in rows]
+    seconds = (rows[-1].interval_end_at - rows[0].interval_end_at).total_seconds() + rows[0].interval_seconds
+    floor = SATURATED_LAG_SECONDS + profile.commit_interval_seconds
+    waiting = all(lag > floor * rate for lag, rate in zip(lags, done, strict=True)) and lags[-1] >= lags[0]
+    if seconds < LEAST_SHORT_SECONDS or len({row.members for row in rows}) > 1 or not waiting:
+        return None
+    _, seen = busiest_seen(history, profile)
+    replicas, did = rows[-1].members or 0, float(np.mean(done))
+    (should,) = carried_by_count(seen, (replicas,), capacity=profile.capacity.p50)
+    if did > FALLEN_SHORT * should:
+        return None
+    who, do, them = ("1 replica", "does", "it") if replicas == 1 else (f"{replicas} replicas", "do", "them")
+    return Finding(
+        reason="downstream_limit",
+        most_replicas=Replicas(profile.replica_ceiling),
+        sentence=f"{who} should do {should:,.0f}/s and {do} {did:,.0f}: something else limits {them}.",
     )
 
 

@@ -74,8 +74,8 @@ def never_fewer_while_draining(proposal: Proposal, scene: Scene) -> Proposal:
         scene,
         rule="backlog_draining",
         sentence=(
-            f"A backlog of {scene.backlog_messages:,.0f} messages is still draining (limit {limit_messages:,.0f}, "
-            f"{limit_seconds:g} s of arrivals or of one replica's work), so nothing is removed."
+            f"A backlog of {scene.backlog_messages:,.0f} messages is still to be worked off (limit "
+            f"{limit_messages:,.0f}, {limit_seconds:g} s of arrivals or of one replica's work), so nothing is removed."
         ),
     )
 
