@@ -69,6 +69,17 @@ def test_moves_that_cost_more_than_expected_raise_the_risk() -> None:
     assert learned.risk == pytest.approx(0.2)
 
 
+@pytest.mark.parametrize(
+    ("silences", "share"), [((), None), ((False,), 0.02), ((True,), 0.42), ((False, True), 0.3), ((True, False), 0.3)]
+)
+def test_leavers_are_believed_graceful_until_one_was_silent(silences: tuple[bool, ...], share: float | None) -> None:
+    """0.05 of 1.5 leavers before any was seen: one goodbye makes it 0.05 / 2.5, one silence 1.05 / 2.5, both 0.3."""
+    learned = Learned.assumed(stop_seconds=12.0, risk=0.1)
+    for silent in silences:
+        learned = learned.after(replace(outcome(3.0, to_replicas=6), silent=silent), late_price=5e-7)
+    assert learned.silent_share == (None if share is None else pytest.approx(share))
+
+
 def test_a_stop_is_read_from_how_far_lag_rose() -> None:
     """Lag goes from 2.5 s to 11.5 s when two members join: a stop of 9 s, seen a start-up of 30 s after the command."""
     grader = Grader(profile=PROFILE, max_lag_seconds=10.0)
@@ -89,6 +100,29 @@ def test_a_stop_is_read_from_how_far_lag_rose() -> None:
     assert (graded.from_replicas, graded.to_replicas, graded.start_up_seconds) == (8, 10, 30.0)
     assert graded.stop_seconds == pytest.approx(9.0)
     assert graded.late_messages == 0.0  # 11.5 s of visible lag are 9 s of waiting: half a commit interval is done work
+
+
+@pytest.mark.parametrize(("rate", "late_messages"), [(9000.0, 0.0), (6000.0, 180_000.0)])
+def test_what_a_shortage_makes_late_is_not_charged_to_the_move(rate: float, late_messages: float) -> None:
+    """9,000/s on 8 replicas add 1.67 s of lag in each row, and no move is to blame; at 6,000/s nothing else is.
+
+    It takes eight rows until 12 replicas are there; in the seventh and eighth 11.7 s and 13.3 s pass the promised 10.
+    """
+    grader = Grader(profile=PROFILE, max_lag_seconds=10.0)
+    for place in range(8):
+        grader.observe(row(place, rate=rate), RATE)
+    command = Command(
+        at=row(7).interval_end_at, from_replicas=8, to_replicas=12, stop_seconds=12, late_messages=0, stopped_share=1
+    )
+    grader.commanded(command)
+    short = [15.0 * (9000.0 - 8000.0) / 9000.0 * rows for rows in range(1, 9)]
+    lags = [2.5 + seconds for seconds in (*short, 8.3, 3.3, 0.0, 0.0, 0.0)]
+    seen = [
+        grader.observe(row(place, members=8 if place < 16 else 12, rate=rate, lag_seconds=lag), RATE)
+        for place, lag in enumerate(lags, start=8)
+    ]
+    (graded,) = [one.outcome for one in seen if one is not None]
+    assert graded.late_messages == late_messages
 
 
 def test_a_move_that_never_comes_is_forgotten() -> None:
