@@ -225,7 +225,7 @@ def test_the_same_inputs_give_the_same_answer_and_the_same_name(
 def test_leavers_that_are_configured_to_go_in_silence_do_so_until_one_was_seen(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """18 of 24 leave, their partitions wait for a session of 45 s: 34 s of all work. One goodbye makes it 13 s, to 5."""
+    """18 of 24 leave, their partitions wait for a session of 45 s: 34 s of all work. After one goodbye it is 13 s."""
     silent = replace(profile, silent_share=Fraction(1.0))
     believed = advise(history(4000.0, members=24), forecast([4000.0]), silent)
     assert believed.desired_replicas == 6
