@@ -22,7 +22,7 @@ NO_MOVE = -1
 HIGHEST_LOAD = 0.999
 # A reacting scaler carries what arrives and works a backlog off within this time.
 DRAIN_SECONDS = 300.0
-# And goes to room for a fifth more than what arrives: whoever only follows a load is late at each of its steps. Without,
+# And goes to room for a fifth more than what arrives: whoever only follows is late at each step of a load. Without it,
 # eight days of four loads cost 2 % more.
 ROOM = 0.2
 # It goes down to no less than what was needed within the last 5 to 10 steps.
