@@ -402,7 +402,10 @@ def _grid(
         if target == present:
             continue
         first = max(earliest, lead if target > present else int(target < least_now))
-        plans += [Plan(moves=((at, target), (steps, target))) for at in _times(first, steps)]
+        # What is needed now cannot be announced for later: a reaction would come before it, and the plan would be to
+        # come down from there.
+        times = (first,) if least_now > present and target > present else _times(first, steps)
+        plans += [Plan(moves=((at, target), (steps, target))) for at in times]
         if target > present:
             plans += [
                 Plan(moves=((first, target), (first + up, present), (steps, present)))
