@@ -5,8 +5,9 @@ from typing import Literal
 
 import numpy as np
 
+from cost_model.candidates import Plan
 from cost_model.rollout import Field
-from cost_model.weigh import TIE_FRACTION, Plan, Weighed
+from cost_model.weigh import TIE_FRACTION, Weighed
 from forecasting.units import FloatArray
 
 Quantity = Literal["late_message", "pause_seconds", "capacity", "forecast"]

@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 
 from cost_model.calibrate import MovesPerDay
+from cost_model.field import moves_of
 from cost_model.profile import GroupProfile
 from cost_model.remedies import Remedy, other_ways, remedies
 from cost_model.rollout import expected_switch_cost
 from cost_model.situation import Situation
-from cost_model.weigh import Weighed, moves_of
+from cost_model.weigh import Weighed
 from forecasting.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 
 # What a change is worth has to come to one replica-day in a week before anybody is asked to make it.

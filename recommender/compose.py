@@ -5,13 +5,14 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 
 from cost_model.calibrate import moves_per_day
+from cost_model.candidates import Plan
 from cost_model.learned import Learned
 from cost_model.plan import PlannedMove
 from cost_model.situation import Situation
 from cost_model.skew import useful_counts
 from cost_model.streams import lead_seconds
 from cost_model.verdict import begun_at_once, best_moves, cheapest_counts, confidence, valley
-from cost_model.weigh import Plan, Weighed
+from cost_model.weigh import Weighed
 from forecasting.forecast import Forecast
 from forecasting.history import MINUTE_SECONDS, History
 from forecasting.units import SECONDS_PER_HOUR, Replicas

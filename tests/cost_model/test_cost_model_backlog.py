@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cost_model.backlog import backlog_from_visible_lag, expected_overrun
+from cost_model.field import field_of
 from cost_model.fluid import share_late
 from cost_model.problem import tabulate
 from cost_model.rollout import Field, class_step, pause_late
 from cost_model.situation import Situation, Uncertainty
-from cost_model.weigh import field_of
 from forecasting.units import Messages, MessagesPerSecond, Seconds
 
 

@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cost_model.candidates import Plan
 from cost_model.optimise import search
 from cost_model.profile import GroupProfile, StreamsProfile
 from cost_model.scalability import Scalability
 from cost_model.situation import Situation, Uncertainty
-from cost_model.weigh import Plan, Weighed, weigh
+from cost_model.weigh import Weighed, weigh
 from forecasting.units import Fraction, Replicas, Seconds
 
 
