@@ -22,9 +22,6 @@ NO_MOVE = -1
 HIGHEST_LOAD = 0.999
 # A reacting scaler carries what arrives and works a backlog off within this time.
 DRAIN_SECONDS = 300.0
-# And goes to room for a fifth more than what arrives: whoever only follows is late at each step of a load. Without it,
-# eight days of four loads cost 2 % more.
-ROOM = 0.2
 # It goes down to no less than what was needed within the last 5 to 10 steps.
 REMEMBERED_STEPS = 5
 
@@ -192,12 +189,12 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
                 choice = target
                 cursor += 2
         if choice == before and coming == NO_MOVE and step > field.earliest_step:
-            need = needed(field, wanted + ROOM * seen / factor, need)
+            need = needed(field, wanted, need)
             if step % REMEMBERED_STEPS == 0:
                 older_need, newer_need = newer_need, need
             newer_need = max(newer_need, need)
             lower = max(newer_need, older_need)
-            if wanted > field.carried[choice] and need > choice:
+            if need > choice:
                 idle = 0.0
                 if step - moved_at >= field.rest_up_steps:
                     coming, coming_step = need, step + int(field.reaction[choice, need])
