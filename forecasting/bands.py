@@ -2,7 +2,8 @@
 
 The scatter is learnt as a log-linear function of what is known at the origin: how restless the load is now and was at
 that time of earlier days, how far it has left its season, how steep the ramp ahead is. So bands widen after a level
-shift or in a flash crowd and at the foot of a ramp. The quantiles are empirical: no distribution is assumed.
+shift or in a flash crowd and at the foot of a ramp. It is learnt for errors upward and downward each by itself: a load
+in a flash crowd has more to fall than to rise. The quantiles are empirical: no distribution is assumed.
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from scipy.stats import norm
 from forecasting.forecast import QUANTILES
 from forecasting.horizons import KNOTS, Between
 from forecasting.ladder import MINUTES_PER_DAY
-from forecasting.memory import ErrorMemory, memory_of
+from forecasting.memory import ErrorMemory, error_paths_of, memory_of
 from forecasting.ridge import fit_ridge
 from forecasting.season import Season
 from forecasting.series import LogSeries
@@ -38,18 +39,19 @@ _ENOUGH_ERRORS = 12
 # Where not even the first horizon has errors enough, this deviation of ln rate is believed: p95 is 2.3 times p50.
 _UNSEEN_SPREAD = 0.5
 
-# Below this many errors one scatter for all origins is all that can be learnt (12 columns on 300 rows are safe).
-_ENOUGH_ROWS = 300
+# Below this many errors one scatter for all origins and both sides is all that can be learnt (14 columns on half of
+# them are safe).
+_ENOUGH_ROWS = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bands:
     """The scatter of errors to be expected, and the quantiles of errors in units of it.
 
-    Shapes: `scatter` (knots, columns) coefficients of the log scatter, `limits` (knots, 2) of that logarithm,
-    `quantiles` (knots, len(QUANTILES)) of errors divided by scatter. `largest_jump` is the greatest distance, in
-    logarithms, between the level now and that of the hour that the errors were learnt with; `memory` is how long errors
-    last.
+    Shapes: `scatter` (knots, 2, columns) coefficients of the log scatter, downward and upward, `limits` (knots, 2, 2)
+    the least and greatest of these logarithms, `quantiles` (knots, len(QUANTILES)) of errors divided by the scatter of
+    their side. `largest_jump` is the greatest distance, in logarithms, between the level now and that of the hour that
+    the errors were learnt with; `memory` is how long errors last, `error_paths` how they ran.
     """
 
     scatter: FloatArray
@@ -57,7 +59,7 @@ class Bands:
     quantiles: FloatArray
     largest_jump: float
     memory: ErrorMemory
-    motion: FloatArray | None
+    error_paths: FloatArray | None
 
     def paths(self, centre: FloatArray, columns: FloatArray, between: Between, *, jump: float) -> FloatArray:
         """Quantile paths in logarithms, (len(QUANTILES), horizons), ascending down each column.
@@ -66,11 +68,12 @@ class Bands:
         is `jumps` there.
         """
         limits = between.interpolate(self.limits)
-        log_scatter = np.einsum("hc,hc->h", between.interpolate(self.scatter), columns[:, 0])
+        log_scatter = np.einsum("hsc,hc->hs", between.interpolate(self.scatter), columns[:, 0])
         unseen = max(0.0, abs(jump) - self.largest_jump)
         share = _SCATTER_OF_JUMP_UP if jump > 0.0 else _SCATTER_OF_JUMP_DOWN
-        scatter = np.exp(np.clip(log_scatter, limits[:, 0], limits[:, 1])) + share * unseen
-        offsets = between.interpolate(self.quantiles) * scatter[:, None]
+        down, up = (np.exp(np.clip(log_scatter, limits[..., 0], limits[..., 1])) + share * unseen).T
+        standard = between.interpolate(self.quantiles)
+        offsets = standard * np.where(standard > 0.0, up[:, None], down[:, None])
         return np.maximum.accumulate((centre[:, None] + offsets).T, axis=0)
 
 
@@ -88,7 +91,7 @@ def scatter_columns(
     minute_of_day = (series.last_minute - series.last + origins[None, :] + horizons[:, None]) % MINUTES_PER_DAY
     angle = 2.0 * np.pi * minute_of_day / MINUTES_PER_DAY
     known_season = np.where(np.isnan(season.profile_now), level, season.profile_now)
-    columns = np.empty((*shape, 12))
+    columns = np.empty((*shape, 14))
     columns[..., 0] = 1.0
     columns[..., 1] = _log(series.mean_move(origins, minutes=10))
     columns[..., 2] = _log(series.mean_move(origins, minutes=120))
@@ -100,44 +103,65 @@ def scatter_columns(
     for order in (1, 2):
         columns[..., 6 + 2 * order] = np.sin(order * angle)
         columns[..., 7 + 2 * order] = np.cos(order * angle)
+    columns[..., 12] = jumps(series, origins)
+    columns[..., 13] = level - known_season
     return columns
 
 
 def fit_bands(
-    errors: FloatArray, columns: FloatArray, *, largest_jump: float, motion: FloatArray | None, widen: float = 1.0
+    errors: FloatArray, columns: FloatArray, *, largest_jump: float, by_minute: FloatArray, widen: float = 1.0
 ) -> Bands:
     """Bands from held-out errors.
 
-    Shapes: `errors` (origins, knots), logarithms, NaN where unknown; `columns` from `scatter_columns`.
+    Shapes: `errors` (origins, knots), logarithms, NaN where unknown; `columns` from `scatter_columns`; `by_minute`
+    (origins, 60), the errors of the minutes between the knots.
     `widen` multiplies all quantiles: more than 1 where too little was seen to trust the tails.
     """
     counts = np.isfinite(errors).sum(axis=0)
-    log_errors = np.log(np.abs(errors) + _FLOOR)
-    used = columns if counts.max() >= _ENOUGH_ROWS else columns[..., :1]
-    scatter = np.zeros((len(KNOTS), columns.shape[-1]))
-    scatter[:, : used.shape[-1]] = fit_ridge(used, log_errors).coefficients
+    scatter = _fit_scatter(errors, columns)
     scatter[counts < _ENOUGH_ERRORS] = 0.0
-    fitted = (columns @ scatter[..., None])[..., 0].T
-    limits = np.stack([fitted.min(axis=0), fitted.max(axis=0)], axis=1) + np.log(_STRETCH) * np.array([-1.0, 1.0])
+    fitted = np.einsum("koc,ksc->kso", columns, scatter)
+    limits = np.stack([fitted.min(axis=2), fitted.max(axis=2)], axis=2) + np.log(_STRETCH) * np.array([-1.0, 1.0])
+    standard = _standard(errors, fitted)
     quantiles = np.empty((len(KNOTS), len(QUANTILES)))
     for knot in range(len(KNOTS)):
         if counts[knot] >= _ENOUGH_ERRORS:
-            standard = errors[:, knot] / np.exp(fitted[:, knot])
-            quantiles[knot] = np.quantile(standard[np.isfinite(standard)], QUANTILES)
+            known = np.isfinite(standard[:, knot])
+            quantiles[knot] = np.quantile(standard[known, knot], QUANTILES)
         elif knot == 0:
             quantiles[knot] = _UNSEEN_SPREAD * norm.ppf(QUANTILES)
         else:
             longer = float(np.sqrt(KNOTS[knot] / KNOTS[knot - 1]))
             scatter[knot], limits[knot] = scatter[knot - 1], limits[knot - 1]
             quantiles[knot] = quantiles[knot - 1] * longer
+    minutes = Between.of(np.arange(1, by_minute.shape[1] + 1, dtype=np.int64))
     return Bands(
         scatter=scatter,
         limits=limits,
         quantiles=quantiles * widen,
         largest_jump=largest_jump,
         memory=memory_of(errors, KNOTS),
-        motion=motion,
+        error_paths=error_paths_of(_standard(by_minute, minutes.interpolate(fitted))),
     )
+
+
+def _fit_scatter(errors: FloatArray, columns: FloatArray) -> FloatArray:
+    """Coefficients of the log scatter downward and upward, (knots, 2, columns); of few errors the one mean of both."""
+    log_errors = np.log(np.abs(errors) + _FLOOR)
+    scatter = np.zeros((len(KNOTS), 2, columns.shape[-1]))
+    if np.isfinite(errors).sum(axis=0).max() < _ENOUGH_ROWS:
+        scatter[..., :1] = fit_ridge(columns[..., :1], log_errors).coefficients[:, None]
+        return scatter
+    for side, of_side in enumerate((errors <= 0.0, errors > 0.0)):
+        scatter[:, side] = fit_ridge(columns, np.where(of_side, log_errors, np.nan)).coefficients
+    return scatter
+
+
+def _standard(errors: FloatArray, log_scatter: FloatArray) -> FloatArray:
+    """Errors (origins, horizons) in units of the scatter of their side, whose logarithms are (horizons, 2, origins)."""
+    down, up = np.exp(log_scatter.transpose(1, 2, 0))
+    standard: FloatArray = errors / np.where(errors > 0.0, up, down)
+    return standard
 
 
 def _log(values: FloatArray) -> FloatArray:

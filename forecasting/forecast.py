@@ -21,7 +21,8 @@ class Forecast:
 
     Shapes: `paths` is (len(QUANTILES), steps), row i for QUANTILES[i], ascending down each column, never negative.
     Step 1 (column 0) is the first interval not yet seen: it ends at `origin_at + step_seconds`.
-    `memory` is how long errors last, from one step to the next. `rung` says what the history allowed: reactive from
+    `memory` is how long errors last, from one step to the next; `error_paths` are known ones, see
+    `forecasting.memory.error_paths_of`. `rung` says what the history allowed: reactive from
     30 min, daily from 2 days, weekly from 14 days.
     """
 
@@ -33,7 +34,7 @@ class Forecast:
     step_seconds: int
     paths: FloatArray
     memory: ErrorMemory = USUAL_MEMORY
-    motion: FloatArray | None = None
+    error_paths: FloatArray | None = None
 
     @property
     def steps(self) -> int:

@@ -2,7 +2,7 @@
 
 An error has three parts: one that lasts for the whole hour (a wrong level), one that fades (a burst), one that is new
 in every minute (noise). Which of them dominates differs between loads: on three recorded ones errors 10 minutes apart
-correlate 0.07, 0.42 and 0.67.
+correlate 0.07, 0.42 and 0.67. Where whole hours of errors are known, these are followed themselves.
 """
 
 from dataclasses import dataclass
@@ -10,17 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import norm, rankdata
 
-from forecasting.series import LogSeries
 from forecasting.units import FloatArray, IntArray, read_only
 
 # Errors further ahead belong to no plan.
 MOST_STEPS = 61
 _ENOUGH_ERRORS = 100
-# A week of hours, one begun every 39 minutes, and the two hours around a minute that its level is the mean of.
-_MOTION_MINUTES = 10_080
-_MOTION_PATHS, _MOTION_STEPS = 64, 60
-_LEVEL_MINUTES = 30
-_LEAST_MOTION_MINUTES = 1_440
+# As many hours as plans are priced on, each followed minute by minute.
+ERROR_PATHS, ERROR_PATH_STEPS = 64, 60
 _FADING_STEPS = (1.5, 3.0, 6.0, 12.0, 24.0)
 
 
@@ -74,21 +70,16 @@ def memory_of(errors: FloatArray, horizons: IntArray) -> ErrorMemory:
     return best
 
 
-def motion_of(series: LogSeries) -> FloatArray | None:
-    """How the load itself moved around its hourly level in the last week, as standard normal paths (64, 60).
+def error_paths_of(errors: FloatArray) -> FloatArray | None:
+    """How errors of whole hours have run, as standard normal paths (64, 60); None where fewer than 64 are known.
 
-    Bursts that last keep their minutes together in these, as they do in the load; at each step the values are the 64
-    normal scores. None where fewer than a day of whole hours is known.
+    Shapes: `errors` (origins, 60), one column a minute, in units of the scatter that was to be expected, NaN where
+    unknown. A jump that stays keeps its minutes together in these, as it did when it came; at each step the values are
+    the 64 normal scores. Source: the Schaake shuffle (Clark et al. 2004), with errors in place of weather.
     """
-    week = np.arange(max(_LEVEL_MINUTES, series.last - _MOTION_MINUTES), series.last - _LEVEL_MINUTES + 1)
-    strays = series.value(week) - series.centred_mean(week, half_minutes=_LEVEL_MINUTES)
-    begins = np.linspace(0, len(strays) - _MOTION_STEPS, 4 * _MOTION_PATHS).astype(np.int64) if len(strays) else week
-    if len(strays) < _LEAST_MOTION_MINUTES:
+    known = errors[np.isfinite(errors).all(axis=1)]
+    if len(known) < ERROR_PATHS:
         return None
-    hours = np.lib.stride_tricks.sliding_window_view(strays, _MOTION_STEPS)[begins]
-    known = hours[np.isfinite(hours).all(axis=1)]
-    if len(known) < _MOTION_PATHS:
-        return None
-    chosen = known[np.linspace(0, len(known) - 1, _MOTION_PATHS).astype(np.int64)]
+    chosen = known[np.linspace(0, len(known) - 1, ERROR_PATHS).astype(np.int64)]
     order = np.argsort(np.argsort(chosen, axis=0, kind="stable"), axis=0, kind="stable")
-    return read_only(norm.ppf((order + 0.5) / _MOTION_PATHS))
+    return read_only(norm.ppf((order + 0.5) / ERROR_PATHS))

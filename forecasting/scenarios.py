@@ -41,16 +41,13 @@ def scenarios_of(forecast: Forecast, *, count: int, steps: int, skip: int = 0, c
 
 
 def _deviates(forecast: Forecast, count: int, steps: int) -> FloatArray:
-    """Standard normal paths (count, steps): what lasts is drawn, the rest moves as the load itself has moved."""
-    motion = forecast.motion
-    if motion is None or count > motion.shape[0]:
+    """Standard normal paths (count, steps): as errors have run, or drawn from their memory where no hour is known."""
+    known = forecast.error_paths
+    if known is None or count > known.shape[0]:
         return _correlated_deviates(count, steps, forecast.memory)
-    lasting = forecast.memory.lasting
-    rows = np.linspace(0, motion.shape[0] - 1, count).astype(np.int64)
-    columns = np.minimum(np.arange(steps), motion.shape[1] - 1)
-    levels = _normal_draws(-(-count // 2), 1)[0][:, 0]
-    drawn = np.stack([levels, -levels], axis=1).ravel()[:count, None]
-    deviates: FloatArray = np.sqrt(lasting) * drawn + np.sqrt(1.0 - lasting) * motion[np.ix_(rows, columns)]
+    rows = np.linspace(0, known.shape[0] - 1, count).astype(np.int64)
+    columns = np.minimum(np.arange(steps), known.shape[1] - 1)
+    deviates: FloatArray = known[np.ix_(rows, columns)]
     return deviates
 
 

@@ -10,7 +10,7 @@ from forecasting.forecast import Forecast, Rung
 from forecasting.history import MINUTE_SECONDS, History
 from forecasting.horizons import KNOTS, Between, origins_for, targets_at
 from forecasting.ladder import MINUTES_PER_DAY, MINUTES_PER_WEEK
-from forecasting.memory import motion_of
+from forecasting.memory import ERROR_PATH_STEPS
 from forecasting.season import Season
 from forecasting.series import LogSeries, rates_of
 from forecasting.units import FloatArray, IntArray, read_only
@@ -58,8 +58,14 @@ class Past:
         """Bands around centres (origins, KNOTS) that were made without their own targets."""
         columns = scatter_columns(self.series, self.origins, KNOTS, centre, self.season)
         largest_jump = float(np.abs(jumps(self.series, self.origins)).max())
+        minutes = np.arange(1, ERROR_PATH_STEPS + 1, dtype=np.int64)
         return fit_bands(
-            self.targets - centre, columns, largest_jump=largest_jump, motion=motion_of(self.series), widen=widen
+            self.targets - centre,
+            columns,
+            largest_jump=largest_jump,
+            by_minute=targets_at(self.series.values, self.origins, minutes)
+            - Between.of(minutes).interpolate(centre.T).T,
+            widen=widen,
         )
 
 
@@ -112,5 +118,5 @@ class Ahead:
             step_seconds=MINUTE_SECONDS,
             paths=read_only(rates_of(logarithms, unit=self.series.unit)),
             memory=bands.memory,
-            motion=bands.motion,
+            error_paths=bands.error_paths,
         )
