@@ -33,6 +33,15 @@ def spare(*, produce: MessagesPerSecond, capacity: MessagesPerSecond) -> Message
     return MessagesPerSecond(max(capacity - produce, LEAST_SPARE_FRACTION * capacity))
 
 
+def late_by_stop(stop: Seconds, *, produce: MessagesPerSecond, capacity: MessagesPerSecond, limit: Seconds) -> Messages:
+    """Messages that one stop of the whole group makes late: all that arrives until the backlog drops under the promise.
+
+    >>> late_by_stop(Seconds(12), produce=MessagesPerSecond(500), capacity=MessagesPerSecond(1000), limit=Seconds(10))
+    2000.0
+    """
+    return Messages(produce * max(0.0, stop - limit) * capacity / spare(produce=produce, capacity=capacity))
+
+
 def expected_overrun(*, mean: Seconds, spread: float, limit: Seconds) -> Seconds:
     """How far a pause outlasts `limit` on average, the pause being log-normal around its mean.
 

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from cost_model.livelock import least_move_interval_seconds
 from cost_model.profile import GroupProfile
+from cost_model.skew import carried_by_count
 from forecasting.history import GroupInterval
 from recommender.decision import DecisionSettings
 
@@ -109,10 +110,11 @@ GUARDS: tuple[Guard, ...] = (never_fewer_on_partial_data, never_fewer_while_drai
 def follow_reference(proposal: Proposal, scene: Scene, wanted: int) -> Proposal:
     """The reference policy's count in place of the plan's, once the plan's way has been dearer for too long.
 
-    The reference knows no findings: nothing is added beyond the ceiling of the scene's profile.
+    The reference knows no findings: nothing is added beyond the ceiling of the scene's profile, nor before the group
+    has had time to show what the last addition did.
     """
     if wanted > scene.replicas:
-        wanted = max(scene.replicas, min(wanted, scene.profile.replica_ceiling))
+        wanted = scene.replicas if _settling(scene) else max(scene.replicas, min(wanted, scene.profile.replica_ceiling))
     return replace(
         proposal,
         target=wanted,
@@ -123,6 +125,15 @@ def follow_reference(proposal: Proposal, scene: Scene, wanted: int) -> Proposal:
             f"Advice has lately cost more than a simpler scaler would have, so that is followed: {wanted}.",
         ),
     )
+
+
+def _settling(scene: Scene) -> bool:
+    """Whether the group has just changed size to a count that carries what arrives: what more would do is not seen."""
+    if scene.last_move_at is None or scene.profile.capacity is None:
+        return False
+    (carried,) = carried_by_count(scene.profile, (scene.replicas,), capacity=scene.profile.capacity.p50)
+    rested_at = scene.last_move_at + timedelta(seconds=scene.settings.min_interval_seconds)
+    return bool(scene.now < rested_at and carried >= scene.produce_messages_per_second)
 
 
 def keep_the_minimum(proposal: Proposal, scene: Scene) -> Proposal:

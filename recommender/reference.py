@@ -8,11 +8,13 @@ of them by more than an allowance, that one is followed until the gap has closed
 from collections import deque
 from dataclasses import dataclass, field
 
+from cost_model.backlog import late_by_stop
+from cost_model.learned import Learned
 from cost_model.price import Prices
 from cost_model.profile import GroupProfile
 from cost_model.skew import carried_by_count, useful_counts
 from forecasting.history import GroupInterval
-from forecasting.units import SECONDS_PER_HOUR, MessagesPerSecond
+from forecasting.units import SECONDS_PER_HOUR, MessagesPerSecond, Seconds
 from recommender.recommendation import GuardStanding
 
 ROOM = 1.2
@@ -33,6 +35,7 @@ class Reference:
     capacity: MessagesPerSecond
     prices: Prices
     max_lag_seconds: float
+    learned: Learned
     actual: float = 0.0
     reacting: float = 0.0
     staying: float = 0.0
@@ -71,8 +74,19 @@ class Reference:
         self._needs.append(need)
         self.replicas = max(need, min(before, max(self._needs)))
         if self.replicas != before:
-            lost = abs(self.replicas - before) * self.profile.start_up_seconds / SECONDS_PER_HOUR
-            self.reacting += self.prices.replica_hour * lost + self.prices.move
+            after = levels[useful.index(self.replicas)]
+            self.reacting += self._move_price(rate, after, up=self.replicas > before)
+
+    def _move_price(self, rate: float, carried: float, *, up: bool) -> float:
+        """What one move is believed to cost by what the group's own moves have taught."""
+        stop = self.learned.stop_up if up else self.learned.stop_down
+        late = late_by_stop(
+            Seconds(stop.value),
+            produce=MessagesPerSecond(rate),
+            capacity=MessagesPerSecond(carried),
+            limit=Seconds(self.max_lag_seconds),
+        )
+        return self.learned.risk + self.prices.late_message * late
 
     @property
     def wanted(self) -> int | None:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from cost_model.backlog import spare
+from cost_model.backlog import late_by_stop
 from cost_model.calibrate import capacity_seen
 from cost_model.capacity import group_capacity
 from cost_model.learned import Learned
@@ -21,7 +21,7 @@ from forecasting.forecaster import FittedForecaster, Forecaster
 from forecasting.history import GroupInterval, History, HistoryBuffer
 from forecasting.persistence import PersistenceForecaster
 from forecasting.refusal import Refusal
-from forecasting.units import MessagesPerSecond, Partitions, Replicas
+from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from recommender.careful import TIME_LIMIT_SECONDS, Trouble, fit_carefully, forecast_carefully
 from recommender.decision import DecisionSettings
 from recommender.grade import Command, Grader
@@ -99,7 +99,9 @@ class Session:
             self._graded.append(move)
         self._learned = replace(self.learned, head_room=self._head_room.value)
         if self._settings.guard and self._previous is not None:
-            self._reference_of(self._capacity).observe(row)
+            reference = self._reference_of(self._capacity)
+            reference.learned = self._learned
+            reference.observe(row)
 
     @property
     def learned(self) -> Learned:
@@ -127,6 +129,7 @@ class Session:
                 capacity=capacity.p50,
                 prices=prices_for(self._settings, capacity),
                 max_lag_seconds=self._settings.max_lag_seconds,
+                learned=self.learned,
             )
         return self._reference
 
@@ -189,7 +192,16 @@ class Session:
                         from_replicas=decision.current_replicas,
                         to_replicas=decision.desired_replicas,
                         stop_seconds=decision.switch.pause_seconds,
-                        late_messages=self._late_by(decision),
+                        late_messages=late_by_stop(
+                            Seconds(decision.switch.pause_seconds),
+                            produce=MessagesPerSecond(decision.observed.produce_messages_per_second),
+                            capacity=group_capacity(
+                                Replicas(decision.desired_replicas),
+                                partitions=self._profile.partitions,
+                                capacity=decision.capacity.p50,
+                            ),
+                            limit=Seconds(self._settings.max_lag_seconds),
+                        ),
                         stopped_share=1.0
                         if self._profile.protocol == "eager"
                         else max(decision.switch.moved_partition_fraction, 0.05),
@@ -203,16 +215,6 @@ class Session:
                     )
                 )
         return decision
-
-    def _late_by(self, decision: Recommendation) -> float:
-        """Messages that the stop of this one move is expected to make late."""
-        rate = MessagesPerSecond(decision.observed.produce_messages_per_second)
-        after = group_capacity(
-            Replicas(decision.desired_replicas), partitions=self._profile.partitions, capacity=decision.capacity.p50
-        )
-        # All that arrives until a backlog beyond the promise has drained, a fluid's answer.
-        over = max(0.0, decision.switch.pause_seconds - self._settings.max_lag_seconds)
-        return rate * over * after / spare(produce=rate, capacity=after)
 
     def _forecast(self, history: History) -> Forecast | Refusal:
         """From the model fitted within the last hour of data, or persistence while that is better or all there is."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cost_model.learned import Learned
 from cost_model.price import Prices
 from cost_model.profile import GroupProfile
 from forecasting.units import FloatArray, MessagesPerSecond
@@ -44,7 +45,13 @@ def costs(
     session = Session(profile, DecisionSettings(cycle_seconds=120), forecaster=forecaster)
     group = fluid(session=session, members=24).play(rates_of(seed).tolist())
     prices = Prices.from_replica_hour(0.05, capacity=MessagesPerSecond(1000.0))
-    judge = Reference(profile=profile, capacity=MessagesPerSecond(1000.0), prices=prices, max_lag_seconds=10.0)
+    judge = Reference(
+        profile=profile,
+        capacity=MessagesPerSecond(1000.0),
+        prices=prices,
+        max_lag_seconds=10.0,
+        learned=Learned.assumed(stop_seconds=12.0, risk=prices.move),
+    )
     for row in group.rows:
         judge.observe(row)
     return judge.actual, min(judge.reacting, judge.staying), prices.replica_hour

@@ -111,6 +111,18 @@ def test_the_reference_is_followed_as_far_as_replicas_help(wanted: int, followed
     assert (taken.target, taken.command_at, taken.binding_rule) == (followed, NOW, "reference")
 
 
+@pytest.mark.parametrize(
+    ("arriving", "moved_seconds_ago", "followed"), [(4000.0, 200, 8), (4000.0, 400, 12), (9000.0, 200, 12)]
+)
+def test_the_reference_waits_to_see_what_the_last_addition_did(
+    arriving: float, moved_seconds_ago: int, followed: int
+) -> None:
+    """Eight that carry 8,000/s and are late all the same are late for another reason, or have not caught up yet."""
+    moved = NOW - timedelta(seconds=moved_seconds_ago)
+    scene = replace(SCENE, produce_messages_per_second=arriving, last_move_at=moved)
+    assert follow_reference(MORE, scene, 12).target == followed
+
+
 def test_the_reference_adds_nothing_to_a_group_beyond_what_helps() -> None:
     """8 replicas where 5 would do as much: 12 are not followed, and 8 stay."""
     scene = replace(SCENE, profile=replace(PROFILE, max_replicas=Replicas(5)))

@@ -190,8 +190,27 @@ def test_the_bound_is_reached_when_the_group_is_dearer_than_the_references(
 ) -> None:
     """Two hours at 8 replicas cost less than 24 standing; the same two hours with all messages late cost far more."""
     prices = Prices.from_replica_hour(0.05, capacity=RATE)
-    reference = Reference(profile=PROFILE, capacity=RATE, prices=prices, max_lag_seconds=10.0)
+    reference = Reference(
+        profile=PROFILE,
+        capacity=RATE,
+        prices=prices,
+        max_lag_seconds=10.0,
+        learned=Learned.assumed(stop_seconds=12.0, risk=prices.move),
+    )
     for place in range(480):
         reference.observe(row(place, lag_seconds=lag_seconds))
     assert reference.exhausted == exhausted
     assert reference.wanted == 8
+
+
+def test_the_reference_pays_for_its_moves_what_moves_have_been_learnt_to_cost() -> None:
+    """A load that swings every quarter of an hour: dear moves make it dearer by as much."""
+    prices = Prices.from_replica_hour(0.05, capacity=RATE)
+    costs = []
+    for risk in (0.1, 0.01):
+        learned = Learned.assumed(stop_seconds=5.0, risk=risk)
+        reference = Reference(profile=PROFILE, capacity=RATE, prices=prices, max_lag_seconds=10.0, learned=learned)
+        for place in range(480):
+            reference.observe(row(place, rate=3000.0 if place // 60 % 2 else 6000.0))
+        costs.append(reference.reacting)
+    assert costs[0] - costs[1] == pytest.approx(7 * 0.09, rel=0.1)
