@@ -16,10 +16,10 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from cost_model.profile import Capacity, GroupProfile
-from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
+from forecasting.units import MessagesPerSecond, Partitions
 from recommender.decision import DecisionSettings
 from recommender.settings_check import SettingsError, decision_trouble, sentence
-from recommender.settings_group import ANY_GROUP, GroupSettings, TargetSettings
+from recommender.settings_group import ANY_GROUP, GroupSettings, StreamsSettings, TargetSettings
 
 __all__ = ["GroupSettings", "Settings", "SettingsError", "TargetSettings", "load_settings"]
 
@@ -102,20 +102,15 @@ class Settings(BaseSettings):
         if rate is not None:
             per_replica = MessagesPerSecond(rate)
             capacity = Capacity(p20=per_replica, p50=per_replica, p90=per_replica, source="configured")
+        own = {"cluster", "group", "partitions", "capacity", "streams"}
+        same = {field.name for field in fields(GroupProfile)} & set(GroupSettings.model_fields) - own
         return GroupProfile(
             cluster=cluster,
             group=group,
             partitions=Partitions(known.partitions or partitions),
             capacity=capacity,
-            protocol=known.protocol,
-            min_replicas=Replicas(known.min_replicas),
-            max_replicas=None if known.max_replicas is None else Replicas(known.max_replicas),
-            start_up_seconds=Seconds(known.start_up_seconds),
-            heartbeat_interval_seconds=Seconds(known.heartbeat_interval_seconds),
-            session_timeout_seconds=Seconds(known.session_timeout_seconds),
-            commit_interval_seconds=Seconds(known.commit_interval_seconds),
-            termination_grace_seconds=Seconds(known.termination_grace_seconds),
-            processing_p99_seconds=Seconds(known.processing_p99_seconds),
+            streams=None if known.streams is None else known.streams.profile(),
+            **{name: getattr(known, name) for name in same},
         )
 
 
@@ -215,5 +210,7 @@ def _known_keys(place: tuple[str, ...]) -> list[str]:
             return list(GroupSettings.model_fields)
         case ("groups", _, "target"):
             return list(TargetSettings.model_fields)
+        case ("groups", _, "streams"):
+            return list(StreamsSettings.model_fields)
         case _:
             return list(Settings.model_fields)

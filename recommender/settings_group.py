@@ -5,13 +5,14 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from cost_model.profile import GroupProfile, GroupProtocol
+from cost_model.profile import Assignor, Client, CommitMode, GroupProfile, GroupProtocol, StreamsProfile
 
 Mode = Literal["off", "recommend", "apply"]
 
 # What holds for every group that is not named.
 ANY_GROUP = "*"
 _PROFILE_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(GroupProfile)}
+_STREAMS_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(StreamsProfile)}
 
 
 class TargetSettings(BaseModel):
@@ -32,6 +33,56 @@ class TargetSettings(BaseModel):
     """Name of the workload. No default, for the same reason."""
 
 
+class StreamsSettings(BaseModel):
+    """What a Kafka Streams application adds: tasks instead of partitions, and state that has to be where they run."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    tasks: int
+    """Tasks of the application: for each sub-topology the partitions of its largest source, summed. No default: it is
+    what replicas share out."""
+
+    stateful: bool
+    """Whether tasks keep state in stores. No default: a warm-up takes minutes, and its absence none."""
+
+    restore_bytes: float = Field(default=_STREAMS_DEFAULTS["restore_bytes"], ge=0)
+    """Bytes of changelog that all tasks together read where no copy is kept. Default: 0."""
+
+    behind_bytes: float = Field(default=_STREAMS_DEFAULTS["behind_bytes"], ge=0)
+    """Bytes of changelog that a kept copy (a standby, a volume) still has to read. Default: 0, it keeps up."""
+
+    restore_bytes_per_second: float | None = Field(default=_STREAMS_DEFAULTS["restore_bytes_per_second"], gt=0)
+    """Bytes of changelog that one replica reads per second. Default: none; it has to be measured where there is
+    anything to restore."""
+
+    standbys: int = Field(default=_STREAMS_DEFAULTS["standbys"], ge=0)
+    """`num.standby.replicas`. Default: 0, Kafka's own."""
+
+    max_warmup_replicas: int = _STREAMS_DEFAULTS["max_warmup_replicas"]
+    """`max.warmup.replicas`: copies that are brought up to date at a time. Default: 2, Kafka's own."""
+
+    probing_seconds: float = Field(default=_STREAMS_DEFAULTS["probing_seconds"], gt=0)
+    """`probing.rebalance.interval.ms`, in seconds. Default: 600, Kafka's own."""
+
+    commit_interval_seconds: float = Field(default=_STREAMS_DEFAULTS["commit_interval_seconds"], ge=0)
+    """`commit.interval.ms`, in seconds. Default: 30, Kafka's own."""
+
+    exactly_once: bool = _STREAMS_DEFAULTS["exactly_once"]
+    """Whether `processing.guarantee` is `exactly_once_v2`. Default: no, Kafka's own."""
+
+    volume_kept: bool = _STREAMS_DEFAULTS["volume_kept"]
+    """Whether state lies on a volume that outlives its pod. Default: no, as on a Deployment."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        self.profile()
+        return self
+
+    def profile(self) -> StreamsProfile:
+        """The same for the cost model. Errors: ValueError where the values do not hold together."""
+        return StreamsProfile(**self.model_dump())
+
+
 class GroupSettings(BaseModel):
     """What the owner of a consumer group knows of it. Under the name `*`: what holds unless a group says otherwise."""
 
@@ -46,6 +97,18 @@ class GroupSettings(BaseModel):
     protocol: GroupProtocol = _PROFILE_DEFAULTS["protocol"]
     """How a rebalance stops the group: `eager` stops all partitions, `cooperative` those that move. Default: eager,
     the dearer one, so that nothing is promised that the group cannot do."""
+
+    client: Client = _PROFILE_DEFAULTS["client"]
+    """Library that the consumers use: `java` answers a rebalance at its next poll, `librdkafka` (confluent-kafka, Go,
+    .NET) from a thread of its own. Default: java, whose pauses grow with its batches."""
+
+    assignor: Assignor = _PROFILE_DEFAULTS["assignor"]
+    """`partition.assignment.strategy` of an eager group: `range`, `roundrobin` or `sticky`. Default: range, the first
+    in the defaults of both clients."""
+
+    static_membership: bool = _PROFILE_DEFAULTS["static_membership"]
+    """Whether `group.instance.id` is set: a member that closes is then missed only when its session has run out.
+    Default: no, Kafka's own."""
 
     min_replicas: int = Field(default=_PROFILE_DEFAULTS["min_replicas"], ge=1)
     """Fewest replicas to advise. Default: 1, the least that consumes anything."""
@@ -66,11 +129,31 @@ class GroupSettings(BaseModel):
     """Seconds between two commits of a consumer; what lies between is processed twice after a kill. Default: 5, the
     auto-commit of Kafka's client."""
 
+    commit_mode: CommitMode = _PROFILE_DEFAULTS["commit_mode"]
+    """When offsets are committed: each `interval`, after each `batch` or after each `message`. Default: interval, the
+    clients' auto-commit."""
+
+    poll_batch_seconds: float = Field(default=_PROFILE_DEFAULTS["poll_batch_seconds"], ge=0)
+    """Seconds between two polls of a consumer that keeps up; a Java client joins a rebalance at its next poll.
+    Default: 0.1, short batches."""
+
+    max_poll_records: int = Field(default=_PROFILE_DEFAULTS["max_poll_records"], ge=1)
+    """`max.poll.records`: the batch of a consumer that is behind. Default: 500, Kafka's own."""
+
+    max_poll_interval_seconds: float = Field(default=_PROFILE_DEFAULTS["max_poll_interval_seconds"], gt=0)
+    """`max.poll.interval.ms`, in seconds: slower members are thrown out. Default: 300, Kafka's own."""
+
+    concurrency: int = Field(default=_PROFILE_DEFAULTS["concurrency"], ge=1)
+    """Messages in work at once in one replica; these are repeated after a kill. Default: 1."""
+
     termination_grace_seconds: float = Field(default=_PROFILE_DEFAULTS["termination_grace_seconds"], ge=0)
     """Seconds that a pod has to leave in order. Default: 30, Kubernetes' own."""
 
     processing_p99_seconds: float = Field(default=_PROFILE_DEFAULTS["processing_p99_seconds"], ge=0)
     """Seconds that the slowest hundredth of messages takes; moves keep five times that distance. Default: 1."""
+
+    streams: StreamsSettings | None = None
+    """What Kafka Streams adds. Default: none, a plain consumer."""
 
     target: TargetSettings | None = None
     """The workload that runs the group. Default: none, the advice is published and nobody can act on it."""

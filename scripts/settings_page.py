@@ -38,6 +38,7 @@ def page() -> str:
         ("Top level", "", schema["properties"]),
         ("Decision: `decision.`", "decision.", parts["DecisionSettings"]["properties"]),
         ("Groups: `groups.NAME.`", "groups.NAME.", parts["GroupSettings"]["properties"]),
+        ("Streams: `groups.NAME.streams.`", "groups.NAME.streams.", parts["StreamsSettings"]["properties"]),
         ("Target: `groups.NAME.target.`", "groups.NAME.target.", parts["TargetSettings"]["properties"]),
     ]
     return HEAD + "".join(f"\n## {title}\n\n{''.join(rows(prefix, fields))}" for title, prefix, fields in tables)

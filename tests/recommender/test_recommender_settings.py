@@ -62,6 +62,26 @@ def test_a_profile_is_what_was_set_and_seen(tmp_path: Path) -> None:
     assert (profile.partitions, profile.replica_ceiling, profile.start_up_seconds) == (12, 6, 45.0)
 
 
+def test_what_the_cost_model_knows_of_a_group_can_be_set(tmp_path: Path) -> None:
+    """Every field of a profile has its setting, but for what is only ever learnt."""
+    learnt = {"cluster", "group", "capacity", "silent_share", "partition_weights", "contention"}
+    broker = {"consumer_heartbeat_seconds", "sync_seconds"}
+    settable = {field.name for field in fields(GroupProfile)} - learnt - broker
+    assert settable <= set(GroupSettings.model_fields)
+    group = "{client: librdkafka, static_membership: true, poll_batch_seconds: 5, commit_mode: batch}"
+    profile = _load(tmp_path, f"groups: {{orders: {group}}}").profile("prod", "orders", partitions=24)
+    assert (profile.client, profile.static_membership, profile.commit_mode) == ("librdkafka", True, "batch")
+    assert profile.poll_batch_seconds == 5.0
+
+
+def test_a_streams_application_can_be_set(tmp_path: Path) -> None:
+    """Ten tasks on 24 partitions are ten replicas' work; what is not set is Kafka's own."""
+    streams = "{tasks: 10, stateful: true, restore_bytes: 4.0e+9, restore_bytes_per_second: 1.0e+7}"
+    profile = _load(tmp_path, f"groups: {{orders: {{streams: {streams}}}}}").profile("prod", "orders", partitions=24)
+    assert profile.streams is not None
+    assert (profile.work_units, profile.rebalances_as, profile.streams.max_warmup_replicas) == (10, "cooperative", 2)
+
+
 def test_an_unset_profile_is_the_default_one(tmp_path: Path) -> None:
     """What nobody set is the profile's own default, and capacity is unknown rather than guessed."""
     profile = _load(tmp_path, "").profile("prod", "orders", partitions=24)
@@ -97,6 +117,16 @@ def test_an_unset_profile_is_the_default_one(tmp_path: Path) -> None:
         ("groups: {o: {target: {name: x}}}", "'groups.o.target.namespace' is missing"),
         ("groups: {'*': {target: {name: x, namespace: y}}}", "would have every group scale the same workload"),
         ("store_url: postgresql://lagcast:secret@db/lagcast", "LAGCAST_STORE_URL"),
+        ("groups: {o: {streams: {tasks: 10}}}", "'groups.o.streams.stateful' is missing"),
+        ("groups: {o: {streams: {tasks: 0, stateful: no}}}", "groups.o.streams: 0 tasks with 2 warm-ups"),
+        (
+            "groups: {o: {streams: {task: 1, tasks: 1, stateful: no}}}",
+            "the nearest known one is 'groups.o.streams.tasks'",
+        ),
+        (
+            "groups: {o: {streams: {tasks: 4, stateful: yes, restore_bytes: 9}}}",
+            "9 bytes to restore need a measured restore_bytes_per_second",
+        ),
         ("store_url: nowhere", "sqlite:////var"),
         ("port: 99999", "'port' is 99999"),
         ("- a", "settings are `key: value` lines"),
@@ -143,6 +173,9 @@ def test_every_number_of_a_decision_has_a_limit() -> None:
 def test_every_option_says_what_it_is_for() -> None:
     """Each setting carries its sentence, from which the settings page is made."""
     schema = Settings.model_json_schema()
-    parts = [schema, *(schema["$defs"][name] for name in ("DecisionSettings", "GroupSettings", "TargetSettings"))]
+    parts = [
+        schema,
+        *(schema["$defs"][name] for name in ("DecisionSettings", "GroupSettings", "StreamsSettings", "TargetSettings")),
+    ]
     undescribed = [name for part in parts for name, option in part["properties"].items() if "description" not in option]
     assert undescribed == []
