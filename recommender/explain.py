@@ -81,7 +81,9 @@ def _verdict(advice: Recommendation) -> str:
     if advice.action == "hold":
         moves = [plan for plan in advice.alternatives if plan.execute_at is not None]
         if not moves:
-            return f"Stay at {advice.current_replicas}: there is no other count to move to."
+            others = set(advice.useful_replicas) - {advice.current_replicas}
+            why = "no plan with another count is worth a move" if others else "there is no other count to move to"
+            return f"Stay at {advice.current_replicas}: {why}."
         rival = moves[0]
         return (
             f"Stay at {advice.current_replicas}: {advice.stay.total:.3f} {money} over the horizon; "
