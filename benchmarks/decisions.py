@@ -5,7 +5,8 @@
 
 The first form judges each `.csv` and `.csv.gz` of DIR, the project's own workload and the twin of a published load;
 without `--traces` the last two alone. FILE is a JSON document of all runs and what they come to; it is written anew
-whenever a trace, world and seed is done, so that a run that was stopped leaves what it had. `--seeds 5 --jobs 2` are
+whenever a trace, world and seed is done, and a run that was stopped goes on from what FILE holds, as long as the code
+is the same: five seeds of a few loads take hours. `--seeds 5 --jobs 2` are
 how many days and draws of arrivals, and how many processes; `--worlds tight,fine` and `--arms lagcast,stair` take a
 part of all. The second form writes the page, and its picture beside it, from the JSON alone.
 """
@@ -21,6 +22,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
 from datetime import timedelta
+from hashlib import sha256
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
@@ -51,6 +53,7 @@ Document = dict[str, Any]
 # The loads that head-room, prices and pauses were chosen on: reported, but apart from the others.
 TUNED_ON = ("production-app-noisy-bursts", "nasa-http-july-flash-crowd", "orders")
 WHITEPAPER = "whitepaper"
+PLAYING = ("cost_model", "forecasting", "recommender", "replay")
 # The twin lasts 2.4 hours, so ten draws of it are cheap.
 WHITEPAPER_SEEDS = 10
 
@@ -96,16 +99,17 @@ def words(known: Sequence[str]) -> Any:  # noqa: ANN401 - argparse takes any cal
 
 
 def play(cells: list[Cell], published: list[Cell], out: Path, *, jobs: int) -> None:
-    """Play all cells, `published` first, in so many processes; the JSON is written after each."""
+    """Play all cells that `out` does not hold, `published` first, in so many processes; it is written after each."""
     began = time.monotonic()
     every = [*published, *cells]
-    done: dict[int, list[Run]] = {}
+    done = earlier(out, every)
+    todo = [place for place in range(len(every)) if place not in done]
+    print(f"{len(done)} of {len(every)} are in {out}", file=sys.stderr, flush=True)
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
-        futures = {pool.submit(play_cell, cell): place for place, cell in enumerate(every)}
-        for future in as_completed(futures):
+        futures = {pool.submit(play_cell, every[place]): place for place in todo}
+        for played, future in enumerate(as_completed(futures), start=1):
             place = futures[future]
             done[place] = future.result()
-            runs = [done[index] for index in sorted(done)]
             write(
                 document(
                     [run for index in sorted(done) if index >= len(published) for run in done[index]],
@@ -114,8 +118,37 @@ def play(cells: list[Cell], published: list[Cell], out: Path, *, jobs: int) -> N
                 out,
             )
             elapsed = time.monotonic() - began
-            left = elapsed / len(runs) * (len(every) - len(runs))
-            print(progress(done[place], len(runs), len(every), elapsed=elapsed, left=left), file=sys.stderr, flush=True)
+            left = elapsed / played * (len(todo) - played)
+            print(progress(done[place], len(done), len(every), elapsed=elapsed, left=left), file=sys.stderr, flush=True)
+
+
+def earlier(out: Path, cells: list[Cell]) -> dict[int, list[Run]]:
+    """The cells that a run of the same code has played before, by their place; none where `out` is of other code."""
+    if not out.exists():
+        return {}
+    document = json.loads(out.read_text())
+    if document.get("code") != digest_of_code():
+        return {}
+    held: dict[tuple[str, str, int], list[Run]] = {}
+    for kept in (*document["whitepaper_runs"], *document["runs"]):
+        run = Run(**kept)
+        held.setdefault((run.trace, run.world, run.seed), []).append(run)
+    done = {}
+    for place, cell in enumerate(cells):
+        runs = held.get((cell.trace, cell.world, cell.contest.seed), [])
+        if set(cell.arms) <= {run.arm for run in runs}:
+            done[place] = runs
+    return done
+
+
+def digest_of_code() -> str:
+    """What decides and what judges, in 16 digits: figures of one document are of one code."""
+    digest = sha256()
+    root = Path(__file__).parents[1]
+    for package in PLAYING:
+        for path in sorted((root / package).rglob("*.py")):
+            digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def end_with_parent() -> None:
@@ -152,6 +185,7 @@ def document(runs: list[Run], published: list[Run]) -> Document:
     names = ("lagcast", "numpy", "numba", "scipy")
     return {
         "versions": {"python": platform.python_version(), **{name: version(name) for name in names}},
+        "code": digest_of_code(),
         "settings": asdict(DecisionSettings()),
         "worlds": {
             name: {"sentence": kind.sentence, "pauses": kind.pauses, **asdict(kind.world)}

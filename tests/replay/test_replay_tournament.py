@@ -253,9 +253,9 @@ def test_the_command_writes_runs_and_the_page_from_them(
     monkeypatch.setattr("sys.argv", ["decisions.py", *words])
     assert decisions.main() == 0
     said = capsys.readouterr().err.splitlines()
-    assert len(said) == 1
-    assert "1/1" in said[0]
-    assert "climb real-quick seed 0: lagcast" in said[0]
+    assert said[0].startswith("0 of 1 are in ")
+    assert "1/1" in said[1]
+    assert "climb real-quick seed 0: lagcast" in said[1]
 
     document = json.loads(out.read_text())
     assert [each["arm"] for each in document["runs"]] == ["fixed-ceiling", "lagcast", "hindsight"]
@@ -263,6 +263,14 @@ def test_the_command_writes_runs_and_the_page_from_them(
     assert all(each["cost"] == each["pods"] + each["late"] + each["duplicates_cost"] for each in document["runs"])
     (case,) = document["summary"]["cases"]
     assert (case["trace"], case["best_rival"], case["tuned_on"]) == ("climb", "fixed-ceiling", False)
+
+    written = out.read_bytes()
+    assert decisions.main() == 0
+    assert capsys.readouterr().err.splitlines() == [f"1 of 1 are in {out}"]
+    assert out.read_bytes() == written
+    out.write_text(json.dumps({**document, "code": "of another day"}))
+    assert decisions.earlier(out, []) == {}
+    out.write_bytes(written)
 
     pages, pictures = [], []
     for name in ("a.svg", "b.svg"):
