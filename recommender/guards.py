@@ -11,7 +11,9 @@ from datetime import datetime, timedelta
 from cost_model.livelock import least_move_interval_seconds
 from cost_model.profile import GroupProfile
 from cost_model.skew import carried_by_count
+from cost_model.streams import lead_seconds
 from forecasting.history import GroupInterval
+from forecasting.units import Replicas
 from recommender.decision import DecisionSettings
 
 
@@ -128,11 +130,17 @@ def follow_reference(proposal: Proposal, scene: Scene, wanted: int) -> Proposal:
 
 
 def _settling(scene: Scene) -> bool:
-    """Whether the group has just changed size to a count that carries what arrives: what more would do is not seen."""
-    if scene.last_move_at is None or scene.profile.capacity is None:
+    """Whether the group has just changed size to a count that carries what arrives: what more would do is not seen.
+
+    State that has to warm up takes its time, taken here as that of a group which has doubled: 100 min for 40 tasks.
+    """
+    profile = scene.profile
+    if scene.last_move_at is None or profile.capacity is None:
         return False
-    (carried,) = carried_by_count(scene.profile, (scene.replicas,), capacity=scene.profile.capacity.p50)
-    rested_at = scene.last_move_at + timedelta(seconds=scene.settings.min_interval_seconds)
+    (carried,) = carried_by_count(profile, (scene.replicas,), capacity=profile.capacity.p50)
+    half = Replicas(max(1, scene.replicas // 2))
+    settled = lead_seconds(profile, from_replicas=half, to_replicas=Replicas(scene.replicas))
+    rested_at = scene.last_move_at + timedelta(seconds=max(scene.settings.min_interval_seconds, settled))
     return bool(scene.now < rested_at and carried >= scene.produce_messages_per_second)
 
 

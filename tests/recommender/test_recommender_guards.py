@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cost_model.profile import Capacity, GroupProfile
+from cost_model.profile import Capacity, GroupProfile, StreamsProfile
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from recommender.decision import DecisionSettings
@@ -120,6 +120,15 @@ def test_the_reference_waits_to_see_what_the_last_addition_did(
     """Eight that carry 8,000/s and are late all the same are late for another reason, or have not caught up yet."""
     moved = NOW - timedelta(seconds=moved_seconds_ago)
     scene = replace(SCENE, produce_messages_per_second=arriving, last_move_at=moved)
+    assert follow_reference(MORE, scene, 12).target == followed
+
+
+@pytest.mark.parametrize(("minutes_ago", "followed"), [(30, 8), (90, 12)])
+def test_the_reference_waits_until_state_is_warm(minutes_ago: int, followed: int) -> None:
+    """From 4 to 8 replicas 12 of 24 tasks warm up, two in ten minutes: an hour, in which eight carry what four did."""
+    streams = StreamsProfile(stateful=True, tasks=24)
+    moved = NOW - timedelta(minutes=minutes_ago)
+    scene = replace(SCENE, profile=replace(PROFILE, streams=streams), last_move_at=moved)
     assert follow_reference(MORE, scene, 12).target == followed
 
 
