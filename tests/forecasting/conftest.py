@@ -9,6 +9,7 @@ import pytest
 from forecasting.backtest import history_of
 from forecasting.blend import BlendForecaster
 from forecasting.forecaster import Forecaster
+from forecasting.fourier import FourierForecaster
 from forecasting.history import History
 from forecasting.persistence import PersistenceForecaster
 from forecasting.seasonal_naive import SeasonalNaiveForecaster
@@ -23,6 +24,7 @@ FORECASTERS: tuple[Forecaster, ...] = (
     SeasonalNaiveForecaster(),
     ShortTermForecaster(),
     BlendForecaster(),
+    FourierForecaster(),
 )
 
 MakeLoad = Callable[..., FloatArray]

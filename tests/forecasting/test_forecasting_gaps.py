@@ -9,6 +9,7 @@ from forecasting.backtest import history_of
 from forecasting.blend import BlendForecaster
 from forecasting.forecast import Forecast
 from forecasting.forecaster import Forecaster
+from forecasting.fourier import FourierForecaster
 from forecasting.refusal import Refusal
 from forecasting.seasonal_naive import SeasonalNaiveForecaster
 from forecasting.short_term import ShortTermForecaster
@@ -31,7 +32,9 @@ def gapped(days: int, *, known_days: int) -> FloatArray:
 
 
 @pytest.mark.parametrize(("days", "known_days"), [(2, 1), (15, 8), (28, 8)])
-@pytest.mark.parametrize("forecaster", [BlendForecaster(), SeasonalNaiveForecaster(), ShortTermForecaster()])
+@pytest.mark.parametrize(
+    "forecaster", [BlendForecaster(), SeasonalNaiveForecaster(), ShortTermForecaster(), FourierForecaster()]
+)
 def test_after_a_gap_that_hides_every_target_the_load_of_now_is_believed(
     forecaster: Forecaster, days: int, known_days: int
 ) -> None:

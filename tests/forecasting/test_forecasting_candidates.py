@@ -1,0 +1,80 @@
+"""What candidates promise beyond the battery: the same at any scale and on any date, and a way back to their season."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from forecasting.backtest import history_of
+from forecasting.forecast import Forecast
+from forecasting.forecaster import Forecaster
+from forecasting.fourier import FourierForecaster
+from forecasting.history import History
+from forecasting.refusal import Refusal
+from forecasting.units import FloatArray
+
+MakeLoad = Callable[..., FloatArray]
+MakeHistory = Callable[[FloatArray], History]
+
+DAY = 1440
+CANDIDATES: tuple[Forecaster, ...] = (FourierForecaster(),)
+
+each_candidate = pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda candidate: str(candidate.name))
+a_few_examples = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def forecast_of(candidate: Forecaster, known: History, *, fitted_on: History | None = None) -> Forecast:
+    fitted = candidate.fit(fitted_on or known)
+    assert not isinstance(fitted, Refusal), fitted
+    answer = fitted.forecast(known, steps=60)
+    assert isinstance(answer, Forecast), answer
+    return answer
+
+
+@each_candidate
+@given(exponent=st.floats(-6.0, 6.0), seed=st.integers(0, 100))
+@a_few_examples
+def test_a_multiple_of_a_fortnight_gives_that_multiple_of_the_paths(
+    candidate: Forecaster, exponent: float, seed: int, daily_load: MakeLoad, history: MakeHistory
+) -> None:
+    """From a millionth to a million times the load, weeks included, the paths are that multiple."""
+    factor, load = 10.0**exponent, daily_load(minutes=14 * DAY, seed=seed)
+    once, scaled = (forecast_of(candidate, history(load * k)) for k in (1.0, factor))
+    np.testing.assert_allclose(scaled.paths, factor * once.paths, rtol=1e-6)
+
+
+@each_candidate
+@given(weeks=st.integers(-500, 500), seed=st.integers(0, 100))
+@a_few_examples
+def test_a_fortnight_moved_by_weeks_has_the_same_paths(
+    candidate: Forecaster, weeks: int, seed: int, daily_load: MakeLoad, history: MakeHistory
+) -> None:
+    """Only the time of the week counts, never the date."""
+    load = daily_load(minutes=14 * DAY, seed=seed)
+    here = history(load)
+    there = history_of(load, end_at=here.end_at + timedelta(weeks=weeks))
+    first, second = (forecast_of(candidate, known) for known in (here, there))
+    np.testing.assert_array_equal(first.paths, second.paths)
+
+
+@each_candidate
+def test_the_wave_of_the_day_is_carried_on(candidate: Forecaster, daily_load: MakeLoad, history: MakeHistory) -> None:
+    """On a known wave the medians of an hour miss by half as much as saying that all stays as it is."""
+    load = daily_load(minutes=7 * DAY + 60, noise=0.02)
+    median = forecast_of(candidate, history(load[: 7 * DAY])).path(0.5)
+    actual, now = load[7 * DAY :], load[7 * DAY - 5 : 7 * DAY].mean()
+    assert np.abs(median - actual).mean() < 0.5 * np.abs(now - actual).mean()
+
+
+@each_candidate
+def test_a_level_never_seen_is_believed(candidate: Forecaster, daily_load: MakeLoad, history: MakeHistory) -> None:
+    """An hour after the load tripled, with parameters from before it, the median is nearer the new level."""
+    load = daily_load(minutes=7 * DAY + 60)
+    shifted = load.copy()
+    shifted[7 * DAY :] *= 3.0
+    later = history_of(shifted, end_at=history(load).end_at + timedelta(hours=1))
+    median = forecast_of(candidate, later, fitted_on=history(load[: 7 * DAY])).path(0.5)
+    assert median.mean() > 2.0 * load[7 * DAY :].mean()
