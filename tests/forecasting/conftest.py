@@ -14,6 +14,7 @@ from forecasting.history import History
 from forecasting.persistence import PersistenceForecaster
 from forecasting.seasonal_naive import SeasonalNaiveForecaster
 from forecasting.short_term import ShortTermForecaster
+from forecasting.smoothing import SmoothingForecaster
 from forecasting.units import FloatArray
 
 # A Monday, 00:00 UTC: a history that ends here and holds whole days begins at midnight.
@@ -25,6 +26,7 @@ FORECASTERS: tuple[Forecaster, ...] = (
     ShortTermForecaster(),
     BlendForecaster(),
     FourierForecaster(),
+    SmoothingForecaster(),
 )
 
 MakeLoad = Callable[..., FloatArray]

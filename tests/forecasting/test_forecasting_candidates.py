@@ -14,13 +14,14 @@ from forecasting.forecaster import Forecaster
 from forecasting.fourier import FourierForecaster
 from forecasting.history import History
 from forecasting.refusal import Refusal
+from forecasting.smoothing import Smoothing, SmoothingForecaster
 from forecasting.units import FloatArray
 
 MakeLoad = Callable[..., FloatArray]
 MakeHistory = Callable[[FloatArray], History]
 
 DAY = 1440
-CANDIDATES: tuple[Forecaster, ...] = (FourierForecaster(),)
+CANDIDATES: tuple[Forecaster, ...] = (FourierForecaster(), SmoothingForecaster())
 
 each_candidate = pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda candidate: str(candidate.name))
 a_few_examples = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -78,3 +79,21 @@ def test_a_level_never_seen_is_believed(candidate: Forecaster, daily_load: MakeL
     later = history_of(shifted, end_at=history(load).end_at + timedelta(hours=1))
     median = forecast_of(candidate, later, fitted_on=history(load[: 7 * DAY])).path(0.5)
     assert median.mean() > 2.0 * load[7 * DAY :].mean()
+
+
+@given(
+    values=st.lists(st.floats(0.0, 10.0), min_size=2, max_size=30),
+    level=st.floats(0.01, 0.99),
+    damping=st.floats(0.5, 0.97),
+)
+@settings(max_examples=50, deadline=None)
+def test_smoothing_is_what_the_textbook_says(values: list[float], level: float, damping: float) -> None:
+    """Level, trend and path are those of the damped trend method, computed step by step."""
+    smoothing = Smoothing(level=level, trend=0.3 * level, damping=damping, season=(0.0, 0.0))
+    at, trend = values[0], 0.0
+    for value in values:
+        surprise = value - (at + damping * trend)
+        at, trend = at + damping * trend + level * surprise, damping * trend + 0.3 * level * surprise
+    expected = [at + trend * sum(damping**step for step in range(1, horizon + 1)) for horizon in (1, 2, 10)]
+    path = smoothing.ahead(smoothing.states(np.array(values))[:, -1:], np.array([1, 2, 10]))[0]
+    np.testing.assert_allclose(path, expected, rtol=1e-9, atol=1e-9)

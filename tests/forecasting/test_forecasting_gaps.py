@@ -13,6 +13,7 @@ from forecasting.fourier import FourierForecaster
 from forecasting.refusal import Refusal
 from forecasting.seasonal_naive import SeasonalNaiveForecaster
 from forecasting.short_term import ShortTermForecaster
+from forecasting.smoothing import SmoothingForecaster
 from forecasting.units import FloatArray
 
 DAY = 1440
@@ -33,7 +34,8 @@ def gapped(days: int, *, known_days: int) -> FloatArray:
 
 @pytest.mark.parametrize(("days", "known_days"), [(2, 1), (15, 8), (28, 8)])
 @pytest.mark.parametrize(
-    "forecaster", [BlendForecaster(), SeasonalNaiveForecaster(), ShortTermForecaster(), FourierForecaster()]
+    "forecaster",
+    [BlendForecaster(), SeasonalNaiveForecaster(), ShortTermForecaster(), FourierForecaster(), SmoothingForecaster()],
 )
 def test_after_a_gap_that_hides_every_target_the_load_of_now_is_believed(
     forecaster: Forecaster, days: int, known_days: int

@@ -1,0 +1,171 @@
+"""Smoothing: a level and a trend that fades, followed by statsmodels' Kalman filter over what the season leaves.
+
+Exponential smoothing with a damped local trend, on logarithms, on the whole rate or on its distance from the mean of
+the last days at the same minute, whichever erred less. Parameters are chosen at the fit; a forecast filters the newest
+hours with them.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+from statsmodels.tsa.statespace.exponential_smoothing import (  # type: ignore[import-untyped]  # has no types
+    ExponentialSmoothing,
+)
+
+from forecasting.bands import Bands
+from forecasting.forecast import Forecast, Rung
+from forecasting.history import History
+from forecasting.horizons import KNOTS
+from forecasting.ladder import DAILY_MINUTES, refuse_short, rung_of
+from forecasting.refusal import Refusal
+from forecasting.season import Season
+from forecasting.series import LogSeries, unit_of
+from forecasting.units import FloatArray, IntArray
+from forecasting.view import Ahead, Past
+
+_MODEL = "smoothing"
+
+# Of each minute's surprise, the share that stays in the level: at 0.03 half of it is believed after 23 minutes.
+_LEVELS = (0.03, 0.1, 0.2, 0.4, 0.8)
+# The share that stays in the trend, and of the trend what is left a minute later: at 0.9 it moves the level by ten
+# minutes' worth in all. A trend that learns nothing has nothing to fade.
+_TRENDS = ((1e-6, 0.5), (0.01, 0.9), (0.01, 0.97))
+# How much of the smoothed season and of its detail, a job on the minute, is taken off before.
+_SEASONS = ((0.0, 0.0), (0.5, 0.0), (1.0, 0.0), (1.0, 1.0))
+# Parameters are judged on the hour ahead; what the farther knots say of them is the season's doing.
+_JUDGED = KNOTS <= 61
+
+# Where a minute has no season the mean of the hour stands in.
+_LEVEL_MINUTES = 60
+
+# Filtering at a forecast starts so far back: with the slowest level 0.97 ** 600 of the first minute is left.
+_FILTER_MINUTES = 600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Smoothing:
+    """What stays of a surprise in level and trend, what stays of the trend, and the share of profile and detail."""
+
+    level: float
+    trend: float
+    damping: float
+    season: tuple[float, float]
+
+    def states(self, values: FloatArray) -> FloatArray:
+        """Level and trend expected one minute after each value, (2, values); through unknown values (NaN) both run on.
+
+        The first value has to be known.
+        """
+        model = ExponentialSmoothing(
+            values,
+            trend=True,
+            damped_trend=True,
+            initialization_method="known",
+            initial_level=float(values[0]),
+            initial_trend=0.0,
+            concentrate_scale=False,
+        )
+        # States do not depend on the variance of surprises; 1.0 holds for a load without any, too.
+        model.update(np.array([self.level, self.trend, self.damping, 1.0]))
+        # State 0 is the surprise of the minute itself, of which nothing is expected.
+        states: FloatArray = model.ssm.filter().predicted_state[1:, 1:]
+        return states
+
+    def ahead(self, states: FloatArray, horizons: IntArray) -> FloatArray:
+        """The level expected and what the fading trend will add, (origins, horizons), from states (2, origins).
+
+        >>> half = Smoothing(level=0.1, trend=0.1, damping=0.5, season=(0.0, 0.0))
+        >>> half.ahead(np.array([[11.0], [1.0]]), np.array([1, 2, 3]))  # 11, + 1/2, + 1/4
+        array([[11.  , 11.5 , 11.75]])
+        """
+        added = (self.damping - self.damping**horizons) / (1.0 - self.damping)
+        path: FloatArray = states[0][:, None] + states[1][:, None] * added
+        return path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedSmoothing:
+    """The parameters, and the bands around what they foretell."""
+
+    unit: float
+    rung: Rung
+    smoothing: Smoothing
+    bands: Bands
+
+    def forecast(self, history: History, *, steps: int) -> Forecast | Refusal:
+        """Level and trend of the newest ten hours carried on, with the season ahead."""
+        if rung_of(history) in (None, "reactive"):
+            return refuse_short(history, needed_minutes=DAILY_MINUTES)
+        ahead = Ahead.of(history, unit=self.unit, steps=steps)
+        newest = np.arange(max(0, ahead.series.last + 1 - _FILTER_MINUTES), ahead.series.last + 1, dtype=np.int64)
+        known = newest[np.argmax(np.isfinite(ahead.series.values[newest])) :]
+        season = _season_at(ahead.series, known, of=self.smoothing.season)
+        states = self.smoothing.states(ahead.series.values[known] - season)[:, -1:]
+        centre = self.smoothing.ahead(states, ahead.horizons) + _season_ahead(
+            ahead.season, season[-1:], of=self.smoothing.season
+        )
+        return ahead.forecast(model=_MODEL, rung=self.rung, centre=centre[0], bands=self.bands)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmoothingForecaster:
+    """Exponential smoothing with a damped trend, with bands from its past errors; needs two days."""
+
+    name: str = _MODEL
+
+    def fit(self, history: History) -> FittedSmoothing | Refusal:
+        """Choose season and level, then the trend, by the errors of the hour ahead, and learn the bands; or refuse."""
+        rung = rung_of(history)
+        if rung is None or rung == "reactive":
+            return refuse_short(history, needed_minutes=DAILY_MINUTES)
+        past = Past.of(history, unit=unit_of(history), rung=rung)
+        still, damped = _TRENDS[0], _TRENDS[1:]
+        smoothing, centre = _best(
+            past,
+            [
+                Smoothing(level=level, trend=still[0], damping=still[1], season=season)
+                for season, level in product(_SEASONS, _LEVELS)
+            ],
+        )
+        smoothing, centre = _best(
+            past, [smoothing, *(replace(smoothing, trend=trend, damping=damping) for trend, damping in damped)]
+        )
+        return FittedSmoothing(unit=past.series.unit, rung=rung, smoothing=smoothing, bands=past.bands(centre))
+
+
+def _best(past: Past, smoothings: list[Smoothing]) -> tuple[Smoothing, FloatArray]:
+    """The one with the least mean absolute error over the hour ahead, the first of equals, and its centres.
+
+    Each centre comes from the values up to its origin; of the targets only this choice knows, one of twenty or of
+    three from thousands.
+    """
+    first = int(np.argmax(np.isfinite(past.series.values)))
+    minutes = np.arange(first, len(past.series.values), dtype=np.int64)
+    centres = []
+    for smoothing in smoothings:
+        season = _season_at(past.series, minutes, of=smoothing.season)
+        states = smoothing.states(past.series.values[minutes] - season)[:, past.origins - first]
+        ahead = _season_ahead(past.season, season[past.origins - first], of=smoothing.season)
+        centres.append(smoothing.ahead(states, KNOTS) + ahead)
+    errors = [float(np.nansum(np.abs(past.targets - centre)[:, _JUDGED])) for centre in centres]
+    best = int(np.argmin(errors))
+    return smoothings[best], centres[best]
+
+
+def _season_at(series: LogSeries, minutes: IntArray, *, of: tuple[float, float]) -> FloatArray:
+    """The part of these minutes' season that is taken off, from the days before them; nothing where none is known."""
+    if of == (0.0, 0.0):
+        return np.zeros(len(minutes))
+    season = Season.at(series, minutes, np.zeros(1, dtype=np.int64))
+    share, detail = of
+    level = series.trailing_mean(minutes, minutes=_LEVEL_MINUTES)
+    at: FloatArray = share * np.where(np.isnan(season.profile[0]), level, season.profile[0])
+    return at + detail * np.where(np.isnan(season.detail[0]), 0.0, season.detail[0])
+
+
+def _season_ahead(season: Season, now: FloatArray, *, of: tuple[float, float]) -> FloatArray:
+    """The same part of the season ahead, (origins, horizons); where none is known it stays what it is `now`."""
+    share, detail = of
+    ahead = share * season.profile + detail * np.where(np.isnan(season.detail), 0.0, season.detail)
+    return np.where(np.isnan(ahead), now, ahead).T
