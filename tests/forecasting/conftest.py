@@ -11,6 +11,7 @@ from forecasting.blend import BlendForecaster
 from forecasting.forecaster import Forecaster
 from forecasting.fourier import FourierForecaster
 from forecasting.history import History
+from forecasting.long_term import LongTermForecaster
 from forecasting.persistence import PersistenceForecaster
 from forecasting.seasonal_naive import SeasonalNaiveForecaster
 from forecasting.short_term import ShortTermForecaster
@@ -27,6 +28,7 @@ FORECASTERS: tuple[Forecaster, ...] = (
     BlendForecaster(),
     FourierForecaster(),
     SmoothingForecaster(),
+    LongTermForecaster(),
 )
 
 MakeLoad = Callable[..., FloatArray]

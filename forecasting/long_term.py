@@ -1,0 +1,186 @@
+"""The long-term model: a week ahead in slots of five minutes, from level, growth, day, week and holidays.
+
+The season is read anew from each history; the fit learns how much of today's stray from it lasts how long, and how far
+forecasts from past origins were off.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+import numpy as np
+
+from forecasting.forecast import Forecast, Rung
+from forecasting.history import History
+from forecasting.ladder import DAILY_MINUTES, refuse_short, rung_of
+from forecasting.long_bands import LONG_KNOTS, LongBands, at_horizons, fit_long_bands
+from forecasting.long_season import LongSeason
+from forecasting.refusal import Refusal
+from forecasting.ridge import fit_ridge
+from forecasting.series import believed, rates_of, unit_of
+from forecasting.slots import SLOT_SECONDS, SLOTS_PER_DAY, SlotSeries
+from forecasting.units import SECONDS_PER_DAY, FloatArray, IntArray, read_only
+
+WEEK_STEPS = 7 * SLOTS_PER_DAY
+
+_MODEL = "long_term"
+
+# A hundredth of the median rate: with a tenth, the hour's unit, the shape of a day bends when its level falls by half.
+_UNIT_OF_UNIT = 0.1
+
+# The stray from the season is told over the last 15 minutes, hour, six hours and day.
+_STRAY_SLOTS = (3, 12, 72, 288)
+
+# Origins are 65 minutes apart, or a multiple: prime to the day, so that all its times are met.
+_ORIGIN_SPACING = 13
+_MOST_ORIGINS = 240
+
+# A horizon learns from strays where its known origins span four times as long: else chance looks like memory.
+_SPANS = 4
+
+# No quantile stands above so many times the greatest rate of the history it is forecast from.
+_CEILING_OF_HIGHEST = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedLongTerm:
+    """What strays are worth by horizon, (knots, 1 + strays), their range (strays,) in the fit, and the bands."""
+
+    unit: float
+    rung: Rung
+    holidays: frozenset[int]
+    stray_weights: FloatArray
+    lowest: FloatArray
+    highest: FloatArray
+    bands: LongBands
+
+    def forecast(self, history: History, *, steps: int = WEEK_STEPS) -> Forecast | Refusal:
+        """Quantile paths for the `steps` slots of five minutes after the history's end."""
+        if rung_of(history) in (None, "reactive"):
+            return refuse_short(history, needed_minutes=DAILY_MINUTES)
+        if steps < 1:
+            message = f"steps is {steps}; a forecast has at least 1"
+            raise ValueError(message)
+        series = SlotSeries.from_history(history, unit=self.unit)
+        season = LongSeason.at(series, series.last, weekly=self.rung == "weekly", holidays=self.holidays)
+        horizons = np.arange(1, steps + 1, dtype=np.int64) + series.stale_slots
+        strays = np.r_[1.0, believed(_strays(series, series.last, season, self.holidays), self.lowest, self.highest)]
+        centre = _centre(series, series.last, season, horizons, self.holidays)
+        centre = centre + at_horizons(self.stray_weights, horizons) @ strays
+        ceiling = _CEILING_OF_HIGHEST * max(series.highest, self.unit / _UNIT_OF_UNIT)
+        paths = self.bands.paths(centre, season.scatter_at(horizons), horizons)
+        logarithms = np.minimum(paths, np.log1p(ceiling / self.unit))
+        return Forecast(
+            cluster=history.cluster,
+            group=history.group,
+            model=_MODEL,
+            rung=self.rung,
+            origin_at=history.end_at,
+            step_seconds=SLOT_SECONDS,
+            paths=read_only(rates_of(logarithms, unit=self.unit)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongTermForecaster:
+    """A week in slots of five minutes; needs two days, knows weeks from fourteen.
+
+    `holidays` are days (UTC) that run like the holidays seen so far, or like Sundays where none was seen.
+    """
+
+    name: str = _MODEL
+    holidays: tuple[date, ...] = ()
+
+    def fit(self, history: History) -> FittedLongTerm | Refusal:
+        """Learn what strays are worth and the bands, or refuse."""
+        rung = rung_of(history)
+        if rung is None or rung == "reactive":
+            return refuse_short(history, needed_minutes=DAILY_MINUTES)
+        series = SlotSeries.from_history(history, unit=_UNIT_OF_UNIT * unit_of(history))
+        holidays = frozenset(_epoch_days(self.holidays))
+        past = _Past.of(series, weekly=rung == "weekly", holidays=holidays)
+        weights, held_out = _stray_weights(past)
+        return FittedLongTerm(
+            unit=series.unit,
+            rung=rung,
+            holidays=holidays,
+            stray_weights=weights,
+            lowest=past.strays.min(axis=0),
+            highest=past.strays.max(axis=0),
+            bands=fit_long_bands(past.errors - held_out, past.scatter),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Past:
+    """Forecasts of the season alone from past origins.
+
+    Shapes: `errors` and `scatter` (origins, knots), NaN where the target is unknown; `strays` (origins, strays).
+    """
+
+    errors: FloatArray
+    scatter: FloatArray
+    strays: FloatArray
+    spacing: int
+
+    @classmethod
+    def of(cls, series: SlotSeries, *, weekly: bool, holidays: frozenset[int]) -> "_Past":
+        """Origins with as much past as the rung promises: a day for daily, eight days for weekly."""
+        first = int(np.argmax(np.isfinite(series.values))) + SLOTS_PER_DAY * (8 if weekly else 1)
+        spacing = _ORIGIN_SPACING * max(1, -(-(series.last - first) // (_ORIGIN_SPACING * _MOST_ORIGINS)))
+        origins = np.arange(series.last - 1, first - 1, -spacing)[::-1]
+        origins = origins[np.isfinite(series.values[origins])]
+        if len(origins) == 0:
+            origins = np.array([series.last])
+        errors = np.full((len(origins), len(LONG_KNOTS)), np.nan)
+        scatter = np.empty_like(errors)
+        strays = np.empty((len(origins), len(_STRAY_SLOTS)))
+        for row, origin in enumerate(int(origin) for origin in origins):
+            season = LongSeason.at(series, origin, weekly=weekly, holidays=holidays)
+            at = origin + LONG_KNOTS
+            seen = at <= series.last
+            centre = _centre(series, origin, season, LONG_KNOTS, holidays)
+            errors[row, seen] = series.values[at[seen]] - centre[seen]
+            scatter[row] = season.scatter_at(LONG_KNOTS)
+            strays[row] = _strays(series, origin, season, holidays)
+        return cls(errors=errors, scatter=scatter, strays=strays, spacing=spacing)
+
+
+def _stray_weights(past: _Past) -> tuple[FloatArray, FloatArray]:
+    """What each stray is worth at each knot, (knots, 1 + strays), and what that adds to held-out forecasts.
+
+    A knot whose held-out errors do not get smaller by it, or whose origins span too short a time, leaves strays aside.
+    """
+    columns = np.concatenate([np.ones((len(past.strays), 1)), past.strays], axis=1)
+    shared = np.broadcast_to(columns, (len(LONG_KNOTS), *columns.shape))
+    fit = fit_ridge(shared, past.errors)
+    known = np.isfinite(past.errors)
+    spans = known.sum(axis=0) * past.spacing
+    without = np.where(known, np.abs(past.errors), 0.0).sum(axis=0)
+    with_strays = np.where(known, np.abs(past.errors - fit.held_out), 0.0).sum(axis=0)
+    used = (spans >= _SPANS * LONG_KNOTS) & (with_strays < without)
+    weights = np.where(used[:, None], fit.coefficients, 0.0)
+    return weights, np.where(used, fit.held_out, 0.0)
+
+
+def _centre(
+    series: SlotSeries, origin: int, season: LongSeason, horizons: IntArray, holidays: frozenset[int]
+) -> FloatArray:
+    is_holiday = np.isin(series.days(origin + horizons), list(holidays)).astype(np.float64)
+    return season.centre(horizons, is_holiday=is_holiday)
+
+
+def _strays(series: SlotSeries, origin: int, season: LongSeason, holidays: frozenset[int]) -> FloatArray:
+    """Mean distance of the newest slots from their season, over each window; 0 where none is known."""
+    steps = np.arange(1 - min(_STRAY_SLOTS[-1], origin + 1), 1, dtype=np.int64)
+    distances = series.values[origin + steps] - _centre(series, origin, season, steps, holidays)
+    return np.array([_mean_known(distances[-slots:]) for slots in _STRAY_SLOTS])
+
+
+def _mean_known(values: FloatArray) -> float:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else 0.0
+
+
+def _epoch_days(days: Iterable[date]) -> list[int]:
+    return [int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) // SECONDS_PER_DAY for day in days]

@@ -1,0 +1,80 @@
+"""The produce rate in slots of five minutes, in logarithms: what the long-term model reads."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from forecasting.history import MINUTE_SECONDS, History
+from forecasting.units import SECONDS_PER_DAY, FloatArray, IntArray
+
+SLOT_MINUTES = 5
+SLOT_SECONDS = SLOT_MINUTES * MINUTE_SECONDS
+SLOTS_PER_DAY = 288
+
+# Four weeks hold each weekday four times; what is older says less than the trend since.
+FIT_DAYS = 28
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotSeries:
+    """A history up to its last known slot.
+
+    Shapes: `values` has one entry per slot, `log1p(rate / unit)` of the mean of the slot's known minutes, NaN where
+    none is. Slots are counted back from the history's end, so that step 1 is the first whole slot not yet seen.
+    `stale_slots` lie between the last known slot and that end; `last_starts_at_seconds` (of the epoch) is when the last
+    known slot begins. `highest` is the greatest mean of a slot, in messages per second.
+    """
+
+    unit: float
+    values: FloatArray
+    stale_slots: int
+    last_starts_at_seconds: int
+    highest: float
+
+    @classmethod
+    def from_history(cls, history: History, *, unit: float) -> Self:
+        """The last four weeks up to the last known slot, of a history that has at least one known minute."""
+        rates = history.produce_messages_per_second
+        slots = np.concatenate([np.full(-len(rates) % SLOT_MINUTES, np.nan), rates]).reshape(-1, SLOT_MINUTES)
+        known = np.isfinite(slots)
+        counts = known.sum(axis=1)
+        end = int(np.flatnonzero(counts)[-1]) + 1
+        kept = slice(max(0, end - FIT_DAYS * SLOTS_PER_DAY), end)
+        sums = np.where(known, slots, 0.0).sum(axis=1)[kept]
+        means = np.where(counts[kept] > 0, np.maximum(sums, 0.0) / np.maximum(counts[kept], 1), np.nan)
+        stale = len(slots) - end
+        return cls(
+            unit=unit,
+            values=np.log1p(means / unit),
+            stale_slots=stale,
+            last_starts_at_seconds=int(history.end_at.timestamp()) - SLOT_SECONDS * (stale + 1),
+            highest=float(np.nanmax(means)),
+        )
+
+    @property
+    def last(self) -> int:
+        """The index of the last known slot: the origin of a forecast."""
+        return len(self.values) - 1
+
+    def days(self, at: IntArray) -> IntArray:
+        """The UTC day that each slot begins in, counted from 1970; slots after the last one have theirs too."""
+        days: IntArray = (self.last_starts_at_seconds + SLOT_SECONDS * (at - self.last)) // SECONDS_PER_DAY
+        return days
+
+
+def weighted_median(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """Down each column the least value at which half of the known weight is reached; NaN where nothing is known.
+
+    Shapes: `values` (rows, columns), NaN where unknown; `weights` (rows,). It is one of the values, never between two:
+    of a day like others and a day of silence it does not make a half-silent one.
+
+    >>> weighted_median(np.array([[1.0, np.nan], [9.0, np.nan], [1.2, np.nan]]), np.array([1.0, 0.9, 0.3]))
+    array([1.2, nan])
+    """
+    order = np.argsort(values, axis=0)  # NaN last
+    ordered = np.take_along_axis(values, order, axis=0)
+    weighed = np.cumsum(np.where(np.isfinite(ordered), weights[order], 0.0), axis=0)
+    first = np.argmax(weighed >= 0.5 * weighed[-1] - 1e-12, axis=0)
+    median: FloatArray = np.take_along_axis(ordered, first[None, :], axis=0)[0]
+    return median
