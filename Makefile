@@ -4,7 +4,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-slow bench bench-decisions docs lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-slow bench bench-decisions bench-forecasts docs lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,14 +48,20 @@ test-slow: $(READY) ## the tests that take more than a few seconds, without JVM 
 bench: $(READY) ## forecasters and policies on the traces of a folder: make bench TRACES=DIR
 	@test -d "$(TRACES)" || { echo "name a folder of traces: make bench TRACES=DIR" >&2; exit 2; }
 	@$(BIN)/python benchmarks/forecasts.py --traces "$(TRACES)"
+	@$(BIN)/python benchmarks/forecasts.py --page build/forecasts.json
 	@$(BIN)/python benchmarks/league.py --traces "$(TRACES)"
 
-OUT := build/decisions.json
+bench-decisions: OUT := build/decisions.json
+bench-forecasts: OUT := build/forecasts.json
+ORIGINS := 50
 SEEDS := 5
 JOBS := 2
 
 bench-decisions: $(READY) ## every policy in every world, as JSON: make bench-decisions TRACES=DIR OUT=FILE SEEDS=5 JOBS=2
 	@$(BIN)/python benchmarks/decisions.py $(if $(TRACES),--traces "$(TRACES)") --out "$(OUT)" --seeds $(SEEDS) --jobs $(JOBS)
+
+bench-forecasts: $(READY) ## every forecaster on every load, as JSON: make bench-forecasts TRACES=DIR OUT=FILE ORIGINS=50 JOBS=2
+	@$(BIN)/python benchmarks/forecasts.py $(if $(TRACES),--traces "$(TRACES)") --out "$(OUT)" --origins $(ORIGINS) --jobs $(JOBS)
 
 docs: $(READY) ## rewrite the generated part of the documentation: docs/settings.md
 	@$(BIN)/python scripts/settings_page.py > docs/settings.md

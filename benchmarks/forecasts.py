@@ -1,197 +1,187 @@
-"""How good, how well calibrated and how fast the forecasters are on real load traces.
+"""How good, how well calibrated and how fast the forecasters are, beside their rivals.
 
-    python benchmarks/forecasts.py --traces DIR
+    python benchmarks/forecasts.py --traces DIR --out FILE      or: make bench-forecasts TRACES=DIR OUT=FILE
+    python benchmarks/forecasts.py --page FILE > docs/forecasts.md
 
-Reads every CSV of DIR (`timestamp,messages_per_second`, regular steps) that holds nine days or more;
-brings it to minutes; forecasts the next hour from random origins, each from the two weeks before it at most, with
-parameters learnt at most six hours earlier. Prints, for each trace and model, pinball losses as a share of the mean
-load, the ratio of the blend's to the rivals', coverage, and the CPU time of one fit and one forecast.
+The first form judges every model on each `.csv` and `.csv.gz` of DIR that is long enough, and on four weeks of the
+project's own workload; without `--traces` on the last alone. FILE is a JSON document of all results and what they come
+to; it is written anew whenever a trace and model is done, and a run that was stopped goes on from what FILE holds, as
+long as the code and the trace are the same. `--origins 50 --jobs 2` are how many origins, spread evenly, and how many
+processes; `--models a,b` takes a part of all. The second form writes the page from the JSON alone.
 """
 
 import argparse
-import csv
+import json
+import platform
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from functools import partial
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from importlib.metadata import version
+from multiprocessing import get_context
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from decisions import clock, end_with_parent, words, write
+from forecasts_judge import MOST_FIT_SECONDS, Load, Result, judge
+from forecasts_models import MODELS, TERMS
+from forecasts_page import write_page
+from forecasts_summary import TUNED_ON, summary
 
-from forecasting.backtest import history_of
-from forecasting.blend import BlendForecaster
-from forecasting.forecast import QUANTILES
-from forecasting.forecaster import FittedForecaster, Forecaster
-from forecasting.persistence import PersistenceForecaster
-from forecasting.refusal import Refusal
-from forecasting.scores import coverage, pinball_loss
-from forecasting.seasonal_naive import SeasonalNaiveForecaster
-from forecasting.short_term import ShortTermForecaster
-from forecasting.units import FloatArray
+from replay.trace import TraceError, read_trace
+from replay.workload import orders_workload
 
-MODELS: tuple[Forecaster, ...] = (
-    PersistenceForecaster(),
-    SeasonalNaiveForecaster(),
-    ShortTermForecaster(),
-    BlendForecaster(),
-)
-MINUTES_PER_DAY = 1440
-HISTORY_MINUTES = 14 * MINUTES_PER_DAY
-SHORTEST_MINUTES = 9 * MINUTES_PER_DAY
-TEST_MINUTES = 3 * MINUTES_PER_DAY  # at the least, at the end of a trace too short for two weeks and a test
-REFIT_MINUTES = 360
-STEPS = 60
+Document = dict[str, Any]
 
-Answer = TypeVar("Answer")
-BoolArray = NDArray[np.bool_]
-ALL = slice(None)
-
-# The load of the next hour against that of the last five minutes from which an origin counts as the foot of a ramp.
-RAMP_RATIO = 1.15
+ROOT = Path(__file__).parents[1]
+# Long enough for a week ahead of two weeks of history.
+OWN_DAYS = 28
+JUDGING = ("forecasts_judge.py", "forecasts_models.py", "forecasts_naive.py")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
-    """A load, one value a minute, the first minute ending at `first_at`."""
+class Cell:
+    """One model on one trace; `code` is a digest of all that its figures depend on."""
 
-    name: str
-    first_at: datetime
-    rates: FloatArray
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """Shapes: `actuals` (origins, STEPS), `paths` (origins, len(QUANTILES), STEPS); CPU seconds, medians."""
-
-    actuals: FloatArray
-    paths: FloatArray
-    fit_seconds: float
-    forecast_seconds: float
-
-    def loss(self, quantile: float) -> float:
-        """Mean pinball loss over all origins and steps."""
-        return pinball_loss(self.actuals, self.paths[:, QUANTILES.index(quantile)], quantile=quantile)
-
-    def covered(self, quantile: float, rows: slice | BoolArray = ALL, steps: slice = ALL) -> float:
-        """Fraction of actuals at or under the quantile's path."""
-        path = self.paths[:, QUANTILES.index(quantile)]
-        chosen = self.actuals[rows][:, steps]
-        return coverage(chosen, path[rows][:, steps]) if chosen.size else float("nan")
+    load: Load
+    model: str
+    origins: int
+    code: str
 
 
 def main() -> int:
-    """Print the table; 2 when the directory holds no usable trace."""
+    """Run the comparison, or write the page of one; 2 on a trace that cannot be read."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--traces", type=Path, required=True, help="directory of CSV files")
-    parser.add_argument("--origins", type=int, default=50, help="random origins for each trace (default 50)")
-    parser.add_argument("--seed", type=int, default=0, help="of the origins (default 0)")
+    parser.add_argument("--traces", type=Path, help="folder of trace files")
+    parser.add_argument("--out", type=Path, default=Path("build/forecasts.json"), help="where the JSON goes")
+    parser.add_argument("--origins", type=int, default=50, help="origins for each trace (default 50)")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--models", type=words(tuple(MODELS)), default=tuple(MODELS), metavar="A,B")
+    parser.add_argument("--page", type=Path, metavar="JSON", help="write the page of an earlier run")
     arguments = parser.parse_args()
-    traces = [read_trace(path) for path in sorted(arguments.traces.glob("*.csv"))]
-    usable = [trace for trace in traces if len(trace.rates) >= SHORTEST_MINUTES]
-    if not usable:
-        print(
-            f"{arguments.traces} holds no CSV trace of nine days or more; give a directory that does.", file=sys.stderr
-        )
+    if arguments.page is not None:
+        write_page(json.loads(arguments.page.read_text()))
+        return 0
+    try:
+        loads = loads_of(arguments.traces)
+    except TraceError as error:
+        print(error, file=sys.stderr)
         return 2
-    for trace in usable:
-        report(trace, origins_of(trace, count=arguments.origins, seed=arguments.seed))
+    play(loads, arguments.models, arguments.out, origins=arguments.origins, jobs=arguments.jobs)
     return 0
 
 
-def read_trace(path: Path) -> Trace:
-    """The trace in minutes: finer steps are averaged, coarser ones repeated."""
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    starts = [datetime.fromisoformat(row["timestamp"]) for row in rows[:2]]
-    step_seconds = int((starts[1] - starts[0]).total_seconds())
-    rates = np.array([float(row["messages_per_second"]) for row in rows])
-    if step_seconds >= 60:
-        minutes = np.repeat(rates, step_seconds // 60)
+def own_loads() -> list[Load]:
+    """The loads that need no file."""
+    return [Load.of(orders_workload(days=OWN_DAYS))]
+
+
+def loads_of(folder: Path | None) -> list[Load]:
+    """Every trace of the folder, and our own."""
+    files = [] if folder is None else [path for path in folder.iterdir() if path.name.endswith((".csv", ".csv.gz"))]
+    return [*(Load.of(read_trace(path)) for path in sorted(files)), *own_loads()]
+
+
+def play(loads: Sequence[Load], models: Sequence[str], out: Path, *, origins: int, jobs: int) -> None:
+    """Judge all cells that `out` does not hold, in so many processes; it is written after each."""
+    began = time.monotonic()
+    cells = cells_of(loads, models, origins)
+    left_out = [line for load in loads for line in left_out_of(load)]
+    done = earlier(out, cells)
+    todo = [place for place in range(len(cells)) if place not in done]
+    print(f"{len(done)} of {len(cells)} are in {out}", file=sys.stderr, flush=True)
+    for line in left_out:
+        print(f"left out: {line}", file=sys.stderr, flush=True)
+    write(document([done[place] for place in sorted(done)], left_out, origins), out)
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
+        futures = {pool.submit(judge_cell, cells[place]): place for place in todo}
+        for judged, future in enumerate(as_completed(futures), start=1):
+            place = futures[future]
+            done[place] = asdict(future.result())
+            write(document([done[index] for index in sorted(done)], left_out, origins), out)
+            elapsed = time.monotonic() - began
+            left = elapsed / judged * (len(todo) - judged)
+            print(
+                f"{len(done):4d}/{len(cells)}  {clock(elapsed)}, about {clock(left)} left  {progress(done[place])}",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
+def cells_of(loads: Sequence[Load], models: Sequence[str], origins: int) -> list[Cell]:
+    """Every model on every trace that is long enough for it."""
+    return [
+        Cell(load=load, model=model, origins=origins, code=digest(load, model, origins))
+        for load in loads
+        for model in models
+        if load.days >= TERMS[MODELS[model].term].least_days
+    ]
+
+
+def left_out_of(load: Load) -> list[str]:
+    """The terms that this trace is too short for, as sentences."""
+    return [
+        f"{load.name} lasts {load.days:.1f} days; the {name} term needs {term.least_days}"
+        for name, term in TERMS.items()
+        if load.days < term.least_days
+    ]
+
+
+def judge_cell(cell: Cell) -> Result:
+    """What one cell comes to; runs in a worker."""
+    return judge(cell.load, cell.model, origins=cell.origins, code=cell.code)
+
+
+def digest(load: Load, model: str, origins: int) -> str:
+    """Code, trace and origins in 16 digits; a rival from elsewhere does not depend on our forecasters."""
+    sha = sha256(f"{origins}".encode() + load.rates.tobytes())
+    paths = [Path(__file__).parent / name for name in JUDGING]
+    if MODELS[model].family == "statsforecast":
+        sha.update(version("statsforecast").encode())
     else:
-        per_minute = 60 // step_seconds
-        minutes = rates[: len(rates) // per_minute * per_minute].reshape(-1, per_minute).mean(axis=1)
-    return Trace(name=path.stem, first_at=starts[0] + timedelta(minutes=1), rates=minutes)
+        paths += sorted((ROOT / "forecasting").rglob("*.py"))
+    for path in paths:
+        sha.update(path.name.encode() + path.read_bytes())
+    return sha.hexdigest()[:16]
 
 
-def origins_of(trace: Trace, *, count: int, seed: int) -> list[int]:
-    """Random minutes after the first two weeks, or of the last three days where the trace is shorter."""
-    minutes = len(trace.rates)
-    first = min(HISTORY_MINUTES, minutes - TEST_MINUTES)
-    drawn = np.random.default_rng(seed).choice(np.arange(first, minutes - STEPS), count, replace=False)
-    return sorted(int(minute) for minute in drawn)
+def earlier(out: Path, cells: Sequence[Cell]) -> dict[int, Document]:
+    """The cells that an earlier run of the same code on the same traces has judged, by their place."""
+    if not out.exists():
+        return {}
+    held = {(each["trace"], each["model"], each["code"]): each for each in json.loads(out.read_text())["results"]}
+    keys = [(cell.load.name, cell.model, cell.code) for cell in cells]
+    return {place: held[key] for place, key in enumerate(keys) if key in held}
 
 
-def evaluate(trace: Trace, model: Forecaster, origins: list[int]) -> Outcome:
-    """Forecast from each origin, from what was known there alone."""
-    paths, fits, forecasts = [], [], []
-    fitted: FittedForecaster | None = None
-    fitted_at = 0
-    for origin in origins:
-        known = history_of(
-            trace.rates[max(0, origin + 1 - HISTORY_MINUTES) : origin + 1],
-            end_at=trace.first_at + timedelta(minutes=origin),
-        )
-        if fitted is None or origin - fitted_at >= REFIT_MINUTES:
-            learnt, seconds = timed(partial(model.fit, known))
-            fitted, fitted_at = granted(learnt), origin
-            fits.append(seconds)
-        answer, seconds = timed(partial(fitted.forecast, known, steps=STEPS))
-        forecasts.append(seconds)
-        paths.append(granted(answer).paths)
-    actuals = np.stack([trace.rates[origin + 1 : origin + 1 + STEPS] for origin in origins])
-    return Outcome(
-        actuals=actuals,
-        paths=np.stack(paths),
-        fit_seconds=float(np.median(fits)),
-        forecast_seconds=float(np.median(forecasts)),
+def progress(result: Document) -> str:
+    """What has just been judged, and what it came to."""
+    if result["why_not"] is not None:
+        return f"{result['trace']} {result['model']}: {result['why_not']}"
+    losses = ", ".join(f"{word} {spans['all']:.4f}" for word, spans in result["losses"].items())
+    return (
+        f"{result['trace']} {result['model']}: {losses}, inside {result['inside']['all']:.1%}, "
+        f"{result['fit_cpu_ms']:,.0f} ms a fit, {result['forecast_cpu_ms']:,.1f} a forecast"
     )
 
 
-def report(trace: Trace, origins: list[int]) -> None:
-    """One block of the table."""
-    level = np.array([trace.rates[origin - 4 : origin + 1].mean() for origin in origins])
-    outcomes = {model.name: evaluate(trace, model, origins) for model in MODELS}
-    ahead = next(iter(outcomes.values())).actuals.mean(axis=1)
-    ramps = ahead > RAMP_RATIO * level
-    print(f"\n{trace.name}: {len(origins)} origins, {ramps.sum()} at the foot of a ramp")
-    print(
-        f"{'model':22s}{'p50':>7s}{'p90':>7s}{'p95':>7s} |{'c90':>6s}{'1-5':>6s}{'6-20':>6s}{'21-60':>6s}{'ramps':>6s}"
-        f"{'c95':>6s}{'c99':>6s} |{'fit ms':>8s}{'forecast ms':>12s}"
-    )
-    mean = float(trace.rates.mean())
-    for name, outcome in outcomes.items():
-        losses = "".join(f"{outcome.loss(quantile) / mean:7.4f}" for quantile in (0.5, 0.9, 0.95))
-        spans = (slice(0, 60), slice(0, 5), slice(5, 20), slice(20, 60))
-        covered = "".join(f"{outcome.covered(0.9, steps=span):6.2f}" for span in spans)
-        tails = "".join(f"{outcome.covered(quantile):6.2f}" for quantile in (0.95, 0.99))
-        print(
-            f"{name:22s}{losses} |{covered}{outcome.covered(0.9, ramps):6.2f}{tails} |"
-            f"{1e3 * outcome.fit_seconds:8.0f}{1e3 * outcome.forecast_seconds:12.2f}"
-        )
-    blend = outcomes[BlendForecaster().name]
-    for rival in (PersistenceForecaster().name, SeasonalNaiveForecaster().name):
-        ratios = "".join(
-            f"{blend.loss(quantile) / outcomes[rival].loss(quantile):7.2f}" for quantile in (0.5, 0.9, 0.95)
-        )
-        print(f"{'blend / ' + rival:22s}{ratios}")
-
-
-def granted(answer: Answer | Refusal) -> Answer:
-    """What was asked for; the traces are long enough, so a refusal is a bug."""
-    if isinstance(answer, Refusal):
-        raise TypeError(answer.sentence)
-    return answer
-
-
-def timed(work: Callable[[], Answer]) -> tuple[Answer, float]:
-    """What `work` answers, and the CPU seconds that it took."""
-    begun = time.process_time()
-    answer = work()
-    return answer, time.process_time() - begun
+def document(results: list[Document], left_out: list[str], origins: int) -> Document:
+    """Everything: how it was run, every result, and what they come to."""
+    return {
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("lagcast", "numpy", "scipy", "numba")},
+        },
+        "origins": origins,
+        "terms": {name: asdict(term) for name, term in TERMS.items()},
+        "most_fit_seconds": MOST_FIT_SECONDS,
+        "tuned_on": list(TUNED_ON),
+        "left_out": left_out,
+        "results": results,
+        "summary": summary(results),
+    }
 
 
 if __name__ == "__main__":
