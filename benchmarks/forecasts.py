@@ -38,7 +38,7 @@ Document = dict[str, Any]
 ROOT = Path(__file__).parents[1]
 # Long enough for a week ahead of two weeks of history.
 OWN_DAYS = 28
-JUDGING = ("forecasts_judge.py", "forecasts_models.py", "forecasts_naive.py")
+JUDGING = ("forecasts_judge.py", "forecasts_models.py", "forecasts_naive.py", "forecasts_rivals.py")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +172,7 @@ def document(results: list[Document], left_out: list[str], origins: int) -> Docu
     return {
         "versions": {
             "python": platform.python_version(),
-            **{name: version(name) for name in ("lagcast", "numpy", "scipy", "numba")},
+            **{name: version(name) for name in ("lagcast", "numpy", "scipy", "numba", "statsforecast")},
         },
         "origins": origins,
         "terms": {name: asdict(term) for name, term in TERMS.items()},

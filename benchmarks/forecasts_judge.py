@@ -93,13 +93,16 @@ class Result:
 def origins_of(load: Load, term: Term, *, count: int) -> list[int]:
     """So many minutes, spread evenly over the judged span, the last of which leaves room for a whole forecast.
 
-    The span begins after `usual_past_days`, or, in a shorter trace, three days (a day for the long term) before the
-    last possible origin.
+    They end on whole steps of the clock, where a model that counts in such steps has nothing left over. The span begins
+    after `usual_past_days`, or, in a shorter trace, three days (a day for the long term) before the last possible
+    origin.
     """
     last = len(load.rates) - term.minutes - 1
     spread = (term.least_days - term.least_past_days) * MINUTES_PER_DAY - term.minutes
     first = min(term.usual_past_days * MINUTES_PER_DAY, last - spread)
-    return sorted({round(minute) for minute in np.linspace(first, last, count)})
+    step = term.step_minutes
+    ends = int(load.first_at.timestamp()) // 60
+    return sorted({round(minute) - (ends + round(minute)) % step for minute in np.linspace(first, last, count)})
 
 
 def judge(load: Load, name: str, *, origins: int, code: str) -> Result:

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from forecasts_naive import DAY_STEPS, WEEK_STEPS, LongNaiveForecaster
+from forecasts_rivals import LONG_RIVALS, SHORT_RIVALS, Rival
 
 from forecasting.blend import BlendForecaster
 from forecasting.forecaster import Forecaster
+from forecasting.long_term import LongTermForecaster
 from forecasting.persistence import PersistenceForecaster
 from forecasting.seasonal_naive import SeasonalNaiveForecaster
 from forecasting.short_term import ShortTermForecaster
@@ -81,6 +83,10 @@ def _long_naive(name: str, season_steps: int | None) -> Callable[[], Forecaster]
     return lambda: LongNaiveForecaster(name=name, season_steps=season_steps)
 
 
+def _fresh(rival: Rival, term: TermName) -> Contender:
+    return Contender(make=lambda: rival, term=term, family="statsforecast", refit_minutes=0)
+
+
 MODELS: dict[str, Contender] = {
     "persistence": Contender(make=PersistenceForecaster, term="short", family="naive"),
     "seasonal_naive": Contender(make=SeasonalNaiveForecaster, term="short", family="naive"),
@@ -89,4 +95,7 @@ MODELS: dict[str, Contender] = {
     "persistence_long": Contender(make=_long_naive("persistence_long", None), term="long", family="naive"),
     "naive_day": Contender(make=_long_naive("naive_day", DAY_STEPS), term="long", family="naive"),
     "naive_week": Contender(make=_long_naive("naive_week", WEEK_STEPS), term="long", family="naive"),
+    "long_term": Contender(make=LongTermForecaster, term="long", family="ours"),
+    **{rival.name: _fresh(rival, "short") for rival in SHORT_RIVALS},
+    **{rival.name: _fresh(rival, "long") for rival in LONG_RIVALS},
 }

@@ -24,6 +24,10 @@ document, and that by one command:
 - **Losses** are pinball losses as shares of the trace's mean load; the WAPE of the median is relative to what came.
   `inside` is the share of actuals between p05 and p95: 90 % is ideal. Ratios are losses over those of the best rival,
   chosen afterwards for each trace and figure; `all` adds the losses at p50, p90 and p95.
+- **statsforecast** (`sf_...`) is fitted anew at each origin, on rates as they are, and gives its own intervals. For the
+  hour: AutoETS and AutoCES on the last day of minutes, MSTL with a season of a day (AutoETS for the rest) on the last
+  seven, the seasonal naive on fourteen. For the week: MSTL with day and week and the seasonal naive of a week on means
+  of five minutes, AutoETS and AutoCES with a season of a day on means of an hour, each repeated for its twelve steps.
 - **Tuned on.** Models and constants were chosen on
   {tuned_on}. They are shown, but overall figures come
   without them first.

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import time
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
@@ -122,10 +123,11 @@ def test_origins_are_spread_evenly_and_leave_room_for_the_last_forecast(bench: M
 
 
 def test_a_short_trace_is_judged_on_its_last_days(bench: ModuleType) -> None:
-    """Of nine days the last three; for a week ahead fifteen days leave one day of origins, after the first week."""
+    """The last three days; for a week ahead fifteen days leave one day of origins, each at whole five minutes."""
     load = part("judge").Load.of(orders_workload(days=15))
-    first = [part("judge").origins_of(load, term, count=50)[0] for term in part("models").TERMS.values()]
-    assert first == [12 * 1440 - 1, 7 * 1440 - 1]
+    hour, week = (part("judge").origins_of(load, term, count=50) for term in part("models").TERMS.values())
+    assert (hour[0], week[0]) == (12 * 1440 - 1, 7 * 1440 - 1)
+    assert {(START_AT + timedelta(minutes=origin + 1)).minute % 5 for origin in week} == {0}
     assert bench.left_out_of(load) == []
 
 
@@ -138,6 +140,27 @@ def test_the_week_before_is_repeated_in_phase(bench: ModuleType) -> None:
     forecast = fitted.forecast(history, steps=2016)
     assert forecast.step_seconds == 300
     assert forecast.paths == pytest.approx(np.tile(week.reshape(-1, 5).mean(axis=1), (8, 1)))
+
+
+def test_rivals_from_elsewhere_give_ascending_paths_that_are_never_negative(bench: ModuleType) -> None:
+    """An hour of minutes, or a week of five minutes, from two weeks of the project's own workload."""
+    assert {each.family for name, each in bench.MODELS.items() if name.startswith("sf_")} == {"statsforecast"}
+    load = part("judge").Load.of(orders_workload(days=14))
+    history = load.until(len(load.rates) - 1, minutes=14 * 1440)
+    for name in ("sf_auto_ets", "sf_seasonal_naive", "sf_auto_ets_long", "sf_seasonal_naive_long"):
+        term = part("models").TERMS[bench.MODELS[name].term]
+        paths = bench.MODELS[name].make().fit(history).forecast(history, steps=term.steps).paths
+        assert paths.shape == (8, term.steps)
+        assert paths.min() >= 0.0
+        assert np.diff(paths, axis=0).min() >= 0.0
+
+
+def test_a_fit_that_takes_too_long_is_stopped(bench: ModuleType) -> None:
+    """With a sentence that says how long it had."""
+    assert bench.MOST_FIT_SECONDS == 120
+    judging = part("judge")
+    with pytest.raises(judging.NoAnswerError, match=r"more than 0\.01 s"), judging.limited(0.01):
+        time.sleep(10.0)
 
 
 # The command
