@@ -44,7 +44,7 @@ _CEILING_OF_HIGHEST = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedLongTerm:
-    """What strays are worth by horizon, (knots, 1 + strays), their range (strays,) in the fit, and the bands."""
+    """What strays are worth by horizon, (knots, strays), their range (strays,) in the fit, and the bands."""
 
     unit: float
     rung: Rung
@@ -64,7 +64,7 @@ class FittedLongTerm:
         series = SlotSeries.from_history(history, unit=self.unit)
         season = LongSeason.at(series, series.last, weekly=self.rung == "weekly", holidays=self.holidays)
         horizons = np.arange(1, steps + 1, dtype=np.int64) + series.stale_slots
-        strays = np.r_[1.0, believed(_strays(series, series.last, season, self.holidays), self.lowest, self.highest)]
+        strays = believed(_strays(series, series.last, season, self.holidays), self.lowest, self.highest)
         centre = _centre(series, series.last, season, horizons, self.holidays)
         centre = centre + at_horizons(self.stray_weights, horizons) @ strays
         ceiling = _CEILING_OF_HIGHEST * max(series.highest, self.unit / _UNIT_OF_UNIT)
@@ -125,8 +125,12 @@ class _Past:
 
     @classmethod
     def of(cls, series: SlotSeries, *, weekly: bool, holidays: frozenset[int]) -> "_Past":
-        """Origins with as much past as the rung promises: a day for daily, eight days for weekly."""
-        first = int(np.argmax(np.isfinite(series.values))) + SLOTS_PER_DAY * (8 if weekly else 1)
+        """Origins with as much past as the rung promises, a day for daily, eight for weekly, and half of it at least.
+
+        With a day's past errors are larger than with two weeks', and bands made of them would be too wide.
+        """
+        first_known = int(np.argmax(np.isfinite(series.values)))
+        first = first_known + max(SLOTS_PER_DAY * (8 if weekly else 1), (series.last - first_known) // 2)
         spacing = _ORIGIN_SPACING * max(1, -(-(series.last - first) // (_ORIGIN_SPACING * _MOST_ORIGINS)))
         origins = np.arange(series.last - 1, first - 1, -spacing)[::-1]
         origins = origins[np.isfinite(series.values[origins])]
@@ -147,11 +151,12 @@ class _Past:
 
 
 def _stray_weights(past: _Past) -> tuple[FloatArray, FloatArray]:
-    """What each stray is worth at each knot, (knots, 1 + strays), and what that adds to held-out forecasts.
+    """What each stray is worth at each knot, (knots, strays), and what that adds to held-out forecasts.
 
     A knot whose held-out errors do not get smaller by it, or whose origins span too short a time, leaves strays aside.
     """
-    columns = np.concatenate([np.ones((len(past.strays), 1)), past.strays], axis=1)
+    # No constant: the mean error of past days is no bias of the days to come, so its column is empty.
+    columns = np.concatenate([np.zeros((len(past.strays), 1)), past.strays], axis=1)
     shared = np.broadcast_to(columns, (len(LONG_KNOTS), *columns.shape))
     fit = fit_ridge(shared, past.errors)
     known = np.isfinite(past.errors)
@@ -159,7 +164,7 @@ def _stray_weights(past: _Past) -> tuple[FloatArray, FloatArray]:
     without = np.where(known, np.abs(past.errors), 0.0).sum(axis=0)
     with_strays = np.where(known, np.abs(past.errors - fit.held_out), 0.0).sum(axis=0)
     used = (spans >= _SPANS * LONG_KNOTS) & (with_strays < without)
-    weights = np.where(used[:, None], fit.coefficients, 0.0)
+    weights = np.where(used[:, None], fit.coefficients[:, 1:], 0.0)
     return weights, np.where(used, fit.held_out, 0.0)
 
 
