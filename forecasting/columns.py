@@ -1,4 +1,4 @@
-"""The columns of the two tables that packages exchange: offset samples, and group intervals.
+"""The columns of the tables that packages exchange: offset samples, group intervals, and fits of a fleet.
 
 One definition, from which the Spark schema, the Arrow schema and the row types are built or checked. A column has the
 same name in the table, in the dataclass, in JSON and (with the prefix `lagcast_`) as a metric.
@@ -63,6 +63,23 @@ GROUP_INTERVALS: tuple[Column, ...] = (
     Column(name="offset_reset_count", kind="long"),
     Column(name="in_rebalance_count", kind="long"),
     Column(name="partition_appeared_count", kind="long"),
+)
+
+# What the fit of a fleet says of each group: one row for each horizon its forecasts were scored at, with the parameters
+# repeated; one row without scores where the group was refused or nothing could be scored. Losses are in messages/s.
+FLEET_FITS: tuple[Column, ...] = (
+    Column(name="cluster", kind="string"),
+    Column(name="group", kind="string"),
+    Column(name="model", kind="string"),
+    Column(name="fitted_at", kind="timestamp"),
+    Column(name="refusal_reason", kind="string", nullable=True),
+    Column(name="parameters", kind="string", nullable=True),  # JSON
+    Column(name="horizon_seconds", kind="int", nullable=True),
+    Column(name="scored_steps", kind="int"),
+    Column(name="pinball_p50", kind="double", nullable=True),
+    Column(name="pinball_p90", kind="double", nullable=True),
+    Column(name="pinball_p95", kind="double", nullable=True),
+    Column(name="band_coverage_fraction", kind="double", nullable=True),  # p05 to p95: 0.90 is ideal
 )
 
 BASE_INTERVAL_SECONDS = 15

@@ -1,0 +1,162 @@
+"""One group's rows in, its long-term fit and scores out: what a fleet runs once for each group, wherever that is.
+
+Pure, from a pandas frame to a pandas frame, so that one machine or many give the same rows.
+"""
+
+import json
+from datetime import UTC, datetime
+
+import numpy as np
+import pandas as pd
+
+from forecasting.backtest import history_of, history_until
+from forecasting.columns import FLEET_FITS
+from forecasting.forecast import QUANTILES, Forecast
+from forecasting.history import MINUTE_SECONDS, History
+from forecasting.ladder import MINUTES_PER_DAY
+from forecasting.long_bands import LongBands
+from forecasting.long_term import FittedLongTerm, LongTermForecaster
+from forecasting.refusal import Refusal
+from forecasting.scores import coverage, pinball_loss
+from forecasting.slots import FIT_DAYS, SLOT_MINUTES, SLOT_SECONDS
+from forecasting.units import FloatArray
+
+# An hour, six hours, a day, three days and a week: each is scored over the twelve steps that end there.
+SCORED_STEPS = (12, 72, 288, 864, 2016)
+_SCORED_WINDOW = 12
+
+# Four fits, two days apart, score the last eight days from every sixth hour: the week ahead is seen from one day.
+_BACKTEST_DAYS = 8
+_REFIT_MINUTES = 2 * MINUTES_PER_DAY
+_ORIGIN_MINUTES = 360
+
+
+def fit_group(rows: pd.DataFrame) -> pd.DataFrame:
+    """The long-term fit of one group and its scores by rolling backtest, as rows of `columns.FLEET_FITS`.
+
+    `rows` are `columns.GROUP_INTERVALS` of one group with an interval of 60 s, in any order; naive instants are UTC.
+    Errors: ValueError on no row, or on rows of several groups or of another length.
+    """
+    history = history_from_rows(rows)
+    forecaster = LongTermForecaster()
+    fitted = forecaster.fit(history)
+    known: dict[str, object] = {
+        "cluster": history.cluster,
+        "group": history.group,
+        "model": forecaster.name,
+        "fitted_at": history.end_at,
+        "refusal_reason": fitted.reason if isinstance(fitted, Refusal) else None,
+        "parameters": None if isinstance(fitted, Refusal) else parameters_text(fitted),
+        "scored_steps": 0,
+    }
+    scores = [] if isinstance(fitted, Refusal) else _scores(forecaster, history)
+    return _frame([known | score for score in scores] or [known])
+
+
+def history_from_rows(rows: pd.DataFrame) -> History:
+    """The produce rate of one group by the minute, the last four weeks and the days of the backtest; gaps are NaN.
+
+    Errors: those of `fit_group`.
+    """
+    groups = set(zip(rows["cluster"], rows["group"], strict=True))
+    lengths = sorted({int(seconds) for seconds in rows["interval_seconds"]})
+    if len(groups) != 1 or lengths != [MINUTE_SECONDS]:
+        message = f"rows of one group with an interval of 60 s are needed; got groups {sorted(groups)}, {lengths} s"
+        raise ValueError(message)
+    cluster, group = groups.pop()
+    ends_at = pd.to_datetime(rows["interval_end_at"], utc=True)
+    minutes = np.array([round(instant.timestamp()) // MINUTE_SECONDS for instant in ends_at], dtype=np.int64)
+    last = int(minutes.max())
+    first = max(int(minutes.min()), last + 1 - (FIT_DAYS + _BACKTEST_DAYS) * MINUTES_PER_DAY)
+    rates = np.full(last - first + 1, np.nan)
+    kept = minutes >= first
+    rates[minutes[kept] - first] = rows["produce_messages_per_second"].to_numpy(dtype=np.float64)[kept]
+    end_at = datetime.fromtimestamp(last * MINUTE_SECONDS, tz=UTC)
+    return history_of(rates, end_at=end_at, cluster=str(cluster), group=str(group))
+
+
+def parameters_text(fitted: FittedLongTerm) -> str:
+    """The parameters as JSON, from which `fitted_from_text` makes the same fit again."""
+    return json.dumps(
+        {
+            "unit": fitted.unit,
+            "rung": fitted.rung,
+            "holidays": sorted(fitted.holidays),
+            "stray_weights": fitted.stray_weights.tolist(),
+            "lowest": fitted.lowest.tolist(),
+            "highest": fitted.highest.tolist(),
+            "band_quantiles": fitted.bands.quantiles.tolist(),
+        }
+    )
+
+
+def fitted_from_text(text: str) -> FittedLongTerm:
+    """The fit that `parameters_text` has written."""
+    read = json.loads(text)
+    return FittedLongTerm(
+        unit=read["unit"],
+        rung=read["rung"],
+        holidays=frozenset(read["holidays"]),
+        stray_weights=np.array(read["stray_weights"]),
+        lowest=np.array(read["lowest"]),
+        highest=np.array(read["highest"]),
+        bands=LongBands(quantiles=np.array(read["band_quantiles"])),
+    )
+
+
+def _scores(forecaster: LongTermForecaster, history: History) -> list[dict[str, object]]:
+    """Losses and coverage at each horizon that has known targets, forecasts made from their past alone."""
+    actuals: dict[int, list[FloatArray]] = {steps: [] for steps in SCORED_STEPS}
+    paths: dict[int, list[FloatArray]] = {steps: [] for steps in SCORED_STEPS}
+    first = history.minutes - 1 - _BACKTEST_DAYS * MINUTES_PER_DAY
+    fitted: FittedLongTerm | Refusal | None = None
+    for number, origin in enumerate(range(first, history.minutes - 1, _ORIGIN_MINUTES)):
+        if origin < 0:
+            continue
+        known = history_until(history, origin)
+        if fitted is None or isinstance(fitted, Refusal) or number % (_REFIT_MINUTES // _ORIGIN_MINUTES) == 0:
+            fitted = forecaster.fit(known)
+        answer = None if isinstance(fitted, Refusal) else fitted.forecast(known)
+        if not isinstance(answer, Forecast):
+            continue
+        came = _slot_means(history.produce_messages_per_second[origin + 1 :], steps=answer.steps)
+        for steps in SCORED_STEPS:
+            window = slice(steps - _SCORED_WINDOW, steps)
+            actuals[steps].append(came[window])
+            paths[steps].append(answer.paths[:, window])
+    scored = [steps for steps in SCORED_STEPS if any(np.isfinite(part).any() for part in actuals[steps])]
+    return [_score(steps, np.concatenate(actuals[steps]), np.concatenate(paths[steps], axis=1)) for steps in scored]
+
+
+def _score(steps: int, actual: FloatArray, paths: FloatArray) -> dict[str, object]:
+    path = dict(zip(QUANTILES, paths, strict=True))
+    return {
+        "horizon_seconds": steps * SLOT_SECONDS,
+        "scored_steps": int(np.isfinite(actual).sum()),
+        "pinball_p50": pinball_loss(actual, path[0.5], quantile=0.5),
+        "pinball_p90": pinball_loss(actual, path[0.9], quantile=0.9),
+        "pinball_p95": pinball_loss(actual, path[0.95], quantile=0.95),
+        "band_coverage_fraction": coverage(actual, path[0.95], lower_path=path[0.05]),
+    }
+
+
+def _slot_means(rates: FloatArray, *, steps: int) -> FloatArray:
+    """Means of five minutes each, (steps,); NaN where a minute is unknown or has not come yet."""
+    slots = np.full(steps * SLOT_MINUTES, np.nan)
+    come = rates[: len(slots)]
+    slots[: len(come)] = come
+    means: FloatArray = slots.reshape(steps, SLOT_MINUTES).mean(axis=1)
+    return means
+
+
+_PANDAS_TYPES = {"string": "object", "int": "Int32", "double": "float64", "timestamp": "datetime64[us, UTC]"}
+
+
+def _frame(rows: list[dict[str, object]]) -> pd.DataFrame:
+    """Rows as a frame with the columns of FLEET_FITS, in their order and with their types; None where not given."""
+    return pd.DataFrame(
+        {
+            column.name: pd.Series([row.get(column.name) for row in rows], dtype=_PANDAS_TYPES[column.kind])
+            for column in FLEET_FITS
+        }
+    )

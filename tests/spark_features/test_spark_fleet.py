@@ -1,0 +1,53 @@
+"""A fleet fitted by Spark is what its groups are, fitted one by one."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
+
+from forecasting.fleet import fit_group
+from spark_features.fleet import fit_fleet
+
+# The session's own filter, which pytest replaces.
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+DAYS = {"a": 1, "b": 3, "c": 15}
+
+
+def rows_of(group: str, days: int) -> pd.DataFrame:
+    time = np.arange(days * 1440)
+    noise = np.random.default_rng(days).normal(0.0, 0.1, len(time))
+    return pd.DataFrame(
+        {
+            "cluster": "c",
+            "group": group,
+            "interval_end_at": pd.date_range(end="2026-01-05", periods=len(time), freq="1min"),
+            "interval_seconds": 60,
+            "produce_messages_per_second": 500.0 * (1.5 + np.sin(2.0 * np.pi * time / 1440.0)) * np.exp(noise),
+        }
+    )
+
+
+def test_spark_gives_the_rows_that_the_function_gives_by_hand(spark: SparkSession) -> None:
+    """A group that is refused, one of three days and one of two weeks; rows of other lengths are left aside."""
+    groups = {group: rows_of(group, days) for group, days in DAYS.items()}
+    minutes = spark.createDataFrame(pd.concat(groups.values(), ignore_index=True))
+    others = minutes.limit(3).withColumn("interval_seconds", F.lit(15).cast("long"))
+    fits = sorted(fit_fleet(minutes.union(others), fit_group).collect(), key=key_of)
+    by_hand = pd.concat([fit_group(rows) for rows in groups.values()], ignore_index=True)
+    assert len(by_hand) > len(groups)
+    for row, expected in zip(fits, by_hand.to_dict("records"), strict=True):
+        for name, value in expected.items():
+            if name == "fitted_at":
+                # Spark hands out naive local instants.
+                assert row[name].timestamp() == value.timestamp()
+            else:
+                assert row[name] == value or (row[name] is None and pd.isna(value)), name
+
+
+def key_of(row: Row) -> tuple[str, int]:
+    return row["group"], row["horizon_seconds"] or 0
