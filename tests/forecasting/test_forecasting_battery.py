@@ -17,6 +17,7 @@ from forecasting.long_term import LongTermForecaster
 from forecasting.refusal import Refusal
 from forecasting.seasonal_naive import SeasonalNaiveForecaster
 from forecasting.short_term import ShortTermForecaster
+from forecasting.smoothing import SmoothingForecaster
 from forecasting.units import FloatArray
 
 MakeLoad = Callable[..., FloatArray]
@@ -214,7 +215,8 @@ def test_no_step_at_all_is_the_callers_mistake(
 
 
 @pytest.mark.parametrize(
-    "forecaster", [SeasonalNaiveForecaster(), ShortTermForecaster(), BlendForecaster(), LongTermForecaster()]
+    "forecaster",
+    [SeasonalNaiveForecaster(), ShortTermForecaster(), BlendForecaster(), SmoothingForecaster(), LongTermForecaster()],
 )
 @pytest.mark.parametrize("origin", [0, 3, 17, 56, 59])
 def test_step_one_is_in_phase_with_the_first_unseen_minute(forecaster: Forecaster, origin: int) -> None:
