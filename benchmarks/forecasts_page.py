@@ -27,7 +27,7 @@ document, and that by one command:
 - **statsforecast** (`sf_...`) is fitted anew at each origin, on rates as they are, and gives its own intervals. For the
   hour: AutoETS and AutoCES on the last day of minutes, MSTL with a season of a day (AutoETS for the rest) on the last
   seven, the seasonal naive on fourteen. For the week: MSTL with day and week and the seasonal naive of a week on means
-  of five minutes, AutoETS and AutoCES with a season of a day on means of an hour, each repeated for its twelve steps.
+  of five minutes, MSTL again, AutoETS and AutoCES (a season of a day) on means of an hour, each for its twelve steps.
 - **Tuned on.** Models and constants were chosen on
   {tuned_on}. They are shown, but overall figures come
   without them first.

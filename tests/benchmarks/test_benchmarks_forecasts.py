@@ -147,7 +147,7 @@ def test_rivals_from_elsewhere_give_ascending_paths_that_are_never_negative(benc
     assert {each.family for name, each in bench.MODELS.items() if name.startswith("sf_")} == {"statsforecast"}
     load = part("judge").Load.of(orders_workload(days=14))
     history = load.until(len(load.rates) - 1, minutes=14 * 1440)
-    for name in ("sf_auto_ets", "sf_seasonal_naive", "sf_auto_ets_long", "sf_seasonal_naive_long"):
+    for name in ("sf_auto_ets", "sf_seasonal_naive", "sf_mstl_hours", "sf_auto_ets_long"):
         term = part("models").TERMS[bench.MODELS[name].term]
         paths = bench.MODELS[name].make().fit(history).forecast(history, steps=term.steps).paths
         assert paths.shape == (8, term.steps)
