@@ -77,14 +77,15 @@ class MoveOutcome:
 class Learned:
     """The beliefs of one group.
 
-    `risk` is the price of one move beyond what the model expects, in currency; `head_room` the share of capacity that
-    quiet minutes allow, None while nothing is known.
+    `risk` is the price of one move beyond what the model expects, in currency; `late_cost` what all moves made late;
+    `head_room` the share of capacity that quiet minutes allow, None while nothing is known.
     """
 
     stop_up: LogBelief
     stop_down: LogBelief
     risk_prior: float
     risk_excess: float = 0.0
+    late_cost: float = 0.0
     moves: int = 0
     silent_seen: float = 0.0
     graceful_seen: float = 0.0
@@ -108,6 +109,11 @@ class Learned:
         return max(known, LEAST_RISK_SHARE * self.risk_prior)
 
     @property
+    def usual_late_cost(self) -> float:
+        """What one move makes late, in currency, whatever the model expected of it: the prior risk, then the mean."""
+        return (PRIOR_MOVES * self.risk_prior + self.late_cost) / (PRIOR_MOVES + self.moves)
+
+    @property
     def silent_share(self) -> float | None:
         """Share of leavers that go without a word, or None while nobody was seen leaving."""
         seen = self.silent_seen + self.graceful_seen
@@ -126,6 +132,7 @@ class Learned:
             stop_up=self.stop_up.seen(stop, weight=own),
             stop_down=self.stop_down.seen(stop, weight=other),
             risk_excess=self.risk_excess + excess,
+            late_cost=self.late_cost + late_price * outcome.late_messages,
             moves=self.moves + 1,
             silent_seen=self.silent_seen + (outcome.silent is True),
             graceful_seen=self.graceful_seen + (outcome.silent is False),

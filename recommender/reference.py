@@ -8,13 +8,12 @@ of them by more than an allowance, that one is followed until the gap has closed
 from collections import deque
 from dataclasses import dataclass, field
 
-from cost_model.backlog import late_by_stop
 from cost_model.learned import Learned
 from cost_model.price import Prices
 from cost_model.profile import GroupProfile
 from cost_model.skew import carried_by_count, useful_counts
 from forecasting.history import GroupInterval
-from forecasting.units import SECONDS_PER_HOUR, MessagesPerSecond, Seconds
+from forecasting.units import SECONDS_PER_HOUR, MessagesPerSecond
 from recommender.recommendation import GuardStanding
 
 ROOM = 1.2
@@ -37,9 +36,10 @@ class Reference:
     max_lag_seconds: float
     learned: Learned
     actual: float = 0.0
-    reacting: float = 0.0
     staying: float = 0.0
     replicas: int | None = None  # of the reacting reference
+    _reacting: float = 0.0
+    _moves: float = 0.0
     _lag: float = 0.0
     _needs: deque[int] = field(default_factory=lambda: deque(maxlen=HOLD_ROWS))
 
@@ -68,25 +68,17 @@ class Reference:
         (carried, *levels) = carried_by_count(self.profile, (before, *useful), capacity=self.capacity).tolist()
         self._lag = max(0.0, self._lag + (rate - carried) * seconds)
         late = rate * seconds if self._lag > self.max_lag_seconds * carried else 0.0
-        self.reacting = self.reacting * fade + self._cost(before, seconds, late)
+        self._reacting = self._reacting * fade + self._cost(before, seconds, late)
         wanted = ROOM * rate + self._lag / DRAIN_SECONDS
         need = next((count for count, level in zip(useful, levels, strict=True) if level >= wanted), useful[-1])
         self._needs.append(need)
         self.replicas = max(need, min(before, max(self._needs)))
-        if self.replicas != before:
-            after = levels[useful.index(self.replicas)]
-            self.reacting += self._move_price(rate, after, up=self.replicas > before)
+        self._moves = self._moves * fade + (self.replicas != before)
 
-    def _move_price(self, rate: float, carried: float, *, up: bool) -> float:
-        """What one move is believed to cost by what the group's own moves have taught."""
-        stop = self.learned.stop_up if up else self.learned.stop_down
-        late = late_by_stop(
-            Seconds(stop.value),
-            produce=MessagesPerSecond(rate),
-            capacity=MessagesPerSecond(carried),
-            limit=Seconds(self.max_lag_seconds),
-        )
-        return self.learned.risk + self.prices.late_message * late
+    @property
+    def reacting(self) -> float:
+        """What reacting has cost, all its moves at the price that the group's own moves have taught until now."""
+        return self._reacting + self._moves * self.learned.usual_late_cost
 
     @property
     def wanted(self) -> int | None:

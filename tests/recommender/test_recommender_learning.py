@@ -214,3 +214,24 @@ def test_the_reference_pays_for_its_moves_what_moves_have_been_learnt_to_cost() 
             reference.observe(row(place, rate=3000.0 if place // 60 % 2 else 6000.0))
         costs.append(reference.reacting)
     assert costs[0] - costs[1] == pytest.approx(7 * 0.09, rel=0.1)
+
+
+def test_moves_of_the_reference_are_priced_anew_when_moves_turn_out_dear() -> None:
+    """Seven moves at a prior of 0.1; then one of the group's own makes a million messages late, which is 0.5."""
+    prices = Prices.from_replica_hour(0.05, capacity=RATE)
+    learned = Learned.assumed(stop_seconds=5.0, risk=0.1)
+    reference = Reference(profile=PROFILE, capacity=RATE, prices=prices, max_lag_seconds=10.0, learned=learned)
+    for place in range(480):
+        reference.observe(row(place, rate=3000.0 if place // 60 % 2 else 6000.0))
+    before = reference.reacting
+    dear = MoveOutcome(
+        from_replicas=8,
+        to_replicas=6,
+        expected_stop_seconds=5.0,
+        stop_seconds=40.0,
+        expected_late_messages=0.0,
+        late_messages=1e6,
+    )
+    reference.learned = learned.after(dear, late_price=prices.late_message)
+    assert reference.learned.usual_late_cost == pytest.approx((3 * 0.1 + 0.5) / 4)
+    assert reference.reacting - before == pytest.approx(7 * 0.1, rel=0.1)
