@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from forecasting.backtest import history_of
@@ -87,6 +87,7 @@ def test_a_steep_wave_has_its_season_for_champion_far_ahead(daily_load: MakeLoad
 
 
 @given(seed=st.integers(0, 1000))
+@example(seed=848)  # here the thousandth was outside of two standard errors
 @settings(max_examples=5, deadline=None)
 def test_a_difference_within_noise_goes_to_the_first_given(seed: int) -> None:
     """Who differs from persistence by a thousandth, up and down in turn, takes no range from it."""
