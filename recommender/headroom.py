@@ -32,6 +32,7 @@ class HeadRoom:
     value: float = 0.0
     _members: int | None = None
     _loads: deque[float] = field(default_factory=lambda: deque(maxlen=QUIET_ROWS))
+    _lags: deque[float] = field(default_factory=lambda: deque(maxlen=QUIET_ROWS))
 
     def __post_init__(self) -> None:
         """Begin with the most."""
@@ -45,14 +46,18 @@ class HeadRoom:
         if row.members != self._members or row.in_rebalance:
             self._members = row.members
             self._loads.clear()
+            self._lags.clear()
         carried = group_capacity(Replicas(row.members), partitions=Partitions(row.partitions), capacity=capacity)
         load = rate / carried
         self._loads.append(load)
+        self._lags.append(row.lag_messages)
         if len(self._loads) < QUIET_ROWS or max(self._loads) > FULL:
             return
         waiting = row.lag_messages / rate - self.commit_interval_seconds
         excess = excess_seconds(row, self.commit_interval_seconds)
         if max(waiting, excess or 0.0) > CREEPING_SECONDS:
+            if self._lags[-1] < self._lags[0]:
+                return  # left over from a jump, and being worked off
             too_full = max(self._loads)
             self.value = max(LEAST, self.value + STEP_DOWN * min(0.0, too_full - self.value))
         elif load >= self.value - 0.02:
