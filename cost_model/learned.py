@@ -52,9 +52,10 @@ class MoveOutcome:
     """One move as it went: what it was expected to do, and what the rows show it did.
 
     `stop_seconds` is the whole group's work that was lost, in seconds of arrivals; `late_messages` those that waited
-    longer than promised while it settled. `silent` tells whether leavers were missed only when their session ran out;
-    None where nobody left or nobody could tell. `start_up_seconds` is None unless replicas were added. `advised_as` is
-    the id of the advice that called for the move; None: somebody else moved the group, and nothing was expected.
+    longer than promised while it settled, or those expected where a jump of the load hides what the move did. `silent`
+    tells whether leavers were missed only when their session ran out; None where nobody left or nobody could tell.
+    `start_up_seconds` is None unless replicas were added. `advised_as` is the id of the advice that called for the
+    move; None: somebody else moved the group, and nothing was expected.
     """
 
     from_replicas: int
