@@ -24,6 +24,8 @@ HIGHEST_LOAD = 0.999
 DRAIN_SECONDS = 300.0
 # It goes down to no less than what was needed within the last 5 to 10 steps.
 REMEMBERED_STEPS = 5
+# What comes after the last step is as the last ten were on average: a peak of one minute there would stay for ever.
+ENDING_STEPS = 10
 
 
 class Field(NamedTuple):
@@ -257,7 +259,7 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
 @compiled
 def settle(field: Field, choice: int, lag: float, scenario: int, items: FloatArray) -> None:
     """Add what the state is worth in which a plan ends: the move home, and the backlog worked off there."""
-    demand = field.demand[scenario, field.demand.shape[1] - 1]
+    demand = field.demand[scenario, -min(ENDING_STEPS, field.demand.shape[1]) :].mean()
     factor = field.capacity_factor[scenario]
     home = needed(field, demand / factor, choice)
     if home != choice:

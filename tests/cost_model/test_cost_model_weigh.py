@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from cost_model.price import Cost, Prices
 from cost_model.profile import Capacity, GroupProfile
+from cost_model.rollout import ENDING_STEPS
 from cost_model.situation import Situation, Uncertainty
 from cost_model.weigh import ANNOUNCED_FRACTION, Weighed, weigh
 from forecasting.units import FloatArray, MessagesPerSecond, Partitions, Replicas, Seconds
@@ -193,12 +194,17 @@ def held(situation: Situation, uncertainty: Uncertainty) -> float:
 def test_staying_is_never_cheaper_where_it_is_harder(question: Question, harder: str) -> None:
     """For a group that may not move: more backlog, more load or less capacity, and staying costs no less.
 
-    The move home at the end is left out of it by a load that the present count carries there, or that none does.
+    The move home at the end is left out of it: nothing arrives in the last ten steps.
     """
     situation, uncertainty = question
-    demand = uncertainty.demand_messages_per_second.copy()
-    demand[:, -1] = 0.0
-    situation = replace(situation, replicas=1, profile=replace(situation.profile, max_replicas=None))
+    known = uncertainty.demand_messages_per_second
+    demand = np.hstack((known, np.zeros((known.shape[0], ENDING_STEPS))))
+    situation = replace(
+        situation,
+        replicas=1,
+        profile=replace(situation.profile, max_replicas=None),
+        demand_messages_per_second=demand[0],
+    )
     uncertainty = replace(uncertainty, demand_messages_per_second=demand)
     less = MessagesPerSecond(80.0)
     weaker = replace(situation.profile, capacity=Capacity(p20=less, p50=less, p90=less, source="configured"))
