@@ -140,7 +140,7 @@ class Guard(Wire):
     reference: Literal["stair", "fixed"]
     """The cheaper of two simpler scalers played beside the group: one that reacts, one that never moves."""
     slack_ratio: FiniteFloat
-    """By how much the advice may be dearer than the reference, beside one surprise of fixed size."""
+    """By how much the advice may be dearer than the reference, beside one surprise."""
     used: FiniteFloat
     limit: FiniteFloat
 
