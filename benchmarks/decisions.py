@@ -6,7 +6,8 @@
 The first form judges each `.csv` and `.csv.gz` of DIR, the project's own workload and the twin of a published load;
 without `--traces` the last two alone. FILE is a JSON document of all runs and what they come to; it is written anew
 whenever a trace, world and seed is done, and a run that was stopped goes on from what FILE holds, as long as the code
-is the same: five seeds of a few loads take hours. `--seeds 5 --jobs 2` are
+is the same: five seeds of a few loads take hours. Where only lagcast's own code has changed, rivals and hindsight are
+taken from FILE, which saves three quarters of the time. `--seeds 5 --jobs 2` are
 how many days and draws of arrivals, and how many processes; `--worlds tight,fine` and `--arms lagcast,stair` take a
 part of all. The second form writes the page, and its picture beside it, from the JSON alone.
 """
@@ -54,6 +55,16 @@ Document = dict[str, Any]
 TUNED_ON = ("production-app-noisy-bursts", "nasa-http-july-flash-crowd", "orders")
 WHITEPAPER = "whitepaper"
 PLAYING = ("cost_model", "forecasting", "recommender", "replay")
+# What rivals and hindsight depend on: the plant, the rivals, the loads and the prices, but nothing that forecasts.
+JUDGING = (
+    "replay",
+    "cost_model/price.py",
+    "cost_model/presets.py",
+    "forecasting/compiled.py",
+    "forecasting/units.py",
+    "recommender/decision.py",
+)
+OURS_IN_REPLAY = ("forecasters.py", "policies/lagcast.py", "policies/ours.py", "policies/uncosted.py")
 # The twin lasts 2.4 hours, so ten draws of it are cheap.
 WHITEPAPER_SEEDS = 10
 
@@ -102,11 +113,13 @@ def play(cells: list[Cell], published: list[Cell], out: Path, *, jobs: int) -> N
     """Play all cells that `out` does not hold, `published` first, in so many processes; it is written after each."""
     began = time.monotonic()
     every = [*published, *cells]
-    done = earlier(out, every)
+    held = earlier(out, every)
+    done = {place: runs for place, runs in held.items() if set(every[place].arms) <= {run.arm for run in runs}}
     todo = [place for place in range(len(every)) if place not in done]
-    print(f"{len(done)} of {len(every)} are in {out}", file=sys.stderr, flush=True)
+    halves = f", the rivals of {len(held) - len(done)} more" if len(held) > len(done) else ""
+    print(f"{len(done)} of {len(every)} are in {out}{halves}", file=sys.stderr, flush=True)
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
-        futures = {pool.submit(play_cell, every[place]): place for place in todo}
+        futures = {pool.submit(play_cell, every[place], held.get(place, ())): place for place in todo}
         for played, future in enumerate(as_completed(futures), start=1):
             place = futures[future]
             done[place] = future.result()
@@ -123,31 +136,38 @@ def play(cells: list[Cell], published: list[Cell], out: Path, *, jobs: int) -> N
 
 
 def earlier(out: Path, cells: list[Cell]) -> dict[int, list[Run]]:
-    """The cells that a run of the same code has played before, by their place; none where `out` is of other code."""
+    """What was played before, by place: everything by the same code, rivals and hindsight in the same plant.
+
+    None where `out` is of another plant, or of none.
+    """
     if not out.exists():
         return {}
     document = json.loads(out.read_text())
-    if document.get("code") != digest_of_code():
-        return {}
+    same_code, same_judge = document.get("code") == digest_of(PLAYING), document.get("judge") == digest_of_judge()
     held: dict[tuple[str, str, int], list[Run]] = {}
     for kept in (*document["whitepaper_runs"], *document["runs"]):
         run = Run(**kept)
-        held.setdefault((run.trace, run.world, run.seed), []).append(run)
-    done = {}
-    for place, cell in enumerate(cells):
-        runs = held.get((cell.trace, cell.world, cell.contest.seed), [])
-        if set(cell.arms) <= {run.arm for run in runs}:
-            done[place] = runs
-    return done
+        if same_code or (same_judge and not run.arm.startswith(LAGCAST)):
+            held.setdefault((run.trace, run.world, run.seed), []).append(run)
+    places = {(cell.trace, cell.world, cell.contest.seed): place for place, cell in enumerate(cells)}
+    return {places[name]: runs for name, runs in held.items() if name in places}
 
 
-def digest_of_code() -> str:
-    """What decides and what judges, in 16 digits: figures of one document are of one code."""
+def digest_of_judge() -> str:
+    """Of what rivals and hindsight depend on."""
+    return digest_of(JUDGING, without=OURS_IN_REPLAY)
+
+
+def digest_of(parts: Sequence[str], *, without: Sequence[str] = ()) -> str:
+    """These packages and files in 16 digits: figures of one document are of one code."""
     digest = sha256()
     root = Path(__file__).parents[1]
-    for package in PLAYING:
-        for path in sorted((root / package).rglob("*.py")):
-            digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
+    for part in parts:
+        found = root / part
+        files = sorted(found.rglob("*.py")) if found.is_dir() else [found]
+        for path in files:
+            if str(path.relative_to(found)) not in without:
+                digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -185,7 +205,8 @@ def document(runs: list[Run], published: list[Run]) -> Document:
     names = ("lagcast", "numpy", "numba", "scipy")
     return {
         "versions": {"python": platform.python_version(), **{name: version(name) for name in names}},
-        "code": digest_of_code(),
+        "code": digest_of(PLAYING),
+        "judge": digest_of_judge(),
         "settings": asdict(DecisionSettings()),
         "worlds": {
             name: {"sentence": kind.sentence, "pauses": kind.pauses, **asdict(kind.world)}

@@ -17,7 +17,7 @@ from forecasting.units import SECONDS_PER_DAY, read_only
 from recommender.decision import DecisionSettings
 from replay.contest import PEAK_QUANTILE, Contest, Entry, run_policy
 from replay.echo import Stage
-from replay.hindsight import best_plan
+from replay.hindsight import HINDSIGHT, best_plan
 from replay.plant.arrivals import draw_arrivals
 from replay.policies.arms import ARMS
 from replay.policies.ours import COLD, LAGCAST, OURS
@@ -197,18 +197,26 @@ def _earlier_lists() -> Trace:
     )
 
 
-def play_cell(cell: Cell) -> list[Run]:
-    """The runs of all who play in the cell, hindsight last; they share one draw of arrivals."""
+def play_cell(cell: Cell, known: Sequence[Run] = ()) -> list[Run]:
+    """The runs of all who play in the cell, hindsight last; they share one draw of arrivals.
+
+    `known` runs of the same cell, which an earlier run of the same plant has left, are not played again.
+    """
+    held = {run.arm: run for run in known}
     drawn = draw_arrivals(cell.contest.world, cell.contest.trace, cell.contest.seed)
     contest = replace(cell.contest, arrivals=drawn)
     stage = Stage(contest=contest)
     history = (
         [] if cell.past is None else history_rows(cell.past, contest.world.partitions, contest.seed, contest.names)
     )
-    timed = [_timed(partial(_play, arm, stage, history)) for arm in cell.arms]
-    entries = [entry for entry, _ in timed]
-    timed.append(_timed(partial(best_plan, contest, entries)))
-    return [_run(cell, entry, seconds) for entry, seconds in timed]
+    timed = {arm: _timed(partial(_play, arm, stage, history)) for arm in cell.arms if arm not in held}
+    if HINDSIGHT not in held:
+        held[HINDSIGHT] = _run(cell, *_timed(partial(best_plan, contest, [entry for entry, _ in timed.values()])))
+    played = [held[arm] if arm in held else _run(cell, *timed[arm]) for arm in cell.arms]
+    # Whoever was known, or does better now, may have found a better plan than the search.
+    best = min([held[HINDSIGHT], *played], key=lambda run: run.cost)
+    note = held[HINDSIGHT].note if best.arm == HINDSIGHT else f"best plan found: what {best.arm} did"
+    return [*played, replace(best, arm=HINDSIGHT, family=HINDSIGHT, note=note)]
 
 
 def _contest(judged: Trace, world: World, seed: int) -> Contest:

@@ -1,5 +1,6 @@
 """The tournament: worlds are what their sentences say, each seed judges its own day, one command plays and tells."""
 
+import ast
 import importlib
 import json
 from dataclasses import fields, replace
@@ -268,9 +269,17 @@ def test_the_command_writes_runs_and_the_page_from_them(
     assert decisions.main() == 0
     assert capsys.readouterr().err.splitlines() == [f"1 of 1 are in {out}"]
     assert out.read_bytes() == written
-    out.write_text(json.dumps({**document, "code": "of another day"}))
-    assert decisions.main() == 0
-    assert capsys.readouterr().err.startswith("0 of 1 are in ")
+
+    for run in document["runs"]:
+        run["note"] = "of another day"
+    other = {**document, "code": "of another day"}
+    for held, kept in ((other, {"fixed-ceiling", "hindsight"}), ({**other, "judge": "of another day"}, set())):
+        out.write_text(json.dumps(held))
+        assert decisions.main() == 0
+        (first, *_) = capsys.readouterr().err.splitlines()
+        assert first == f"0 of 1 are in {out}" + (", the rivals of 1 more" if kept else "")
+        again = {each["arm"]: each["note"] for each in json.loads(out.read_text())["runs"]}
+        assert {arm for arm, note in again.items() if note == "of another day"} == kept
 
     pages, pictures = [], []
     for name in ("a.svg", "b.svg"):
@@ -282,6 +291,25 @@ def test_the_command_writes_runs_and_the_page_from_them(
     assert pictures[0] == pictures[1]
     assert "## World real-quick" in pages[0]
     assert "| climb | fixed-ceiling |" in pages[0]
+
+
+def test_rivals_depend_on_nothing_that_may_change_while_they_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every module that the rivals' policies and the plant import is part of the digest that lets them be kept."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    decisions = importlib.import_module("decisions")
+    found: set[Path] = set()
+    coming = [ROOT / "replay/policies/arms.py", ROOT / "replay/plant/plant.py"]
+    while coming:
+        path = coming.pop()
+        if path.exists() and path not in found:
+            found.add(path)
+            imports = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom))
+            coming += [(ROOT / (node.module or "").replace(".", "/")).with_suffix(".py") for node in imports]
+    names = {str(path.relative_to(ROOT)) for path in found}
+    assert len(names) > 20
+    outside = {name for name in names if not name.startswith("replay/")}
+    assert outside <= set(decisions.JUDGING)
+    assert not names & {f"replay/{name}" for name in decisions.OURS_IN_REPLAY}
 
 
 def test_an_unknown_world_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
