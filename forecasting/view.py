@@ -62,6 +62,7 @@ class Past:
         return fit_bands(
             self.targets - centre,
             columns,
+            centre=centre,
             largest_jump=largest_jump,
             by_minute=targets_at(self.series.values, self.origins, minutes)
             - Between.of(minutes).interpolate(centre.T).T,

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from forecasting.backtest import Backtest, backtest, history_of
 from forecasting.blend import BlendForecaster, FittedBlend, mixture_weights
@@ -190,3 +191,22 @@ def test_a_fit_on_a_load_with_a_crowd_in_it_stays_under_its_ceiling(daily_load: 
     load[-3:] *= 50.0
     known = history(load)
     assert forecast_after(blend_of(known), known).paths.max() <= 4.0 * load.max() * (1.0 + 1e-9)
+
+
+def test_near_the_most_it_ever_was_a_load_is_not_expected_to_double() -> None:
+    """A daily wave with lasting bursts that a limit of 800/s cuts: above 600/s, p99 in 20 min stays under 960/s.
+
+    One p99 for all levels of the load, in shares of it, says 1,040 to 1,110/s there, and replicas would be held for it.
+    """
+    minutes = np.arange(15 * DAY)
+    for seed in range(3):
+        bursts = lfilter([1.0], [1.0, -0.97], np.random.default_rng(seed).normal(0.0, 0.08, minutes.size))
+        rates = np.minimum(300.0 * np.exp(0.9 * np.sin(2.0 * np.pi * minutes / DAY) + bursts), 800.0)
+        fitted = blend_of(history_of(rates[:WEEKS], end_at=_at(WEEKS)))
+        highest = []
+        for until in range(WEEKS, 15 * DAY - 60, 20):
+            answer = forecast_after(fitted, history_of(rates[:until], end_at=_at(until)))
+            if answer.path(0.5)[19] > 600.0:
+                highest.append(answer.path(0.99)[19])
+        assert len(highest) > 10
+        assert np.mean(highest) < 960.0
