@@ -19,9 +19,9 @@ import platform
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 from hashlib import sha256
 from importlib.metadata import version
@@ -33,8 +33,18 @@ from decisions_page import write_page
 
 from recommender.decision import DecisionSettings
 from replay.hindsight import HINDSIGHT
+from replay.policies.arms import ARMS
 from replay.policies.ours import LAGCAST
-from replay.standings import Case, cases_of, overall_of, variant_ratios, with_pauses
+from replay.standings import (
+    FIXED,
+    PUBLISHED_HPA,
+    PUBLISHED_KEDA,
+    Case,
+    cases_of,
+    overall_of,
+    variant_ratios,
+    with_pauses,
+)
 from replay.tournament import (
     ARM_NAMES,
     VARIANT_SEED,
@@ -65,6 +75,10 @@ JUDGING = (
     "recommender/decision.py",
 )
 OURS_IN_REPLAY = ("forecasters.py", "policies/lagcast.py", "policies/ours.py", "policies/uncosted.py")
+# Rivals that cost more than so many times the best one under the first seed do not play under others: most of the time
+# goes into those that move thousands of times a day. Whom the figures name always plays.
+HOPELESS_RATIO = 2.0
+ALWAYS_PLAYED = (FIXED, PUBLISHED_HPA, PUBLISHED_KEDA)
 # The twin lasts 2.4 hours, so ten draws of it are cheap.
 WHITEPAPER_SEEDS = 10
 
@@ -110,29 +124,63 @@ def words(known: Sequence[str]) -> Any:  # noqa: ANN401 - argparse takes any cal
 
 
 def play(cells: list[Cell], published: list[Cell], out: Path, *, jobs: int) -> None:
-    """Play all cells that `out` does not hold, `published` first, in so many processes; it is written after each."""
+    """Play what `out` does not hold in so many processes, `published` first; it is written after each.
+
+    Cells of the first seed come before all others, which are spared the rivals that had no chance in it.
+    """
     began = time.monotonic()
     every = [*published, *cells]
     held = earlier(out, every)
-    done = {place: runs for place, runs in held.items() if set(every[place].arms) <= {run.arm for run in runs}}
-    todo = [place for place in range(len(every)) if place not in done]
+    spared = hopeless(run for runs in held.values() for run in runs)
+    done = {
+        place: runs for place, runs in held.items() if set(without(every[place], spared).arms) <= {r.arm for r in runs}
+    }
     halves = f", the rivals of {len(held) - len(done)} more" if len(held) > len(done) else ""
     print(f"{len(done)} of {len(every)} are in {out}{halves}", file=sys.stderr, flush=True)
+    todo = [place for place in range(len(every)) if place not in done]
+    first = [place for place in todo if place < len(published) or every[place].contest.seed == 0]
+    played = 0
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
-        futures = {pool.submit(play_cell, every[place], held.get(place, ())): place for place in todo}
-        for played, future in enumerate(as_completed(futures), start=1):
-            place = futures[future]
-            done[place] = future.result()
-            write(
-                document(
-                    [run for index in sorted(done) if index >= len(published) for run in done[index]],
-                    [run for index in sorted(done) if index < len(published) for run in done[index]],
-                ),
-                out,
-            )
-            elapsed = time.monotonic() - began
-            left = elapsed / played * (len(todo) - played)
-            print(progress(done[place], len(done), len(every), elapsed=elapsed, left=left), file=sys.stderr, flush=True)
+        for places in (first, [place for place in todo if place not in set(first)]):
+            spared = hopeless(run for runs in done.values() for run in runs)
+            futures = {
+                pool.submit(play_cell, without(every[place], spared), held.get(place, ())): place for place in places
+            }
+            for future in as_completed(futures):
+                place, played = futures[future], played + 1
+                done[place] = future.result()
+                write(
+                    document(
+                        [run for index in sorted(done) if index >= len(published) for run in done[index]],
+                        [run for index in sorted(done) if index < len(published) for run in done[index]],
+                    ),
+                    out,
+                )
+                elapsed = time.monotonic() - began
+                left = elapsed / played * (len(todo) - played)
+                print(
+                    progress(done[place], len(done), len(every), elapsed=elapsed, left=left),
+                    file=sys.stderr,
+                    flush=True,
+                )
+
+
+def hopeless(runs: Iterable[Run]) -> set[tuple[str, str, str]]:
+    """Rivals, by trace, world and arm, that were twice as dear as the best one under the first seed."""
+    rivals = [run for run in runs if run.seed == 0 and run.arm in ARMS]
+    best: dict[tuple[str, str], float] = {}
+    for run in rivals:
+        best[run.trace, run.world] = min(run.cost, best.get((run.trace, run.world), run.cost))
+    return {
+        (run.trace, run.world, run.arm)
+        for run in rivals
+        if run.cost > HOPELESS_RATIO * best[run.trace, run.world] and run.arm not in ALWAYS_PLAYED
+    }
+
+
+def without(cell: Cell, spared: set[tuple[str, str, str]]) -> Cell:
+    """The cell without those of its arms."""
+    return replace(cell, arms=tuple(arm for arm in cell.arms if (cell.trace, cell.world, arm) not in spared))
 
 
 def earlier(out: Path, cells: list[Cell]) -> dict[int, list[Run]]:

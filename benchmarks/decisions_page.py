@@ -51,7 +51,7 @@ All of this page is written from one JSON document, and that by one command:
 - **Rivals.** {arms} of {known_arms} arms: fixed counts, HPA on lag and on CPU, KEDA, each with its target swept; a
   reconstruction of Federator's formula, Flink's, a produce-rate rule and a rule that knows capacity and stairs. The
   *best rival* is the arm with the least mean cost in that very trace and world, chosen afterwards: nobody could have
-  known which. {left_out}
+  known which. Rivals twice as dear as the best one under the first seed do not play under the others. {left_out}
 - **Hindsight** is the best plan found by a search that sees the whole load, each plan replayed like everybody else's:
   an upper bound of the optimum, not the optimum.
 - **Tuned on.** lagcast's head-room, prices and pauses were chosen on some of the loads, and on generated ones that are

@@ -1,6 +1,8 @@
 """Standings: means, intervals and ratios of runs whose figures can be worked out by hand."""
 
+import importlib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -119,3 +121,13 @@ def test_the_currency_does_not_matter(factor: float) -> None:
     assert dear.best_rival == plain.best_rival
     assert dear.cost_to_hindsight == pytest.approx(plain.cost_to_hindsight)
     assert dear.cost_to_best_rival == pytest.approx(plain.cost_to_best_rival)
+
+
+def test_rivals_without_a_chance_are_spared_the_other_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice as dear as the best of its own trace and world under the first seed; whom the figures name always plays."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    decisions = importlib.import_module("decisions")
+    costs = {"stair": 10.0, "keda-1000": 19.0, "keda-2000": 21.0, "hpa-10000": 90.0, "lagcast": 99.0, "hindsight": 1.0}
+    runs = [run(arm, cost) for arm, cost in costs.items()] + [run("keda-1000", 99.0, seed=1)]
+    spared = decisions.hopeless(runs)
+    assert spared == {("load", "fine", "keda-2000")}

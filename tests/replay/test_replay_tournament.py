@@ -320,3 +320,14 @@ def test_an_unknown_world_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     with pytest.raises(SystemExit, match="2"):
         decisions.main()
     assert "there is no 'loose'; there are tight, fine" in capsys.readouterr().err
+
+
+def test_a_rival_is_spared_in_its_own_trace_and_world_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Out of `fine` on this load, it still plays in `tight`."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    decisions = importlib.import_module("decisions")
+    trace = rescaled(replace(load_of(2 / 24, step_seconds=60), name="load"))
+    fine, tight = cells_of([trace], ["fine", "tight"], 1, ("stair", "keda-2000", "lagcast"))
+    spared = {("load", "fine", "keda-2000")}
+    assert decisions.without(fine, spared).arms == ("stair", "lagcast")
+    assert decisions.without(tight, spared).arms == tight.arms
