@@ -40,9 +40,10 @@ _ENOUGH_ERRORS = 12
 # Where not even the first horizon has errors enough, this deviation of ln rate is believed: p95 is 2.3 times p50.
 _UNSEEN_SPREAD = 0.5
 
-# Quantiles are learnt for this many levels of the centre, each from as many errors, as long as each has so many: p99
-# needs a hundred. Taken together, the upper tenth of levels had nothing above p95 in a thousand, the lower half 0.07.
-_LEVELS = 5
+# Quantiles are learnt at three levels of the centre, its lower and middle two fifths and its highest fifth, as long as
+# the fewest of them are so many: p99 needs a hundred.
+_LEVEL_ENDS = (0.4, 0.8)
+_LEVELS = len(_LEVEL_ENDS) + 1
 _ENOUGH_OF_LEVEL = 100
 
 # Below this many errors one scatter for all origins and both sides is all that can be learnt (14 columns on half of
@@ -175,9 +176,10 @@ def _fit_scatter(errors: FloatArray, columns: FloatArray) -> FloatArray:
 
 def _quantiles_by_level(standard: FloatArray, centre: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Quantiles (levels, len(QUANTILES)) and the centres they belong to; of few errors the same for all levels."""
-    if standard.size < _LEVELS * _ENOUGH_OF_LEVEL:
+    if standard.size * (1.0 - _LEVEL_ENDS[-1]) < _ENOUGH_OF_LEVEL:
         return np.tile(np.quantile(standard, QUANTILES), (_LEVELS, 1)), np.full(_LEVELS, float(np.median(centre)))
-    parts = np.array_split(np.argsort(centre, kind="stable"), _LEVELS)
+    ends = [round(share * standard.size) for share in _LEVEL_ENDS]
+    parts = np.split(np.argsort(centre, kind="stable"), ends)
     quantiles = np.array([np.quantile(standard[part], QUANTILES) for part in parts])
     return quantiles, np.array([float(np.median(centre[part])) for part in parts])
 

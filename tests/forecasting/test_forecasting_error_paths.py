@@ -89,8 +89,8 @@ def levels(seed: int) -> FloatArray:
 def test_the_highest_minute_of_an_hour_is_as_high_as_scenarios_say() -> None:
     """A load of levels jumps once and stays: a fifth of hours should stay under the maxima of a fifth of scenarios.
 
-    Of 768 hours 32 % do, and 22 % lie over four fifths. Of scenarios drawn from the memory of errors alone, which leave
-    a level and come back to it, 63 % do, and 10 %.
+    Of 768 hours 32 % do, and 19 % lie over four fifths. Of scenarios drawn from the memory of errors alone, which leave
+    a level and come back to it, 64 % do, and 8 %.
     """
     under: dict[bool, list[float]] = {True: [], False: []}
     for seed in range(16):
@@ -106,7 +106,7 @@ def test_the_highest_minute_of_an_hour_is_as_high_as_scenarios_say() -> None:
                 under[known].append(float(np.mean(drawn.max(axis=1) < rates[minute : minute + STEPS].max())))
     followed, memory_alone = np.array(under[True]), np.array(under[False])
     assert np.mean(followed < 0.2) < 0.4 < np.mean(memory_alone < 0.2)
-    assert 0.14 < np.mean(followed > 0.8) < 0.26
+    assert 0.08 < np.mean(followed > 0.8) < 0.2
 
 
 @settings(max_examples=20, deadline=None)
