@@ -58,22 +58,24 @@ class Reference:
         waiting = max(0.0, row.lag_messages / rate - self.profile.commit_interval_seconds / 2.0) if rate > 0.0 else 0.0
         late = rate * seconds if waiting > self.max_lag_seconds else 0.0
         self.actual = self.actual * fade + self._cost(row.members, seconds, late)
-        self._see_strength(row.members, row.consume_messages_per_second, late, fade)
+        consumed = row.consume_messages_per_second or 0.0
+        self._see_strength(row.members, consumed, late, fade)
         most = self._useful[-1]
-        overrun = row.members >= most and (row.consume_messages_per_second or rate) < rate
+        overrun = row.members >= most and 0.0 < consumed < rate
         self.staying = self.staying * fade + self._cost(most, seconds, late if overrun else 0.0)
         self._react(rate, seconds, fade)
 
-    def _see_strength(self, members: int, consumed: float | None, late: float, fade: float) -> None:
+    def _see_strength(self, members: int, consumed: float, late: float, fade: float) -> None:
         """Learn from a group that stays behind how much of its capacity it has; half of that is forgotten in 12 h.
 
-        Without it, a capacity believed to be twice what it is makes the reacting reference a dream: following it cost
-        430 to 730 replica-hours of late messages in four hours, where the plan alone cost 143 at most.
+        A capacity believed to be twice what it is makes the reacting reference a dream, and following it dear. Who
+        does nothing at all, or is nobody, shows no strength.
         """
         self._share = 1.0 - (1.0 - self._share) * fade
-        if late == 0.0 or consumed is None or (self._behind and self._behind[-1][0] != members):
+        saturated = late > 0.0 and consumed > 0.0 and members > 0
+        if not saturated or (self._behind and self._behind[-1][0] != members):
             self._behind.clear()
-        if late > 0.0 and consumed is not None:
+        if saturated:
             self._behind.append((members, consumed))
         if len(self._behind) == SATURATED_ROWS:
             (believed,) = carried_by_count(self.profile, (members,), capacity=self.capacity).tolist()
@@ -114,11 +116,6 @@ class Reference:
         return self.actual > self.standing.limit
 
     @property
-    def surprise_replica_hours(self) -> float:
-        """What one surprise may cost, for every replica that could be of use."""
-        return SURPRISE_HOURS_OF_ALL * self._useful[-1]
-
-    @property
     def standing(self) -> GuardStanding:
         """The books, as they are published."""
         least = min(self.reacting, self.staying)
@@ -126,7 +123,7 @@ class Reference:
             reference="fixed" if self.staying <= self.reacting else "stair",
             slack_ratio=SLACK_RATIO,
             used=self.actual,
-            limit=(1.0 + SLACK_RATIO) * least + self.surprise_replica_hours * self.prices.replica_hour,
+            limit=(1.0 + SLACK_RATIO) * least + SURPRISE_HOURS_OF_ALL * self._useful[-1] * self.prices.replica_hour,
         )
 
     def _cost(self, replicas: int, seconds: float, late: float) -> float:

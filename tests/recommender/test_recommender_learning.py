@@ -139,7 +139,9 @@ def test_a_jump_of_the_load_hides_what_the_move_did() -> None:
         for place in range(8, 20)
     ]
     (graded,) = [one.outcome for one in seen if one is not None]
-    assert graded.late_messages == graded.expected_late_messages == 500.0
+    assert graded.late_messages is None
+    before = Learned.assumed(stop_seconds=12.0, risk=0.1)
+    assert before.after(graded, late_price=1e-4).risk == pytest.approx(0.3 / 4)
 
 
 def test_a_move_that_never_comes_is_forgotten() -> None:
@@ -230,6 +232,30 @@ def test_the_bound_is_reached_when_the_group_is_dearer_than_the_references(
         reference.observe(row(place, lag_seconds=lag_seconds))
     assert reference.exhausted == exhausted
     assert reference.wanted == wanted
+
+
+@pytest.mark.parametrize(("members", "consumed"), [(0, 0.0), (0, 3000.0), (8, 0.0)])
+def test_nobody_and_standstill_show_no_strength(members: int, consumed: float) -> None:
+    """An empty group, consumers outside of it and a group that hangs stay behind for hours; capacity stays believed."""
+    prices = Prices.from_replica_hour(0.05, capacity=RATE)
+    learned = Learned.assumed(stop_seconds=5.0, risk=0.1)
+    reference = Reference(profile=PROFILE, capacity=RATE, prices=prices, max_lag_seconds=10.0, learned=learned)
+    for place in range(480):
+        behind = row(place, members=members, lag_seconds=60.0 + 15.0 * place)
+        reference.observe(replace(behind, consume_messages_per_second=consumed))
+    assert reference.replicas == 8
+
+
+def test_at_the_ceiling_staying_is_as_late_as_the_group() -> None:
+    """24 replicas that do 5,000/s of 6,000/s for an hour: never to move would have made the same messages late."""
+    prices = Prices.from_replica_hour(0.05, capacity=RATE)
+    learned = Learned.assumed(stop_seconds=5.0, risk=0.1)
+    reference = Reference(profile=PROFILE, capacity=RATE, prices=prices, max_lag_seconds=10.0, learned=learned)
+    for place in range(240):
+        behind = row(place, members=24, lag_seconds=60.0 + 2.5 * place)
+        reference.observe(replace(behind, consume_messages_per_second=5000.0))
+    assert reference.staying == pytest.approx(reference.actual)
+    assert not reference.exhausted
 
 
 def test_the_reference_pays_for_its_moves_what_moves_have_been_learnt_to_cost() -> None:
