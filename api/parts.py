@@ -202,8 +202,8 @@ class Happened(Wire):
 
     stop_seconds: FiniteFloat
     """Work of the partitions that were moved, in seconds of arrivals, that was lost."""
-    late_messages: FiniteFloat
-    """Messages that waited longer than promised until the group had settled."""
+    late_messages: FiniteFloat | None = None
+    """Messages that waited longer than promised until the group settled; absent where a jump of the load hides them."""
     start_up_seconds: FiniteFloat | None = None
     """From the command to the first added replica; absent where none was added, or nobody knows of a command."""
     left_silently: bool | None = None

@@ -52,7 +52,7 @@ class MoveOutcome:
     """One move as it went: what it was expected to do, and what the rows show it did.
 
     `stop_seconds` is the whole group's work that was lost, in seconds of arrivals; `late_messages` those that waited
-    longer than promised while it settled, or those expected where a jump of the load hides what the move did. `silent`
+    longer than promised while it settled, None where a jump of the load hides what the move did to them. `silent`
     tells whether leavers were missed only when their session ran out; None where nobody left or nobody could tell.
     `start_up_seconds` is None unless replicas were added. `advised_as` is the id of the advice that called for the
     move; None: somebody else moved the group, and nothing was expected.
@@ -63,7 +63,7 @@ class MoveOutcome:
     expected_stop_seconds: float
     stop_seconds: float
     expected_late_messages: float
-    late_messages: float
+    late_messages: float | None
     silent: bool | None = None
     start_up_seconds: float | None = None
     advised_as: str | None = None
@@ -124,7 +124,9 @@ class Learned:
         """The beliefs after one more move."""
         stop = max(outcome.stop_seconds, LEAST_SEEN_SECONDS)
         own, other = (1.0, OTHER_DIRECTION) if outcome.up else (OTHER_DIRECTION, 1.0)
-        excess = late_price * (outcome.late_messages - outcome.expected_late_messages)
+        # What nobody can tell is taken as it was expected.
+        late = outcome.expected_late_messages if outcome.late_messages is None else outcome.late_messages
+        excess = late_price * (late - outcome.expected_late_messages)
         start_up = self.start_up
         if outcome.start_up_seconds is not None and outcome.start_up_seconds > 0.0:
             start_up = (start_up or LogBelief.around(outcome.start_up_seconds)).seen(outcome.start_up_seconds)
@@ -133,7 +135,7 @@ class Learned:
             stop_up=self.stop_up.seen(stop, weight=own),
             stop_down=self.stop_down.seen(stop, weight=other),
             risk_excess=self.risk_excess + excess,
-            late_cost=self.late_cost + late_price * outcome.late_messages,
+            late_cost=self.late_cost + late_price * late,
             moves=self.moves + 1,
             silent_seen=self.silent_seen + (outcome.silent is True),
             graceful_seen=self.graceful_seen + (outcome.silent is False),

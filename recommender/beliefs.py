@@ -1,6 +1,6 @@
 """The sentences about what advice rests on, assumed or measured, and about the moves that taught it."""
 
-from cost_model.learned import PRIOR_MOVES
+from cost_model.learned import PRIOR_MOVES, MoveOutcome
 from cost_model.profile import Capacity
 from recommender.recommendation import GradedMove, LearnedMoves, Recommendation
 
@@ -27,15 +27,20 @@ def outcome_sentence(move: GradedMove) -> str:
     outcome = move.outcome
     counts = f"{outcome.from_replicas} -> {outcome.to_replicas}"
     if outcome.advised_as is None:
-        did = f"stopped {outcome.stop_seconds:.1f} s, {outcome.late_messages:,.0f} messages late"
-        return f"{counts}, not by our advice: {did}{_how(move)}."
+        return f"{counts}, not by our advice: stopped {outcome.stop_seconds:.1f} s, {_late(outcome)}{_how(move)}."
     did = (
         f"stopped {outcome.stop_seconds:.1f} s (expected {outcome.expected_stop_seconds:.1f}), "
-        f"{outcome.late_messages:,.0f} messages late (expected {outcome.expected_late_messages:,.0f})"
+        f"{_late(outcome)} (expected {outcome.expected_late_messages:,.0f})"
     )
     promised = move.promised
     to_save = f"; it was to save {promised.saving:.3f} {promised.currency}" if promised is not None else ""
     return f"{counts} as advised: {did}{_how(move)}{to_save}."
+
+
+def _late(outcome: MoveOutcome) -> str:
+    if outcome.late_messages is None:
+        return "late messages unknown, a jump of the load hides them"
+    return f"{outcome.late_messages:,.0f} messages late"
 
 
 def _how(move: GradedMove) -> str:

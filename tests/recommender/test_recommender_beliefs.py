@@ -86,3 +86,9 @@ def test_a_move_by_somebody_else_is_not_measured_against_a_promise(
     own = replace(graded_move().outcome, from_replicas=8, to_replicas=6, advised_as=None, start_up_seconds=None)
     move = graded_move(outcome=replace(own, silent=silent), promised=None)
     assert outcome_sentence(move) == f"8 -> 6, not by our advice: stopped 3.4 s, 0 messages late{how}."
+
+
+def test_what_a_jump_of_the_load_hides_is_said_to_be_unknown(graded_move: MakeMove) -> None:
+    """No figure stands for what nobody could tell; what was expected is still told."""
+    move = graded_move(outcome=replace(graded_move().outcome, late_messages=None))
+    assert "late messages unknown, a jump of the load hides them (expected 18,400)" in outcome_sentence(move)

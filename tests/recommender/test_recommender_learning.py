@@ -126,7 +126,7 @@ def test_what_a_shortage_makes_late_is_not_charged_to_the_move(rate: float, late
 
 
 def test_a_jump_of_the_load_hides_what_the_move_did() -> None:
-    """16,000/s on 8 replicas: the 12 that come after a minute carry no more than that, and stay late; as expected."""
+    """16,000/s on 8 replicas: the 12 that come after a minute stay late too, and no move is priced for it."""
     grader = Grader(profile=PROFILE, max_lag_seconds=10.0)
     for place in range(8):
         grader.observe(row(place), RATE)
