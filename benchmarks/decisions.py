@@ -7,9 +7,9 @@ The first form judges each `.csv` and `.csv.gz` of DIR, the project's own worklo
 without `--traces` the last two alone. FILE is a JSON document of all runs and what they come to; it is written anew
 whenever a trace, world and seed is done, and a run that was stopped goes on from what FILE holds, as long as the code
 is the same: five seeds of a few loads take hours. Where only lagcast's own code has changed, rivals and hindsight are
-taken from FILE, which saves three quarters of the time. `--seeds 5 --jobs 2` are
-how many days and draws of arrivals, and how many processes; `--worlds tight,fine` and `--arms lagcast,stair` take a
-part of all. The second form writes the page, and its picture beside it, from the JSON alone.
+taken from FILE. `--seeds 5 --jobs 2` are how many days and draws of arrivals, and how many processes; `--worlds
+tight,fine` and `--arms lagcast,stair` take a part of all. The second form writes the page, and its picture beside it,
+from the JSON alone.
 """
 
 import argparse
@@ -78,6 +78,7 @@ OURS_IN_REPLAY = ("forecasters.py", "policies/lagcast.py", "policies/ours.py", "
 # Rivals that cost more than so many times the best one under the first seed do not play under others: most of the time
 # goes into those that move thousands of times a day. Whom the figures name always plays.
 HOPELESS_RATIO = 2.0
+FIRST_SEED = 0
 ALWAYS_PLAYED = (FIXED, PUBLISHED_HPA, PUBLISHED_KEDA)
 # The twin lasts 2.4 hours, so ten draws of it are cheap.
 WHITEPAPER_SEEDS = 10
@@ -124,27 +125,30 @@ def words(known: Sequence[str]) -> Any:  # noqa: ANN401 - argparse takes any cal
 
 
 def play(cells: list[Cell], published: list[Cell], out: Path, *, jobs: int) -> None:
-    """Play what `out` does not hold in so many processes, `published` first; it is written after each.
+    """Play what `out` does not hold in so many processes; it is written after each.
 
-    Cells of the first seed come before all others, which are spared the rivals that had no chance in it.
+    First `published` and all cells of the first seed, then the others without the rivals that had no chance there.
     """
     began = time.monotonic()
     every = [*published, *cells]
     held = earlier(out, every)
     spared = hopeless(run for runs in held.values() for run in runs)
-    done = {
-        place: runs for place, runs in held.items() if set(without(every[place], spared).arms) <= {r.arm for r in runs}
+    first = [place for place, cell in enumerate(every) if place < len(published) or cell.contest.seed == FIRST_SEED]
+    needed = {
+        place: set(cell.arms if place in first else without(cell, spared).arms) for place, cell in enumerate(every)
     }
+    done = {place: runs for place, runs in held.items() if needed[place] <= {run.arm for run in runs}}
     halves = f", the rivals of {len(held) - len(done)} more" if len(held) > len(done) else ""
     print(f"{len(done)} of {len(every)} are in {out}{halves}", file=sys.stderr, flush=True)
     todo = [place for place in range(len(every)) if place not in done]
-    first = [place for place in todo if place < len(published) or every[place].contest.seed == 0]
     played = 0
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
-        for places in (first, [place for place in todo if place not in set(first)]):
-            spared = hopeless(run for runs in done.values() for run in runs)
+        for stage in (first, [place for place in todo if place not in first]):
+            spared = set() if stage is first else hopeless(run for runs in done.values() for run in runs)
             futures = {
-                pool.submit(play_cell, without(every[place], spared), held.get(place, ())): place for place in places
+                pool.submit(play_cell, without(every[place], spared), held.get(place, ())): place
+                for place in stage
+                if place in todo
             }
             for future in as_completed(futures):
                 place, played = futures[future], played + 1
@@ -167,7 +171,7 @@ def play(cells: list[Cell], published: list[Cell], out: Path, *, jobs: int) -> N
 
 def hopeless(runs: Iterable[Run]) -> set[tuple[str, str, str]]:
     """Rivals, by trace, world and arm, that were twice as dear as the best one under the first seed."""
-    rivals = [run for run in runs if run.seed == 0 and run.arm in ARMS]
+    rivals = [run for run in runs if run.seed == FIRST_SEED and run.arm in ARMS]
     best: dict[tuple[str, str], float] = {}
     for run in rivals:
         best[run.trace, run.world] = min(run.cost, best.get((run.trace, run.world), run.cost))

@@ -211,9 +211,9 @@ def play_cell(cell: Cell, known: Sequence[Run] = ()) -> list[Run]:
     )
     timed = {arm: _timed(partial(_play, arm, stage, history)) for arm in cell.arms if arm not in held}
     if HINDSIGHT not in held:
-        held[HINDSIGHT] = _run(cell, *_timed(partial(best_plan, contest, [entry for entry, _ in timed.values()])))
+        held[HINDSIGHT] = _run(cell, *_timed(partial(best_plan, contest, ())))
     played = [held[arm] if arm in held else _run(cell, *timed[arm]) for arm in cell.arms]
-    # Whoever was known, or does better now, may have found a better plan than the search.
+    # Whoever plays may have found a better plan than the search.
     best = min([held[HINDSIGHT], *played], key=lambda run: run.cost)
     note = held[HINDSIGHT].note if best.arm == HINDSIGHT else f"best plan found: what {best.arm} did"
     return [*played, replace(best, arm=HINDSIGHT, family=HINDSIGHT, note=note)]
