@@ -6,6 +6,7 @@ defaults. Settings that do not validate stop the process before its first decisi
 
 from collections.abc import Mapping
 from dataclasses import fields
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from sqlalchemy.exc import ArgumentError
 from cost_model.profile import Capacity, GroupProfile
 from forecasting.units import MessagesPerSecond, Partitions
 from recommender.decision import DecisionSettings
+from recommender.holidays import HolidayCalendar, HolidaySettings
 from recommender.settings_check import SettingsError, decision_trouble, sentence
 from recommender.settings_group import ANY_GROUP, GroupSettings, StreamsSettings, TargetSettings
 
@@ -113,6 +115,13 @@ class Settings(BaseSettings):
             **{name: getattr(known, name) for name in same},
         )
 
+    def holidays(self, first: date, last: date) -> HolidayCalendar:
+        """Which days from `first` to `last`, both included, run like holidays, for every group."""
+        return HolidayCalendar(
+            shared=self.group(ANY_GROUP).holidays.between(first, last),
+            own={name: self.group(name).holidays.between(first, last) for name in self.groups},
+        )
+
 
 def load_settings(path: Path | None, env: Mapping[str, str]) -> Settings:
     """The settings of the YAML file at `path` (None: no file), overridden by `env`, checked.
@@ -147,7 +156,7 @@ def _document(path: Path) -> dict[str, Any]:
     except OSError as error:
         message = f"{path}: cannot be read ({error.strerror}); give the path of a YAML file"
         raise SettingsError(message) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: no UTF-8, or a date such as 2026-02-30
         message = f"{path}: is not YAML: {' '.join(str(error).split())}"
         raise SettingsError(message) from error
     if document is None:
@@ -208,6 +217,8 @@ def _known_keys(place: tuple[str, ...]) -> list[str]:
             return [field.name for field in fields(DecisionSettings)]
         case ("groups", _):
             return list(GroupSettings.model_fields)
+        case ("groups", _, "holidays"):
+            return list(HolidaySettings.model_fields)
         case ("groups", _, "target"):
             return list(TargetSettings.model_fields)
         case ("groups", _, "streams"):

@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from cost_model.profile import Assignor, Client, CommitMode, GroupProfile, GroupProtocol, StreamsProfile
+from recommender.holidays import HolidaySettings
 
 Mode = Literal["off", "recommend", "apply"]
 
@@ -154,6 +155,9 @@ class GroupSettings(BaseModel):
 
     streams: StreamsSettings | None = None
     """What Kafka Streams adds. Default: none, a plain consumer."""
+
+    holidays: HolidaySettings = HolidaySettings()
+    """Days that run like holidays, for the week ahead. Default: none; each day then runs like its weekday."""
 
     target: TargetSettings | None = None
     """The workload that runs the group. Default: none, the advice is published and nobody can act on it."""

@@ -21,6 +21,10 @@ groups:
     capacity_messages_per_second_per_replica: 1200
     protocol: cooperative
     max_replicas: 24
+    holidays:
+      country: DE
+      subdivision: BY
+      dates: [2026-12-24, 2026-12-31]
 decision:
   replica_hour: 0.04
   max_lag_seconds: 10
@@ -39,6 +43,7 @@ def page() -> str:
         ("Decision: `decision.`", "decision.", parts["DecisionSettings"]["properties"]),
         ("Groups: `groups.NAME.`", "groups.NAME.", parts["GroupSettings"]["properties"]),
         ("Streams: `groups.NAME.streams.`", "groups.NAME.streams.", parts["StreamsSettings"]["properties"]),
+        ("Holidays: `groups.NAME.holidays.`", "groups.NAME.holidays.", parts["HolidaySettings"]["properties"]),
         ("Target: `groups.NAME.target.`", "groups.NAME.target.", parts["TargetSettings"]["properties"]),
     ]
     return HEAD + "".join(f"\n## {title}\n\n{''.join(rows(prefix, fields))}" for title, prefix, fields in tables)

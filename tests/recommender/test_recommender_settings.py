@@ -173,9 +173,7 @@ def test_every_number_of_a_decision_has_a_limit() -> None:
 def test_every_option_says_what_it_is_for() -> None:
     """Each setting carries its sentence, from which the settings page is made."""
     schema = Settings.model_json_schema()
-    parts = [
-        schema,
-        *(schema["$defs"][name] for name in ("DecisionSettings", "GroupSettings", "StreamsSettings", "TargetSettings")),
-    ]
+    names = ("DecisionSettings", "GroupSettings", "HolidaySettings", "StreamsSettings", "TargetSettings")
+    parts = [schema, *(schema["$defs"][name] for name in names)]
     undescribed = [name for part in parts for name, option in part["properties"].items() if "description" not in option]
     assert undescribed == []
