@@ -59,18 +59,20 @@ def recommend(
     return ExitCode.STRICT if strict and refused else ExitCode.OK
 
 
-def instant_of(text: str | None, table: "FeatureTable") -> datetime:
-    """What `--now` means: the clock where it is not given, the end of the data for `latest`, else an instant.
+def instant_of(text: str | None, table: "FeatureTable", *, option: str = "--now") -> datetime:
+    """What `option` means: the clock where it is not given, the end of the data for `latest`, else an instant.
 
     Errors: InputError for what is no instant, and for `latest` of a table without rows.
     """
     if text is None:
         return read_clock()
     if text != "latest":
-        return parse_instant(text, option="--now")
+        return parse_instant(text, option=option)
     latest = table.newest_interval_end_at()
     if latest is None:
-        message = f"--now latest: the feature table {table.path} has no rows; give an instant or run `lagcast features`"
+        message = (
+            f"{option} latest: the feature table {table.path} has no rows; give an instant or run `lagcast features`"
+        )
         raise InputError(message)
     return latest
 

@@ -1,10 +1,10 @@
-"""The columns of the tables that packages exchange: offset samples, group intervals, and fits of a fleet.
+"""The columns of the tables that packages exchange: offset samples, group intervals, fits and forecasts of a fleet.
 
 One definition, from which the Spark schema, the Arrow schema and the row types are built or checked. A column has the
 same name in the table, in the dataclass, in JSON and (with the prefix `lagcast_`) as a metric.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Kind = Literal["string", "int", "long", "double", "boolean", "timestamp"]
@@ -73,6 +73,7 @@ FLEET_FITS: tuple[Column, ...] = (
     Column(name="model", kind="string"),
     Column(name="fitted_at", kind="timestamp"),
     Column(name="refusal_reason", kind="string", nullable=True),
+    Column(name="refusal_sentence", kind="string", nullable=True),
     Column(name="parameters", kind="string", nullable=True),  # JSON
     Column(name="horizon_seconds", kind="int", nullable=True),
     Column(name="scored_steps", kind="int"),
@@ -81,6 +82,40 @@ FLEET_FITS: tuple[Column, ...] = (
     Column(name="pinball_p95", kind="double", nullable=True),
     Column(name="band_coverage_fraction", kind="double", nullable=True),  # p05 to p95: 0.90 is ideal
 )
+
+# What was forecast for each group: one row for each step of five minutes of the week that begins at `issued_at`.
+# Arrivals stay under `..._p95` with a probability of 0.95, and so on for each of `forecasting.forecast.QUANTILES`.
+LONG_FORECASTS: tuple[Column, ...] = (
+    Column(name="cluster", kind="string"),
+    Column(name="group", kind="string"),
+    Column(name="model", kind="string"),
+    Column(name="rung", kind="string"),
+    Column(name="issued_at", kind="timestamp"),
+    Column(name="step_ends_at", kind="timestamp"),
+    Column(name="step_seconds", kind="int"),
+    Column(name="produce_messages_per_second_p05", kind="double"),
+    Column(name="produce_messages_per_second_p10", kind="double"),
+    Column(name="produce_messages_per_second_p25", kind="double"),
+    Column(name="produce_messages_per_second_p50", kind="double"),
+    Column(name="produce_messages_per_second_p75", kind="double"),
+    Column(name="produce_messages_per_second_p90", kind="double"),
+    Column(name="produce_messages_per_second_p95", kind="double"),
+    Column(name="produce_messages_per_second_p99", kind="double"),
+)
+
+# One group's fits and forecasts on their way out of its worker, in one frame: rows that have a `step_ends_at` are of
+# LONG_FORECASTS, the others of FLEET_FITS.
+FLEET_ISSUE: tuple[Column, ...] = tuple(
+    replace(column, nullable=column.name not in ("cluster", "group", "model"))
+    for column in (*FLEET_FITS, *(column for column in LONG_FORECASTS if column not in FLEET_FITS))
+)
+
+# Each table is a folder of this name, and in it each issue of the fleet is one file in the folder of its day. Both are
+# patterns of the issue's instant, in UTC.
+FLEET_FITS_FOLDER = "fleet_fits"
+LONG_FORECASTS_FOLDER = "long_forecasts"
+ISSUE_DAY = "date=%Y-%m-%d"
+ISSUE_FILE = "issued-%Y%m%dT%H%M%SZ.parquet"
 
 BASE_INTERVAL_SECONDS = 15
 ROLLUP_INTERVALS_SECONDS: tuple[int, ...] = (60, 300, 3600)
@@ -96,3 +131,12 @@ REBALANCING_STATES: frozenset[str] = frozenset(
         "RECONCILING",
     }
 )
+
+
+def quantile_column(quantile: float) -> str:
+    """The column of LONG_FORECASTS that holds this quantile.
+
+    >>> quantile_column(0.05)
+    'produce_messages_per_second_p05'
+    """
+    return f"produce_messages_per_second_p{round(100 * quantile):02d}"

@@ -4,13 +4,13 @@ Pure, from a pandas frame to a pandas frame, so that one machine or many give th
 """
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import numpy as np
 import pandas as pd
 
 from forecasting.backtest import history_of, history_until
-from forecasting.columns import FLEET_FITS
+from forecasting.columns import FLEET_FITS, Column
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import MINUTE_SECONDS, History
 from forecasting.ladder import MINUTES_PER_DAY
@@ -25,20 +25,25 @@ from forecasting.units import FloatArray
 SCORED_STEPS = (12, 72, 288, 864, 2016)
 _SCORED_WINDOW = 12
 
-# Four fits, two days apart, score the last eight days from every sixth hour: the week ahead is seen from one day.
+# Two fits, four days apart, score the last eight days from every sixth hour: the week ahead is seen from one day. Fits
+# are nearly all of the work, so a third and a fourth would make it five thirds; parameters age slowly, seasons not.
 _BACKTEST_DAYS = 8
-_REFIT_MINUTES = 2 * MINUTES_PER_DAY
+_REFIT_MINUTES = 4 * MINUTES_PER_DAY
 _ORIGIN_MINUTES = 360
 
+# How far back rows are read: what is forecast on the first day of the backtest has its four weeks too.
+HISTORY_DAYS = FIT_DAYS + _BACKTEST_DAYS
 
-def fit_group(rows: pd.DataFrame) -> pd.DataFrame:
+
+def fit_group(rows: pd.DataFrame, *, until: datetime | None = None, holidays: tuple[date, ...] = ()) -> pd.DataFrame:
     """The long-term fit of one group and its scores by rolling backtest, as rows of `columns.FLEET_FITS`.
 
     `rows` are `columns.GROUP_INTERVALS` of one group with an interval of 60 s, in any order; naive instants are UTC.
+    `until` ends the history, else the newest row does; `holidays` are those of history and week ahead.
     Errors: ValueError on no row, or on rows of several groups or of another length.
     """
-    history = history_from_rows(rows)
-    forecaster = LongTermForecaster()
+    history = history_from_rows(rows, until=until)
+    forecaster = LongTermForecaster(holidays=holidays)
     fitted = forecaster.fit(history)
     known: dict[str, object] = {
         "cluster": history.cluster,
@@ -46,16 +51,18 @@ def fit_group(rows: pd.DataFrame) -> pd.DataFrame:
         "model": forecaster.name,
         "fitted_at": history.end_at,
         "refusal_reason": fitted.reason if isinstance(fitted, Refusal) else None,
+        "refusal_sentence": fitted.sentence if isinstance(fitted, Refusal) else None,
         "parameters": None if isinstance(fitted, Refusal) else parameters_text(fitted),
         "scored_steps": 0,
     }
     scores = [] if isinstance(fitted, Refusal) else _scores(forecaster, history)
-    return _frame([known | score for score in scores] or [known])
+    return frame_of([known | score for score in scores] or [known], columns=FLEET_FITS)
 
 
-def history_from_rows(rows: pd.DataFrame) -> History:
+def history_from_rows(rows: pd.DataFrame, *, until: datetime | None = None) -> History:
     """The produce rate of one group by the minute, the last four weeks and the days of the backtest; gaps are NaN.
 
+    It ends at `until`, a whole minute, and knows nothing of later rows; where None, at the newest row.
     Errors: those of `fit_group`.
     """
     groups = set(zip(rows["cluster"], rows["group"], strict=True))
@@ -66,10 +73,10 @@ def history_from_rows(rows: pd.DataFrame) -> History:
     cluster, group = groups.pop()
     ends_at = pd.to_datetime(rows["interval_end_at"], utc=True)
     minutes = np.array([round(instant.timestamp()) // MINUTE_SECONDS for instant in ends_at], dtype=np.int64)
-    last = int(minutes.max())
-    first = max(int(minutes.min()), last + 1 - (FIT_DAYS + _BACKTEST_DAYS) * MINUTES_PER_DAY)
+    last = int(minutes.max()) if until is None else int(until.timestamp()) // MINUTE_SECONDS
+    first = min(max(int(minutes.min()), last + 1 - HISTORY_DAYS * MINUTES_PER_DAY), last)
     rates = np.full(last - first + 1, np.nan)
-    kept = minutes >= first
+    kept = (minutes >= first) & (minutes <= last)
     rates[minutes[kept] - first] = rows["produce_messages_per_second"].to_numpy(dtype=np.float64)[kept]
     end_at = datetime.fromtimestamp(last * MINUTE_SECONDS, tz=UTC)
     return history_of(rates, end_at=end_at, cluster=str(cluster), group=str(group))
@@ -152,11 +159,11 @@ def _slot_means(rates: FloatArray, *, steps: int) -> FloatArray:
 _PANDAS_TYPES = {"string": "object", "int": "Int32", "double": "float64", "timestamp": "datetime64[us, UTC]"}
 
 
-def _frame(rows: list[dict[str, object]]) -> pd.DataFrame:
-    """Rows as a frame with the columns of FLEET_FITS, in their order and with their types; None where not given."""
+def frame_of(rows: list[dict[str, object]], *, columns: tuple[Column, ...]) -> pd.DataFrame:
+    """Rows as a frame with these columns, in their order and with their types; None where not given."""
     return pd.DataFrame(
         {
             column.name: pd.Series([row.get(column.name) for row in rows], dtype=_PANDAS_TYPES[column.kind])
-            for column in FLEET_FITS
+            for column in columns
         }
     )

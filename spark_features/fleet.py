@@ -1,4 +1,4 @@
-"""The fit of a fleet: one pure function for each group, on as many machines as there are."""
+"""Fits and forecasts of a fleet: one pure function for each group, on as many machines as there are."""
 
 from collections.abc import Callable
 
@@ -6,22 +6,32 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
 
-from forecasting.columns import FLEET_FITS
+from forecasting.columns import Column
 from spark_features.schema import spark_schema
 
-FLEET_FITS_SCHEMA = spark_schema(FLEET_FITS)
-
 # Forecasters read minutes.
-_INTERVAL_SECONDS = 60
+FLEET_INTERVAL_SECONDS = 60
 
 
-def fit_fleet(frame: DataFrame, fit_one: Callable[[pd.DataFrame], pd.DataFrame]) -> DataFrame:
-    """Rows of `columns.FLEET_FITS` for every group in `frame`, rows of `columns.GROUP_INTERVALS`.
+# Groups are dealt out in so many parts: the features job's four would keep four cores busy, however many there are.
+_PARTS = 64
+
+
+def fit_fleet(
+    frame: DataFrame, fit_one: Callable[[pd.DataFrame], pd.DataFrame], *, columns: tuple[Column, ...]
+) -> DataFrame:
+    """What `fit_one` says of every group in `frame`, rows of `columns.GROUP_INTERVALS`; the answer has `columns`.
 
     `fit_one` is pure: it gets the 60 s rows of one group, in any order, with the four columns that say whose, when and
-    how much, and is sent to Spark's workers by name. A group's rows have to fit in a worker's memory: 28 days are 3 MB.
+    how much, and is sent to Spark's workers. A group's rows have to fit in a worker's memory: 28 days are 3 MB.
     """
-    minutes = frame.where(F.col("interval_seconds") == _INTERVAL_SECONDS).select(
+    minutes = frame.where(F.col("interval_seconds") == FLEET_INTERVAL_SECONDS).select(
         "cluster", "group", "interval_end_at", "interval_seconds", "produce_messages_per_second"
     )
-    return minutes.groupBy("cluster", "group").applyInPandas(fit_one, FLEET_FITS_SCHEMA)
+
+    def of_group(rows: pd.DataFrame) -> pd.DataFrame:
+        """`fit_one` under a name with types: Spark warns of a function that has none, as a partial one."""
+        return fit_one(rows)
+
+    dealt = minutes.repartition(_PARTS, "cluster", "group")
+    return dealt.groupBy("cluster", "group").applyInPandas(of_group, spark_schema(columns))

@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
 
+from forecasting.columns import FLEET_FITS
 from forecasting.fleet import fit_group
 from spark_features.fleet import fit_fleet
 
@@ -37,7 +38,7 @@ def test_spark_gives_the_rows_that_the_function_gives_by_hand(spark: SparkSessio
     groups = {group: rows_of(group, days) for group, days in DAYS.items()}
     minutes = spark.createDataFrame(pd.concat(groups.values(), ignore_index=True))
     others = minutes.limit(3).withColumn("interval_seconds", F.lit(15).cast("long"))
-    fits = sorted(fit_fleet(minutes.union(others), fit_group).collect(), key=key_of)
+    fits = sorted(fit_fleet(minutes.union(others), fit_group, columns=FLEET_FITS).collect(), key=key_of)
     by_hand = pd.concat([fit_group(rows) for rows in groups.values()], ignore_index=True)
     assert len(by_hand) > len(groups)
     for row, expected in zip(fits, by_hand.to_dict("records"), strict=True):

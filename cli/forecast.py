@@ -1,0 +1,62 @@
+# ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
+"""`lagcast forecast`: the week ahead of every group, once a day, on Spark."""
+
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.errors import ExitCode
+from cli.progress import Talk
+
+
+def forecast(
+    *,
+    features: Annotated[Path, typer.Option(metavar="DIR", help="The feature table that `lagcast features` writes.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Long forecasts and fits; made where it is not there yet.")],
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings file (YAML): holidays.")] = None,
+    at: Annotated[
+        str | None, typer.Option(metavar="INSTANT", help="Forecast as of this instant; the newest row unless set.")
+    ] = None,
+) -> int:
+    """Forecast the week ahead of every group, in steps of five minutes, and score the model on its last eight days.
+
+    Adds one issue beside those that are there; the same instant again replaces its issue. Readers see an issue whole
+    or not at all. Prints the folder. A group that cannot be forecast is a row that says why. Once a day is enough.
+    """
+    from cli.advise import instant_of
+    from cli.spark import spark_beside
+    from cli.wiring import settings_of
+    from forecasting.fleet import HISTORY_DAYS
+    from forecasting.issue import ISSUE_SECONDS, issue_group
+    from recommender.adapters.feature_table import FeatureTable
+
+    settings = settings_of(config)
+    issued_at = _on_the_clock(instant_of(at or "latest", FeatureTable(features), option="--at"), seconds=ISSUE_SECONDS)
+    since = issued_at - timedelta(days=HISTORY_DAYS)
+    # A week ahead ends in the eighth day.
+    holidays_of = settings.holidays(since.date(), (issued_at + timedelta(days=8)).date())
+    talk = Talk()
+    with talk.running(), spark_beside(talk, log_path=settings.state_dir / "spark.log") as starting:
+        spark = starting.result()
+        with talk.stage("forecast", "the Spark job: a fit, its scores and the week ahead of every group") as stage:
+            from spark_features.forecasts import issue_forecasts
+
+            issue_one = partial(issue_group, issued_at=issued_at, holidays_of=holidays_of)
+            issue = issue_forecasts(spark, features, out, issue_one, since=since, issued_at=issued_at)
+            said = f"{issue.forecast_groups:,} groups forecast, {issue.refused_groups:,} refused"
+            stage.note = f"{said}, as of {issued_at:%Y-%m-%d %H:%M} UTC"
+    typer.echo(out)
+    return ExitCode.OK
+
+
+def _on_the_clock(instant: datetime, *, seconds: int) -> datetime:
+    """The last multiple of so many seconds that is not after `instant`.
+
+    >>> from datetime import UTC
+    >>> _on_the_clock(datetime(2026, 5, 4, 12, 7, 45, tzinfo=UTC), seconds=300).isoformat()
+    '2026-05-04T12:05:00+00:00'
+    """
+    return instant - timedelta(seconds=instant.timestamp() % seconds)

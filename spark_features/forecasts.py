@@ -1,0 +1,122 @@
+"""The week ahead of a fleet: the feature table's minutes to fits and long forecasts, one issue at a time.
+
+    OUT/long_forecasts/date=2026-05-04/issued-20260504T120000Z.parquet    what was forecast
+    OUT/fleet_fits/date=2026-05-04/issued-20260504T120000Z.parquet        parameters, scores and refusals
+
+Issues are added beside each other, and each file is renamed into its place whole: a reader finds an issue or does not,
+and an issue that is made again takes the place of the first. What a run that died left in OUT/.unfinished is no issue,
+and the next run removes it.
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
+
+from forecasting.columns import (
+    FLEET_FITS,
+    FLEET_FITS_FOLDER,
+    FLEET_ISSUE,
+    ISSUE_DAY,
+    ISSUE_FILE,
+    LONG_FORECASTS,
+    LONG_FORECASTS_FOLDER,
+)
+from spark_features.fleet import FLEET_INTERVAL_SECONDS, fit_fleet
+from spark_features.samples import FeaturesError
+from spark_features.schema import GROUP_INTERVALS_SCHEMA, spark_schema
+from spark_features.table import read_manifest, writing
+
+_UNFINISHED = ".unfinished"
+
+# A group's week is 150 kB, so that some fifty share a row group, and a reader of one group skips the others'.
+_ROW_GROUP_BYTES = 8 * 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastIssue:
+    """What one run wrote: how many groups were forecast, and how many refused."""
+
+    forecast_groups: int
+    refused_groups: int
+
+
+def issue_forecasts(
+    spark: SparkSession,
+    features_dir: Path,
+    out_dir: Path,
+    issue_one: Callable[[pd.DataFrame], pd.DataFrame],
+    *,
+    since: datetime,
+    issued_at: datetime,
+) -> ForecastIssue:
+    """Fit and forecast every group that has rows after `since`, up to `issued_at`, and write both tables.
+
+    `issue_one` is what runs for each group, see `fit_fleet`; it answers with rows of `columns.FLEET_ISSUE`.
+    Errors: FeaturesError where no row lies in that span, and where another run is writing.
+    """
+    minutes = _minutes(spark, features_dir, since=since, issued_at=issued_at)
+    with writing(out_dir):
+        unfinished = out_dir / _UNFINISHED
+        shutil.rmtree(unfinished, ignore_errors=True)
+        # Written down once, for both tables are taken from it and a fit is what takes long.
+        issue = unfinished / "issue"
+        fit_fleet(minutes, issue_one, columns=FLEET_ISSUE).write.parquet(str(issue))
+        rows = spark.read.schema(spark_schema(FLEET_ISSUE)).parquet(str(issue))
+        is_step = F.col("step_ends_at").isNotNull()
+        fits = rows.where(~is_step).select([column.name for column in FLEET_FITS])
+        steps = rows.where(is_step).select([column.name for column in LONG_FORECASTS])
+        # Fits first: whoever finds a forecast finds the fit that it was made from.
+        for folder, table, order in (
+            (FLEET_FITS_FOLDER, fits, "horizon_seconds"),
+            (LONG_FORECASTS_FOLDER, steps, "step_ends_at"),
+        ):
+            _publish(
+                table,
+                out_dir / folder / issued_at.strftime(f"{ISSUE_DAY}/{ISSUE_FILE}"),
+                order=order,
+                scratch=unfinished / folder,
+            )
+        refused = fits.where(F.col("refusal_reason").isNotNull()).count()
+        groups = fits.select("cluster", "group").distinct().count()
+        shutil.rmtree(unfinished)
+    return ForecastIssue(forecast_groups=groups - refused, refused_groups=refused)
+
+
+def _minutes(spark: SparkSession, features_dir: Path, *, since: datetime, issued_at: datetime) -> DataFrame:
+    """The feature table's rows of a minute in that span."""
+    days = (since.date().isoformat(), issued_at.date().isoformat())
+    folders = [
+        str(features_dir / part.folder)
+        for part in read_manifest(features_dir).parts
+        if part.interval_seconds == FLEET_INTERVAL_SECONDS and days[0] <= part.date <= days[1]
+    ]
+    if not folders:
+        message = (
+            f"{features_dir} holds no row between {since.isoformat()} and {issued_at.isoformat()}; widen the table"
+        )
+        raise FeaturesError(message)
+    ends_at = F.col("interval_end_at")
+    rows = spark.read.schema(GROUP_INTERVALS_SCHEMA).parquet(*folders)
+    return rows.where((ends_at > F.lit(since)) & (ends_at <= F.lit(issued_at)))
+
+
+def _publish(rows: DataFrame, file: Path, *, order: str, scratch: Path) -> None:
+    """Write `rows` as one sorted file, and rename it to `file` when it is on the disk; no row, no file."""
+    sorted_rows = rows.coalesce(1).sortWithinPartitions("cluster", "group", order)
+    sorted_rows.write.option("parquet.block.size", _ROW_GROUP_BYTES).parquet(str(scratch))
+    written = list(scratch.glob("*.parquet"))
+    if not written:
+        file.unlink(missing_ok=True)
+        return
+    (part,) = written
+    with part.open("rb") as content:
+        os.fsync(content.fileno())
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part.replace(file)

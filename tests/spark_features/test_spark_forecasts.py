@@ -1,0 +1,156 @@
+"""C15, P16: a fleet's week ahead, issued by Spark: what the function says, whole, and once."""
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
+import pytest
+from pyspark.sql import SparkSession
+
+from forecasting.columns import (
+    FLEET_FITS,
+    FLEET_FITS_FOLDER,
+    GROUP_INTERVALS,
+    ISSUE_DAY,
+    ISSUE_FILE,
+    LONG_FORECASTS,
+    LONG_FORECASTS_FOLDER,
+)
+from forecasting.issue import issue_group
+from forecasting.long_term import WEEK_STEPS
+from spark_features.forecasts import ForecastIssue, issue_forecasts
+from spark_features.samples import FeaturesError
+from spark_features.table import fresh_folder, parts_in, read_manifest, swap, writing
+
+# The session's own filter, which pytest replaces.
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+_KINDS = {"timestamp": pa.timestamp("us", tz="UTC"), "int": pa.int32(), "long": pa.int64(), "double": pa.float64()}
+SCHEMA = pa.schema(
+    [
+        (column.name, (_KINDS | {"string": pa.string(), "boolean": pa.bool_()})[column.kind])
+        for column in GROUP_INTERVALS
+    ]
+)
+END_AT = datetime(2026, 1, 5, tzinfo=UTC)
+DAYS = {"a": 1, "b": 3, "c": 4, "d": 3}
+# Nobody has holidays, and who asks for those of `d` fails.
+HOLIDAYS_OF: Callable[[str], tuple[date, ...]] = dict.fromkeys(("a", "b", "c"), ()).__getitem__
+Issue = Callable[..., ForecastIssue]
+
+
+def rows_of(group: str, days: int) -> pd.DataFrame:
+    time = np.arange(days * 1440)
+    noise = np.random.default_rng(days).normal(0.0, 0.1, len(time))
+    return pd.DataFrame(
+        {
+            "cluster": "c",
+            "group": group,
+            "interval_end_at": pd.date_range(end=END_AT, periods=len(time), freq="1min"),
+            "interval_seconds": 60,
+            "produce_messages_per_second": 500.0 * (1.5 + np.sin(2.0 * np.pi * time / 1440.0)) * np.exp(noise),
+        }
+    )
+
+
+@pytest.fixture
+def issue(spark: SparkSession, folder: Path) -> Issue:
+    """`issue(issued_at=...)`: issues the fleet of `DAYS` into `folder / "out"`, from a table as the job writes it."""
+    features = folder / "features"
+    rows = pd.concat([rows_of(*group) for group in DAYS.items()], ignore_index=True)
+    with writing(features):
+        written = fresh_folder(features, version=1)
+        days = (rows["interval_end_at"] - timedelta(microseconds=1)).dt.date
+        for day, of_day in rows.groupby(days):
+            part = written / "interval_seconds=60" / f"date={day}"
+            part.mkdir(parents=True)
+            pq.write_table(pa.Table.from_pandas(of_day.reindex(columns=SCHEMA.names), SCHEMA), part / "part-0.parquet")
+        swap(
+            features,
+            before=read_manifest(features),
+            after=read_manifest(features).replaced_by(parts_in(features, written)),
+        )
+
+    def run(*, issued_at: datetime = END_AT) -> ForecastIssue:
+        issue_one = partial(issue_group, issued_at=issued_at, holidays_of=HOLIDAYS_OF)
+        since = issued_at - timedelta(days=36)
+        return issue_forecasts(spark, features, folder / "out", issue_one, since=since, issued_at=issued_at)
+
+    return run
+
+
+def plain(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same values as objects, and None where there is none: files and frames know different kinds of nothing."""
+    return frame.astype(object).where(frame.notna(), None).reset_index(drop=True)
+
+
+def file_of(folder: Path, table: str, issued_at: datetime = END_AT) -> Path:
+    return folder / "out" / table / issued_at.strftime(f"{ISSUE_DAY}/{ISSUE_FILE}")
+
+
+def test_an_issue_is_what_the_function_says_of_each_group(issue: Issue, folder: Path) -> None:
+    """Two groups forecast, one too young, one poisoned: both tables hold, sorted, the rows made by hand."""
+    assert issue() == ForecastIssue(forecast_groups=2, refused_groups=2)
+    by_hand = pd.concat(
+        [issue_group(rows_of(*group), issued_at=END_AT, holidays_of=HOLIDAYS_OF) for group in DAYS.items()],
+        ignore_index=True,
+    )
+    is_step = by_hand["step_ends_at"].notna()
+    for table, columns, expected in (
+        (FLEET_FITS_FOLDER, FLEET_FITS, by_hand[~is_step]),
+        (LONG_FORECASTS_FOLDER, LONG_FORECASTS, by_hand[is_step]),
+    ):
+        names = [column.name for column in columns]
+        written = pq.read_table(file_of(folder, table), partitioning=None).to_pandas()
+        assert list(written.columns) == names
+        pd.testing.assert_frame_equal(plain(written), plain(expected[names]), check_exact=True)
+    fits = pq.read_table(file_of(folder, FLEET_FITS_FOLDER), partitioning=None).to_pandas().set_index("group")
+    assert fits.loc["d", "refusal_sentence"] == "KeyError: 'd'"
+    assert not (folder / "out" / ".unfinished").exists()
+
+
+def test_the_same_instant_replaces_and_another_is_added(issue: Issue, folder: Path) -> None:
+    """Two runs as of one instant leave one issue, a run as of another instant a second one; nothing is doubled."""
+    earlier = END_AT - timedelta(hours=2)
+    issue(issued_at=earlier)
+    first = file_of(folder, LONG_FORECASTS_FOLDER, earlier).read_bytes()
+    issue()
+    issue()
+    assert pq.read_metadata(file_of(folder, LONG_FORECASTS_FOLDER)).num_rows == 2 * WEEK_STEPS
+    assert file_of(folder, LONG_FORECASTS_FOLDER, earlier).read_bytes() == first
+    assert len(list((folder / "out").rglob("*.parquet"))) == 4
+
+
+def test_what_a_killed_run_left_is_no_issue(issue: Issue, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that dies between writing and publishing leaves the issue before it as it was; the next one mends all."""
+    issue()
+    before = file_of(folder, LONG_FORECASTS_FOLDER).read_bytes()
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as during:
+        during.setattr(Path, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            issue()
+    assert file_of(folder, LONG_FORECASTS_FOLDER).read_bytes() == before
+    assert (folder / "out" / ".unfinished").exists()
+    # Readers of the folder as a dataset pass over it too.
+    assert len(pq.read_table(folder / "out" / LONG_FORECASTS_FOLDER)) == 2 * WEEK_STEPS
+    issue()
+    assert not (folder / "out" / ".unfinished").exists()
+
+
+def test_an_instant_without_rows_is_said(issue: Issue, folder: Path) -> None:
+    """Before the first row there is nothing to forecast from: one sentence, and no folder is made."""
+    with pytest.raises(FeaturesError, match="holds no row between 2024-11-30"):
+        issue(issued_at=datetime(2025, 1, 5, tzinfo=UTC))
+    assert not (folder / "out").exists()
