@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from api import openapi, problems, routes
 from api.reading import Reader
 from recommender.adapters.metrics import Metrics
-from recommender.ports import DecisionStore
+from recommender.ports import DecisionStore, LongForecasts
 from recommender.settings import Settings
 
 
@@ -19,17 +19,20 @@ def create_app(
     version: str,
     metrics: Metrics | None = None,
     settings: Settings | None = None,
+    long_forecasts: LongForecasts | None = None,
 ) -> FastAPI:
     """The REST service over `store`.
 
     `clock` gives the instant at which advice is due or expired. `settings` add target and mode to each group; without
-    them there is advice only. `metrics` is the page at `/metrics`; without it, one that counts nothing is made.
+    them there is advice only. `long_forecasts` are joined to the hour that advice looks ahead. `metrics` is the page at
+    `/metrics`; without it, one that counts nothing is made.
     """
     reader = Reader(
         store=store,
         clock=clock,
         metrics=metrics if metrics is not None else Metrics(store, clock=clock, version=version),
         settings=settings,
+        long_forecasts=long_forecasts,
     )
     app = FastAPI(
         title="lagcast",

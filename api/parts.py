@@ -85,6 +85,30 @@ class Forecast(Wire):
     """False while the forecaster has lost for so long that persistence is used instead."""
 
 
+class ForecastPart(Wire):
+    """A forecast that a series takes its steps from, up to `ends_at`."""
+
+    model: str
+    rung: Literal["reactive", "daily", "weekly"]
+    issued_at: Instant
+    """When it was made: it knows nothing of what came after."""
+    step_seconds: int
+    ends_at: Instant
+
+
+class QuantileSeries(Wire):
+    """One value per step: arrivals stay under it with that probability. What was not kept is absent."""
+
+    p05: tuple[FiniteFloat, ...]
+    p10: tuple[FiniteFloat, ...] | None = None
+    p25: tuple[FiniteFloat, ...] | None = None
+    p50: tuple[FiniteFloat, ...]
+    p75: tuple[FiniteFloat, ...] | None = None
+    p90: tuple[FiniteFloat, ...] | None = None
+    p95: tuple[FiniteFloat, ...]
+    p99: tuple[FiniteFloat, ...] | None = None
+
+
 class Switch(Wire):
     """What the move does to the group while it happens."""
 

@@ -17,6 +17,10 @@ class NotFoundError(LookupError):
     """What was asked for is not known here; the sentence says where to look."""
 
 
+class UnfitError(ValueError):
+    """What was asked for is well said and cannot be answered so; the sentence names limit and next step."""
+
+
 def answer_with_problems(app: FastAPI) -> None:
     """Have `app` answer each of its errors as a problem, those of the framework included."""
     for error in (
@@ -25,6 +29,7 @@ def answer_with_problems(app: FastAPI) -> None:
         GroupKeyError,
         CursorError,
         NotFoundError,
+        UnfitError,
         AdapterError,
         Exception,
     ):
@@ -42,8 +47,9 @@ def _meaning(request: Request, error: Exception) -> tuple[HTTPStatus, str]:
     match error:
         case RequestValidationError():
             return HTTPStatus.UNPROCESSABLE_ENTITY, _sentence(error)
-        case GroupKeyError() | CursorError() | NotFoundError():
-            return HTTPStatus.NOT_FOUND, str(error.args[0])
+        case GroupKeyError() | CursorError() | NotFoundError() | UnfitError():
+            unfit = isinstance(error, UnfitError)
+            return HTTPStatus.UNPROCESSABLE_ENTITY if unfit else HTTPStatus.NOT_FOUND, str(error.args[0])
         case AdapterError():
             return HTTPStatus.SERVICE_UNAVAILABLE, f"{error}; ask again later"
         case HTTPException(status_code=404):

@@ -15,11 +15,17 @@ from api.convert import (
     to_summary,
     to_wire,
 )
-from api.problems import NotFoundError
+from api.problems import NotFoundError, UnfitError
+from api.series import to_series
+from forecasting.forecast import Forecast
 from recommender.adapters.metrics import Metrics
-from recommender.ports import AdapterError, DecisionStore
+from recommender.outlook import Outlook, fitted_to, hour_ahead, outlook, week_ahead
+from recommender.ports import AdapterError, DecisionStore, LongForecasts
 from recommender.recommendation import Decision
 from recommender.settings import GroupSettings, Settings
+
+# What a chart can show; a week in minutes would be five times as many.
+POINTS_LIMIT = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +36,7 @@ class Reader:
     clock: Callable[[], datetime]
     metrics: Metrics
     settings: Settings | None
+    long_forecasts: LongForecasts | None
 
     def page(self, *, cluster: str | None, group: str | None, cursor: str | None, limit: int) -> wire.GroupPage:
         """The `limit` groups behind `cursor`; work grows with the page, not with the number of groups."""
@@ -69,6 +76,41 @@ class Reader:
             outcomes=tuple(to_outcome(move) for move in shown),
             next=outcome_cursor(shown[-1].graded_at) if len(moves) > limit else None,
         )
+
+    def forecast(
+        self, key: str, *, since: datetime | None, until: datetime | None, step_seconds: int | None
+    ) -> wire.ForecastSeries:
+        """What is expected of the group called `key` from `since` (None: now) to `until` (None: as far as it goes)."""
+        cluster, group = group_of_key(key)
+        now = self.clock()
+        hour = hour_ahead(self.store.latest_recommendation(cluster, group), now=now)
+        begins_at = now if isinstance(hour, str) else hour.begins_at
+        ahead = outlook(hour, self._week(cluster, group, until=begins_at, now=now))
+        if not isinstance(ahead, Outlook):
+            message = f"nothing is forecast for group '{group}' of cluster '{cluster}'. {' '.join(ahead)}"
+            raise NotFoundError(message)
+        try:
+            shown = fitted_to(
+                ahead, since=since or now, until=until, step_seconds=step_seconds, most_points=POINTS_LIMIT
+            )
+        except ValueError as error:
+            raise UnfitError(str(error)) from error
+        if not shown.points:
+            ends_at = ahead.parts[-1].ends_at
+            message = (
+                f"no step lies in that span; the forecast covers {ahead.begins_at.isoformat()} to {ends_at.isoformat()}"
+            )
+            raise NotFoundError(message)
+        return to_series(key, cluster, group, shown)
+
+    def _week(self, cluster: str, group: str, *, until: datetime, now: datetime) -> Forecast | str:
+        """The week ahead that was known at `until`, or why there is none."""
+        if self.long_forecasts is None:
+            return "The week ahead is not known: the service was started without --forecasts."
+        try:
+            return week_ahead(self.long_forecasts.newest(cluster, group, until=until), now=now)
+        except AdapterError as error:
+            return f"The week ahead is not known: {error}."  # and the hour is known all the same
 
     def by_id(self, decision_id: str) -> wire.DecisionV1:
         """The decision of this id."""

@@ -7,13 +7,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, PlainTextResponse
+from pydantic import AwareDatetime
 
 from api import schemas as wire
 from api.problems import MEDIA_TYPE
 from api.reading import Reader
+from api.series import to_csv
 from recommender.adapters.metrics import CONTENT_TYPE
 
 PAGE_DEFAULT, PAGE_LIMIT = 50, 500
+_CSV = "text/csv"
 
 _Problems = dict[int | str, dict[str, Any]]
 
@@ -67,6 +70,28 @@ def v1(reader: Reader) -> APIRouter:
     ) -> wire.OutcomePage:
         """A page of the group's moves, newest first: what was expected of each, what it did, and what that taught."""
         return await run_in_threadpool(reader.outcomes, group_key, cursor=cursor, limit=limit)
+
+    @routes.get(
+        "/groups/{group_key}/forecast",
+        response_model=wire.ForecastSeries,
+        responses={200: {"content": {_CSV: {"schema": {"type": "string"}}}}, **unknown},
+    )
+    async def forecast(
+        group_key: str,
+        since: Annotated[
+            AwareDatetime | None, Query(alias="from", description="Only steps that end after it; now unless given.")
+        ] = None,
+        until: Annotated[AwareDatetime | None, Query(alias="to", description="Only steps that end by then.")] = None,
+        step: Annotated[
+            int | None, Query(ge=60, le=604_800, description="No step shorter than so many seconds.")
+        ] = None,
+        accept: Annotated[str | None, Header()] = None,
+    ) -> Response:
+        """What is expected to be produced: the next hour by the minute, then the week; at most 2,000 points."""
+        series = await run_in_threadpool(reader.forecast, group_key, since=since, until=until, step_seconds=step)
+        if _CSV in (accept or ""):
+            return Response(to_csv(series), media_type=_CSV)
+        return Response(series.model_dump_json(exclude_none=True), media_type="application/json")
 
     @routes.get("/recommendations/{recommendation_id}", response_model=wire.DecisionV1, responses=unknown)
     async def by_id(recommendation_id: str, if_none_match: Annotated[str | None, Header()] = None) -> Response:

@@ -17,12 +17,14 @@ from api.parts import (
     Expected,
     Flip,
     Forecast,
+    ForecastPart,
     Guard,
     Happened,
     Instant,
     Learned,
     Observed,
     Policy,
+    QuantileSeries,
     Reason,
     Switch,
     Target,
@@ -33,6 +35,7 @@ __all__ = [
     "DECISION_V1",
     "SCHEMA_VERSION",
     "DecisionV1",
+    "ForecastSeries",
     "Group",
     "GroupPage",
     "GroupSummary",
@@ -201,6 +204,25 @@ class OutcomePage(Wire):
     """What the last advice believed; absent before there was any."""
     outcomes: tuple[Outcome, ...]
     next: str | None = None
+
+
+class ForecastSeries(Wire):
+    """What is expected to be produced for one group: the next hour by the minute, then the week in five minutes.
+
+    Step i ends at `ends_at[i]` and is `step_seconds[i]` long; there is no gap between steps.
+    """
+
+    group_key: str
+    cluster: str
+    group_id: str
+    parts: tuple[ForecastPart, ...]
+    """The forecasts that the steps are taken from, in the order of time. Where two meet, the later one is moved onto
+    the earlier one, and the move fades over two hours."""
+    ends_at: tuple[Instant, ...]
+    step_seconds: tuple[int, ...]
+    produce_messages_per_second: QuantileSeries
+    notes: tuple[str, ...] | None = None
+    """Why the hour or the week is not in it; absent where both are."""
 
 
 class Problem(Wire):

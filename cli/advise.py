@@ -80,6 +80,9 @@ def instant_of(text: str | None, table: "FeatureTable", *, option: str = "--now"
 def serve(
     *,
     features: Features,
+    forecasts: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Weeks ahead to show, as `lagcast forecast` writes them.")
+    ] = None,
     config: Config = None,
     state_dir: StateDir = None,
     host: Annotated[str | None, typer.Option(help="Address to serve on; 127.0.0.1 unless set.")] = None,
@@ -90,6 +93,7 @@ def serve(
     from cli.server import listen, serving, url_of
     from cli.wiring import open_store, recommender, settings_of, stopped_by_signals, version
     from recommender.adapters.feature_table import FeatureTable
+    from recommender.adapters.long_forecasts import LongForecastsFolder
     from recommender.adapters.metrics import Metrics
     from recommender.run import run_forever
 
@@ -98,7 +102,10 @@ def serve(
     store = open_store(settings)
     metrics = Metrics(store, clock=read_clock, version=version())
     loop = recommender(FeatureTable(features), settings, store, publishers=[metrics])
-    app = create_app(store, clock=read_clock, version=version(), metrics=metrics, settings=settings)
+    weeks = LongForecastsFolder(forecasts) if forecasts is not None else None
+    app = create_app(
+        store, clock=read_clock, version=version(), metrics=metrics, settings=settings, long_forecasts=weeks
+    )
     bound = listen(host or settings.host, settings.port if port is None else port, search=False)
     cycle_seconds = settings.decision.cycle_seconds
     with stopped_by_signals() as stop, serving(app, bound):

@@ -1,6 +1,7 @@
 """The hand-over from the minutes of the next hour to the week after it: one forecast in steps of five minutes."""
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import numpy as np
 
@@ -27,16 +28,48 @@ def joined(short: Forecast, long: Forecast) -> Forecast:
     reach a whole step of `long` or reaches beyond it; that is the caller's bug.
     """
     each = _minutes_per_step(short, long)
-    near_steps = short.steps // each
-    near = short.paths[:, : near_steps * each].reshape(len(short.paths), near_steps, each).mean(axis=2)
-    floor = _FLOOR_SHARE * max(float(near.mean()), float(long.paths.mean()), np.finfo(np.float64).tiny)
-    border = np.log(near[:, -1:] + floor) - np.log(long.paths[:, near_steps - 1 : near_steps] + floor)
-    fade_steps = FADE_SECONDS // long.step_seconds
-    left = np.maximum(1.0 - np.arange(1, long.steps - near_steps + 1) / fade_steps, 0.0)
-    far: FloatArray = np.exp(np.log(long.paths[:, near_steps:] + floor) + border * left) - floor
-    far = np.where(left > 0.0, np.maximum(far, 0.0), long.paths[:, near_steps:])
-    paths = np.maximum.accumulate(np.concatenate([near, far], axis=1), axis=0)
-    return replace(long, model=_MODEL, paths=read_only(paths))
+    paths = joined_paths(short.paths, long.paths, each=each, step_seconds=long.step_seconds)
+    return replace(long, model=_MODEL, paths=paths)
+
+
+def joined_paths(short: FloatArray, long: FloatArray, *, each: int, step_seconds: int) -> FloatArray:
+    """The paths of `joined`, for whichever quantiles are known of both.
+
+    Shapes: `short` (quantiles, steps) and `long` (quantiles, steps of `step_seconds`), from the same instant on, the
+    same quantiles in the same ascending order; `each` steps of `short` are one of `long`, and at least so many are
+    there.
+    """
+    near_steps = short.shape[1] // each
+    near = short[:, : near_steps * each].reshape(len(short), near_steps, each).mean(axis=2)
+    floor = _FLOOR_SHARE * max(float(near.mean()), float(long.mean()), np.finfo(np.float64).tiny)
+    border = np.log(near[:, -1:] + floor) - np.log(long[:, near_steps - 1 : near_steps] + floor)
+    fade_steps = FADE_SECONDS // step_seconds
+    left = np.maximum(1.0 - np.arange(1, long.shape[1] - near_steps + 1) / fade_steps, 0.0)
+    far: FloatArray = np.exp(np.log(long[:, near_steps:] + floor) + border * left) - floor
+    far = np.where(left > 0.0, np.maximum(far, 0.0), long[:, near_steps:])
+    return read_only(np.maximum.accumulate(np.concatenate([near, far], axis=1), axis=0))
+
+
+def from_instant(long: Forecast, origin_at: datetime) -> Forecast:
+    """What `long` says of the time after `origin_at`, in steps of its length that begin there.
+
+    A step that lies across two of `long` takes their quantiles in proportion; the last, which would reach beyond its
+    end, is left out. Errors: ValueError where `origin_at` lies before the origin of `long`, or leaves no whole step.
+    """
+    whole, rest = divmod((origin_at - long.origin_at).total_seconds(), long.step_seconds)
+    first, later = int(whole), rest / long.step_seconds
+    steps = long.steps - first - (later > 0.0)
+    if first < 0 or steps < 1:
+        end_at = long.origin_at + timedelta(seconds=long.steps * long.step_seconds)
+        message = (
+            f"origin_at is {origin_at.isoformat()}; the forecast has whole steps from {long.origin_at.isoformat()} "
+            f"to {end_at.isoformat()}"
+        )
+        raise ValueError(message)
+    paths = long.paths[:, first : first + steps]
+    if later > 0.0:
+        paths = (1.0 - later) * paths + later * long.paths[:, first + 1 : first + 1 + steps]
+    return replace(long, origin_at=origin_at, paths=read_only(paths))
 
 
 def _minutes_per_step(short: Forecast, long: Forecast) -> int:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Protocol
 
+from forecasting.forecast import Forecast
 from recommender.recommendation import Decision, GradedMove, Recommendation
 
 
@@ -77,6 +78,17 @@ class DecisionStore(Protocol):
         self, cluster: str, group: str, *, limit: int, before: datetime | None = None
     ) -> tuple[GradedMove, ...]:
         """The group's last `limit` graded moves, newest first: all, or those graded earlier than `before`."""
+        ...
+
+
+class LongForecasts(Protocol):
+    """The weeks ahead that were forecast, one issue after the other."""
+
+    def newest(self, cluster: str, group: str, *, until: datetime) -> Forecast | None:
+        """The group's forecast that was issued last, no later than `until` and no earlier than a week before it.
+
+        Errors: MalformedError on what does not read.
+        """
         ...
 
 

@@ -78,10 +78,11 @@ class Switch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastSummary:
-    """The forecast behind the decision, thin enough to publish: three paths, one value per step.
+    """The forecast behind the decision, thin enough to publish: three paths, one value per step from `origin_at` on.
 
     `skill_vs_persistence` is how the forecaster has done lately: 1 minus its loss over that of "all stays as it is".
     `trusted` is False while it has lost for so long that persistence is used instead. None: too little was scored.
+    `origin_at` is None in advice from before it was kept.
     """
 
     model: str
@@ -92,6 +93,7 @@ class ForecastSummary:
     p95: tuple[float, ...]
     skill_vs_persistence: float | None = None
     trusted: bool | None = None
+    origin_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
