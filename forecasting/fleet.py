@@ -71,8 +71,8 @@ def history_from_rows(rows: pd.DataFrame, *, until: datetime | None = None) -> H
         message = f"rows of one group with an interval of 60 s are needed; got groups {sorted(groups)}, {lengths} s"
         raise ValueError(message)
     cluster, group = groups.pop()
-    ends_at = pd.to_datetime(rows["interval_end_at"], utc=True)
-    minutes = np.array([round(instant.timestamp()) // MINUTE_SECONDS for instant in ends_at], dtype=np.int64)
+    ends_at = pd.to_datetime(rows["interval_end_at"], utc=True).dt.tz_localize(None)
+    minutes = ends_at.to_numpy().astype("datetime64[m]").astype(np.int64)
     last = int(minutes.max()) if until is None else int(until.timestamp()) // MINUTE_SECONDS
     first = min(max(int(minutes.min()), last + 1 - HISTORY_DAYS * MINUTES_PER_DAY), last)
     rates = np.full(last - first + 1, np.nan)

@@ -1,0 +1,28 @@
+"""docs/api.md says what the service answers."""
+
+import json
+import re
+from pathlib import Path
+
+from api.schemas import ForecastSeries
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "api.md").read_text()
+
+
+def test_every_route_is_on_the_page() -> None:
+    """Each path of the contract stands in the page's table, and no other does."""
+    contract = json.loads((ROOT / "tests" / "api" / "openapi.json").read_text())
+    told = {path.partition("?")[0] for path in re.findall(r"`GET (/[^`]*)`", PAGE)}
+    named = {path.replace("{recommendation_id}", "{id}") for path in contract["paths"]}
+    assert named - {"/"} <= told
+    assert told <= named | {"/openapi.json"}
+
+
+def test_the_example_of_a_series_is_one() -> None:
+    """The JSON on the page is read by the wire's own type, which knows all of its fields; times follow each other."""
+    example = json.loads(PAGE.split("```json\n")[1].split("```")[0])
+    series = ForecastSeries.model_validate(example)
+    assert json.loads(series.model_dump_json(exclude_none=True)) == example
+    assert len(series.ends_at) == len(series.step_seconds) == len(series.produce_messages_per_second.p50)
+    assert list(series.ends_at) == sorted(series.ends_at)
