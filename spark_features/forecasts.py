@@ -31,9 +31,12 @@ from forecasting.columns import (
 from spark_features.fleet import FLEET_INTERVAL_SECONDS, fit_fleet
 from spark_features.samples import FeaturesError
 from spark_features.schema import GROUP_INTERVALS_SCHEMA, spark_schema
-from spark_features.table import read_manifest, writing
+from spark_features.table import Part, read_manifest, writing
 
 _UNFINISHED = ".unfinished"
+
+# A table that changes during this many reads in a row is being written faster than it can be read.
+_MOST_TRIES = 5
 
 # A group's week is 150 kB, so that some fifty share a row group, and a reader of one group skips the others'.
 _ROW_GROUP_BYTES = 8 * 2**20
@@ -61,10 +64,20 @@ def issue_forecasts(
     `issue_one` is what runs for each group, see `fit_fleet`; it answers with rows of `columns.FLEET_ISSUE`.
     Errors: FeaturesError where no row lies in that span, and where another run is writing.
     """
-    minutes = _minutes(spark, features_dir, since=since, issued_at=issued_at)
+    days = (since.date().isoformat(), issued_at.date().isoformat())
+    if not _minute_parts(features_dir, days):
+        span = f"between {since.isoformat()} and {issued_at.isoformat()}"
+        message = (
+            f"{features_dir} holds no minutes {span}; run `lagcast features` for these days, or choose another --at"
+        )
+        raise FeaturesError(message)
     with writing(out_dir):
         unfinished = out_dir / _UNFINISHED
         shutil.rmtree(unfinished, ignore_errors=True)
+        pinned = _pinned(features_dir, unfinished / "minutes", days)
+        ends_at = F.col("interval_end_at")
+        minutes = spark.read.schema(GROUP_INTERVALS_SCHEMA).parquet(str(pinned))
+        minutes = minutes.where((ends_at > F.lit(since)) & (ends_at <= F.lit(issued_at)))
         # Written down once, for both tables are taken from it and a fit is what takes long.
         issue = unfinished / "issue"
         fit_fleet(minutes, issue_one, columns=FLEET_ISSUE).write.parquet(str(issue))
@@ -89,22 +102,50 @@ def issue_forecasts(
     return ForecastIssue(forecast_groups=groups - refused, refused_groups=refused)
 
 
-def _minutes(spark: SparkSession, features_dir: Path, *, since: datetime, issued_at: datetime) -> DataFrame:
-    """The feature table's rows of a minute in that span."""
-    days = (since.date().isoformat(), issued_at.date().isoformat())
-    folders = [
-        str(features_dir / part.folder)
-        for part in read_manifest(features_dir).parts
-        if part.interval_seconds == FLEET_INTERVAL_SECONDS and days[0] <= part.date <= days[1]
-    ]
-    if not folders:
-        message = (
-            f"{features_dir} holds no row between {since.isoformat()} and {issued_at.isoformat()}; widen the table"
-        )
-        raise FeaturesError(message)
-    ends_at = F.col("interval_end_at")
-    rows = spark.read.schema(GROUP_INTERVALS_SCHEMA).parquet(*folders)
-    return rows.where((ends_at > F.lit(since)) & (ends_at <= F.lit(issued_at)))
+def _minute_parts(features_dir: Path, days: tuple[str, str]) -> list[Part]:
+    """The feature table's rows of a minute, from the first to the last of these days."""
+    first, last = days
+    parts = read_manifest(features_dir).parts
+    return [part for part in parts if part.interval_seconds == FLEET_INTERVAL_SECONDS and first <= part.date <= last]
+
+
+def _pinned(features_dir: Path, folder: Path, days: tuple[str, str]) -> Path:
+    """The files of these minutes under names of our own in `folder`, which is returned.
+
+    The features job removes a folder two runs after it has replaced it. On its schedule of two minutes that is sooner
+    than Spark has read a large table.
+    """
+    for _ in range(_MOST_TRIES):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        try:
+            for part in _minute_parts(features_dir, days):
+                for file in _files(features_dir / part.folder):
+                    _link(file, folder / f"{part.date}-{file.name}")
+        except FileNotFoundError:
+            continue  # replaced since we read the manifest
+        return folder
+    message = f"{features_dir} was replaced during {_MOST_TRIES} reads in a row; write it less often"
+    raise FeaturesError(message)
+
+
+def _files(folder: Path) -> list[Path]:
+    """The parquet files of one part. Errors: FileNotFoundError where there are none: a part that is listed has some."""
+    files = list(folder.glob("*.parquet"))
+    if not files:
+        message = f"{folder} holds no parquet file"
+        raise FileNotFoundError(message)
+    return files
+
+
+def _link(file: Path, name: Path) -> None:
+    """`name` for the same content: a link, or a copy on another disk."""
+    try:
+        name.hardlink_to(file)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        shutil.copyfile(file, name)
 
 
 def _publish(rows: DataFrame, file: Path, *, order: str, scratch: Path) -> None:

@@ -15,7 +15,8 @@ import pytest
 @pytest.fixture
 def server(feature_table: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A running `lagcast serve` on a free port, and its address."""
-    command = [sys.executable, "-m", "cli.main", "serve", "--features", str(feature_table), "--port", "0"]
+    words = ["--features", str(feature_table), "--forecasts", str(tmp_path / "forecasts"), "--port", "0"]
+    command = [sys.executable, "-m", "cli.main", "serve", *words]
     environment = {**os.environ, "LAGCAST_STATE_DIR": str(tmp_path / "state")}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
@@ -26,13 +27,19 @@ def server(feature_table: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Pop
 
 
 def test_it_decides_answers_and_stops(server: tuple[subprocess.Popen[str], str]) -> None:
-    """Ready after the first cycle, a decision for each group, one JSON log line for each, exit 0 on SIGTERM."""
+    """Ready after the first cycle, a decision for each group, one JSON log line for each, exit 0 on SIGTERM.
+
+    The folder of long forecasts is not there yet, which only who asks for one is told.
+    """
     process, url = server
     assert process.stderr is not None
     lines = [process.stderr.readline() for _ in range(2)]  # a line for each of the two groups ends the first cycle
     groups = httpx2.get(f"{url}/api/v1/groups", timeout=10).json()["groups"]
     assert [group["group_id"] for group in groups] == ["a/b ü", "orders"]
     assert httpx2.get(f"{url}/readyz", timeout=10).status_code == 200
+    week = httpx2.get(f"{url}/api/v1/groups/{groups[1]['group_key']}/forecast", timeout=10)
+    assert week.status_code == 404
+    assert "no long forecast of this group was issued" in week.json()["detail"]
     assert 'lagcast_refusal{cluster="c",group="orders",reason="HistoryStale"} 1.0' in httpx2.get(f"{url}/metrics").text
     assert all('"refused": "history_stale"' in line for line in lines)
     process.send_signal(signal.SIGTERM)

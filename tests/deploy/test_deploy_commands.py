@@ -29,7 +29,13 @@ def arguments_of(file: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("file", "command"), [("collector.yaml", "collect"), ("features.yaml", "features"), ("recommender.yaml", "serve")]
+    ("file", "command"),
+    [
+        ("collector.yaml", "collect"),
+        ("features.yaml", "features"),
+        ("forecasts.yaml", "forecast"),
+        ("recommender.yaml", "serve"),
+    ],
 )
 def test_lagcast_commands_exist(file: str, command: str) -> None:
     """A container's arguments are a command of `lagcast`, every option is known and none that it needs is missing."""

@@ -1,5 +1,6 @@
 """C15, P16: a fleet's week ahead, issued by Spark: what the function says, whole, and once."""
 
+import shutil
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
@@ -23,6 +24,7 @@ from forecasting.columns import (
 )
 from forecasting.issue import issue_group
 from forecasting.long_term import WEEK_STEPS
+from spark_features.fleet import fit_fleet
 from spark_features.forecasts import ForecastIssue, issue_forecasts
 from spark_features.samples import FeaturesError
 from spark_features.table import fresh_folder, parts_in, read_manifest, swap, writing
@@ -149,8 +151,30 @@ def test_what_a_killed_run_left_is_no_issue(issue: Issue, folder: Path, monkeypa
     assert not (folder / "out" / ".unfinished").exists()
 
 
+def test_a_table_that_is_replaced_meanwhile_is_read_as_it_was(
+    issue: Issue, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The features job removes what Spark has not read yet; and once, what the manifest had just listed."""
+    moved = folder / "moved"
+
+    def replaced_while_linking(file: Path, name: Path) -> None:
+        if not moved.exists():
+            moved.mkdir()
+            raise FileNotFoundError(file)
+        name.hardlink_to(file)
+
+    def read_after_removal(*words: object, **named: object) -> object:
+        for part in read_manifest(folder / "features").parts:
+            shutil.rmtree(folder / "features" / part.folder)
+        return fit_fleet(*words, **named)  # type: ignore[arg-type]  # handed on
+
+    monkeypatch.setattr("spark_features.forecasts._link", replaced_while_linking)
+    monkeypatch.setattr("spark_features.forecasts.fit_fleet", read_after_removal)
+    assert issue() == ForecastIssue(forecast_groups=2, refused_groups=2)
+
+
 def test_an_instant_without_rows_is_said(issue: Issue, folder: Path) -> None:
     """Before the first row there is nothing to forecast from: one sentence, and no folder is made."""
-    with pytest.raises(FeaturesError, match="holds no row between 2024-11-30"):
+    with pytest.raises(FeaturesError, match="holds no minutes between 2024-11-30"):
         issue(issued_at=datetime(2025, 1, 5, tzinfo=UTC))
     assert not (folder / "out").exists()
