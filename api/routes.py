@@ -89,9 +89,10 @@ def v1(reader: Reader) -> APIRouter:
     ) -> Response:
         """What is expected to be produced: the next hour by the minute, then the week; at most 2,000 points."""
         series = await run_in_threadpool(reader.forecast, group_key, since=since, until=until, step_seconds=step)
+        headers = {"Vary": "Accept"}
         if _CSV in (accept or ""):
-            return Response(to_csv(series), media_type=_CSV)
-        return Response(series.model_dump_json(exclude_none=True), media_type="application/json")
+            return Response(to_csv(series), media_type=_CSV, headers=headers)
+        return Response(series.model_dump_json(exclude_none=True), media_type="application/json", headers=headers)
 
     @routes.get("/recommendations/{recommendation_id}", response_model=wire.DecisionV1, responses=unknown)
     async def by_id(recommendation_id: str, if_none_match: Annotated[str | None, Header()] = None) -> Response:

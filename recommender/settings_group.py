@@ -157,7 +157,8 @@ class GroupSettings(BaseModel):
     """What Kafka Streams adds. Default: none, a plain consumer."""
 
     holidays: HolidaySettings = HolidaySettings()
-    """Days that run like holidays, for the week ahead. Default: none; each day then runs like its weekday."""
+    """Days that run like holidays, for the week ahead; a group's own take the place of those under `*`. Default: none,
+    each day runs like its weekday."""
 
     target: TargetSettings | None = None
     """The workload that runs the group. Default: none, the advice is published and nobody can act on it."""

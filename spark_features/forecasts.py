@@ -10,7 +10,8 @@ and the next run removes it.
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -38,7 +39,7 @@ _UNFINISHED = ".unfinished"
 # A table that changes during this many reads in a row is being written faster than it can be read.
 _MOST_TRIES = 5
 
-# A group's week is 150 kB, so that some fifty share a row group, and a reader of one group skips the others'.
+# A group's week is some 130 kB, so that fifty share a row group, and a reader of one group skips the others'.
 _ROW_GROUP_BYTES = 8 * 2**20
 
 
@@ -71,9 +72,7 @@ def issue_forecasts(
             f"{features_dir} holds no minutes {span}; run `lagcast features` for these days, or choose another --at"
         )
         raise FeaturesError(message)
-    with writing(out_dir):
-        unfinished = out_dir / _UNFINISHED
-        shutil.rmtree(unfinished, ignore_errors=True)
+    with writing(out_dir), _scratch(out_dir / _UNFINISHED) as unfinished:
         pinned = _pinned(features_dir, unfinished / "minutes", days)
         ends_at = F.col("interval_end_at")
         minutes = spark.read.schema(GROUP_INTERVALS_SCHEMA).parquet(str(pinned))
@@ -98,8 +97,18 @@ def issue_forecasts(
             )
         refused = fits.where(F.col("refusal_reason").isNotNull()).count()
         groups = fits.select("cluster", "group").distinct().count()
-        shutil.rmtree(unfinished)
     return ForecastIssue(forecast_groups=groups - refused, refused_groups=refused)
+
+
+@contextmanager
+def _scratch(folder: Path) -> Iterator[Path]:
+    """An empty folder, gone at the end of the block; what a run that was killed left in it goes at the beginning."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _minute_parts(features_dir: Path, days: tuple[str, str]) -> list[Part]:

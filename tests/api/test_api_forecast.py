@@ -118,7 +118,7 @@ def test_csv_for_who_accepts_it(ask: Ask, store: SqlDecisionStore, with_hour: Re
     store.save(with_hour)
     service, words = ask(Weeks(issued_at=NOON)), {"to": "2026-01-05T14:00:00Z"}
     answer = service.get(FORECAST, params=words, headers={"Accept": "text/csv"})
-    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    assert (answer.headers["content-type"], answer.headers["vary"]) == ("text/csv; charset=utf-8", "Accept")
     header, *rows = csv.reader(StringIO(answer.text))
     assert header == [
         "ends_at",

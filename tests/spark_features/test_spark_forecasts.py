@@ -131,24 +131,26 @@ def test_the_same_instant_replaces_and_another_is_added(issue: Issue, folder: Pa
     assert len(list((folder / "out").rglob("*.parquet"))) == 4
 
 
-def test_what_a_killed_run_left_is_no_issue(issue: Issue, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that dies between writing and publishing leaves the issue before it as it was; the next one mends all."""
+def test_what_a_run_that_ended_early_left_is_no_issue(
+    issue: Issue, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Interrupted before a rename: the issue is as it was, and no scratch is left. Killed: the next run mends."""
+    unfinished = folder / "out" / ".unfinished"
+    (unfinished / "issue").mkdir(parents=True)
+    (unfinished / "issue" / "part-0.parquet").write_bytes(b"PAR1, and then the power went")
     issue()
     before = file_of(folder, LONG_FORECASTS_FOLDER).read_bytes()
 
-    def killed(*_: object) -> None:
+    def interrupted(*_: object) -> None:
+        # Readers of the folder as a dataset pass over what is being written.
+        assert len(pq.read_table(folder / "out" / LONG_FORECASTS_FOLDER)) == 2 * WEEK_STEPS
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as during:
-        during.setattr(Path, "replace", killed)
-        with pytest.raises(KeyboardInterrupt):
-            issue()
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        issue()
     assert file_of(folder, LONG_FORECASTS_FOLDER).read_bytes() == before
-    assert (folder / "out" / ".unfinished").exists()
-    # Readers of the folder as a dataset pass over it too.
-    assert len(pq.read_table(folder / "out" / LONG_FORECASTS_FOLDER)) == 2 * WEEK_STEPS
-    issue()
-    assert not (folder / "out" / ".unfinished").exists()
+    assert not unfinished.exists()
 
 
 def test_a_table_that_is_replaced_meanwhile_is_read_as_it_was(
