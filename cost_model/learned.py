@@ -12,6 +12,9 @@ Source = Literal["assumed", "measured"]
 
 # A prior counts as much as this many moves.
 PRIOR_MOVES = 3.0
+# One of how long moves stop counts less: groups differ a hundredfold, moves of one group by half, so that the first
+# move says more than all that was believed before.
+PRIOR_STOPS = 0.5
 # What a move in one direction says of the other one, as a share of a move.
 OTHER_DIRECTION = 0.5
 # Samples come every 15 s, so that a stop under this many seconds looks like none.
@@ -29,12 +32,12 @@ class LogBelief:
     """A positive quantity believed log-normal: the mean of its logarithm, and how many moves that is worth."""
 
     mean_log: float
-    weight: float = PRIOR_MOVES
+    weight: float
 
     @classmethod
-    def around(cls, value: float) -> "LogBelief":
+    def around(cls, value: float, *, weight: float = PRIOR_MOVES) -> "LogBelief":
         """What is believed before anything was seen."""
-        return cls(mean_log=log(value))
+        return cls(mean_log=log(value), weight=weight)
 
     @property
     def value(self) -> float:
@@ -96,7 +99,8 @@ class Learned:
     @classmethod
     def assumed(cls, *, stop_seconds: float, risk: float) -> "Learned":
         """Day one: the priors."""
-        return cls(stop_up=LogBelief.around(stop_seconds), stop_down=LogBelief.around(stop_seconds), risk_prior=risk)
+        stop = LogBelief.around(stop_seconds, weight=PRIOR_STOPS)
+        return cls(stop_up=stop, stop_down=stop, risk_prior=risk)
 
     @property
     def source(self) -> Source:
