@@ -1,6 +1,7 @@
 """Bands of the long-term model: how far its past forecasts were off at each horizon, in units of the hour's scatter."""
 
 from dataclasses import dataclass
+from math import log
 
 import numpy as np
 from scipy.stats import norm
@@ -12,14 +13,16 @@ from forecasting.units import FloatArray, IntArray
 # an error is in its scatter, not in its horizon.
 LONG_KNOTS: IntArray = np.array([1, 3, 6, 12, 24, 48, 96, 144, 288, 432, 576, 864, 1152, 1440, 1728, 2016])
 
-# Under this many errors at a knot and its neighbours the knot takes those of the one before it.
-_ENOUGH_ERRORS = 60
-# Where not even the first knot has errors enough, this deviation of ln rate is believed: p95 is 2.3 times p50.
-_UNSEEN_SPREAD = 0.5
+# Before any error is known the bands are a normal's: 1.25 is its deviation over its mean distance, the scatter.
+_DEVIATION_OF_SCATTER = 1.25
+# A knot's own errors have half the say where this many of them are independent.
+_HALF_SURE = 12.0
+# An error downwards, mirrored, is not believed beyond twice the rate: what fell silent did not rise without end.
+_MOST_MIRRORED = log(2.0)
 # Scatter is never read as less than this: 0.3 % of a rate.
 SCATTER_FLOOR = 0.003
-# The power of the horizon by which errors that were not seen yet are taken to grow: from 3 to 7 days, 1.24 times.
-_UNSEEN_POWER = 0.25
+# The power of the horizon by which errors are expected to grow where few are known: from an hour to a week, 1.29 times.
+_EXPECTED_POWER = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,22 +51,49 @@ def at_horizons(at_knots: FloatArray, horizons: IntArray) -> FloatArray:
 def fit_long_bands(errors: FloatArray, scatter: FloatArray) -> LongBands:
     """Bands from held-out errors, (origins, knots), NaN where unknown, and the scatter at their targets, same shape.
 
-    The errors of a knot are judged together with its neighbours': origins are few where days are.
+    Each knot expects what the one before it had, a little wider, and moves to its own errors and its neighbours' by how
+    many of them are independent: errors days ahead from the same few days are nearly one error. By the same share it
+    believes that up and down differ: of one error nobody knows which side the next one falls on.
     """
-    standard = errors / np.maximum(scatter, SCATTER_FLOOR)
+    floored = np.maximum(scatter, SCATTER_FLOOR)
+    standard, mirrored = errors / floored, np.minimum(-errors, _MOST_MIRRORED) / floored
     quantiles = np.empty((len(LONG_KNOTS), len(QUANTILES)))
-    for knot in range(len(LONG_KNOTS)):
-        near = standard[:, max(0, knot - 1) : knot + 2]
-        known = near[np.isfinite(near)]
-        own = np.isfinite(standard[:, knot]).sum()
-        if len(known) >= _ENOUGH_ERRORS and 3 * own >= _ENOUGH_ERRORS:
-            quantiles[knot] = _around_centre(np.quantile(known, QUANTILES))
-        elif knot == 0:
-            quantiles[knot] = _UNSEEN_SPREAD * norm.ppf(QUANTILES) / np.maximum(np.nanmedian(scatter), SCATTER_FLOOR)
-        else:
-            longer = float(LONG_KNOTS[knot] / LONG_KNOTS[knot - 1]) ** _UNSEEN_POWER
-            quantiles[knot] = longer * quantiles[knot - 1]
+    expected = _DEVIATION_OF_SCATTER * norm.ppf(QUANTILES)
+    for knot, ahead in enumerate(LONG_KNOTS):
+        independent = _independent(errors[:, knot])
+        if independent > 0.0:
+            near = slice(max(0, knot - 1), knot + 2)
+            known = np.isfinite(errors[:, near])
+            seen, other_side = standard[:, near][known], mirrored[:, near][known]
+            share = independent / (independent + _HALF_SURE)
+            as_seen = _around_centre(np.quantile(seen, QUANTILES))
+            either_side = _around_centre(np.quantile(np.concatenate([seen, other_side]), QUANTILES))
+            expected = share * (share * as_seen + (1.0 - share) * either_side) + (1.0 - share) * expected
+        quantiles[knot] = expected
+        expected = expected * float(LONG_KNOTS[min(knot + 1, len(LONG_KNOTS) - 1)] / ahead) ** _EXPECTED_POWER
     return LongBands(quantiles=quantiles)
+
+
+def _independent(errors: FloatArray) -> float:
+    """How many independent errors these are worth, in their order: the count over 1 + twice the sum of correlations.
+
+    About zero, not about their mean: errors that all lie on one side are worth hardly one. The sum ends where it falls
+    to 0.
+
+    >>> [round(_independent(np.array(errors)), 1) for errors in ([1.0, -1.0, 1.0, -1.0], [1.0, 1.0, 1.0, 1.0])]
+    [4.0, 1.0]
+    """
+    known = errors[np.isfinite(errors)]
+    square = float(known @ known)
+    if square <= 0.0:
+        return float(len(known))
+    total = 0.0
+    for lag in range(1, len(known)):
+        correlation = float(known[lag:] @ known[:-lag]) / square
+        if correlation <= 0.0:
+            break
+        total += correlation
+    return len(known) / (1.0 + 2.0 * total)
 
 
 def _around_centre(quantiles: FloatArray) -> FloatArray:

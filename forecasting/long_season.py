@@ -55,6 +55,8 @@ class LongSeason:
         slots = origin + 1 - SLOTS_PER_DAY * (1 + np.arange(len(rows)))[:, None] + np.arange(SLOTS_PER_DAY)
         days = series.days(slots)
         is_holiday = np.isin(days, list(holidays))
+        # Of an hour that was only seen on holidays, these are the usual days.
+        is_holiday &= (np.isfinite(rows) & ~is_holiday).any(axis=0)
         usual = np.where(is_holiday, np.nan, rows)
         levels, day = _polished(usual)
         ages = np.arange(len(rows), dtype=np.float64)

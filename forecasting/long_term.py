@@ -1,7 +1,7 @@
 """The long-term model: a week ahead in slots of five minutes, from level, growth, day, week and holidays.
 
-The season is read anew from each history; the fit learns how much of today's stray from it lasts how long, and how far
-forecasts from past origins were off.
+The season and the weeks before are read anew from each history; the fit learns how much of today's stray from them
+lasts how long, and how far forecasts from past origins were off.
 """
 
 from collections.abc import Iterable
@@ -14,14 +14,14 @@ from forecasting.forecast import Forecast, Rung
 from forecasting.history import History
 from forecasting.ladder import DAILY_MINUTES, refuse_short, rung_of
 from forecasting.long_bands import LONG_KNOTS, LongBands, at_horizons, fit_long_bands
-from forecasting.long_season import LongSeason
+from forecasting.long_centre import LongCentre
 from forecasting.refusal import Refusal
 from forecasting.ridge import fit_ridge
 from forecasting.series import believed, rates_of, unit_of
-from forecasting.slots import SLOT_SECONDS, SLOTS_PER_DAY, SlotSeries
-from forecasting.units import SECONDS_PER_DAY, FloatArray, IntArray, read_only
+from forecasting.slots import SLOT_SECONDS, SLOTS_PER_DAY, SLOTS_PER_WEEK, SlotSeries
+from forecasting.units import SECONDS_PER_DAY, FloatArray, read_only
 
-WEEK_STEPS = 7 * SLOTS_PER_DAY
+WEEK_STEPS = SLOTS_PER_WEEK
 
 _MODEL = "long_term"
 
@@ -62,13 +62,12 @@ class FittedLongTerm:
             message = f"steps is {steps}; a forecast has at least 1"
             raise ValueError(message)
         series = SlotSeries.from_history(history, unit=self.unit)
-        season = LongSeason.at(series, series.last, weekly=self.rung == "weekly", holidays=self.holidays)
+        before = LongCentre.at(series, series.last, weekly=self.rung == "weekly", holidays=self.holidays)
         horizons = np.arange(1, steps + 1, dtype=np.int64) + series.stale_slots
-        strays = believed(_strays(series, series.last, season, self.holidays), self.lowest, self.highest)
-        centre = _centre(series, series.last, season, horizons, self.holidays)
-        centre = centre + at_horizons(self.stray_weights, horizons) @ strays
+        strays = believed(_strays(before), self.lowest, self.highest)
+        centre = before.path(horizons) + at_horizons(self.stray_weights, horizons) @ strays
         ceiling = _CEILING_OF_HIGHEST * max(series.highest, self.unit / _UNIT_OF_UNIT)
-        paths = self.bands.paths(centre, season.scatter_at(horizons), horizons)
+        paths = self.bands.paths(centre, before.season.scatter_at(horizons), horizons)
         logarithms = np.minimum(paths, np.log1p(ceiling / self.unit))
         return Forecast(
             cluster=history.cluster,
@@ -113,7 +112,7 @@ class LongTermForecaster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Past:
-    """Forecasts of the season alone from past origins.
+    """Forecasts of the centre alone, without strays, from past origins.
 
     Shapes: `errors` and `scatter` (origins, knots), NaN where the target is unknown; `strays` (origins, strays).
     """
@@ -140,13 +139,12 @@ class _Past:
         scatter = np.empty_like(errors)
         strays = np.empty((len(origins), len(_STRAY_SLOTS)))
         for row, origin in enumerate(int(origin) for origin in origins):
-            season = LongSeason.at(series, origin, weekly=weekly, holidays=holidays)
+            before = LongCentre.at(series, origin, weekly=weekly, holidays=holidays)
             at = origin + LONG_KNOTS
             seen = at <= series.last
-            centre = _centre(series, origin, season, LONG_KNOTS, holidays)
-            errors[row, seen] = series.values[at[seen]] - centre[seen]
-            scatter[row] = season.scatter_at(LONG_KNOTS)
-            strays[row] = _strays(series, origin, season, holidays)
+            errors[row, seen] = series.values[at[seen]] - before.path(LONG_KNOTS[seen])
+            scatter[row] = before.season.scatter_at(LONG_KNOTS)
+            strays[row] = _strays(before)
         return cls(errors=errors, scatter=scatter, strays=strays, spacing=spacing)
 
 
@@ -168,17 +166,10 @@ def _stray_weights(past: _Past) -> tuple[FloatArray, FloatArray]:
     return weights, np.where(used, fit.held_out, 0.0)
 
 
-def _centre(
-    series: SlotSeries, origin: int, season: LongSeason, horizons: IntArray, holidays: frozenset[int]
-) -> FloatArray:
-    is_holiday = np.isin(series.days(origin + horizons), list(holidays)).astype(np.float64)
-    return season.centre(horizons, is_holiday=is_holiday)
-
-
-def _strays(series: SlotSeries, origin: int, season: LongSeason, holidays: frozenset[int]) -> FloatArray:
-    """Mean distance of the newest slots from their season, over each window; 0 where none is known."""
-    steps = np.arange(1 - min(_STRAY_SLOTS[-1], origin + 1), 1, dtype=np.int64)
-    distances = series.values[origin + steps] - _centre(series, origin, season, steps, holidays)
+def _strays(centre: LongCentre) -> FloatArray:
+    """Mean distance of the newest slots from their centre, over each window; 0 where none is known."""
+    steps = np.arange(1 - min(_STRAY_SLOTS[-1], centre.origin + 1), 1, dtype=np.int64)
+    distances = centre.series.values[centre.origin + steps] - centre.path(steps)
     return np.array([_mean_known(distances[-slots:]) for slots in _STRAY_SLOTS])
 
 

@@ -11,6 +11,7 @@ from forecasting.units import SECONDS_PER_DAY, FloatArray, IntArray
 SLOT_MINUTES = 5
 SLOT_SECONDS = SLOT_MINUTES * MINUTE_SECONDS
 SLOTS_PER_DAY = 288
+SLOTS_PER_WEEK = 7 * SLOTS_PER_DAY
 
 # Four weeks hold each weekday four times; what is older says less than the trend since.
 FIT_DAYS = 28

@@ -1,0 +1,65 @@
+"""The centre of the week ahead: the middle of what the season says and what the weeks before did, raised to today."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from forecasting.long_season import LongSeason
+from forecasting.slots import SLOTS_PER_DAY, SLOTS_PER_WEEK, SlotSeries
+from forecasting.units import FloatArray, IntArray
+
+# Four weeks are read: three whole ones and the newest days, whose level they are raised to.
+_WEEKS_BEFORE = 3
+# Days that tell how far the level now lies from that of a week before; one odd day of three is outvoted.
+_LEVEL_DAYS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongCentre:
+    """The median of the season and of each week before that is known; with eight to fourteen days, their mean.
+
+    They err differently: a season follows shifts late and knows no weekdays before two weeks, one week repeats its
+    chances. An outage in a week, or a shift since, is outvoted once two weeks before are known.
+
+    `raises` has for each week before how far the last three days lie above the same days so long before.
+    """
+
+    series: SlotSeries
+    origin: int
+    season: LongSeason
+    holidays: frozenset[int]
+    raises: tuple[float, ...]
+
+    @classmethod
+    def at(cls, series: SlotSeries, origin: int, *, weekly: bool, holidays: frozenset[int]) -> Self:
+        """What the slots up to `origin` alone say; `holidays` are days (UTC) counted from 1970."""
+        newest = np.arange(max(0, origin + 1 - _LEVEL_DAYS * SLOTS_PER_DAY), origin + 1)
+        raises = []
+        for back in range(SLOTS_PER_WEEK, (_WEEKS_BEFORE + 1) * SLOTS_PER_WEEK, SLOTS_PER_WEEK):
+            paired = newest[newest >= back]
+            raised = series.values[paired] - series.values[paired - back]
+            raised = raised[np.isfinite(raised)]
+            raises.append(float(np.median(raised)) if len(raised) else float("nan"))
+        return cls(
+            series=series,
+            origin=origin,
+            season=LongSeason.at(series, origin, weekly=weekly, holidays=holidays),
+            holidays=holidays,
+            raises=tuple(raises),
+        )
+
+    def path(self, steps: IntArray) -> FloatArray:
+        """Logarithms at these steps after the origin; steps up to 0 are the slots that led to it."""
+        at = self.origin + steps
+        is_holiday = self._is_holiday(at)
+        parts = [self.season.centre(steps, is_holiday=is_holiday.astype(np.float64))]
+        for week, raised in enumerate(self.raises):
+            before = at - SLOTS_PER_WEEK * (np.maximum(-(-steps // SLOTS_PER_WEEK), 1) + week)
+            usable = (before >= 0) & ~is_holiday & ~self._is_holiday(before)
+            parts.append(np.where(usable, self.series.values[np.maximum(before, 0)] + raised, np.nan))
+        path: FloatArray = np.nanmedian(np.stack(parts), axis=0)
+        return path
+
+    def _is_holiday(self, at: IntArray) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        return np.isin(self.series.days(at), list(self.holidays))
