@@ -60,7 +60,7 @@ class LongSeason:
         usual = np.where(is_holiday, np.nan, rows)
         levels, day = _polished(usual)
         ages = np.arange(len(rows), dtype=np.float64)
-        growth = _growth(levels) if weekly else 0.0
+        growth = _growth(levels)
         raised = levels + growth * ages
         weekday_levels = _weekday_levels(raised) if weekly else np.zeros(_DAYS_PER_WEEK)
         underlying = raised - weekday_levels[np.arange(len(rows)) % _DAYS_PER_WEEK]

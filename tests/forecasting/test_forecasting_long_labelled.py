@@ -85,12 +85,12 @@ def test_half_of_the_days_after_a_change_of_clocks_make_the_new_hours_the_expect
 
 
 def test_growth_is_carried_on_before_two_weeks_are_known(daily_load: MakeLoad, history: MakeHistory) -> None:
-    """Of 3 % a day after ten days at least a third is foretold a week ahead: one week before is known of each day."""
+    """Of 3 % a day after ten days at least two thirds are foretold a week ahead: three pairs of days tell."""
     load = daily_load(minutes=17 * DAY) * np.exp(0.03 * np.arange(17 * DAY) / DAY)
     median = week_ahead(history(load[: 10 * DAY])).path(0.5)
     last, actual = load[9 * DAY : 10 * DAY].mean(), load[16 * DAY :].mean()
     foretold = median[-DAY_SLOTS:].mean()
-    assert last + (actual - last) / 3.0 < foretold < 1.02 * actual
+    assert last + (actual - last) / 1.5 < foretold < 1.02 * actual
 
 
 @pytest.mark.parametrize("days", [3, 10, 21])
