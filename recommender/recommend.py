@@ -7,36 +7,25 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-import numpy as np
-
 from cost_model.backlog import backlog_from_visible_lag
 from cost_model.calibrate import quiet_seconds
 from cost_model.learned import Learned
 from cost_model.plan import PlannedMove
-from cost_model.presets import PRESETS
 from cost_model.price import Prices
 from cost_model.profile import Capacity, GroupProfile
-from cost_model.situation import Situation, Uncertainty
 from cost_model.skew import carried_by_count
 from cost_model.weigh import weigh
 from forecasting.forecast import Forecast
 from forecasting.history import History
-from forecasting.ladder import MINUTES_PER_DAY, MINUTES_PER_WEEK
 from forecasting.refusal import Refusal
-from forecasting.scenarios import scenarios_of
-from forecasting.units import FloatArray, Fraction, Messages, MessagesPerSecond, Replicas, Seconds
+from forecasting.units import Messages, MessagesPerSecond, Replicas
 from recommender.compose import Case, compose, named, observed
 from recommender.decision import DecisionSettings
 from recommender.facts import Facts, read_facts
 from recommender.findings import Finding, busiest_seen, finding_of
-from recommender.guards import Proposal, Scene, follow_reference, keep_the_minimum, pass_guards, rest_seconds
+from recommender.guards import Proposal, Scene, follow_reference, keep_the_minimum, pass_guards
+from recommender.question import STEP_SECONDS, highest_believed, situation_of, uncertainty_of
 from recommender.recommendation import Decision, Recommendation, TrackRecord
-
-STEP_SECONDS = 60
-# A burst that nobody foresaw has lost two thirds of itself after this many minutes.
-SURPRISE_STEPS = 8.0
-# The busiest minute of a week is exceeded by a fiftieth, that of a day by a seventh.
-CEILING_DAYS = 0.15
 
 
 def recommend(
@@ -77,8 +66,8 @@ def recommend(
     if learned is None:
         learned = day_one(settings, facts.capacity)
     prices = replace(prices_for(settings, facts.capacity), move=learned.risk)
-    situation = replace(_situation(scene, forecast, prices, learned), quiet_seconds=quiet_seconds(history))
-    found = weigh(situation, _uncertainty(scene, forecast, ceiling=_ceiling(history)))
+    situation = replace(situation_of(scene, forecast, prices, learned), quiet_seconds=quiet_seconds(history))
+    found = weigh(situation, uncertainty_of(scene, forecast, ceiling=highest_believed(history)))
     best = found.best()
     case = Case(
         history=history,
@@ -190,80 +179,6 @@ def _last_move_at(history: History, previous: Recommendation | None, *, now: dat
     if previous is not None and previous.action != "hold" and previous.execute_at <= now:
         changes.append(previous.execute_at)
     return max(changes, default=None)
-
-
-def _silent_share(profile: GroupProfile, learned: Learned) -> Fraction | None:
-    """What was seen of leavers, or else what is configured.
-
-    Nothing is learned of static members: they never say goodbye, however soon their pods are gone from view.
-    """
-    if profile.static_membership or learned.silent_share is None:
-        return profile.silent_share
-    return Fraction(learned.silent_share)
-
-
-def _situation(scene: Scene, forecast: Forecast, prices: Prices, learned: Learned) -> Situation:
-    settings, profile = scene.settings, scene.profile
-    earliest = 0.0
-    if scene.last_move_at is not None:
-        rested_at = scene.last_move_at + timedelta(seconds=rest_seconds(profile, settings, removing=False))
-        earliest = max(0.0, (rested_at - scene.now).total_seconds())
-    return Situation(
-        profile=replace(profile, silent_share=_silent_share(profile, learned)),
-        prices=prices,
-        demand_messages_per_second=_demand(forecast, settings, now=scene.now),
-        step_seconds=Seconds(STEP_SECONDS),
-        replicas=scene.replicas,
-        lag_messages=Messages(scene.backlog_messages),
-        behind_seconds=scene.behind_seconds,
-        max_lag_seconds=Seconds(settings.max_lag_seconds),
-        head_room=settings.head_room if learned.head_room is None else learned.head_room,
-        # To a tenth of a second, so that what was computed of the group's moves can be used again.
-        pause_prior_seconds=round(learned.stop_up.value, 1),
-        pause_prior_down_seconds=round(learned.stop_down.value, 1),
-        earliest_move_step=int(np.ceil(earliest / STEP_SECONDS)),
-    )
-
-
-def _uncertainty(scene: Scene, forecast: Forecast, *, ceiling: float) -> Uncertainty:
-    settings = scene.settings
-    passed = max(0, int((scene.now - forecast.origin_at).total_seconds() // STEP_SECONDS))
-    steps = settings.horizon_seconds // STEP_SECONDS
-
-    def rest(*, removing: bool) -> int:
-        return int(np.ceil(rest_seconds(scene.profile, settings, removing=removing) / STEP_SECONDS))
-
-    paths = scenarios_of(forecast, count=settings.scenarios, steps=steps, skip=passed, ceiling=ceiling)
-    highest = float(forecast.path(0.95)[min(passed, forecast.steps - 1)])
-    return Uncertainty(
-        demand_messages_per_second=paths + _surprise(scene.produce_messages_per_second, highest, steps=steps),
-        rate_now_messages_per_second=scene.produce_messages_per_second,
-        risk_weight=PRESETS[settings.policy].risk_weight if settings.risk_weight is None else settings.risk_weight,
-        rest_up_steps=rest(removing=False),
-        rest_down_steps=rest(removing=True),
-    )
-
-
-def _ceiling(history: History) -> float:
-    """Arrivals that nothing in the last week comes near; tails of bands reach further than loads do."""
-    week = history.produce_messages_per_second[-MINUTES_PER_WEEK:]
-    known = week[np.isfinite(week)]
-    return (1.0 + CEILING_DAYS * MINUTES_PER_DAY / known.size) * float(known.max()) if known.size else np.inf
-
-
-def _surprise(rate: float, highest: float, *, steps: int) -> FloatArray:
-    """What arrives now beyond what was thought possible, fading from step to step."""
-    beyond: FloatArray = max(rate - highest, 0.0) * np.exp(-np.arange(steps) / SURPRISE_STEPS)
-    return beyond
-
-
-def _demand(forecast: Forecast, settings: DecisionSettings, *, now: datetime) -> FloatArray:
-    """The quantile path that plans must carry, from `now` on; its last value stands for what lies beyond it."""
-    path = forecast.path(settings.planning_quantile)
-    passed = max(0, int((now - forecast.origin_at).total_seconds() // STEP_SECONDS))
-    steps = settings.horizon_seconds // STEP_SECONDS
-    ahead = path[min(passed, len(path) - 1) :][:steps]
-    return np.concatenate([ahead, np.full(steps - len(ahead), ahead[-1])])
 
 
 def _proposed(best: PlannedMove | None, scene: Scene) -> Proposal:
