@@ -11,7 +11,7 @@ from cost_model.price import Cost
 from forecasting.refusal import Refusal
 from recommender.beliefs import outcome_sentence
 from recommender.ports import decision_id, wire_code
-from recommender.recommendation import Decision, GradedMove, LearnedMoves, PricedPlan, Recommendation
+from recommender.recommendation import Decision, GateStanding, GradedMove, LearnedMoves, PricedPlan, Recommendation
 from recommender.settings import GroupSettings, TargetSettings
 
 
@@ -228,6 +228,17 @@ def _forecast(advice: Recommendation) -> parts.Forecast:
         produce_messages_per_second=parts.QuantilePaths(p05=forecast.p05, p50=forecast.p50, p95=forecast.p95),
         skill_vs_persistence=forecast.skill_vs_persistence,
         trusted=forecast.trusted,
+        gate=None if forecast.gate is None else _gate(forecast.gate),
+    )
+
+
+def _gate(standing: GateStanding) -> parts.Gate:
+    return parts.Gate(
+        reviewed_at=standing.reviewed_at,
+        decisions=standing.decisions,
+        rung=standing.rung,
+        costs=tuple(parts.RungCost(rung=rung, cost=cost) for rung, cost in standing.costs),
+        currency=standing.currency,
     )
 
 

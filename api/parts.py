@@ -72,6 +72,24 @@ class QuantilePaths(Wire):
     p95: tuple[FiniteFloat, ...]
 
 
+class RungCost(Wire):
+    """What a decision has cost that was made from one rung: the mean price over the horizon, on what came."""
+
+    rung: Literal["reactive", "daily", "weekly"]
+    cost: FiniteFloat
+
+
+class Gate(Wire):
+    """The last review of what forecasting is worth: decisions of the days before, taken again from each rung."""
+
+    reviewed_at: Instant
+    decisions: int
+    rung: Literal["reactive", "daily", "weekly"]
+    """The highest that was not dearer than the cheapest, but for chance; `reactive`: that all stays as it is."""
+    costs: tuple[RungCost, ...]
+    currency: str
+
+
 class Forecast(Wire):
     """What was expected to be produced; step 1 ends `step_seconds` after the forecast was made."""
 
@@ -83,6 +101,8 @@ class Forecast(Wire):
     """How the forecaster has done lately: 1 minus its loss over that of "all stays as it is"; above 0 is better."""
     trusted: bool | None = None
     """False while the forecaster has lost for so long that persistence is used instead."""
+    gate: Gate | None = None
+    """Absent until enough is known for a first review."""
 
 
 class ForecastPart(Wire):

@@ -1,7 +1,7 @@
 """What was observed of one consumer group: single rows, and the minute series that forecasters read."""
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil, nan
 
@@ -71,6 +71,19 @@ class History:
     def minutes(self) -> int:
         """How many minutes the series span, gaps included."""
         return len(self.produce_messages_per_second)
+
+    def last(self, minutes: int) -> "History":
+        """The newest `minutes` of it; all of it where it is no longer."""
+        newest = slice(max(0, self.minutes - minutes), self.minutes)
+        return replace(
+            self,
+            produce_messages_per_second=self.produce_messages_per_second[newest],
+            peak_messages_per_second=self.peak_messages_per_second[newest],
+            consume_messages_per_second=self.consume_messages_per_second[newest],
+            lag_messages=self.lag_messages[newest],
+            members=self.members[newest],
+            in_rebalance=self.in_rebalance[newest],
+        )
 
 
 _SERIES = ("produce", "peak", "consume", "lag", "members", "in_rebalance")

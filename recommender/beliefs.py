@@ -2,14 +2,16 @@
 
 from cost_model.learned import PRIOR_MOVES, MoveOutcome
 from cost_model.profile import Capacity
-from recommender.recommendation import GradedMove, LearnedMoves, Recommendation
+from forecasting.forecast import Rung
+from recommender.recommendation import GateStanding, GradedMove, LearnedMoves, Recommendation
 
 
 def beliefs(advice: Recommendation) -> tuple[str, ...]:
     """What is believed of the group, one sentence a quantity: its figure, and whether it is assumed or measured."""
     learned = advice.learned
+    worth = _worth(advice.forecast.gate)
     if learned is None:
-        return (_capacity(advice.capacity),)
+        return tuple(sentence for sentence in (_capacity(advice.capacity), worth) if sentence)
     known = _known_from(learned)
     up, down = learned.pause_up_seconds, learned.pause_down_seconds
     told = (
@@ -18,8 +20,25 @@ def beliefs(advice: Recommendation) -> tuple[str, ...]:
         f"The risk of a move is priced at {learned.move_risk:.3f} {advice.currency} ({known}).",
         _head_room(learned),
         _capacity(advice.capacity),
+        worth,
     )
     return tuple(sentence for sentence in told if sentence)
+
+
+def _worth(standing: GateStanding | None) -> str:
+    """What forecasting has been worth, and what is therefore done."""
+    if standing is None:
+        return ""
+    used = "Arrivals are taken to stay" if standing.rung == "reactive" else f"The {standing.rung} forecast is used"
+    costs = ", ".join(f"{cost:.3f} {_from(rung)}" for rung, cost in standing.costs)
+    return (
+        f"{used}: in {standing.currency} each, {standing.decisions} decisions of the days before "
+        f"{standing.reviewed_at:%Y-%m-%d %H:%M} would have cost {costs}."
+    )
+
+
+def _from(rung: Rung) -> str:
+    return "without a forecast" if rung == "reactive" else f"with the {rung} one"
 
 
 def outcome_sentence(move: GradedMove) -> str:

@@ -266,6 +266,7 @@ def _summary(forecast: Forecast, record: TrackRecord) -> ForecastSummary:
         p95=tuple(forecast.path(0.95).tolist()),
         skill_vs_persistence=record.forecast_skill,
         trusted=record.forecast_trusted,
+        gate=record.gate,
         origin_at=forecast.origin_at,
     )
 

@@ -77,11 +77,27 @@ class Switch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GateStanding:
+    """Which rung of the ladder is decided from until the next review, and what decisions from each have cost.
+
+    `costs` are prices of one horizon, in currency: the mean over `decisions` of the days before, taken again from each
+    rung and priced on what came. The reactive rung takes it that all stays as it is.
+    """
+
+    reviewed_at: datetime
+    decisions: int
+    rung: Rung
+    costs: tuple[tuple[Rung, float], ...]
+    currency: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastSummary:
     """The forecast behind the decision, thin enough to publish: three paths, one value per step from `origin_at` on.
 
     `skill_vs_persistence` is how the forecaster has done lately: 1 minus its loss over that of "all stays as it is".
     `trusted` is False while it has lost for so long that persistence is used instead. None: too little was scored.
+    `gate` is the last review of what forecasting has been worth, None before the first one.
     `origin_at` is None in advice from before it was kept.
     """
 
@@ -93,6 +109,7 @@ class ForecastSummary:
     p95: tuple[float, ...]
     skill_vs_persistence: float | None = None
     trusted: bool | None = None
+    gate: GateStanding | None = None
     origin_at: datetime | None = None
 
 
@@ -164,6 +181,7 @@ class TrackRecord:
     """
 
     guard: GuardStanding | None = None
+    gate: GateStanding | None = None
     forecast_skill: float | None = None
     forecast_trusted: bool | None = None
     forecast_trouble: str | None = None

@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 import structlog
@@ -27,6 +27,9 @@ LOOK_BACK = timedelta(days=28)
 # Moves teach however long ago they were, since a group that moves once a week has no others. This many outweigh the
 # prior, which counts as three, 166 to 1, and are read in 6 ms.
 OUTCOMES_KEPT_IN_MIND = 500
+
+# One review for so many groups each cycle: in half a day of minutes there are 720 cycles.
+GROUPS_PER_REVIEW = 500
 
 _log = structlog.get_logger()
 
@@ -67,7 +70,22 @@ class Recommender:
     def run_once(self, *, now: datetime) -> tuple[Decision, ...]:
         """One cycle: a decision for each group, kept and published, in the order of the groups."""
         decisions = (self._decide(group, now=now) for group in self.histories.groups())
-        return tuple(self._published(decision) for decision in decisions if decision is not None)
+        published = tuple(self._published(decision) for decision in decisions if decision is not None)
+        self._review(now=now)
+        return published
+
+    def _review(self, *, now: datetime) -> None:
+        """Review what forecasts are worth for the groups that have waited longest: a few each cycle, all in half a day.
+
+        A review takes a second or two: with all groups at once, advice would come late.
+        """
+        due = [(group, watched.session) for group, watched in self._watched.items() if watched.session.review_due(now)]
+        due.sort(key=lambda each: each[1].reviewed_at or datetime.min.replace(tzinfo=UTC))
+        for group, session in due[: 1 + len(self._watched) // GROUPS_PER_REVIEW]:
+            try:
+                session.review(now)
+            except Exception:  # noqa: BLE001  # advice goes on from the rung before
+                _log.exception("review_failed", cluster=group[0], group=group[1])
 
     def _decide(self, group: Group, *, now: datetime) -> Decision | None:
         try:

@@ -24,10 +24,12 @@ from forecasting.refusal import Refusal
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from recommender.careful import TIME_LIMIT_SECONDS, Trouble, fit_carefully, forecast_carefully
 from recommender.decision import DecisionSettings
+from recommender.gate import REVIEW_AFTER, review, seen_from
 from recommender.grade import Command, Grader
 from recommender.headroom import HeadRoom
-from recommender.recommend import STEP_SECONDS, day_one, prices_for, recommend
-from recommender.recommendation import Decision, GradedMove, PromisedPrice, Recommendation, TrackRecord
+from recommender.question import STEP_SECONDS
+from recommender.recommend import day_one, prices_for, recommend
+from recommender.recommendation import Decision, GateStanding, GradedMove, PromisedPrice, Recommendation, TrackRecord
 from recommender.reference import Reference
 from recommender.trust import Trust
 
@@ -80,6 +82,8 @@ class Session:
         self._reference: Reference | None = None
         self._head_room = HeadRoom(most=settings.head_room, commit_interval_seconds=profile.commit_interval_seconds)
         self._trust = Trust()
+        self._gate = previous.forecast.gate if previous is not None else None
+        self.reviewed_at = self._gate.reviewed_at if self._gate is not None else None
         self._persistence: FittedForecaster | Refusal | None = None
         self._scored_minute: datetime | None = None
         for row in history:
@@ -176,6 +180,7 @@ class Session:
             learned=self.learned,
             track_record=TrackRecord(
                 guard=self._reference.standing if self._reference is not None else None,
+                gate=self._gate,
                 forecast_skill=self._trust.skill,
                 forecast_trusted=self._trust.trusted if self._trust.skill is not None else None,
                 forecast_trouble=self._trouble,
@@ -216,6 +221,32 @@ class Session:
                 )
         return decision
 
+    def review(self, now: datetime) -> GateStanding | None:
+        """Take decisions of the last days again from each rung of the ladder, and choose one.
+
+        It takes as long as a few hundred decisions: for when `review_due`. None, too little is known: the highest rung.
+        """
+        self.reviewed_at = now
+        history = self._buffer.history()
+        if history is None or self._capacity is None:
+            return None
+        before = self._gate
+        self._gate = review(
+            history,
+            self._forecaster,
+            replace(self._profile, capacity=self._capacity),
+            self._settings,
+            learned=self.learned,
+            within_seconds=self._forecaster_seconds,
+        )
+        if self._gate is None or before is None or self._gate.rung != before.rung:
+            self._fitted_at = None
+        return self._gate
+
+    def review_due(self, now: datetime) -> bool:
+        """Whether the last review is half a day old, or none was made."""
+        return self.reviewed_at is None or now >= self.reviewed_at + REVIEW_AFTER
+
     def _forecast(self, history: History) -> Forecast | Refusal:
         """From the model fitted within the last hour of data, or persistence while that is better or all there is."""
         due = self._fitted_at is None or history.end_at >= self._fitted_at + REFIT_AFTER
@@ -228,7 +259,7 @@ class Session:
         if isinstance(self._fitted, Refusal):
             return self._fitted
         limit = self._forecaster_seconds
-        forecast = forecast_carefully(self._fitted, history, steps=steps, within_seconds=limit)
+        forecast = forecast_carefully(self._fitted, self._seen(history), steps=steps, within_seconds=limit)
         if isinstance(forecast, Trouble):
             self._fitted = self._told(forecast)
             return persistence
@@ -239,10 +270,15 @@ class Session:
             minute = int(history.end_at.timestamp()) // STEP_SECONDS
             self._trust.seen(float(history.produce_messages_per_second[-1]), minute=minute)
             self._trust.note(forecast, persistence, minute=minute)
-        return forecast if self._trust.trusted else persistence
+        gated = self._gate is not None and self._gate.rung == "reactive"
+        return forecast if self._trust.trusted and not gated else persistence
+
+    def _seen(self, history: History) -> History:
+        """What the rung in force looks back on."""
+        return history if self._gate is None else seen_from(history, self._gate.rung)
 
     def _fit(self, history: History) -> None:
-        fitted = fit_carefully(self._forecaster, history, within_seconds=self._forecaster_seconds)
+        fitted = fit_carefully(self._forecaster, self._seen(history), within_seconds=self._forecaster_seconds)
         self._fitted = self._told(fitted) if isinstance(fitted, Trouble) else fitted
         self._fitted_at = history.end_at
         self._persistence = PersistenceForecaster().fit(history)

@@ -1,0 +1,197 @@
+"""The gate: whether forecasting has lately been worth it for a group, in money, and from how much history.
+
+Decisions of the last days are taken again, from each rung of the ladder and from what was known then, and the plan that
+each chooses is priced on what came. The highest rung is used whose plans were not dearer than the cheapest, but for
+what chance explains.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import numpy as np
+
+from cost_model.field import field_of
+from cost_model.learned import Learned
+from cost_model.profile import Capacity, GroupProfile
+from cost_model.skew import carried_by_count, useful_counts
+from cost_model.weigh import weigh
+from forecasting.backtest import history_until
+from forecasting.forecast import Forecast, Rung
+from forecasting.forecaster import FittedForecaster, Forecaster
+from forecasting.history import History
+from forecasting.ladder import DAILY_MINUTES, MINUTES_PER_DAY, WEEKLY_MINUTES, rung_of
+from forecasting.persistence import PersistenceForecaster
+from forecasting.refusal import Refusal
+from forecasting.units import FloatArray, MessagesPerSecond, Replicas
+from recommender.careful import Trouble, fit_carefully, forecast_carefully
+from recommender.decision import DecisionSettings
+from recommender.guards import Scene
+from recommender.question import STEP_SECONDS, highest_believed, situation_of, uncertainty_of
+from recommender.recommend import prices_for
+from recommender.recommendation import GateStanding
+
+# A forecaster that has lost its way is found out within half a day.
+REVIEW_AFTER = timedelta(hours=12)
+
+# Origins 47 minutes apart, prime to 60, meet a job on every tenth minute in all its phases: 60 of them in two days.
+_SPACING_MINUTES = 47
+_LONGEST_MINUTES = 2 * MINUTES_PER_DAY
+_FEWEST_ORIGINS = 10
+_REFIT_MINUTES = MINUTES_PER_DAY
+
+# As many as a first look at plans takes: a quarter of what decisions are made with, in a third of the time.
+_SCENARIOS = 16
+
+# A day less than the weekly rung needs: as much as the daily one may have known before.
+_DAILY_LOOK_BACK_MINUTES = WEEKLY_MINUTES - MINUTES_PER_DAY
+
+# Mean costs that differ by less than two standard errors of their paired differences differ by chance. Without that, a
+# sound forecast would be left at every second review, and taken up again at the next.
+_NOISE_ERRORS = 2.0
+
+_RUNGS: tuple[Rung, ...] = ("reactive", "daily", "weekly")
+
+
+def seen_from(history: History, rung: Rung) -> History:
+    """The part of a history that a rung looks back on: all of it, or the last thirteen days."""
+    return history.last(_DAILY_LOOK_BACK_MINUTES) if rung == "daily" else history
+
+
+def review(
+    history: History,
+    forecaster: Forecaster,
+    profile: GroupProfile,
+    settings: DecisionSettings,
+    *,
+    learned: Learned,
+    within_seconds: float,
+) -> GateStanding | None:
+    """Which rung to decide from, and what decisions from each have cost; None where too little is known to tell.
+
+    The lowest rung says that all stays as it is. One whose forecaster refuses, fails or takes longer than
+    `within_seconds` for an answer is left out.
+    """
+    highest = rung_of(history)
+    if highest in (None, "reactive") or profile.capacity is None or not history.recent:
+        return None
+    judged = _Judged(
+        history=history,
+        profile=profile,
+        settings=replace(settings, scenarios=_SCENARIOS),
+        learned=learned,
+        capacity=profile.capacity,
+    )
+    origins = judged.origins()
+    if len(origins) < _FEWEST_ORIGINS:
+        return None
+    costs: dict[Rung, FloatArray] = {}
+    for rung in _RUNGS[: _RUNGS.index(highest) + 1]:
+        asked: Forecaster = PersistenceForecaster() if rung == "reactive" else forecaster
+        of_rung = judged.costs(asked, rung, origins, within_seconds=within_seconds)
+        if of_rung is not None:
+            costs[rung] = of_rung
+    if len(costs) < 2:
+        return None
+    return GateStanding(
+        reviewed_at=history.end_at,
+        decisions=len(origins),
+        rung=_used(costs),
+        costs=tuple((rung, float(of_rung.mean())) for rung, of_rung in costs.items()),
+        currency=settings.currency,
+    )
+
+
+def _used(costs: dict[Rung, FloatArray]) -> Rung:
+    """The highest rung that is as cheap as the cheapest one, but for chance; `costs` has the lowest first.
+
+    >>> prices = np.array([1.0, 2.0, 3.0, 2.0])
+    >>> _used({"reactive": prices, "daily": prices + [0.1, -0.1, 0.1, 0.0]})  # 0.025 more, give or take 0.05
+    'daily'
+    >>> _used({"reactive": prices, "daily": prices + [1.0, 1.1, 0.9, 1.0]})
+    'reactive'
+    """
+    least = min(costs.values(), key=lambda of_rung: float(of_rung.mean()))
+    kept = [rung for rung, of_rung in costs.items() if _as_cheap(of_rung - least)]
+    return kept[-1]
+
+
+def _as_cheap(more: FloatArray) -> bool:
+    return bool(more.mean() <= _NOISE_ERRORS * more.std(ddof=1) / np.sqrt(more.size))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    """What the judged decisions have in common."""
+
+    history: History
+    profile: GroupProfile
+    settings: DecisionSettings
+    learned: Learned
+    capacity: Capacity
+
+    @property
+    def steps(self) -> int:
+        """How many minutes a decision looks ahead."""
+        return self.settings.horizon_seconds // STEP_SECONDS
+
+    def origins(self) -> list[int]:
+        """Minutes that end a known value and have a wholly known horizon after them, oldest first.
+
+        The first two days are held back: a rung needs them to be reached.
+        """
+        known = np.isfinite(self.history.produce_messages_per_second)
+        newest = self.history.minutes - 1 - self.steps
+        oldest = max(int(np.argmax(known)) + DAILY_MINUTES, self.history.minutes - 1 - _LONGEST_MINUTES)
+        every = range(newest, oldest, -_SPACING_MINUTES)
+        return [minute for minute in every if known[minute : minute + 1 + self.steps].all()][::-1]
+
+    def costs(
+        self, forecaster: Forecaster, rung: Rung, origins: Sequence[int], *, within_seconds: float
+    ) -> FloatArray | None:
+        """The price, on what came, of each plan that the forecaster leads to; None where it does not answer."""
+        fitted: FittedForecaster | None = None
+        fitted_origin = origins[0]
+        prices = []
+        for origin in origins:
+            known = seen_from(history_until(self.history, origin), rung)
+            if fitted is None or origin - fitted_origin >= _REFIT_MINUTES:
+                learnt = fit_carefully(forecaster, known, within_seconds=within_seconds)
+                if isinstance(learnt, Refusal | Trouble):
+                    return None
+                fitted, fitted_origin = learnt, origin
+            forecast = forecast_carefully(fitted, known, steps=self.steps, within_seconds=within_seconds)
+            if isinstance(forecast, Refusal | Trouble):
+                return None
+            prices.append(self._price(forecast, known, origin))
+        return np.array(prices)
+
+    def _price(self, forecast: Forecast, known: History, origin: int) -> float:
+        """What the plan comes to that is chosen on this forecast, for a group that is sized for the present."""
+        rate = MessagesPerSecond(float(known.produce_messages_per_second[-1]))
+        scene = Scene(
+            now=known.end_at,
+            replicas=self._sized_for(rate),
+            backlog_messages=0.0,
+            behind_seconds=0.0,
+            produce_messages_per_second=rate,
+            latest=self.history.recent[-1],
+            last_move_at=None,
+            profile=self.profile,
+            settings=self.settings,
+        )
+        prices = replace(prices_for(self.settings, self.capacity), move=self.learned.risk)
+        situation = situation_of(scene, forecast, prices, self.learned)
+        uncertainty = uncertainty_of(scene, forecast, ceiling=highest_believed(known))
+        found = weigh(situation, uncertainty)
+        came = self.history.produce_messages_per_second[origin + 1 : origin + 1 + self.steps]
+        ground, _ = field_of(situation, replace(uncertainty, demand_messages_per_second=came[None, :]))
+        return float(found.replayed(ground, [found.best_row]).totals[0, 0])
+
+    def _sized_for(self, rate: MessagesPerSecond) -> int:
+        """The fewest replicas that carry this, or as many as may be."""
+        profile = self.profile
+        counts = useful_counts(profile, minimum=profile.min_replicas, maximum=Replicas(profile.replica_ceiling))
+        room = self.settings.head_room if self.learned.head_room is None else self.learned.head_room
+        enough = np.flatnonzero(room * carried_by_count(profile, counts, capacity=self.capacity.p50) >= rate)
+        return counts[int(enough[0])] if enough.size else counts[-1]
