@@ -1,10 +1,11 @@
-"""Forecasters that are wrong on purpose: what a planner does with them shows what its guard is worth.
+"""Forecasters that are wrong on purpose, and one that is never wrong: what guard and forecasts are worth.
 
-Each is sure of itself: its quantiles lie within a few percent of its path, whatever the past says.
+The wrong ones are sure of themselves: their quantiles lie within a few percent of their path, whatever the past says.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 from scipy.stats import norm
@@ -91,3 +92,33 @@ ADVERSARIAL = PatternForecaster(name="adversarial", pattern=mirrored)
 REVERSED = PatternForecaster(name="reversed", pattern=backwards)
 CONSTANT = PatternForecaster(name="constant", pattern=constant)
 RANDOM = PatternForecaster(name="random", pattern=anything)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foresight:
+    """Knows the rate of every minute to come, but not the chance in what really arrives.
+
+    `rates` has one value per minute from `start_at` on; the last one goes on.
+    """
+
+    rates: FloatArray
+    start_at: datetime
+    name: str = "foresight"
+
+    def fit(self, _: History) -> "Foresight":
+        """Itself: there is nothing to learn."""
+        return self
+
+    def forecast(self, history: History, *, steps: int) -> Forecast:
+        """The rates after the history's end, for every quantile."""
+        first = round((history.end_at - self.start_at).total_seconds()) // MINUTE_SECONDS
+        minutes = np.clip(np.arange(first, first + steps), 0, len(self.rates) - 1)
+        return Forecast(
+            cluster=history.cluster,
+            group=history.group,
+            model=self.name,
+            rung="weekly",
+            origin_at=history.end_at,
+            step_seconds=MINUTE_SECONDS,
+            paths=read_only(np.tile(self.rates[minutes], (len(QUANTILES), 1))),
+        )

@@ -2,19 +2,20 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forecasting.backtest import history_of as bare_history
 from forecasting.forecast import Forecast
 from forecasting.history import History, HistoryBuffer
 from forecasting.refusal import Refusal
 from forecasting.units import FloatArray
 from replay.contest import Contest
-from replay.forecasters import ADVERSARIAL, CONSTANT, RANDOM, REVERSED, PatternForecaster
+from replay.forecasters import ADVERSARIAL, CONSTANT, RANDOM, REVERSED, Foresight, PatternForecaster
 from replay.policies.uncosted import Uncosted
 from replay.sampling import Names
 from replay.tournament import history_rows
@@ -156,3 +157,12 @@ def test_without_a_forecast_the_count_stays(calm_world: Worlds, load: Loads, con
     world = calm_world()
     policy = Uncosted(world, names=NAMES)
     assert list(moves_of(policy, contest(world, load(*[400.0] * 20)))) == []
+
+
+def test_foresight_says_what_comes() -> None:
+    """Minute 10 of a day of 0, 1, 2, ... messages/s is followed by 10, 11 and 12; after the last one it goes on."""
+    foresight = Foresight(rates=np.arange(1440.0), start_at=START_AT)
+    known = bare_history(np.arange(10.0), end_at=START_AT + timedelta(minutes=10))
+    assert foresight.fit(known).forecast(known, steps=3).path(0.5).tolist() == [10.0, 11.0, 12.0]
+    late = bare_history(np.arange(10.0), end_at=START_AT + timedelta(minutes=1439))
+    assert foresight.forecast(late, steps=2).path(0.99).tolist() == [1439.0, 1439.0]
