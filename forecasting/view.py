@@ -10,7 +10,7 @@ from forecasting.forecast import Forecast, Rung
 from forecasting.history import MINUTE_SECONDS, History
 from forecasting.horizons import KNOTS, Between, origins_for, targets_at
 from forecasting.ladder import MINUTES_PER_DAY, MINUTES_PER_WEEK
-from forecasting.memory import ERROR_PATH_STEPS
+from forecasting.memory import ERROR_PATH_STEPS, ErrorMemory
 from forecasting.season import Season
 from forecasting.series import LogSeries, rates_of
 from forecasting.units import FloatArray, IntArray, read_only
@@ -106,10 +106,18 @@ class Ahead:
     def forecast(self, *, model: str, rung: Rung, centre: FloatArray, bands: Bands) -> Forecast:
         """The quantile paths around a centre path (logarithms, one per horizon), as rates under the ceiling."""
         columns = scatter_columns(self.series, self.origin, self.horizons, centre[None, :], self.season)
-        ceiling = _CEILING_OF_HIGHEST * max(self.series.highest, self.series.unit)
         jump = float(jumps(self.series, self.origin)[0])
         paths = bands.paths(centre, columns, self.between, jump=jump)
-        logarithms = np.minimum(paths, np.log1p(ceiling / self.series.unit))
+        return self.published(
+            model=model, rung=rung, logarithms=paths, memory=bands.memory, error_paths=bands.error_paths
+        )
+
+    def published(
+        self, *, model: str, rung: Rung, logarithms: FloatArray, memory: ErrorMemory, error_paths: FloatArray | None
+    ) -> Forecast:
+        """Quantile paths (len(QUANTILES), horizons) in logarithms, as rates under the ceiling."""
+        ceiling = _CEILING_OF_HIGHEST * max(self.series.highest, self.series.unit)
+        capped = np.minimum(logarithms, np.log1p(ceiling / self.series.unit))
         return Forecast(
             cluster=self.history.cluster,
             group=self.history.group,
@@ -117,7 +125,7 @@ class Ahead:
             rung=rung,
             origin_at=self.history.end_at,
             step_seconds=MINUTE_SECONDS,
-            paths=read_only(rates_of(logarithms, unit=self.series.unit)),
-            memory=bands.memory,
-            error_paths=bands.error_paths,
+            paths=read_only(rates_of(capped, unit=self.series.unit)),
+            memory=memory,
+            error_paths=error_paths,
         )

@@ -8,6 +8,7 @@ import pytest
 
 from forecasting.backtest import history_of
 from forecasting.blend import BlendForecaster
+from forecasting.boosting import BoostingForecaster
 from forecasting.forecaster import Forecaster
 from forecasting.fourier import FourierForecaster
 from forecasting.history import History
@@ -35,7 +36,11 @@ MakeLoad = Callable[..., FloatArray]
 MakeHistory = Callable[[FloatArray], History]
 
 
-@pytest.fixture(params=FORECASTERS, ids=lambda forecaster: str(forecaster.name))
+# Its fit takes two seconds, the others' a tenth.
+SLOW = pytest.param(BoostingForecaster(), marks=pytest.mark.slow)
+
+
+@pytest.fixture(params=(*FORECASTERS, SLOW), ids=lambda forecaster: str(forecaster.name))
 def forecaster(request: pytest.FixtureRequest) -> Forecaster:
     """Each forecaster in turn."""
     chosen: Forecaster = request.param
