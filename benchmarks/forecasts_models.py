@@ -8,11 +8,14 @@ from forecasts_naive import DAY_STEPS, WEEK_STEPS, LongNaiveForecaster
 from forecasts_rivals import LONG_RIVALS, SHORT_RIVALS, Rival
 
 from forecasting.blend import BlendForecaster
+from forecasting.boosting import BoostingForecaster
 from forecasting.forecaster import Forecaster
+from forecasting.fourier import FourierForecaster
 from forecasting.long_term import LongTermForecaster
 from forecasting.persistence import PersistenceForecaster
 from forecasting.seasonal_naive import SeasonalNaiveForecaster
 from forecasting.short_term import ShortTermForecaster
+from forecasting.smoothing import SmoothingForecaster
 
 TermName = Literal["short", "long"]
 # `ours` is held to the bars; a `part` of ours is shown; `naive` and `statsforecast` are the rivals.
@@ -90,6 +93,9 @@ def _fresh(rival: Rival, term: TermName) -> Contender:
 MODELS: dict[str, Contender] = {
     "persistence": Contender(make=PersistenceForecaster, term="short", family="naive"),
     "seasonal_naive": Contender(make=SeasonalNaiveForecaster, term="short", family="naive"),
+    "smoothing": Contender(make=SmoothingForecaster, term="short", family="part"),
+    "fourier": Contender(make=FourierForecaster, term="short", family="part"),
+    "boosting": Contender(make=BoostingForecaster, term="short", family="part"),
     "short_term": Contender(make=ShortTermForecaster, term="short", family="part"),
     "seasonal_short_blend": Contender(make=BlendForecaster, term="short", family="ours"),
     "persistence_long": Contender(make=_long_naive("persistence_long", None), term="long", family="naive"),
