@@ -1,12 +1,13 @@
 """The blend: the forecaster used in production, as good as the history allows and never sure of more.
 
 Below thirty known minutes it refuses; to two days it is persistence; from there it mixes persistence, the short-term
-regression and the season before, by weights that each horizon earns on days held out from the fit. The regression
-hands over to the season as the horizon grows, without a jump, and where the season has no skill persistence keeps its
-weight.
+regression, the season before and exponential smoothing, by weights that each horizon earns on days held out from the
+fit. The regression hands over to the season as the horizon grows, without a jump, and where the season has no skill
+persistence keeps its weight. Smoothing needs the fewest days: it carries most until the others have learnt.
 """
 
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -20,15 +21,21 @@ from forecasting.refusal import Refusal
 from forecasting.seasonal_naive import best_season, season_before, strays_from_season
 from forecasting.series import believed, rates_of, unit_of
 from forecasting.short_term import Regression, fit_regression
+from forecasting.smoothing import Smoothing, fit_smoothing
 from forecasting.units import FloatArray
 from forecasting.view import Ahead, Past
 
 _MODEL = "seasonal_short_blend"
 
-# All weights of persistence, regression and season in quarters that add up to 1: fifteen mixtures.
-_MIXTURES: FloatArray = np.array([(a, b, 4 - a - b) for a in range(5) for b in range(5 - a)], dtype=np.float64) / 4.0
+# All weights of persistence, regression, season and smoothing in quarters that add up to 1: 35 mixtures.
+_MIXTURES: FloatArray = (
+    np.array([parts for parts in product(range(5), repeat=4) if sum(parts) == 4], dtype=np.float64)[::-1] / 4.0
+)
 
-_PERSISTENCE_ALONE = (1.0, 0.0, 0.0)
+_PERSISTENCE_ALONE = (1.0, 0.0, 0.0, 0.0)
+
+# The level now: what two minutes say.
+_LEVEL_MINUTES = 2
 
 # The loss that earns a weight: the middle, and the upper quantiles that replicas are planned on.
 _JUDGED_QUANTILES = (0.5, 0.9, 0.95)
@@ -39,9 +46,10 @@ _ENOUGH_TARGETS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedBlend:
-    """The three models, their weights (KNOTS, 3) in the order persistence, regression, season, and the bands.
+    """The four models, their weights (KNOTS, 4) in the order persistence, regression, season, smoothing; the bands.
 
-    `stray_limits` (KNOTS, 2) are the least and greatest stray from the season, in logarithms, that the fit has seen.
+    `stray_limits` (KNOTS, 2) are the least and greatest stray from the season, in logarithms, that the fit has seen;
+    `smoothed_limits` those of the level now from what smoothing expects of the next minute.
     """
 
     unit: float
@@ -50,6 +58,8 @@ class FittedBlend:
     regression: Regression
     season_minutes: int
     stray_limits: FloatArray
+    smoothing: Smoothing
+    smoothed_limits: tuple[float, float]
     weights: FloatArray
     bands: Bands
 
@@ -63,6 +73,7 @@ class FittedBlend:
                 np.repeat(self.persistence.levels(ahead.series, ahead.origin), steps),
                 self.regression.centre(ahead),
                 self._season(ahead),
+                self._smoothed(ahead),
             ],
             axis=1,
         )
@@ -75,6 +86,14 @@ class FittedBlend:
         strays = strays_from_season(ahead.series, ahead.origin, ahead.horizons, season_minutes=self.season_minutes)[0]
         limits = ahead.between.interpolate(self.stray_limits)
         moved: FloatArray = before + strays - believed(strays, limits[:, 0], limits[:, 1])
+        return moved
+
+    def _smoothed(self, ahead: Ahead) -> FloatArray:
+        """The smoothing, moved in the same way: a load that has tripled has not to be waited for."""
+        path = self.smoothing.centre(ahead)
+        stray = ahead.series.trailing_mean(ahead.origin, minutes=_LEVEL_MINUTES) - path[:1]
+        low, high = (np.array([limit]) for limit in self.smoothed_limits)
+        moved: FloatArray = path + stray - believed(stray, low, high)
         return moved
 
 
@@ -107,11 +126,14 @@ class BlendForecaster:
             return FittedReactive(persistence=persistence)
         regression, held_out = fit_regression(past)
         season_minutes = best_season(past, rung)
+        smoothing, smoothed = fit_smoothing(past)
+        unexpected = past.series.trailing_mean(past.origins, minutes=_LEVEL_MINUTES) - smoothed[:, 0]
         centres = np.stack(
             [
                 np.repeat(persistence.levels(past.series, past.origins)[:, None], len(KNOTS), axis=1),
                 held_out,
                 season_before(past.series, past.origins, KNOTS, season_minutes=season_minutes),
+                smoothed,
             ],
             axis=2,
         )
@@ -125,6 +147,8 @@ class BlendForecaster:
             regression=regression,
             season_minutes=season_minutes,
             stray_limits=np.stack([strays.min(axis=0), strays.max(axis=0)], axis=1),
+            smoothing=smoothing,
+            smoothed_limits=(float(unexpected.min()), float(unexpected.max())),
             weights=weights,
             bands=past.bands(centre),
         )
@@ -133,7 +157,7 @@ class BlendForecaster:
 def mixture_weights(targets: FloatArray, centres: FloatArray, *, unit: float) -> FloatArray:
     """For each knot the mixture with the least pinball loss in rates, softened with its neighbours; rows add up to 1.
 
-    Shapes: `targets` (origins, KNOTS), NaN where unknown; `centres` (origins, KNOTS, 3), held out; logarithms both.
+    Shapes: `targets` (origins, KNOTS), NaN where unknown; `centres` (origins, KNOTS, 4), held out; logarithms both.
     A knot with too few known targets takes the mixture of the one before it, the first one persistence alone.
     """
     weights = np.empty((len(KNOTS), centres.shape[2]))

@@ -17,7 +17,7 @@ from forecasting.bands import Bands
 from forecasting.forecast import Forecast, Rung
 from forecasting.history import History
 from forecasting.horizons import KNOTS
-from forecasting.ladder import DAILY_MINUTES, refuse_short, rung_of
+from forecasting.ladder import DAILY_MINUTES, MINUTES_PER_DAY, refuse_short, rung_of
 from forecasting.refusal import Refusal
 from forecasting.season import Season
 from forecasting.series import LogSeries, unit_of
@@ -35,6 +35,10 @@ _TRENDS = ((1e-6, 0.5), (0.01, 0.9), (0.01, 0.97))
 _SEASONS = ((0.0, 0.0), (0.5, 0.0), (1.0, 0.0), (1.0, 1.0))
 # Parameters are judged on the hour ahead; what the farther knots say of them is the season's doing.
 _JUDGED = KNOTS <= 61
+
+# Parameters are chosen on the newest days: of fourteen it would take three times as long, and a load that has changed
+# is smoothed as it is now.
+_CHOSEN_ON_MINUTES = 4 * MINUTES_PER_DAY
 
 # Where a minute has no season the mean of the hour stands in.
 _LEVEL_MINUTES = 60
@@ -72,6 +76,16 @@ class Smoothing:
         states: FloatArray = model.ssm.filter().predicted_state[1:, 1:]
         return states
 
+    def centre(self, ahead: Ahead) -> FloatArray:
+        """Level and trend of the newest ten hours carried on, with the season ahead, one value per horizon."""
+        newest = np.arange(max(0, ahead.series.last + 1 - _FILTER_MINUTES), ahead.series.last + 1, dtype=np.int64)
+        known = newest[np.argmax(np.isfinite(ahead.series.values[newest])) :]
+        season = _season_at(ahead.series, known, of=self.season)
+        states = self.states(ahead.series.values[known] - season)[:, -1:]
+        paths = self.ahead(states, ahead.horizons) + _season_ahead(ahead.season, season[-1:], of=self.season)
+        path: FloatArray = paths[0]
+        return path
+
     def ahead(self, states: FloatArray, horizons: IntArray) -> FloatArray:
         """The level expected and what the fading trend will add, (origins, horizons), from states (2, origins).
 
@@ -94,18 +108,11 @@ class FittedSmoothing:
     bands: Bands
 
     def forecast(self, history: History, *, steps: int) -> Forecast | Refusal:
-        """Level and trend of the newest ten hours carried on, with the season ahead."""
+        """The smoothing's centre, and the bands around it."""
         if rung_of(history) in (None, "reactive"):
             return refuse_short(history, needed_minutes=DAILY_MINUTES)
         ahead = Ahead.of(history, unit=self.unit, steps=steps)
-        newest = np.arange(max(0, ahead.series.last + 1 - _FILTER_MINUTES), ahead.series.last + 1, dtype=np.int64)
-        known = newest[np.argmax(np.isfinite(ahead.series.values[newest])) :]
-        season = _season_at(ahead.series, known, of=self.smoothing.season)
-        states = self.smoothing.states(ahead.series.values[known] - season)[:, -1:]
-        centre = self.smoothing.ahead(states, ahead.horizons) + _season_ahead(
-            ahead.season, season[-1:], of=self.smoothing.season
-        )
-        return ahead.forecast(model=_MODEL, rung=self.rung, centre=centre[0], bands=self.bands)
+        return ahead.forecast(model=_MODEL, rung=self.rung, centre=self.smoothing.centre(ahead), bands=self.bands)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,37 +127,50 @@ class SmoothingForecaster:
         if rung is None or rung == "reactive":
             return refuse_short(history, needed_minutes=DAILY_MINUTES)
         past = Past.of(history, unit=unit_of(history), rung=rung)
-        still, damped = _TRENDS[0], _TRENDS[1:]
-        smoothing, centre = _best(
-            past,
-            [
-                Smoothing(level=level, trend=still[0], damping=still[1], season=season)
-                for season, level in product(_SEASONS, _LEVELS)
-            ],
-        )
-        smoothing, centre = _best(
-            past, [smoothing, *(replace(smoothing, trend=trend, damping=damping) for trend, damping in damped)]
-        )
+        smoothing, centre = fit_smoothing(past)
         return FittedSmoothing(unit=past.series.unit, rung=rung, smoothing=smoothing, bands=past.bands(centre))
 
 
-def _best(past: Past, smoothings: list[Smoothing]) -> tuple[Smoothing, FloatArray]:
-    """The one with the least mean absolute error over the hour ahead, the first of equals, and its centres.
+def fit_smoothing(past: Past) -> tuple[Smoothing, FloatArray]:
+    """The parameters that err the least over the hour ahead in the newest days, and all their centres (origins, KNOTS).
 
     Each centre comes from the values up to its origin; of the targets only this choice knows, one of twenty or of
     three from thousands.
     """
-    first = int(np.argmax(np.isfinite(past.series.values)))
+    still, damped = _TRENDS[0], _TRENDS[1:]
+    chosen = _best(
+        past,
+        [
+            Smoothing(level=level, trend=still[0], damping=still[1], season=season)
+            for season, level in product(_SEASONS, _LEVELS)
+        ],
+    )
+    chosen = _best(past, [chosen, *(replace(chosen, trend=trend, damping=damping) for trend, damping in damped)])
+    return chosen, _centres(past, chosen, since=0)
+
+
+def _best(past: Past, smoothings: list[Smoothing]) -> Smoothing:
+    """The one with the least mean absolute error over the hour ahead, the first of equals."""
+    since = max(0, len(past.series.values) - _CHOSEN_ON_MINUTES)
+    targets = past.targets[past.origins >= since]
+    errors = [
+        float(np.nansum(np.abs(targets - _centres(past, smoothing, since=since))[:, _JUDGED]))
+        for smoothing in smoothings
+    ]
+    return smoothings[int(np.argmin(errors))]
+
+
+def _centres(past: Past, smoothing: Smoothing, *, since: int) -> FloatArray:
+    """The centres at the origins from minute `since` on, (origins, KNOTS), filtered from there on."""
+    first = since + int(np.argmax(np.isfinite(past.series.values[since:])))
     minutes = np.arange(first, len(past.series.values), dtype=np.int64)
-    centres = []
-    for smoothing in smoothings:
-        season = _season_at(past.series, minutes, of=smoothing.season)
-        states = smoothing.states(past.series.values[minutes] - season)[:, past.origins - first]
-        ahead = _season_ahead(past.season, season[past.origins - first], of=smoothing.season)
-        centres.append(smoothing.ahead(states, KNOTS) + ahead)
-    errors = [float(np.nansum(np.abs(past.targets - centre)[:, _JUDGED])) for centre in centres]
-    best = int(np.argmin(errors))
-    return smoothings[best], centres[best]
+    judged = np.flatnonzero(past.origins >= since)
+    at = np.maximum(past.origins[judged] - first, 0)
+    season = _season_at(past.series, minutes, of=smoothing.season)
+    states = smoothing.states(past.series.values[minutes] - season)[:, at]
+    return smoothing.ahead(states, KNOTS) + _season_ahead(
+        past.season, season[at], of=smoothing.season, of_origins=judged
+    )
 
 
 def _season_at(series: LogSeries, minutes: IntArray, *, of: tuple[float, float]) -> FloatArray:
@@ -164,8 +184,14 @@ def _season_at(series: LogSeries, minutes: IntArray, *, of: tuple[float, float])
     return at + detail * np.where(np.isnan(season.detail[0]), 0.0, season.detail[0])
 
 
-def _season_ahead(season: Season, now: FloatArray, *, of: tuple[float, float]) -> FloatArray:
-    """The same part of the season ahead, (origins, horizons); where none is known it stays what it is `now`."""
+def _season_ahead(
+    season: Season, now: FloatArray, *, of: tuple[float, float], of_origins: IntArray | None = None
+) -> FloatArray:
+    """The same part of the season ahead, (origins, horizons); where none is known it stays what it is `now`.
+
+    `of_origins`: places among the origins, all where it is None.
+    """
     share, detail = of
-    ahead = share * season.profile + detail * np.where(np.isnan(season.detail), 0.0, season.detail)
+    profile, details = (part if of_origins is None else part[:, of_origins] for part in (season.profile, season.detail))
+    ahead = share * profile + detail * np.where(np.isnan(details), 0.0, details)
     return np.where(np.isnan(ahead), now, ahead).T

@@ -171,18 +171,18 @@ def test_without_a_season_the_blend_costs_no_more_than_persistence(history: Make
 
 
 def test_the_weights_of_each_horizon_add_up_to_one() -> None:
-    """Of three candidates the one that is right where it is right carries the weight, and weights are shares."""
+    """Of four candidates the one that is right where it is right carries the weight, and weights are shares."""
     rng = np.random.default_rng(0)
     targets = rng.normal(3.0, 1.0, (500, len(KNOTS)))
     targets[:, -1] = np.nan
     wrong = rng.normal(3.0, 1.0, targets.shape)
     near = np.where(KNOTS <= 30, targets, wrong)
     far = np.where(KNOTS > 30, targets, wrong[::-1])
-    weights = mixture_weights(targets, np.stack([wrong, near, far], axis=2), unit=1.0)
+    weights = mixture_weights(targets, np.stack([wrong, near, far, wrong[::2].repeat(2, axis=0)], axis=2), unit=1.0)
     np.testing.assert_allclose(weights.sum(axis=1), 1.0)
-    assert weights[0].tolist() == [0.0, 1.0, 0.0]
-    assert weights[-3].tolist() == [0.0, 0.0, 1.0]
-    assert weights[-1].tolist() == [0.0, 0.0, 1.0]
+    assert weights[0].tolist() == [0.0, 1.0, 0.0, 0.0]
+    assert weights[-3].tolist() == [0.0, 0.0, 1.0, 0.0]
+    assert weights[-1].tolist() == [0.0, 0.0, 1.0, 0.0]
 
 
 def test_a_fit_on_a_load_with_a_crowd_in_it_stays_under_its_ceiling(daily_load: MakeLoad, history: MakeHistory) -> None:
