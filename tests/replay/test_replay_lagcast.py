@@ -31,6 +31,15 @@ class ScriptedSession:
         self.due_at = due_at
         self.rows: list[GroupInterval] = []
         self.asked: list[datetime] = []
+        self.reviewed: list[datetime] = []
+
+    def review_due(self, now: datetime) -> bool:
+        """Whether none was made yet."""
+        return not self.reviewed and now in self.due_at
+
+    def review(self, now: datetime) -> None:
+        """Remember it."""
+        self.reviewed.append(now)
 
     def observe(self, row: GroupInterval) -> None:
         """Keep it."""
@@ -141,3 +150,9 @@ def test_the_profile_is_what_a_user_would_write(calm_world: Worlds) -> None:
     assert profile.capacity is not None
     assert (profile.capacity.p20, profile.capacity.p50, profile.capacity.p90) == (100.0, 100.0, 100.0)
     assert profile.capacity.source == "configured"
+
+
+def test_a_review_is_made_before_the_decision_when_it_is_due(run: Run, hold: Callable[[datetime], Decision]) -> None:
+    """What forecasts are worth is found out at the first look that is due, and advice is asked for after that."""
+    _, session = run(*[hold] * 5)
+    assert session.reviewed == session.asked[:1]
