@@ -1,8 +1,8 @@
 """Rolling-origin backtest: forecasts from successive origins, each from its past alone, scored against what came."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 
@@ -92,7 +92,7 @@ def backtest(
     fitted: FittedForecaster | None = None
     fitted_origin = int(at[0])
     for origin in at:
-        known = history_until(history, int(origin))
+        known = history.until(int(origin))
         if fitted is None or origin - fitted_origin >= refit_minutes:
             learnt = forecaster.fit(known)
             if isinstance(learnt, Refusal):
@@ -105,22 +105,6 @@ def backtest(
     horizons = np.arange(1, steps + 1, dtype=np.int64)
     actuals = targets_at(history.produce_messages_per_second, at, horizons)
     return Backtest(model=forecaster.name, origins=at, actuals=actuals, paths=np.stack(paths))
-
-
-def history_until(history: History, index: int) -> History:
-    """The history as it was when minute `index` had just ended: nothing later, no base rows."""
-    keep = slice(0, index + 1)
-    return replace(
-        history,
-        end_at=history.end_at - timedelta(minutes=history.minutes - 1 - index),
-        produce_messages_per_second=history.produce_messages_per_second[keep],
-        peak_messages_per_second=history.peak_messages_per_second[keep],
-        consume_messages_per_second=history.consume_messages_per_second[keep],
-        lag_messages=history.lag_messages[keep],
-        members=history.members[keep],
-        in_rebalance=history.in_rebalance[keep],
-        recent=(),
-    )
 
 
 def history_of(rates: FloatArray, *, end_at: datetime, cluster: str = "trace", group: str = "trace") -> History:

@@ -75,10 +75,10 @@ class BoostingForecaster:
 
     def fit(self, history: History) -> FittedBoosting | Refusal:
         """Learn from this group alone, or refuse."""
-        return fit_fleet([history])
+        return fit_across([history])
 
 
-def fit_fleet(histories: Sequence[History]) -> FittedBoosting | Refusal:
+def fit_across(histories: Sequence[History]) -> FittedBoosting | Refusal:
     """One model of all groups that have two days; of those that have not, the first refusal where no group has.
 
     Errors: ValueError on no history at all; that is the caller's bug.

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 import numpy as np
 import pandas as pd
 
-from forecasting.backtest import history_of, history_until
+from forecasting.backtest import history_of
 from forecasting.columns import FLEET_FITS, Column
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import MINUTE_SECONDS, History
@@ -120,7 +120,7 @@ def _scores(forecaster: LongTermForecaster, history: History) -> list[dict[str, 
     for number, origin in enumerate(range(first, history.minutes - 1, _ORIGIN_MINUTES)):
         if origin < 0:
             continue
-        known = history_until(history, origin)
+        known = history.until(origin)
         if fitted is None or isinstance(fitted, Refusal) or number % (_REFIT_MINUTES // _ORIGIN_MINUTES) == 0:
             fitted = forecaster.fit(known)
         answer = None if isinstance(fitted, Refusal) else fitted.forecast(known)

@@ -74,15 +74,22 @@ class History:
 
     def last(self, minutes: int) -> "History":
         """The newest `minutes` of it; all of it where it is no longer."""
-        newest = slice(max(0, self.minutes - minutes), self.minutes)
+        return self._only(slice(max(0, self.minutes - minutes), self.minutes))
+
+    def until(self, index: int) -> "History":
+        """As it was when minute `index` had just ended: nothing later, no base rows."""
+        end_at = self.end_at - timedelta(minutes=self.minutes - 1 - index)
+        return replace(self._only(slice(0, index + 1)), end_at=end_at, recent=())
+
+    def _only(self, kept: slice) -> "History":
         return replace(
             self,
-            produce_messages_per_second=self.produce_messages_per_second[newest],
-            peak_messages_per_second=self.peak_messages_per_second[newest],
-            consume_messages_per_second=self.consume_messages_per_second[newest],
-            lag_messages=self.lag_messages[newest],
-            members=self.members[newest],
-            in_rebalance=self.in_rebalance[newest],
+            produce_messages_per_second=self.produce_messages_per_second[kept],
+            peak_messages_per_second=self.peak_messages_per_second[kept],
+            consume_messages_per_second=self.consume_messages_per_second[kept],
+            lag_messages=self.lag_messages[kept],
+            members=self.members[kept],
+            in_rebalance=self.in_rebalance[kept],
         )
 
 

@@ -21,7 +21,7 @@ from datetime import timedelta
 import matplotlib.pyplot as plt
 import numpy as np
 
-from forecasting.backtest import Backtest, backtest, history_of, history_until
+from forecasting.backtest import Backtest, backtest, history_of
 from forecasting.blend import BlendForecaster
 from forecasting.champion import RANGES, championship
 from forecasting.fourier import FourierForecaster
@@ -62,7 +62,7 @@ print(f"{len(origins)} origins over {judged_days} days; judged: {', '.join(resul
 # ## One forecast, and what came
 
 # %%
-known = history_until(history, origins[len(origins) * 3 // 4])
+known = history.until(origins[len(origins) * 3 // 4])
 fitted = BlendForecaster().fit(known)
 forecast = fitted if isinstance(fitted, Refusal) else fitted.forecast(known, steps=steps)
 if isinstance(forecast, Refusal):

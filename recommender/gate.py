@@ -8,6 +8,7 @@ what chance explains.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from cost_model.learned import Learned
 from cost_model.profile import Capacity, GroupProfile
 from cost_model.skew import carried_by_count, useful_counts
 from cost_model.weigh import weigh
-from forecasting.backtest import history_until
 from forecasting.forecast import Forecast, Rung
 from forecasting.forecaster import FittedForecaster, Forecaster
 from forecasting.history import History
@@ -24,7 +24,7 @@ from forecasting.ladder import DAILY_MINUTES, MINUTES_PER_DAY, WEEKLY_MINUTES, r
 from forecasting.persistence import PersistenceForecaster
 from forecasting.refusal import Refusal
 from forecasting.units import FloatArray, MessagesPerSecond, Replicas
-from recommender.careful import Trouble, fit_carefully, forecast_carefully
+from recommender.careful import Trouble, asked, nonsense
 from recommender.decision import DecisionSettings
 from recommender.guards import Scene
 from recommender.question import STEP_SECONDS, highest_believed, situation_of, uncertainty_of
@@ -40,14 +40,13 @@ _LONGEST_MINUTES = 2 * MINUTES_PER_DAY
 _FEWEST_ORIGINS = 10
 _REFIT_MINUTES = MINUTES_PER_DAY
 
-# As many as a first look at plans takes: a quarter of what decisions are made with, in a third of the time.
+# As many as a first look at plans takes: a quarter of what decisions are made with.
 _SCENARIOS = 16
 
 # A day less than the weekly rung needs: as much as the daily one may have known before.
 _DAILY_LOOK_BACK_MINUTES = WEEKLY_MINUTES - MINUTES_PER_DAY
 
-# Mean costs that differ by less than two standard errors of their paired differences differ by chance. Without that, a
-# sound forecast would be left at every second review, and taken up again at the next.
+# Mean costs that differ by less than two standard errors of their paired differences differ by chance.
 _NOISE_ERRORS = 2.0
 
 _RUNGS: tuple[Rung, ...] = ("reactive", "daily", "weekly")
@@ -69,8 +68,8 @@ def review(
 ) -> GateStanding | None:
     """Which rung to decide from, and what decisions from each have cost; None where too little is known to tell.
 
-    The lowest rung says that all stays as it is. One whose forecaster refuses, fails or takes longer than
-    `within_seconds` for an answer is left out.
+    The lowest rung says that all stays as it is. One whose forecaster refuses, fails, talks nonsense or takes longer
+    than `within_seconds` for all its answers is left out.
     """
     highest = rung_of(history)
     if highest in (None, "reactive") or profile.capacity is None or not history.recent:
@@ -87,10 +86,10 @@ def review(
         return None
     costs: dict[Rung, FloatArray] = {}
     for rung in _RUNGS[: _RUNGS.index(highest) + 1]:
-        asked: Forecaster = PersistenceForecaster() if rung == "reactive" else forecaster
-        of_rung = judged.costs(asked, rung, origins, within_seconds=within_seconds)
-        if of_rung is not None:
-            costs[rung] = of_rung
+        candidate: Forecaster = PersistenceForecaster() if rung == "reactive" else forecaster
+        forecasts = asked(partial(judged.forecasts, candidate, rung, origins), within_seconds=within_seconds)
+        if isinstance(forecasts, list):
+            costs[rung] = judged.prices(forecasts, origins)
     if len(costs) < 2:
         return None
     return GateStanding(
@@ -146,28 +145,36 @@ class _Judged:
         every = range(newest, oldest, -_SPACING_MINUTES)
         return [minute for minute in every if known[minute : minute + 1 + self.steps].all()][::-1]
 
-    def costs(
-        self, forecaster: Forecaster, rung: Rung, origins: Sequence[int], *, within_seconds: float
-    ) -> FloatArray | None:
-        """The price, on what came, of each plan that the forecaster leads to; None where it does not answer."""
+    def forecasts(
+        self, forecaster: Forecaster, rung: Rung, origins: Sequence[int]
+    ) -> list[Forecast] | Refusal | Trouble:
+        """What the forecaster says at each origin of what it knew then, fitted anew each day; or why it does not."""
         fitted: FittedForecaster | None = None
         fitted_origin = origins[0]
-        prices = []
+        answers = []
         for origin in origins:
-            known = seen_from(history_until(self.history, origin), rung)
+            known = seen_from(self.history.until(origin), rung)
             if fitted is None or origin - fitted_origin >= _REFIT_MINUTES:
-                learnt = fit_carefully(forecaster, known, within_seconds=within_seconds)
-                if isinstance(learnt, Refusal | Trouble):
-                    return None
+                learnt = forecaster.fit(known)
+                if isinstance(learnt, Refusal):
+                    return learnt
                 fitted, fitted_origin = learnt, origin
-            forecast = forecast_carefully(fitted, known, steps=self.steps, within_seconds=within_seconds)
-            if isinstance(forecast, Refusal | Trouble):
-                return None
-            prices.append(self._price(forecast, known, origin))
-        return np.array(prices)
+            answer = fitted.forecast(known, steps=self.steps)
+            if isinstance(answer, Refusal):
+                return answer
+            trouble = nonsense(answer, known)
+            if trouble is not None:
+                return trouble
+            answers.append(answer)
+        return answers
 
-    def _price(self, forecast: Forecast, known: History, origin: int) -> float:
+    def prices(self, forecasts: Sequence[Forecast], origins: Sequence[int]) -> FloatArray:
+        """The price, on what came, of the plan that each forecast leads to."""
+        return np.array([self._price(forecast, origin) for forecast, origin in zip(forecasts, origins, strict=True)])
+
+    def _price(self, forecast: Forecast, origin: int) -> float:
         """What the plan comes to that is chosen on this forecast, for a group that is sized for the present."""
+        known = self.history.until(origin)
         rate = MessagesPerSecond(float(known.produce_messages_per_second[-1]))
         scene = Scene(
             now=known.end_at,

@@ -70,14 +70,12 @@ class Recommender:
     def run_once(self, *, now: datetime) -> tuple[Decision, ...]:
         """One cycle: a decision for each group, kept and published, in the order of the groups."""
         decisions = (self._decide(group, now=now) for group in self.histories.groups())
-        published = tuple(self._published(decision) for decision in decisions if decision is not None)
-        self._review(now=now)
-        return published
+        return tuple(self._published(decision) for decision in decisions if decision is not None)
 
-    def _review(self, *, now: datetime) -> None:
+    def review(self, *, now: datetime) -> None:
         """Review what forecasts are worth for the groups that have waited longest: a few each cycle, all in half a day.
 
-        A review takes a second or two: with all groups at once, advice would come late.
+        It takes as long as a few hundred decisions: with all groups at once, advice would come late.
         """
         due = [(group, watched.session) for group, watched in self._watched.items() if watched.session.review_due(now)]
         due.sort(key=lambda each: each[1].reviewed_at or datetime.min.replace(tzinfo=UTC))
@@ -155,6 +153,7 @@ def run_forever(recommender: Recommender, *, instants: Iterator[datetime]) -> No
     """A cycle at each of `instants`, which comes to its end when the process is asked to stop."""
     for now in instants:
         recommender.run_once(now=now)
+        recommender.review(now=now)
 
 
 def log_fields(decision: Decision) -> dict[str, object]:

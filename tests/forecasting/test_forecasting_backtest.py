@@ -7,7 +7,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from forecasting.backtest import Backtest, backtest, history_until
+from forecasting.backtest import Backtest, backtest
 from forecasting.blend import BlendForecaster
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import History
@@ -82,7 +82,7 @@ def test_a_well_known_load_is_covered_as_promised(daily_load: MakeLoad, history:
 def test_a_history_as_it_was_ends_when_its_last_minute_did(daily_load: MakeLoad, history: MakeHistory) -> None:
     """Cut at minute 99 of 200, a history has 100 minutes and ends 100 minutes earlier."""
     known = history(daily_load(minutes=200))
-    earlier = history_until(known, 99)
+    earlier = known.until(99)
     assert earlier.minutes == 100
     assert known.end_at - earlier.end_at == timedelta(minutes=100)
 

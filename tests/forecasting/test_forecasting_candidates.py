@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from forecasting.backtest import history_of
+from forecasting.boosting import fit_across
 from forecasting.forecast import Forecast
 from forecasting.forecaster import Forecaster
 from forecasting.fourier import FourierForecaster
@@ -97,3 +98,22 @@ def test_smoothing_is_what_the_textbook_says(values: list[float], level: float, 
     expected = [at + trend * sum(damping**step for step in range(1, horizon + 1)) for horizon in (1, 2, 10)]
     path = smoothing.ahead(smoothing.states(np.array(values))[:, -1:], np.array([1, 2, 10]))[0]
     np.testing.assert_allclose(path, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_trees_learnt_on_some_groups_forecast_another(daily_load: MakeLoad, history: MakeHistory) -> None:
+    """Of three groups, one too young and one a thousand times as large: a fourth is foretold within a tenth."""
+    others = [daily_load(minutes=4 * DAY, seed=1), 1000.0 * daily_load(minutes=4 * DAY, seed=2), np.full(60, 5.0)]
+    fitted = fit_across([history(load) for load in others])
+    assert not isinstance(fitted, Refusal), fitted
+    load = 40.0 * daily_load(minutes=4 * DAY + 60, seed=3)
+    answer = fitted.forecast(history(load[:-60]), steps=60)
+    assert isinstance(answer, Forecast), answer
+    assert np.abs(answer.path(0.5) / load[-60:] - 1.0).mean() < 0.1
+
+
+def test_groups_that_are_all_too_young_teach_no_trees(history: MakeHistory) -> None:
+    """The refusal is the first group's, and says how much is needed."""
+    refused = fit_across([history(np.full(60, 5.0)), history(np.full(90, 5.0))])
+    assert isinstance(refused, Refusal)
+    assert refused.sentence == "history of group 'trace' holds 3,600 s of known produce rate; the limit is 172,800 s"

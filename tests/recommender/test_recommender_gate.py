@@ -1,5 +1,6 @@
 """The gate: forecasts are used where decisions with them were cheaper, and not where they were not."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -151,6 +152,21 @@ def test_a_forecaster_that_fails_leaves_nothing_to_compare(quick: GroupProfile, 
     assert decision.forecast.model == "persistence"
 
 
+def test_p8_a_slow_forecaster_does_not_hold_up_the_loop(quick: GroupProfile, row: MakeRow) -> None:
+    """Each answer comes in time, sixty of them do not: the review gives up, and says nothing of what they are worth."""
+
+    class Slow(Foresight):
+        def forecast(self, history: History, *, steps: int) -> Forecast:
+            time.sleep(0.05)
+            return super().forecast(history, steps=steps)
+
+    session = session_with(Slow(jumps()), quick, row, jumps(), forecaster_seconds=0.5)
+    assert session.review(NOW) is None
+    decision = session.recommend(NOW)
+    assert isinstance(decision, Recommendation)
+    assert decision.forecast.model == "foresight"
+
+
 @pytest.mark.parametrize("minutes", [20, 600, 2 * 1440 + 300])
 def test_too_short_a_past_is_no_review(quick: GroupProfile, row: MakeRow, minutes: int) -> None:
     """Two days belong to the fit; of what is left ten decisions have to be made."""
@@ -221,6 +237,7 @@ def test_one_group_a_cycle_is_reviewed_the_one_that_has_waited_longest_first(
     reviewed = []
     for minute in range(4):
         decisions = loop.run_once(now=NOW + timedelta(minutes=minute))
+        loop.review(now=NOW + timedelta(minutes=minute))
         reviewed.append([d.group for d in decisions if isinstance(d, Recommendation) and d.forecast.gate is not None])
     assert reviewed == [[], ["a"], ["a", "b"], ["a", "b", "c"]]
 
