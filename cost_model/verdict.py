@@ -7,7 +7,7 @@ import numpy as np
 
 from cost_model.candidates import Plan
 from cost_model.rollout import Field
-from cost_model.weigh import TIE_FRACTION, Weighed
+from cost_model.weigh import TIE_FRACTION, Weighed, worst_tenth
 from forecasting.units import FloatArray
 
 Quantity = Literal["late_message", "pause_seconds", "capacity", "forecast"]
@@ -49,6 +49,19 @@ def best_moves(found: Weighed) -> tuple[int, ...]:
         if found.plans[row].single:
             best.setdefault(found.plans[row].moves[0][1], row)
     return tuple(best.values())
+
+
+def outweighed(found: Weighed) -> tuple[int, float, float] | None:
+    """The plan that is cheapest on average and was not chosen for its worst tenth of scenarios; None: there is none.
+
+    Its row, how much less it costs on average, and how much more in its worst tenth, in currency.
+    """
+    best = found.best_row
+    means, tails = found.totals.mean(axis=1), worst_tenth(found.totals)
+    row = min((found.stay_row, *best_moves(found)), key=lambda row: float(means[row]))
+    less, more = float(means[best] - means[row]), float(tails[row] - tails[best])
+    rejected = less > TIE_FRACTION * abs(float(means[best])) and found.objective[row] > found.objective[best]
+    return (row, less, more) if rejected else None
 
 
 def _made(found: Weighed) -> list[int]:

@@ -225,10 +225,15 @@ def _objective(totals: FloatArray, risk_weight: float) -> FloatArray:
     mean: FloatArray = totals.mean(axis=1)
     if risk_weight <= 0.0:
         return mean
-    worst = max(1, round(WORST_SHARE * totals.shape[1]))
-    tail = np.sort(totals, axis=1)[:, -worst:].mean(axis=1)
-    weighted: FloatArray = mean + risk_weight * (tail - mean)
+    weighted: FloatArray = mean + risk_weight * (worst_tenth(totals) - mean)
     return weighted
+
+
+def worst_tenth(totals: FloatArray) -> FloatArray:
+    """(plans,): what each plan costs on average in the tenth of scenarios that is dearest for it."""
+    worst = max(1, round(WORST_SHARE * totals.shape[1]))
+    tail: FloatArray = np.sort(totals, axis=1)[:, -worst:].mean(axis=1)
+    return tail
 
 
 def _best_of_each_target(candidates: list[Plan], rough: FloatArray) -> list[int]:

@@ -31,7 +31,7 @@ from recommender.recommendation import (
     Switch,
     TrackRecord,
 )
-from recommender.remarks import remedy_remark, skew_remark
+from recommender.remarks import remedy_remark, risk_remark, skew_remark
 
 # Plans within a tenth of a move's risk price of the best one are as good: they make the window in which to act.
 WINDOW_TOLERANCE_IN_MOVES = 0.1
@@ -122,12 +122,13 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
 
 
 def _remarks(case: Case, draft: Recommendation, told: tuple[str, ...]) -> tuple[str, ...]:
-    """What stands in the way of more replicas or makes them carry less, and what would make moves cheaper."""
+    """Why a cheaper mean was passed over, what stands in the way of more replicas, what would make moves cheaper."""
+    risky = risk_remark(case.found, currency=draft.currency) if draft.binding_rule is None else None
     name = case.facts.row.busiest_partition
     skewed = skew_remark(case.scene.profile, replicas=draft.desired_replicas, busiest_partition=name)
     in_the_way = skewed if case.finding is None else case.finding.sentence
     cheaper = remedy_remark(case.found, case.situation, moves_per_day(case.history), told=told)
-    return tuple(sentence for sentence in (in_the_way, cheaper) if sentence is not None)
+    return tuple(sentence for sentence in (risky, in_the_way, cheaper) if sentence is not None)
 
 
 def _carried_out(proposal: Proposal, case: Case, *, planned: bool) -> Plan | None:

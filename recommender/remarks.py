@@ -6,6 +6,7 @@ from cost_model.calibrate import MovesPerDay
 from cost_model.profile import GroupProfile
 from cost_model.situation import Situation
 from cost_model.skew import carried_by_count
+from cost_model.verdict import outweighed
 from cost_model.weigh import Weighed
 from cost_model.worth import best_remedy
 
@@ -30,6 +31,19 @@ def skew_remark(profile: GroupProfile, *, replicas: int, busiest_partition: str 
         f"Partition {name} carries {max(weights) / sum(weights):.0%} of the load, and its replica falls behind first: "
         f"{_count(replicas)} {carried:,.0f}/s here, where even partitions would let them carry "
         f"{even:,.0f}/s."
+    )
+
+
+def risk_remark(found: Weighed, *, currency: str) -> str | None:
+    """Why a plan that is cheaper on average was passed over; None where the choice is the cheapest on average too."""
+    passed_over = outweighed(found)
+    if passed_over is None:
+        return None
+    row, less, more = passed_over
+    other = "Staying" if row == found.stay_row else f"Going to {found.plans[row].moves[0][1]}"
+    return (
+        f"{other} would cost {less:.3f} {currency} less on average, but {more:.3f} more in its worst tenth of "
+        f"scenarios, which this policy gives a weight of {found.risk_weight:g}."
     )
 
 

@@ -11,6 +11,7 @@ from cost_model.price import Cost, Prices
 from cost_model.profile import Capacity, GroupProfile
 from cost_model.rollout import ENDING_STEPS
 from cost_model.situation import Situation, Uncertainty
+from cost_model.verdict import outweighed
 from cost_model.weigh import ANNOUNCED_FRACTION, Weighed, weigh
 from forecasting.units import FloatArray, MessagesPerSecond, Partitions, Replicas, Seconds
 
@@ -253,3 +254,35 @@ def test_a_dearer_move_never_adds_moves(plain: Situation) -> None:
         counts.append(round(chosen(found).risk / price, 6))
     assert counts == sorted(counts, reverse=True)
     assert counts[0] > counts[-1]
+
+
+@settings(max_examples=30, deadline=None)
+@given(questions())
+def test_what_is_said_to_be_outweighed_is_cheaper_on_average_and_dearer_by_the_policys_arithmetic(
+    question: Question,
+) -> None:
+    """(1 - w) times what it saves on average is less than w times what it adds in the worst tenth."""
+    found = weigh(*question)
+    passed_over = outweighed(found)
+    if passed_over is not None:
+        row, less, more = passed_over
+        assert less == pytest.approx(found.cost(found.best_row).total - found.cost(row).total)
+        assert less > 0.0
+        assert (1.0 - found.risk_weight) * less < found.risk_weight * more
+
+
+def test_what_a_rare_burst_would_cost_decides_only_where_the_worst_tenth_counts(plain: Situation) -> None:
+    """300/s on 8 replicas; in one of 8 scenarios 790/s from the tenth minute on."""
+    situation, uncertainty = certain(plain, 300.0, 8, late_message=1e-5)
+    demand = steady(300.0)
+    demand[0, 10:] = 790.0
+    careless = weigh(situation, replace(uncertainty, demand_messages_per_second=demand, risk_weight=0.0))
+    careful = weigh(situation, replace(uncertainty, demand_messages_per_second=demand, risk_weight=0.5))
+    down, kept = careless.best(), careful.best()
+    assert down is not None
+    assert down.target == 4
+    assert outweighed(careless) is None
+    assert kept is None or kept.target >= 8
+    passed_over = outweighed(careful)
+    assert passed_over is not None
+    assert careful.plans[passed_over[0]].moves[0][1] == 4

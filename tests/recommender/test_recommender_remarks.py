@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
+from cost_model.presets import Policy
 from cost_model.profile import GroupProfile
 from forecasting.forecast import Forecast
 from forecasting.history import History
@@ -21,8 +22,8 @@ MakeHistory = Callable[..., History]
 MakeForecast = Callable[[Sequence[float]], Forecast]
 
 
-def _advice(history: History, forecast: Forecast, profile: GroupProfile) -> Recommendation:
-    decision = recommend(history, forecast, profile, SETTINGS, previous=None, now=NOW)
+def _advice(history: History, forecast: Forecast, profile: GroupProfile, policy: Policy = "balanced") -> Recommendation:
+    decision = recommend(history, forecast, profile, replace(SETTINGS, policy=policy), previous=None, now=NOW)
     assert isinstance(decision, Recommendation), decision
     return decision
 
@@ -106,3 +107,19 @@ def test_long_cooperative_batches_are_told_of_what_is_cheaper(
     advice = _advice(_busy(history, 20), forecast([7000.0]), slow)
     (told,) = (sentence for sentence in advice.sentences if sentence.startswith("Worth about"))
     assert "max.poll.records 400 instead of 4000" in told or "an eager assignor" in told
+
+
+def test_a_plan_that_is_cheaper_on_average_is_told_why_it_was_passed_over(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """3,000/s on 8 replicas; the upper quantiles grow to 12,000/s, so that what is cheap on average may be dear."""
+    plain = forecast([3000.0])
+    paths = plain.paths.copy()
+    paths[-2:] *= np.linspace(1.0, 4.0, 60)
+    uncertain = replace(plain, paths=paths)
+    careful = _advice(history(3000.0), uncertain, profile, "stable").sentences
+    careless = _advice(history(3000.0), uncertain, profile, "compact").sentences
+    (told,) = (sentence for sentence in careful if "worst tenth" in sentence)
+    assert "less on average" in told
+    assert told.endswith("a weight of 0.3.")
+    assert not any("worst tenth" in sentence for sentence in careless)
