@@ -4,7 +4,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-slow bench bench-decisions bench-forecasts bench-value docs lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-slow bench bench-decisions bench-forecasts bench-value bench-decision-time docs lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ bench-forecasts: $(READY) ## every forecaster on every load, as JSON: make bench
 
 bench-value: $(READY) ## what better forecasts could still save, in replayed money: make bench-value TRACES=DIR SEEDS=3 JOBS=2
 	@$(BIN)/python benchmarks/decision_value.py $(if $(TRACES),--traces "$(TRACES)") --seeds $(SEEDS) --jobs $(JOBS)
+
+bench-decision-time: $(READY) ## how long one decision takes, for 40 and for 1,000 partitions
+	@$(BIN)/python benchmarks/decision_time.py
 
 docs: $(READY) ## rewrite the generated part of the documentation: docs/settings.md
 	@$(BIN)/python scripts/settings_page.py > docs/settings.md
