@@ -1,0 +1,145 @@
+"""Decisions on two Kafka topics, as CloudEvents in binary mode: every one in its order, and the last of each group.
+
+    PREFIX           each decision, kept for 30 days unless the topic says otherwise
+    PREFIX.latest    compacted: whoever starts to read has the last decision of every group, and then what changes
+
+Key and `ce_partitionkey` are `cluster/group`: one group's decisions stay in order. The body is what REST answers.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import UTC
+from typing import Any
+from urllib.parse import quote
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+# Documented as public, but not in the `__all__` that the checker goes by.
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from recommender.ports import RejectedError, UnavailableError, decision_id, issued_at
+from recommender.recommendation import Decision, Recommendation
+
+RETENTION_MILLISECONDS = 30 * 24 * 3600 * 1000
+LATEST = ".latest"
+DATA_SCHEMA = "urn:lagcast:recommendation:v1"
+# A decision is a few kilobytes; within this time it is delivered, or told as lost: the next one comes in a minute.
+_DELIVERED_WITHIN_MILLISECONDS = 30_000
+_ADMIN_SECONDS = 10.0
+_SETTINGS: dict[str, Any] = {
+    "client.id": "lagcast",
+    "acks": "all",
+    # One request at a time keeps the order where one is sent again; a second copy of a decision does no harm.
+    "max.in.flight.requests.per.connection": 1,
+    "message.timeout.ms": _DELIVERED_WITHIN_MILLISECONDS,
+    "compression.type": "zstd",
+    "linger.ms": 5,
+}
+
+_log = structlog.get_logger()
+# librdkafka writes to standard error unless it has a logger; what it has to say comes back with each message.
+_client_log = logging.getLogger("confluent_kafka")
+_client_log.addHandler(logging.NullHandler())
+
+
+class KafkaPublisher:
+    """A `Publisher` onto `prefix` and `prefix.latest`; `body_of` gives a decision's bytes on the wire.
+
+    Sending does not wait: what could not be delivered is logged once when it begins and once when it is over.
+    Errors: RejectedError for settings that the client does not take. Nothing is asked of the cluster yet.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        prefix: str,
+        body_of: Callable[[Decision], bytes],
+        client_config: Mapping[str, str] | None = None,
+    ) -> None:
+        self.topics = (prefix, prefix + LATEST)
+        self._where = f"Kafka at {bootstrap}"
+        self._body_of = body_of
+        self._undelivered = 0
+        connection: dict[str, Any] = {**(client_config or {}), "bootstrap.servers": bootstrap}
+        try:
+            self._producer = Producer({**_SETTINGS, **connection}, logger=_client_log)
+            self._admin = AdminClient(connection, logger=_client_log)
+        except KafkaException as cause:
+            message = f"the Kafka client of {self._where} does not take its settings: {cause.args[0].str()}"
+            raise RejectedError(message) from cause
+
+    def create_topics(self) -> None:
+        """Make those of the two topics that are not there, with the broker's own number of replicas.
+
+        Errors: UnavailableError, RejectedError (without the right to Create, for one): somebody has to make them.
+        """
+        history, latest = self.topics
+        wanted = [
+            NewTopic(history, 1, -1, config={"retention.ms": str(RETENTION_MILLISECONDS)}),
+            NewTopic(latest, 1, -1, config={"cleanup.policy": "compact"}),
+        ]
+        for name, future in self._admin.create_topics(wanted, request_timeout=_ADMIN_SECONDS).items():
+            try:
+                future.result()
+            except KafkaException as cause:
+                answer: KafkaError = cause.args[0]
+                if answer.name() == "TOPIC_ALREADY_EXISTS":
+                    continue
+                message = (
+                    f"topic {name!r} could not be made on {self._where}: {answer.str()} [{answer.name()}]; make it "
+                    f"({'compacted' if name == latest else 'with a retention'}), or grant Create on it"
+                )
+                passing = answer.retriable() or answer.name() in ("_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN")
+                raise (UnavailableError if passing else RejectedError)(message) from cause
+
+    def publish(self, decision: Decision) -> None:
+        """Send the decision to both topics.
+
+        Errors: UnavailableError where so much waits to be delivered that no more is taken.
+        """
+        key = f"{decision.cluster}/{decision.group}"
+        body, headers = self._body_of(decision), _headers(decision, key)
+        try:
+            for topic in self.topics:
+                self._producer.produce(topic, body, key, headers=headers, on_delivery=self._delivered)
+        except BufferError as cause:
+            message = f"{self._where} takes no more decisions: {len(self._producer)} wait to be delivered"
+            raise UnavailableError(message) from cause
+        finally:
+            self._producer.poll(0)
+
+    def close(self) -> None:
+        """Wait until everything is delivered or given up."""
+        self._producer.flush(_DELIVERED_WITHIN_MILLISECONDS / 1000.0)
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            if not self._undelivered:
+                _log.warning(
+                    "publishing_failed",
+                    where=self._where,
+                    topic=message.topic(),
+                    error=f"{error.str()} [{error.name()}]",
+                )
+            self._undelivered += 1
+        elif self._undelivered:
+            _log.info("publishing_resumed", where=self._where, undelivered_messages=self._undelivered)
+            self._undelivered = 0
+
+
+def _headers(decision: Decision, key: str) -> list[tuple[str, str | bytes | None]]:
+    """The attributes of the CloudEvent. Source: Kafka Protocol Binding for CloudEvents 1.0.2, section 3.2."""
+    what = "changed" if isinstance(decision, Recommendation) else "refused"
+    return [
+        ("content-type", "application/json"),
+        ("ce_specversion", "1.0"),
+        ("ce_id", decision_id(decision)),
+        ("ce_type", f"io.lagcast.recommendation.{what}.v1"),
+        ("ce_source", f"/{quote(decision.cluster, safe='')}/lagcast"),
+        ("ce_subject", f"consumergroups/{decision.group}"),
+        ("ce_time", issued_at(decision).astimezone(UTC).isoformat()),
+        ("ce_dataschema", DATA_SCHEMA),
+        ("ce_partitionkey", key),
+    ]

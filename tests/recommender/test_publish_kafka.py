@@ -1,0 +1,61 @@
+"""The Kafka publisher where there is no Kafka: it never holds up the loop, and says once that nothing arrives."""
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from structlog.testing import capture_logs
+
+from forecasting.refusal import Refusal
+from recommender.adapters.publish_kafka import KafkaPublisher
+from recommender.ports import RejectedError, UnavailableError
+from recommender.recommendation import Recommendation
+
+MakeAdvice = Callable[..., Recommendation]
+MakeRefusal = Callable[..., Refusal]
+
+
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """An address on which nobody listens."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{held.getsockname()[1]}"
+
+
+def publisher(bootstrap: str, **client_config: str) -> KafkaPublisher:
+    return KafkaPublisher(
+        bootstrap, prefix="lagcast.recommendations", body_of=lambda _: b"{}", client_config=client_config
+    )
+
+
+def test_a_broker_that_is_away_costs_the_loop_nothing_and_is_told_once(
+    nobody: str, advice: MakeAdvice, refusal: MakeRefusal
+) -> None:
+    """Two decisions are taken within 0.2 s; when their four messages are given up, one line says so."""
+    publishing = publisher(nobody, **{"message.timeout.ms": "300"})
+    with capture_logs() as logs:
+        began = time.monotonic()
+        publishing.publish(advice())
+        publishing.publish(refusal())
+        assert time.monotonic() - began < 0.2
+        publishing.close()
+    (line,) = [line for line in logs if line["event"] == "publishing_failed"]
+    assert line["where"] == f"Kafka at {nobody}"
+    assert "_MSG_TIMED_OUT" in line["error"]
+
+
+def test_more_than_can_wait_is_refused_with_how_much_waits(nobody: str, advice: MakeAdvice) -> None:
+    """A queue of two messages holds one decision; the second one is told off, not waited for."""
+    publishing = publisher(nobody, **{"queue.buffering.max.messages": "2", "message.timeout.ms": "300"})
+    publishing.publish(advice())
+    with pytest.raises(UnavailableError, match="2 wait to be delivered"):
+        publishing.publish(advice(recommendation_id="r-2"))
+    publishing.close()
+
+
+def test_settings_that_the_client_does_not_take_are_named() -> None:
+    """A misspelt key stops the start, with the key in the sentence."""
+    with pytest.raises(RejectedError, match=r"sasl\.pasword"):
+        publisher("127.0.0.1:9092", **{"sasl.pasword": "x"})
