@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # as above
+import pyarrow.dataset as ds  # type: ignore[import-untyped]  # as above
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 
 from collector.sample import OffsetSample
@@ -64,6 +65,17 @@ def write_samples(samples: Iterable[OffsetSample], directory: Path) -> tuple[Pat
     Files are disjoint in time as long as batches are. No samples: no file.
     """
     return write_table(arrow_table(samples), directory)
+
+
+def first_samples(directory: Path, *, cluster: str) -> dict[str, datetime]:
+    """When the samples of each of the cluster's groups begin; nothing where none was written yet."""
+    if not any(directory.glob("date=*/*.parquet")):
+        return {}
+    found = ds.dataset(directory, format="parquet", partitioning=None).to_table(
+        columns=["group", "sampled_at"], filter=pc.field("cluster") == cluster
+    )
+    rows = found.group_by("group").aggregate([("sampled_at", "min")]).to_pylist()
+    return {row["group"]: row["sampled_at_min"] for row in rows}
 
 
 def write_table(table: pa.Table, directory: Path) -> tuple[Path, ...]:

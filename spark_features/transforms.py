@@ -79,13 +79,13 @@ def with_offset_deltas(partitions: DataFrame) -> DataFrame:
     """What passed through each partition since its previous interval, and whether it is new or about to be forgotten.
 
     Deltas are null for a new partition. With nothing committed then and now, what was committed in between is 0; with
-    a commit on one side only it is unknown.
+    a commit on one side only it is unknown, and so it is where nobody looked at the group: `members` is null then.
     """
     in_time = Window.partitionBy(*_PARTITION).orderBy("sampled_us")
     before = {name: F.lag(name).over(in_time) for name in ("interval_end_us", "sampled_us", "end_offset")}
     gap_us = F.col("interval_end_us") - F.col("previous_interval_end_us")
     known_us = F.lit(MEMORY_SECONDS * _US)
-    never_committed = F.col("committed_offset").isNull() & F.col("previous_committed_offset").isNull()
+    never_committed = _nothing_committed() & F.col("previous_committed_offset").isNull()
     return (
         partitions.withColumns({f"previous_{name}": column for name, column in before.items()})
         .withColumn("previous_committed_offset", F.lag("committed_offset").over(in_time))
@@ -243,7 +243,7 @@ def _sums_per_topic(partitions: DataFrame) -> DataFrame:
         F.max_by("partition", lag_then_lowest).alias("worst"),
         F.max_by("produce_rate", lag_then_lowest).alias("worst_rate"),
         F.sum("missing_intervals").alias("gap_count"),
-        F.sum(F.col("committed_offset").isNull().cast("long")).alias("no_commit_count"),
+        F.sum(_nothing_committed().cast("long")).alias("no_commit_count"),
         F.sum(F.col("raced").cast("long")).alias("negative_race_count"),
         F.sum((F.col("end_went_back") | F.col("commit_went_back")).cast("long")).alias("offset_reset_count"),
         F.sum("in_rebalance_count").alias("in_rebalance_count"),
@@ -297,6 +297,11 @@ def _sum_over_seconds(messages: str, *, having: str) -> Column:
 def _sum_in_order(name: str) -> Column:
     """A sum of fractions, from the smallest to the largest: the same digits in whatever order Spark brings them."""
     return F.aggregate(F.array_sort(F.collect_list(name)), F.lit(0.0), lambda total, value: total + value)
+
+
+def _nothing_committed() -> Column:
+    """Not where nobody looked: of the past only end offsets are known."""
+    return F.col("committed_offset").isNull() & F.col("members").isNotNull()
 
 
 def _unless_new(column: Column) -> Column:

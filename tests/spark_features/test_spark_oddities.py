@@ -76,6 +76,16 @@ def test_no_commit_is_counted_and_never_summed(nothing: int | None, intervals: I
     assert [(row.lag_messages, row.no_commit_count) for row in rows] == [(60.0, 1)]
 
 
+def test_of_the_past_only_arrivals_are_known(intervals: Intervals, sampled: Sampled) -> None:
+    """Three minutes of end offsets alone, then live samples: nothing is said of commits before, no reset counted."""
+    past = [sampled(second, 60 * number, None, members=None) for number, second in enumerate((0, 60, 120))]
+    rows = intervals([*past, sampled(135, 140, 130, log_start_offset=0), sampled(150, 155, 145, log_start_offset=0)])
+    assert [row.produce_messages_per_second for row in rows] == [None, 1.0, 1.0, pytest.approx(20 / 15), 1.0]
+    assert [row.consume_messages_per_second for row in rows] == [None, None, None, None, 1.0]
+    assert [row.lag_messages for row in rows] == [None, None, None, 10.0, 10.0]
+    assert [(row.no_commit_count, row.offset_reset_count) for row in rows] == [(0, 0)] * 5
+
+
 def test_a_commit_newer_than_the_end_is_lag_zero_and_counted(intervals: Intervals, sampled: Sampled) -> None:
     """1,203,900 and 1,203,950 is lag 0, not -50."""
     (row,) = intervals([sampled(0, 1_203_900, 1_203_950)])

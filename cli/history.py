@@ -1,0 +1,92 @@
+# ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
+"""`lagcast history`: weeks of past arrivals out of Kafka itself, so that advice need not wait for them. Reads only."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.collect import client_settings
+from cli.errors import ExitCode
+from cli.instants import read_clock
+from cli.logs import log_to_stderr
+from cli.progress import Talk
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+DAYS = 14
+
+
+def history(
+    *,
+    bootstrap: Annotated[str, typer.Option(metavar="HOST:PORT", help="Kafka brokers, separated by commas.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder that `lagcast collect` writes to.")],
+    cluster: Annotated[str, typer.Option(help="What to call the cluster in every row.")] = "default",
+    group: Annotated[list[str] | None, typer.Option(help="Only this group; may be given several times.")] = None,
+    days: Annotated[int, typer.Option(min=1, max=365, help="How far back to look at most.")] = DAYS,
+    client_config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="librdkafka settings, one key=value a line, for TLS and SASL.")
+    ] = None,
+    estimate: Annotated[bool, typer.Option("--estimate", help="Say what it would ask of Kafka, and ask nothing.")] = (
+        False
+    ),
+) -> int:
+    """Write past arrivals, minute by minute as far back as Kafka keeps messages, and not one message is read.
+
+    A second run goes on where the first one stopped. Needs Describe on groups and topics.
+    """
+    log_to_stderr()
+    talk = Talk()
+    with talk.running():
+        backfill(
+            bootstrap,
+            out,
+            cluster=cluster,
+            groups=group,
+            days=days,
+            settings=client_settings(client_config),
+            talk=talk,
+            only_estimate=estimate,
+        )
+    return ExitCode.OK
+
+
+def backfill(
+    bootstrap: str,
+    out: Path,
+    *,
+    cluster: str,
+    groups: "Sequence[str] | None",
+    days: int,
+    settings: "Mapping[str, str]",
+    talk: Talk,
+    only_estimate: bool = False,
+) -> int:
+    """Write what Kafka still knows of the time before the samples in `out`; the number of rows written."""
+    from collector.kafka_admin import KafkaAdminCollector
+    from collector.kafka_requests import KafkaRequests
+    from collector.offsets_for_times import past_samples, plan_backfill
+    from collector.sinks import first_samples, write_samples
+
+    now = read_clock()
+    with talk.stage("history", f"asking {bootstrap} how far back its messages reach") as stage:
+        collected = KafkaAdminCollector(bootstrap, cluster=cluster, client_config=settings).collect(groups, now=now)
+        for error in collected.errors:
+            talk.line(f"    {error}")
+        kafka = KafkaRequests(bootstrap, cluster=cluster, client_config=settings)
+        known_from = first_samples(out, cluster=cluster)
+        plan = plan_backfill(kafka, collected.samples, since=now - timedelta(days=days), known_from=known_from)
+        for topic in sorted(plan.left_out):
+            talk.line(f"    topic {topic} is compacted: old messages vanish by key, so its past cannot be counted")
+        asked = f"{len(plan.spans)} groups, {len(plan.minutes):,} minutes"
+        if only_estimate:
+            stage.note = f"{asked}: a request each to every broker concerned, {plan.samples:,} rows"
+            return 0
+        rows = 0
+        for samples in past_samples(kafka, plan):
+            write_samples(samples, out)
+            rows += len(samples)
+        stage.note = f"{asked}, {rows:,} rows"
+    return rows

@@ -1,0 +1,168 @@
+"""Arrivals of the past out of Kafka itself: where each partition stood at each minute, without reading a record.
+
+A broker finds the first message of a minute by its time index; two such offsets differ by what was produced in between.
+What a group had committed then nobody knows any more: those columns stay empty.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from collector.kafka_requests import Answers, FirstMessage, KafkaRequests, Partition
+from collector.sample import OffsetSample
+
+STEP = timedelta(minutes=1)
+# So many minutes are asked for and handed over at a time, the newest first: 400,000 rows of 300 partitions.
+CHUNK_MINUTES = 1440
+# History begins where partitions with this share of the kept messages reach back to: one that sees a message a week
+# keeps none of the days before, and must not cost the others theirs.
+KNOWN_SHARE = 0.99
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """The first and the last minute to read, both included."""
+
+    first: datetime
+    last: datetime
+
+    @property
+    def minutes(self) -> int:
+        """How many minutes that is."""
+        return round((self.last - self.first) / STEP) + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfill:
+    """What can be read of the past of the groups in `present`, a reading of each of their partitions.
+
+    Groups of which nothing more can be known are not in it. `left_out`: compacted topics, of which old messages vanish
+    by key.
+    """
+
+    present: tuple[OffsetSample, ...]
+    spans: Mapping[str, Span]
+    left_out: frozenset[str]
+
+    @property
+    def minutes(self) -> range:
+        """The minutes to ask for, as numbers since 1970, the newest first: a request each to every broker concerned."""
+        if not self.spans:
+            return range(0)
+        first = min(span.first for span in self.spans.values())
+        last = max(span.last for span in self.spans.values())
+        return range(_number(last), _number(first) - 1, -1)
+
+    @property
+    def samples(self) -> int:
+        """Rows that come of it where every partition answers."""
+        return sum(self.spans[sample.group].minutes for sample in self.present)
+
+
+def plan_backfill(
+    kafka: KafkaRequests, present: Sequence[OffsetSample], *, since: datetime, known_from: Mapping[str, datetime]
+) -> Backfill:
+    """What Kafka still knows of the time from `since` until now, or until a group's own samples begin (`known_from`).
+
+    Errors: AdapterError where the brokers do not answer.
+    """
+    left_out = kafka.compacted({sample.topic for sample in present})
+    wanted = [sample for sample in present if sample.topic not in left_out]
+    oldest: Mapping[Partition, FirstMessage | None] = {}
+    for _, answers in kafka.offsets_at({_key(sample) for sample in wanted}, [_EPOCH]):
+        oldest = _answered(answers)
+    spans = {}
+    for group in sorted({sample.group for sample in wanted}):
+        own = [sample for sample in wanted if sample.group == group]
+        began = _began(own, oldest)
+        until = min(known_from.get(group, own[0].sampled_at), *(sample.sampled_at for sample in own))
+        last = _minute(_number(until - timedelta(microseconds=1)))
+        first = None if began is None else _minute(_number(max(since, began)) + 1)
+        if first is not None and first < last:
+            spans[group] = Span(first=first, last=last)
+    kept = tuple(sample for sample in wanted if sample.group in spans)
+    return Backfill(present=kept, spans=spans, left_out=left_out)
+
+
+def past_samples(kafka: KafkaRequests, plan: Backfill) -> Iterator[tuple[OffsetSample, ...]]:
+    """The samples of the past, a day at a time, the newest day first.
+
+    A partition that does not answer for a minute has no sample of it, and that minute no sum.
+    Errors: AdapterError when nobody answers any more; what was handed over before is whole.
+    """
+    ends = {_key(sample): sample.end_offset for sample in plan.present}
+    for begin in range(0, len(plan.minutes), CHUNK_MINUTES):
+        instants = map(_minute, plan.minutes[begin : begin + CHUNK_MINUTES])
+        yield tuple(
+            sample
+            for instant, answers in kafka.offsets_at(ends, instants)
+            for sample in _samples(plan, ends, instant, _answered(answers))
+        )
+
+
+def _samples(
+    plan: Backfill, ends: Mapping[Partition, int], instant: datetime, found: Mapping[Partition, FirstMessage | None]
+) -> Iterator[OffsetSample]:
+    for now in plan.present:
+        key, span = _key(now), plan.spans[now.group]
+        if not span.first <= instant <= span.last or key not in found:
+            continue
+        message = found[key]
+        yield replace(
+            now,
+            sampled_at=instant,
+            # Where nothing has come since, the partition stood where it stands now.
+            end_offset=ends[key] if message is None else message.offset,
+            committed_offset=None,
+            log_start_offset=None,
+            group_state="UNKNOWN",
+            group_protocol=None,
+            group_assignor=None,
+            members=None,
+        )
+
+
+def _began(samples: Iterable[OffsetSample], oldest: Mapping[Partition, FirstMessage | None]) -> datetime | None:
+    """From when on the group's arrivals are known; None where no message is kept, or a partition did not answer."""
+    reaching: list[tuple[int, int]] = []  # how far back, in milliseconds since 1970, and how many messages are kept
+    first = None
+    for sample in samples:
+        if _key(sample) not in oldest:
+            return None
+        message = oldest[_key(sample)]
+        if message is None:
+            continue
+        first = message.timestamp_milliseconds if first is None else min(first, message.timestamp_milliseconds)
+        # Of a log that still has its first message all is known: there was nothing before.
+        reach = 0 if message.offset == 0 else message.timestamp_milliseconds
+        reaching.append((reach, sample.end_offset - message.offset))
+    if first is None:
+        return None
+    wanted = KNOWN_SHARE * sum(messages for _, messages in reaching)
+    known = 0
+    for reach, messages in sorted(reaching):
+        known += messages
+        if known >= wanted:
+            return _EPOCH + timedelta(milliseconds=max(first, reach))
+    return None
+
+
+def _answered(answers: Answers[Partition, FirstMessage | None]) -> Mapping[Partition, FirstMessage | None]:
+    """What came back. Errors: the first failure where nothing did."""
+    if answers.failed and not answers.got:
+        raise next(iter(answers.failed.values()))
+    return answers.got
+
+
+def _key(sample: OffsetSample) -> Partition:
+    return sample.topic, sample.partition
+
+
+def _number(at: datetime) -> int:
+    """The minute that holds the instant, counted from 1970."""
+    return (at - _EPOCH) // STEP
+
+
+def _minute(number: int) -> datetime:
+    return _EPOCH + number * STEP

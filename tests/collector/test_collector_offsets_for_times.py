@@ -1,0 +1,196 @@
+"""Arrivals of the past, out of a log that is a table here: which minutes are known, and where each partition stood."""
+
+# ruff: noqa: D102  # the fake's methods are the client's own
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from collector.errors import UnavailableError
+from collector.kafka_requests import KafkaRequests
+from collector.offsets_for_times import CHUNK_MINUTES, past_samples, plan_backfill
+from collector.sample import OffsetSample
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+Log = Sequence[datetime]  # when each message was made; its offset is its place, behind those that are gone
+
+
+class MemoryLogs:
+    """Partitions as lists of instants, some of their first messages gone."""
+
+    def __init__(
+        self, logs: Mapping[int, Log], *, gone: Mapping[int, int] | None = None, policy: str = "delete"
+    ) -> None:
+        self.logs, self.gone, self.policy = logs, dict(gone or {}), policy
+        self.away: set[int] = set()
+        self.asked = 0
+
+    def poll(self, _: float) -> None: ...
+
+    def describe_configs(self, resources: Sequence[Any]) -> Mapping[Any, "Future[Any]"]:
+        return {resource: settled({"cleanup.policy": SimpleNamespace(value=self.policy)}) for resource in resources}
+
+    def list_offsets(self, request: Mapping[TopicPartition, Any]) -> Mapping[TopicPartition, "Future[Any]"]:
+        self.asked += 1
+        return {key: settled(self._first(key.partition, spec._value)) for key, spec in request.items()}
+
+    def _first(self, partition: int, milliseconds: int) -> object:
+        if partition in self.away:
+            return KafkaException(KafkaError(KafkaError._TRANSPORT))
+        for place, made_at in enumerate(self.logs[partition]):
+            stamp = round(made_at.timestamp() * 1000)
+            if place >= self.gone.get(partition, 0) and stamp >= milliseconds:
+                return SimpleNamespace(offset=place, timestamp=stamp)
+        return SimpleNamespace(offset=-1, timestamp=-1)
+
+    def present(self, *, at: datetime = NOON) -> list[OffsetSample]:
+        """One reading of every partition by the group `orders`."""
+        return [
+            OffsetSample(
+                cluster="prod-eu",
+                group="orders",
+                topic="orders-in",
+                partition=partition,
+                sampled_at=at,
+                end_offset=len(log),
+                committed_offset=len(log),
+                log_start_offset=self.gone.get(partition, 0),
+                group_state="STABLE",
+                group_protocol="classic",
+                group_assignor="range",
+                members=3,
+            )
+            for partition, log in self.logs.items()
+        ]
+
+    def requests(self) -> KafkaRequests:
+        kafka = KafkaRequests("127.0.0.1:9092", cluster="prod-eu", client_config={})
+        kafka._client = self  # type: ignore[assignment]  # it stands where the client stands
+        return kafka
+
+
+def settled(value: object) -> "Future[Any]":
+    future: Future[Any] = Future()
+    if isinstance(value, KafkaException):
+        future.set_exception(value)
+    else:
+        future.set_result(value)
+    return future
+
+
+def minutes_ago(*minutes: float) -> list[datetime]:
+    return [NOON - timedelta(minutes=each) for each in sorted(minutes, reverse=True)]
+
+
+def known_past(cluster: MemoryLogs, *, days: float = 1.0, until: datetime | None = None) -> list[OffsetSample]:
+    kafka = cluster.requests()
+    known_from = {} if until is None else {"orders": until}
+    plan = plan_backfill(kafka, cluster.present(), since=NOON - timedelta(days=days), known_from=known_from)
+    samples = [sample for chunk in past_samples(kafka, plan) for sample in chunk]
+    assert plan.samples == len(samples)
+    return sorted(samples, key=lambda sample: (sample.sampled_at, sample.partition))
+
+
+def test_a_minute_stands_where_the_first_message_from_then_on_lies() -> None:
+    """Messages 4.5, 3.5, 3.2 and 1.5 minutes ago: offsets 1, 3, 3 and 4 from four minutes before noon on."""
+    past = known_past(MemoryLogs({0: minutes_ago(4.5, 3.5, 3.2, 1.5)}))
+    assert [(sample.sampled_at, sample.end_offset) for sample in past] == [
+        (NOON - timedelta(minutes=4), 1),
+        (NOON - timedelta(minutes=3), 3),
+        (NOON - timedelta(minutes=2), 3),
+        (NOON - timedelta(minutes=1), 4),
+    ]
+
+
+def test_what_nobody_knows_any_more_stays_empty() -> None:
+    """Commits, log starts, members and state of the past are not those of now."""
+    for sample in known_past(MemoryLogs({0: minutes_ago(10, 5)})):
+        assert (sample.committed_offset, sample.log_start_offset, sample.members) == (None, None, None)
+        assert (sample.group_state, sample.group_protocol, sample.group_assignor) == ("UNKNOWN", None, None)
+
+
+def test_history_begins_where_messages_that_are_still_there_begin() -> None:
+    """Six messages of which three have expired: before the fourth, 3 minutes ago, nothing is known."""
+    past = known_past(MemoryLogs({0: minutes_ago(8, 7, 6, 3, 2.5, 1.5)}, gone={0: 3}))
+    assert past[0].sampled_at == NOON - timedelta(minutes=2)
+    assert past[0].end_offset == 5
+
+
+def test_a_partition_with_next_to_no_messages_does_not_shorten_the_history_of_the_others() -> None:
+    """300 messages over five hours in one partition; of the other one only the last of two is left, a minute old."""
+    busy, idle = minutes_ago(*range(1, 301)), minutes_ago(400, 1)
+    past = known_past(MemoryLogs({0: busy, 1: idle}, gone={1: 1}))
+    assert past[0].sampled_at == NOON - timedelta(minutes=299)
+    assert {sample.partition for sample in past} == {0, 1}
+
+
+def test_partitions_without_a_message_stand_still() -> None:
+    """All of the second partition's messages expired: it stood at 2 in every minute."""
+    past = known_past(MemoryLogs({0: minutes_ago(5, 4), 1: minutes_ago(900, 800)}, gone={1: 2}))
+    assert {sample.end_offset for sample in past if sample.partition == 1} == {2}
+
+
+def test_nothing_is_known_of_a_group_without_a_kept_message() -> None:
+    """An empty topic has no past, and none is made up."""
+    assert known_past(MemoryLogs({0: []})) == []
+
+
+def test_what_is_stored_is_not_asked_again() -> None:
+    """Samples begin at 11:50:14: the past ends at 11:50; where they reach back all the way, it is empty."""
+    cluster = MemoryLogs({0: minutes_ago(*range(1, 61))})
+    first = known_past(cluster, until=NOON - timedelta(minutes=9, seconds=46))
+    assert first[-1].sampled_at == NOON - timedelta(minutes=10)
+    assert known_past(cluster, until=first[0].sampled_at) == []
+
+
+def test_compacted_topics_are_left_out() -> None:
+    """Where messages vanish by key, offsets of the past do not count what was produced."""
+    cluster = MemoryLogs({0: minutes_ago(9, 5)}, policy="compact,delete")
+    plan = plan_backfill(cluster.requests(), cluster.present(), since=NOON - timedelta(days=1), known_from={})
+    assert (plan.left_out, plan.samples, len(plan.minutes)) == (frozenset({"orders-in"}), 0, 0)
+
+
+def test_days_are_handed_over_newest_first_and_each_minute_is_one_request() -> None:
+    """Two and a half days of a message an hour: 3 chunks, and one request more, for the oldest message."""
+    cluster = MemoryLogs({0: minutes_ago(*range(1, 3600, 60))})
+    kafka = cluster.requests()
+    plan = plan_backfill(kafka, cluster.present(), since=NOON - timedelta(days=7), known_from={})
+    chunks = list(past_samples(kafka, plan))
+    assert [len(chunk) for chunk in chunks] == [CHUNK_MINUTES, CHUNK_MINUTES, len(plan.minutes) - 2 * CHUNK_MINUTES]
+    assert chunks[0][0].sampled_at == NOON - timedelta(minutes=1)
+    assert chunks[0][0].sampled_at > chunks[1][0].sampled_at > chunks[2][0].sampled_at
+    assert cluster.asked == len(plan.minutes) + 1
+
+
+def test_a_partition_that_does_not_answer_is_left_out_and_none_at_all_is_an_error() -> None:
+    """One leader away: the other's samples are there, and no sum is known; all away: nothing is made up."""
+    cluster = MemoryLogs({0: minutes_ago(9, 5), 1: minutes_ago(8, 4)})
+    kafka = cluster.requests()
+    plan = plan_backfill(kafka, cluster.present(), since=NOON - timedelta(days=1), known_from={})
+    cluster.away = {1}
+    assert {sample.partition for chunk in past_samples(kafka, plan) for sample in chunk} == {0}
+    cluster.away = {0, 1}
+    with pytest.raises(UnavailableError, match="the offset of 2026-01-05T11:5"):
+        list(past_samples(kafka, plan))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.lists(st.floats(1.0, 90.0), max_size=40), min_size=1, max_size=4), st.data())
+def test_differences_of_offsets_are_the_messages_made_in_between(ages: list[list[float]], data: st.DataObject) -> None:
+    """Whatever has expired: from each known minute to the next, as many as were made then and are still there."""
+    logs = {partition: minutes_ago(*each) for partition, each in enumerate(ages)}
+    gone = {partition: data.draw(st.integers(0, len(log))) for partition, log in logs.items()}
+    past = known_past(MemoryLogs(logs, gone=gone))
+    for partition, log in logs.items():
+        known = [sample for sample in past if sample.partition == partition]
+        for before, after in pairwise(known):
+            made = sum(before.sampled_at <= made_at < after.sampled_at for made_at in log[gone[partition] :])
+            assert after.end_offset - before.end_offset == made

@@ -1,0 +1,93 @@
+"""Past arrivals out of a real broker: what was produced in each minute, read from its time index."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # documented, not in __all__
+from pyarrow import dataset as ds  # type: ignore[import-untyped]  # ships no types
+
+from cli.main import main
+
+pytestmark = pytest.mark.kafka
+
+MINUTE = timedelta(minutes=1)
+MakeLog = Callable[..., str]
+
+
+@pytest.fixture
+def log(bootstrap: str) -> MakeLog:
+    """`log({partition: {minutes_ago: messages}}, **topic_config)`: a topic of these messages, read by a group."""
+
+    def make(messages: dict[int, dict[int, int]], **config: str) -> str:
+        name = f"past-{uuid4().hex[:8]}"
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin.create_topics([NewTopic(name, len(messages), 1, config=config)])[name].result()
+        producer = Producer({"bootstrap.servers": bootstrap})
+        now = datetime.now(UTC).replace(second=30, microsecond=0)  # noqa: TID251  # brokers keep messages by the clock
+        for partition, of_minute in messages.items():
+            for ago in sorted(of_minute, reverse=True):
+                for _ in range(of_minute[ago]):
+                    stamp = round((now - ago * MINUTE).timestamp() * 1000)
+                    producer.produce(name, b"m", partition=partition, timestamp=stamp)
+        assert producer.flush(10) == 0
+        reader = Consumer({"bootstrap.servers": bootstrap, "group.id": name})
+        ends = [TopicPartition(name, number, sum(of_minute.values())) for number, of_minute in messages.items()]
+        reader.commit(offsets=ends, asynchronous=False)
+        reader.close()
+        return name
+
+    return make
+
+
+def past(bootstrap: str, group: str, out: Path) -> dict[int, list[int]]:
+    """What `lagcast history` wrote: end offsets by partition, the oldest minute first."""
+    assert main(["history", "--bootstrap", bootstrap, "--out", str(out), "--group", group]) == 0
+    if not out.exists():
+        return {}
+    rows = ds.dataset(out, partitioning=None).to_table().sort_by("sampled_at").to_pylist()
+    assert all(row["committed_offset"] is None and row["log_start_offset"] is None for row in rows)
+    return {
+        number: [row["end_offset"] for row in rows if row["partition"] == number]
+        for number in {row["partition"] for row in rows}
+    }
+
+
+def test_messages_of_three_hours_are_counted_minute_by_minute(bootstrap: str, log: MakeLog, tmp_path: Path) -> None:
+    """5 messages in each minute of one partition, 2 in each tenth minute of the other, silence in between."""
+    busy, rare = dict.fromkeys(range(5, 181), 5), dict.fromkeys(range(10, 181, 10), 2)
+    group = log({0: busy, 1: rare})
+    offsets = past(bootstrap, group, tmp_path / "samples")
+    assert offsets[0][:4] == [5, 10, 15, 20]
+    assert offsets[0][-1] == sum(busy.values())
+    assert offsets[1][:21] == [2] * 10 + [4] * 10 + [6]
+    assert 175 <= len(offsets[0]) <= 181
+
+
+def test_a_second_run_asks_for_nothing_that_is_there(bootstrap: str, log: MakeLog, tmp_path: Path) -> None:
+    """The same rows after it as before."""
+    group = log({0: dict.fromkeys(range(1, 31), 1)})
+    first = past(bootstrap, group, tmp_path / "samples")
+    assert past(bootstrap, group, tmp_path / "samples") == first
+
+
+def test_before_what_was_deleted_nothing_is_known(bootstrap: str, log: MakeLog, tmp_path: Path) -> None:
+    """Of an hour the first half is truncated: history begins with the message that is left."""
+    group = log({0: dict.fromkeys(range(1, 61), 3)})
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    cut = TopicPartition(group, 0, 90)
+    admin.delete_records([cut])[cut].result()
+    offsets = past(bootstrap, group, tmp_path / "samples")[0]
+    assert offsets[:3] == [93, 96, 99]
+
+
+def test_a_compacted_topic_has_no_past(
+    bootstrap: str, log: MakeLog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Said in one line, and nothing written."""
+    group = log({0: {5: 3, 4: 3}}, **{"cleanup.policy": "compact"})
+    assert past(bootstrap, group, tmp_path / "samples") == {}
+    assert f"topic {group} is compacted" in capsys.readouterr().err
