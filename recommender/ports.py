@@ -4,12 +4,16 @@ An adapter that the world lets down raises one of the three `AdapterError`s, alw
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Protocol
 
 from forecasting.forecast import Forecast
 from recommender.recommendation import Decision, GradedMove, Recommendation
+
+# A day of decisions is kept whole, at four a minute 46 MB a group; then repetitions go, and after a quarter all.
+WHOLE_FOR = timedelta(days=1)
+FORGOTTEN_AFTER = timedelta(days=90)
 
 
 class AdapterError(Exception):
@@ -70,6 +74,14 @@ class DecisionStore(Protocol):
         """The last decision of each group, sorted by (cluster, group): all, or `limit` of those behind `after`."""
         ...
 
+    def thin(self, *, now: datetime) -> int:
+        """Forget what nobody will ask for; how many decisions went.
+
+        Older than a day: those that say in their clock hour what the group was told before in that hour. Older than 90
+        days: all but the last one of each group. Graded moves stay: they teach.
+        """
+        ...
+
     def keep_outcomes(self, moves: Sequence[GradedMove]) -> None:
         """Keep all of `moves` or, where that fails, none; one of its group and instant that is kept already stays."""
         ...
@@ -103,7 +115,7 @@ class Publisher(Protocol):
 def decision_id(decision: Decision) -> str:
     """The name under which a decision is kept and asked for; a refusal by a digest of group, cycle and reason.
 
-    >>> from datetime import UTC, datetime
+    >>> from datetime import UTC, datetime, timedelta
     >>> from forecasting.refusal import Refusal
     >>> refusal = Refusal(cluster="prod", group="orders", reason="no_data", sentence="no rows", evidence=(),
     ...                   remedy="run lagcast doctor", refused_at=datetime(2026, 1, 1, tzinfo=UTC))
@@ -120,6 +132,25 @@ def decision_id(decision: Decision) -> str:
 def issued_at(decision: Decision) -> datetime:
     """When the decision was made."""
     return decision.issued_at if isinstance(decision, Recommendation) else decision.refused_at
+
+
+def thinned_until(now: datetime) -> datetime:
+    """Decisions issued before this instant, the beginning of an hour, are kept without their repetitions."""
+    return (now.astimezone(UTC) - WHOLE_FOR).replace(minute=0, second=0, microsecond=0)
+
+
+def says(decision: Decision) -> tuple[str | int, ...]:
+    """What a decision tells its reader to do; two that say the same are a repetition.
+
+    >>> from datetime import UTC, datetime, timedelta
+    >>> from forecasting.refusal import Refusal
+    >>> says(Refusal(cluster="prod", group="orders", reason="no_data", sentence="no rows", evidence=(),
+    ...              remedy="run lagcast doctor", refused_at=datetime(2026, 1, 1, tzinfo=UTC)))
+    ('refused', 'no_data')
+    """
+    if isinstance(decision, Recommendation):
+        return decision.action, decision.current_replicas, decision.desired_replicas, decision.reason
+    return "refused", decision.reason
 
 
 def wire_code(reason: str) -> str:

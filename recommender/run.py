@@ -31,6 +31,9 @@ OUTCOMES_KEPT_IN_MIND = 500
 # One review for so many groups each cycle: in half a day of minutes there are 720 cycles.
 GROUPS_PER_REVIEW = 500
 
+# What is thinned out at a time is an hour of repetitions a group.
+TIDY_EVERY = timedelta(hours=1)
+
 _log = structlog.get_logger()
 
 
@@ -66,6 +69,7 @@ class Recommender:
     store: DecisionStore
     publishers: Sequence[Publisher] = ()
     _watched: dict[Group, _Watched] = field(default_factory=dict)
+    _tidied_at: datetime | None = None
 
     def run_once(self, *, now: datetime) -> tuple[Decision, ...]:
         """One cycle: a decision for each group, kept and published, in the order of the groups."""
@@ -84,6 +88,18 @@ class Recommender:
                 session.review(now)
             except Exception:  # noqa: BLE001  # advice goes on from the rung before
                 _log.exception("review_failed", cluster=group[0], group=group[1])
+
+    def tidy(self, *, now: datetime) -> None:
+        """Once an hour, let the store forget what nobody will ask for."""
+        if self._tidied_at is not None and now < self._tidied_at + TIDY_EVERY:
+            return
+        self._tidied_at = now
+        try:
+            gone = self.store.thin(now=now)
+        except AdapterError as error:
+            _log.warning("tidying_failed", error=str(error))
+        else:
+            _log.info("tidied", decisions_forgotten=gone)
 
     def _decide(self, group: Group, *, now: datetime) -> Decision | None:
         try:
@@ -154,6 +170,7 @@ def run_forever(recommender: Recommender, *, instants: Iterator[datetime]) -> No
     for now in instants:
         recommender.run_once(now=now)
         recommender.review(now=now)
+        recommender.tidy(now=now)
 
 
 def log_fields(decision: Decision) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,15 @@ from recommender.adapters.documents import (
     to_document,
     to_outcome_document,
 )
-from recommender.ports import RejectedError, UnavailableError, decision_id, issued_at
+from recommender.ports import (
+    FORGOTTEN_AFTER,
+    RejectedError,
+    UnavailableError,
+    decision_id,
+    issued_at,
+    says,
+    thinned_until,
+)
 from recommender.recommendation import Decision, GradedMove, Recommendation
 
 # A writer waits for another one; a commit takes milliseconds, so half a minute means that something hangs.
@@ -115,6 +123,37 @@ class SqlDecisionStore:
         if after is not None:
             page = page.where(sa.tuple_(_COLUMNS.cluster, _COLUMNS.group) > after)
         return self._many(page)
+
+    def thin(self, *, now: datetime) -> int:
+        """Forget repetitions older than a day, and what is older than 90 days; how many decisions went."""
+        old = ~_COLUMNS.newest & (_COLUMNS.issued_at < _utc(now - FORGOTTEN_AFTER))
+        with self._told("thin out"), self._engine.begin() as connection:
+            gone = connection.execute(sa.delete(_TABLE).where(old)).rowcount
+        hours = [sa.extract(part, _COLUMNS.issued_at) for part in ("year", "month", "day", "hour")]
+        crowded = (
+            sa.select(_COLUMNS.cluster, _COLUMNS.group, sa.func.min(_COLUMNS.issued_at).label("first"))
+            .where(_COLUMNS.issued_at < _utc(thinned_until(now)))
+            .group_by(_COLUMNS.cluster, _COLUMNS.group, *hours)
+            .having(sa.func.count() > 1)
+        )
+        with self._told("read"), self._engine.connect() as connection:
+            found = connection.execute(crowded).all()
+        return gone + sum(self._thin_hour(row.cluster, row.group, row.first) for row in found)
+
+    def _thin_hour(self, cluster: str, group: str, first: datetime) -> int:
+        """Forget what one hour of a group repeats, in a transaction of its own: nobody waits for the others."""
+        decisions = self.history(cluster, group, first.replace(tzinfo=UTC), _next_hour(first.replace(tzinfo=UTC)))
+        told: set[tuple[str | int, ...]] = set()
+        repeated = []
+        for decision in decisions:
+            if says(decision) in told:
+                repeated.append(decision_id(decision))
+            told.add(says(decision))
+        if not repeated:
+            return 0
+        doomed = _COLUMNS.id.in_(repeated) & ~_COLUMNS.newest
+        with self._told("thin out"), self._engine.begin() as connection:
+            return connection.execute(sa.delete(_TABLE).where(doomed)).rowcount
 
     def keep_outcomes(self, moves: Sequence[GradedMove]) -> None:
         """Keep all of `moves` in one transaction; one of its group and instant that is kept already stays."""
@@ -219,6 +258,10 @@ def _row(decision: Decision) -> dict[str, Any]:
         "newest": False,
         "document": to_document(decision),
     }
+
+
+def _next_hour(at: datetime) -> datetime:
+    return at.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
 
 
 def _outcome_row(move: GradedMove) -> dict[str, Any]:

@@ -297,3 +297,20 @@ def test_the_loop_decides_at_each_instant_and_ends_with_them(
         now - timedelta(minutes=1),
         now,
     ]
+
+
+def test_the_store_is_tidied_once_an_hour(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cycle a minute for two hours: at once, an hour later, two hours later; a store that fails is no end."""
+    loop = make(Rows(hour[-4:]))
+    asked: list[datetime] = []
+
+    def thin(*, now: datetime) -> int:
+        asked.append(now)
+        message = "the disk is full"
+        raise UnavailableError(message)
+
+    monkeypatch.setattr(loop.store, "thin", thin)
+    run_forever(loop, instants=iter([now + timedelta(minutes=minute) for minute in range(121)]))
+    assert asked == [now, now + timedelta(hours=1), now + timedelta(hours=2)]

@@ -1,4 +1,4 @@
-"""What every store of decisions keeps to, and what the SQL one adds: it forgets nothing."""
+"""What every store of decisions keeps to, and what the SQL one adds: it outlives its process."""
 
 import sqlite3
 import threading
@@ -13,7 +13,16 @@ import sqlalchemy as sa
 
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
-from recommender.ports import DecisionStore, RejectedError, UnavailableError, decision_id, issued_at
+from recommender.ports import (
+    FORGOTTEN_AFTER,
+    DecisionStore,
+    RejectedError,
+    UnavailableError,
+    decision_id,
+    issued_at,
+    says,
+    thinned_until,
+)
 from recommender.recommendation import Decision, GradedMove, Recommendation
 
 MakeAdvice = Callable[..., Recommendation]
@@ -71,6 +80,21 @@ class MemoryDecisionStore:
             if cluster in (None, name[0]) and group in (None, name[1]) and (after is None or name > after)
         ]
         return tuple(self._of(*name)[-1] for name in names[:limit])
+
+    def thin(self, *, now: datetime) -> int:
+        """Forget repetitions within an hour, and what is very old."""
+        told: set[tuple[object, ...]] = set()
+        gone = []
+        for name, decision in sorted(self._kept.items(), key=lambda kept: issued_at(kept[1])):
+            at, group = issued_at(decision), (decision.cluster, decision.group)
+            hour = (*group, at.date(), at.hour, *says(decision))
+            repeats = at < thinned_until(now) and hour in told
+            told.add(hour)
+            if (repeats or at < now - FORGOTTEN_AFTER) and decision != self.latest(*group):
+                gone.append(name)
+        for name in gone:
+            del self._kept[name]
+        return len(gone)
 
     def keep_outcomes(self, moves: Sequence[GradedMove]) -> None:
         """Keep each unless its group and instant are kept."""
@@ -160,6 +184,39 @@ class DecisionStoreContract:
         assert seen == names == list(store.groups())
         assert [d.group for d in store.latest_page(cluster="b")] == ["a", "z"]
         assert [d.cluster for d in store.latest_page(group="a")] == ["b"]
+
+    def test_repetitions_older_than_a_day_go_and_what_was_new_stays(
+        self, store: DecisionStore, advice: MakeAdvice, refusal: MakeRefusal
+    ) -> None:
+        """An hour of equal advice, a change in it, a refusal said twice: of 63 decisions 4 remain, those told first."""
+        hold = [advice(recommendation_id=f"r-{minute}", issued_at=START + minute * MINUTE) for minute in range(60)]
+        change = advice(recommendation_id="r-c", desired_replicas=12, issued_at=START + 30.5 * MINUTE)
+        refusals = [refusal(refused_at=START + minute * MINUTE) for minute in (40.5, 41.5)]
+        newest = advice(recommendation_id="r-n", issued_at=START + timedelta(hours=25))
+        everything: list[Decision] = [*hold, change, *refusals, newest]
+        for decision in everything:
+            store.save(decision)
+        assert store.thin(now=START + timedelta(hours=24, minutes=59)) == 0
+        assert store.thin(now=START + timedelta(hours=25)) == 60
+        assert store.thin(now=START + timedelta(hours=25)) == 0
+        kept = store.history("prod-eu", "orders", START, START + timedelta(days=2))
+        assert kept == (hold[0], change, refusals[0], newest)
+
+    def test_after_90_days_only_the_last_of_each_group_is_known(self, store: DecisionStore, advice: MakeAdvice) -> None:
+        """A group that nobody has watched for a quarter still has its last decision."""
+        old = [advice(recommendation_id=f"r-{hour}", issued_at=START + hour * 60 * MINUTE) for hour in range(3)]
+        other = advice(recommendation_id="r-o", group="billing", issued_at=START)
+        for decision in (*old, other):
+            store.save(decision)
+        assert store.thin(now=START + timedelta(days=91)) == 2
+        assert store.latest("prod-eu", "orders") == old[-1]
+        assert store.latest("prod-eu", "billing") == other
+
+    def test_graded_moves_are_never_forgotten(self, store: DecisionStore, graded_move: MakeMove) -> None:
+        """They teach, however old they are."""
+        store.keep_outcomes([graded_move()])
+        store.thin(now=graded_move().graded_at + timedelta(days=400))
+        assert store.outcomes("prod-eu", "orders", limit=9) == (graded_move(),)
 
     def test_a_graded_move_comes_back_as_it_was(self, store: DecisionStore, graded_move: MakeMove) -> None:
         """What was expected and what happened are equal in every field; a move that nobody advised is kept as well."""
