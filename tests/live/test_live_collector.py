@@ -1,17 +1,15 @@
 """The collector on a real broker: what it reads is what was done, a rebalance included."""
 
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
-from uuid import uuid4
 
 import pyarrow.dataset as ds  # type: ignore[import-untyped]  # ships no types
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # documented, not in __all__
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from collector.errors import RejectedError, UnavailableError
 from collector.kafka_admin import KafkaAdminCollector
@@ -19,82 +17,14 @@ from collector.run import collect_forever
 from collector.sample import OffsetSample
 from collector.sinks import arrow_schema, write_samples
 from forecasting.columns import REBALANCING_STATES
+from tests.live.clients import NOON, commit, fresh_name, has_members, member, read_until
 
 pytestmark = pytest.mark.kafka
-
-NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-
-
-@pytest.fixture
-def collector(bootstrap: str) -> KafkaAdminCollector:
-    return KafkaAdminCollector(bootstrap, cluster="live")
-
-
-@pytest.fixture
-def topic(bootstrap: str) -> str:
-    """A fresh topic of three partitions that hold 100, 20 and no messages."""
-    name = f"topic-{uuid4().hex[:8]}"
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(name, 3, 1)])[name].result()
-    producer = Producer({"bootstrap.servers": bootstrap})
-    for partition, count in ((0, 100), (1, 20)):
-        for _ in range(count):
-            producer.produce(name, b"message", partition=partition)
-    assert producer.flush(10) == 0
-    return name
-
-
-def commit(bootstrap: str, group: str, *offsets: TopicPartition) -> None:
-    """Store offsets for a group that nobody has joined."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
-    consumer.commit(offsets=list(offsets), asynchronous=False)
-    consumer.close()
-
-
-@contextmanager
-def member(bootstrap: str, group: str, topic: str, **settings: str) -> Iterator[Consumer]:
-    """A real consumer that polls in the background until the block ends, and then leaves the group."""
-    consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest", **settings}
-    )
-    consumer.subscribe([topic])
-    stopping = threading.Event()
-
-    def poll() -> None:
-        while not stopping.is_set():
-            consumer.poll(0.05)
-        consumer.close()
-
-    thread = threading.Thread(target=poll)
-    thread.start()
-    try:
-        yield consumer
-    finally:
-        stopping.set()
-        thread.join()
-
-
-def read_until(
-    collector: KafkaAdminCollector, group: str, is_there: Callable[[Sequence[OffsetSample]], bool]
-) -> list[tuple[OffsetSample, ...]]:
-    """Every reading of the group up to the first that `is_there`; fails after 15 s."""
-    readings: list[tuple[OffsetSample, ...]] = []
-    until = time.monotonic() + 15
-    while time.monotonic() < until:
-        readings.append(collector.collect([group], now=NOON).samples)
-        if is_there(readings[-1]):
-            return readings
-        time.sleep(0.02)
-    pytest.fail(f"not seen within 15 s; last reading: {readings[-1]}")
-
-
-def has_members(count: int) -> Callable[[Sequence[OffsetSample]], bool]:
-    return lambda rows: {(row.group_state, row.members) for row in rows} == {("STABLE", count)}
 
 
 def test_offsets_and_commits(bootstrap: str, collector: KafkaAdminCollector, topic: str) -> None:
     """End, committed and log start offsets are those of the broker, after old messages were deleted too."""
-    group = f"group-{uuid4().hex[:8]}"
+    group = fresh_name("group")
     commit(bootstrap, group, TopicPartition(topic, 0, 90), TopicPartition(topic, 1, 20))
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for deleted in admin.delete_records([TopicPartition(topic, 0, 40)]).values():
@@ -110,7 +40,7 @@ def test_offsets_and_commits(bootstrap: str, collector: KafkaAdminCollector, top
 
 def test_partition_without_a_commit(bootstrap: str, collector: KafkaAdminCollector, topic: str) -> None:
     """While members read the topic, its empty partition is sampled as well, with no commit."""
-    group = f"group-{uuid4().hex[:8]}"
+    group = fresh_name("group")
     with member(bootstrap, group, topic, **{"auto.commit.interval.ms": "100"}):
         has_caught_up = [100, 20, None]
         rows = read_until(collector, group, lambda rows: [row.committed_offset for row in rows] == has_caught_up)[-1]
@@ -120,7 +50,7 @@ def test_partition_without_a_commit(bootstrap: str, collector: KafkaAdminCollect
 
 def test_eager_rebalance_is_seen(bootstrap: str, collector: KafkaAdminCollector, topic: str) -> None:
     """A second eager member rebalances the group: readings in between say so, and every one keeps all partitions."""
-    group = f"group-{uuid4().hex[:8]}"
+    group = fresh_name("group")
     eager = {"partition.assignment.strategy": "range", "auto.commit.interval.ms": "100"}
     with ExitStack() as members:
         members.enter_context(member(bootstrap, group, topic, **eager))
@@ -135,7 +65,7 @@ def test_eager_rebalance_is_seen(bootstrap: str, collector: KafkaAdminCollector,
 
 def test_newer_protocol_reconciles(bootstrap: str, collector: KafkaAdminCollector, topic: str) -> None:
     """Under the broker-side protocol the client cannot name the state while partitions move: it is a rebalance."""
-    group = f"group-{uuid4().hex[:8]}"
+    group = fresh_name("group")
     with ExitStack() as members:
         members.enter_context(member(bootstrap, group, topic, **{"group.protocol": "consumer"}))
         read_until(collector, group, has_members(1))
@@ -147,7 +77,7 @@ def test_newer_protocol_reconciles(bootstrap: str, collector: KafkaAdminCollecto
 
 def test_many_groups_in_one_call(bootstrap: str, collector: KafkaAdminCollector, topic: str) -> None:
     """A hundred groups come back from one call, each with its own commits, well inside the sampling interval."""
-    names = [f"many-{number:03d}-{uuid4().hex[:8]}" for number in range(100)]
+    names = [fresh_name(f"many-{number:03d}") for number in range(100)]
     for number, name in enumerate(names):
         commit(bootstrap, name, TopicPartition(topic, 0, number))
     began = time.monotonic()
@@ -162,7 +92,7 @@ def test_many_groups_in_one_call(bootstrap: str, collector: KafkaAdminCollector,
 
 def test_unknown_group_beside_a_known_one(bootstrap: str, collector: KafkaAdminCollector, topic: str) -> None:
     """A misspelt group is an error by its name; the other group's samples are there."""
-    group = f"group-{uuid4().hex[:8]}"
+    group = fresh_name("group")
     commit(bootstrap, group, TopicPartition(topic, 0, 1))
     collected = collector.collect([group, "no-such-group"], now=NOON)
     assert [row.group for row in collected.samples] == [group]
@@ -182,7 +112,7 @@ def test_samples_are_read_back_equal(
     bootstrap: str, collector: KafkaAdminCollector, topic: str, tmp_path: Path
 ) -> None:
     """The loop's files hold, row by row, what the collector saw of the broker."""
-    group = f"group-{uuid4().hex[:8]}"
+    group = fresh_name("group")
     commit(bootstrap, group, TopicPartition(topic, 0, 90), TopicPartition(topic, 1, 3))
     seen: list[OffsetSample] = []
 

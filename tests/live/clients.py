@@ -1,0 +1,86 @@
+"""What producers, consumers and administrators do in the live tests."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # documented, not in __all__
+
+from collector.kafka_admin import KafkaAdminCollector
+from collector.sample import OffsetSample
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+
+def fresh_name(kind: str) -> str:
+    """A name that nothing on the broker has yet."""
+    return f"{kind}-{uuid4().hex[:8]}"
+
+
+def create_topic(bootstrap: str, name: str, *, partitions: int) -> None:
+    """A new, empty topic."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(name, partitions, 1)])[name].result()
+
+
+def produce(bootstrap: str, topic: str, counts: Mapping[int, int]) -> None:
+    """So many messages into each of the partitions."""
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for partition, count in counts.items():
+        for _ in range(count):
+            producer.produce(topic, b"message", partition=partition)
+    assert producer.flush(10) == 0
+
+
+def commit(bootstrap: str, group: str, *offsets: TopicPartition) -> None:
+    """Store offsets for a group that nobody has joined."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    consumer.commit(offsets=list(offsets), asynchronous=False)
+    consumer.close()
+
+
+@contextmanager
+def member(bootstrap: str, group: str, topic: str, **settings: str) -> Iterator[Consumer]:
+    """A real consumer that polls in the background until the block ends, and then leaves the group."""
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest", **settings}
+    )
+    consumer.subscribe([topic])
+    stopping = threading.Event()
+
+    def poll() -> None:
+        while not stopping.is_set():
+            consumer.poll(0.05)
+        consumer.close()
+
+    thread = threading.Thread(target=poll)
+    thread.start()
+    try:
+        yield consumer
+    finally:
+        stopping.set()
+        thread.join()
+
+
+def read_until(
+    collector: KafkaAdminCollector, group: str, is_there: Callable[[Sequence[OffsetSample]], bool]
+) -> list[tuple[OffsetSample, ...]]:
+    """Every reading of the group up to the first that `is_there`; fails after 15 s."""
+    readings: list[tuple[OffsetSample, ...]] = []
+    until = time.monotonic() + 15
+    while time.monotonic() < until:
+        readings.append(collector.collect([group], now=NOON).samples)
+        if is_there(readings[-1]):
+            return readings
+        time.sleep(0.02)
+    pytest.fail(f"not seen within 15 s; last reading: {readings[-1]}")
+
+
+def has_members(count: int) -> Callable[[Sequence[OffsetSample]], bool]:
+    """Whether a reading shows a stable group of so many members."""
+    return lambda rows: {(row.group_state, row.members) for row in rows} == {("STABLE", count)}
