@@ -18,6 +18,10 @@ def collect(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where samples are appended as parquet files.")],
     cluster: Annotated[str, typer.Option(help="What to call the cluster in every row.")] = "default",
     group: Annotated[list[str] | None, typer.Option(help="Only this group; may be given several times.")] = None,
+    read_committed: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GROUP", help="A group that reads committed data only, or `*` for all; several times."),
+    ] = None,
     client_config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="librdkafka settings, one key=value a line, for TLS and SASL.")
     ] = None,
@@ -29,7 +33,12 @@ def collect(
     from collector.sinks import write_samples
 
     log_to_stderr()
-    collector = KafkaAdminCollector(bootstrap, cluster=cluster, client_config=client_settings(client_config))
+    collector = KafkaAdminCollector(
+        bootstrap,
+        cluster=cluster,
+        client_config=client_settings(client_config),
+        read_committed=read_committed or (),
+    )
     with stopped_by_signals() as stop:
         Talk().line(f"lagcast reads {bootstrap} every 15 s and writes to {out} once a minute; Ctrl-C stops")
         collect_forever(

@@ -1,13 +1,17 @@
 """Samples out of Kafka's admin API: one shared client, a handful of requests for any number of groups."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
 from collector.errors import AdapterError, RejectedError, UnavailableError
 from collector.kafka_requests import Answers, GroupDescription, KafkaRequests, Partition
+from collector.other_groups import unsupported
 from collector.sample import OffsetSample
+
+EVERY_GROUP = "*"
+"""Stands for every group among those that read committed data only."""
 
 _Entry = TypeVar("_Entry")
 
@@ -27,11 +31,21 @@ class KafkaAdminCollector:
     """Reads many groups of one cluster; needs the right to Describe on the groups and on their topics, nothing more.
 
     `bootstrap` is `host:port[,host:port]`; `client_config` holds librdkafka settings, for security as a rule.
+    `read_committed` names the groups whose consumers are set to `isolation.level=read_committed`, or `EVERY_GROUP`: for
+    them a partition ends where the first open transaction begins, as they cannot read on from there.
     Errors: RejectedError for settings that the client does not take. Nothing is asked of the cluster yet.
     """
 
-    def __init__(self, bootstrap: str, *, cluster: str, client_config: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        cluster: str,
+        client_config: Mapping[str, str] | None = None,
+        read_committed: Collection[str] = (),
+    ) -> None:
         self._cluster = cluster
+        self._read_committed = frozenset(read_committed)
         self._kafka = KafkaRequests(bootstrap, cluster=cluster, client_config=client_config or {})
 
     def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
@@ -39,7 +53,7 @@ class KafkaAdminCollector:
 
         A group's partitions are all those of the topics that it has committed to or been assigned, so that one
         without a commit is seen too; where nobody ever joined (offsets stored by hand), the committed ones alone.
-        A group that fails is an error in the result, and the others are there.
+        A group that fails is an error in the result, and the others are there; so is a group that is no consumer group.
         Errors: UnavailableError, RejectedError, raised when the groups cannot be listed; UnavailableError also when not
         one group could be read and asking again may help.
         """
@@ -51,27 +65,38 @@ class KafkaAdminCollector:
         topics = {name: _topics(described.got[name], commits) for name, commits in committed.got.items()}
         layout = self._kafka.partitions(_union(topics.values()))
         wanted = {name: _partitions(committed.got[name], topics[name], layout.got) for name in topics}
-        every_partition = _union(wanted.values())
+        stable = [name for name in wanted if self._reads_committed(name)]
+        open_ended = [name for name in wanted if not self._reads_committed(name)]
+        ends = self._kafka.end_offsets(_union(wanted[name] for name in open_ended))
+        stable_ends = self._kafka.last_stable_offsets(_union(wanted[name] for name in stable))
         readings = _Readings(
+            where=self._kafka.where,
             described=described,
             committed=committed,
             topics=topics,
             layout=layout,
             wanted=wanted,
-            ends=self._kafka.end_offsets(every_partition),
-            starts=self._kafka.log_start_offsets(every_partition),
+            ends={**dict.fromkeys(open_ended, ends), **dict.fromkeys(stable, stable_ends)},
+            starts=self._kafka.log_start_offsets(_union(wanted.values())),
         )
         samples = (sample for name in wanted for sample in readings.samples(self._cluster, name, now))
         errors = (_one_error(name, readings.failures(name)) for name in names)
         return Collected(samples=tuple(samples), errors=(*unlisted, *(error for error in errors if error is not None)))
 
+    def _reads_committed(self, group: str) -> bool:
+        return not self._read_committed.isdisjoint((group, EVERY_GROUP))
+
     def _names(self, groups: Sequence[str] | None) -> tuple[tuple[str, ...], tuple[AdapterError, ...]]:
         if groups is not None:
             return tuple(dict.fromkeys(groups)), ()
+        # Before the consumer groups: a group that is created between the two is not taken for another kind.
+        every_kind = self._kafka.groups_of_all_kinds()
         names, errors = self._kafka.group_names()
         if errors and not names:
             raise errors[0]
-        return names, errors
+        others = unsupported(self._kafka, {name: every_kind.got[name] for name in every_kind.got.keys() - set(names)})
+        told = (_one_error(name, [error]) for name, error in sorted(others.items()))
+        return names, (*(errors or every_kind.failed.values()), *(error for error in told if error is not None))
 
     def _described(self, names: Sequence[str]) -> Answers[str, GroupDescription]:
         answers = self._kafka.descriptions(names)
@@ -79,34 +104,50 @@ class KafkaAdminCollector:
         if failed and not answers.got and all(isinstance(error, UnavailableError) for error in failed.values()):
             raise next(iter(failed.values()))
         got = {name: group for name, group in answers.got.items() if group.state != "DEAD"}
-        for name in answers.got.keys() - got.keys():
-            failed[name] = RejectedError(f"{self._kafka.where} knows no group {name!r}; check its name")
-        return Answers(got=got, failed=failed)
+        return Answers(got=got, failed={**failed, **self._dead(answers.got.keys() - got.keys())})
+
+    def _dead(self, names: Collection[str]) -> dict[str, AdapterError]:
+        """Why groups that the client calls dead have no samples: another kind of group, or none at all."""
+        if not names:
+            return {}
+        every_kind = self._kafka.groups_of_all_kinds()
+        others = unsupported(self._kafka, {name: every_kind.got[name] for name in every_kind.got.keys() & names})
+        unseen = every_kind.failed.get("")
+        missing = {
+            name: unseen or RejectedError(f"{self._kafka.where} knows no group {name!r}; check its name")
+            for name in names
+        }
+        return {**missing, **others}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Readings:
-    """All that one round asked, and what came back: answers by group, by topic (`layout`) and by partition."""
+    """All that one round asked, and what came back: answers by group, by topic (`layout`) and by partition.
 
+    `ends` are those of all partitions of groups that read alike, by group.
+    """
+
+    where: str
     described: Answers[str, GroupDescription]
     committed: Answers[str, dict[Partition, int]]
     topics: Mapping[str, frozenset[str]]
     layout: Answers[str, frozenset[Partition]]
     wanted: Mapping[str, frozenset[Partition]]
-    ends: Answers[Partition, int]
+    ends: Mapping[str, Answers[Partition, int]]
     starts: Answers[Partition, int]
 
     def samples(self, cluster: str, group: str, now: datetime) -> Iterator[OffsetSample]:
         """A sample of each partition whose end offset is known; without it a row would say nothing."""
         description, committed = self.described.got[group], self.committed.got[group]
-        for topic, number in sorted(self.wanted[group] & self.ends.got.keys()):
+        ends = self.ends[group].got
+        for topic, number in sorted(self.wanted[group] & ends.keys()):
             yield OffsetSample(
                 cluster=cluster,
                 group=group,
                 topic=topic,
                 partition=number,
                 sampled_at=now,
-                end_offset=self.ends.got[topic, number],
+                end_offset=ends[topic, number],
                 committed_offset=committed.get((topic, number)),
                 log_start_offset=self.starts.got.get((topic, number)),
                 group_state=description.state,
@@ -118,12 +159,21 @@ class _Readings:
     def failures(self, group: str) -> list[AdapterError]:
         """Everything that went wrong on the way to this group's samples, in the order in which it was asked."""
         topics, partitions = sorted(self.topics.get(group, ())), sorted(self.wanted.get(group, ()))
-        return [
+        failures = [
             *_found([group], self.described.failed),
             *_found([group], self.committed.failed),
             *_found(topics, self.layout.failed),
-            *_found(partitions, {**self.starts.failed, **self.ends.failed}),
+            *_found(partitions, self.ends[group].failed if partitions else {}),
+            *_found([key for key in partitions if key not in self.ends[group].failed], self.starts.failed),
         ]
+        return failures if failures or partitions else [self._no_partition(group)]
+
+    def _no_partition(self, group: str) -> AdapterError:
+        # Kafka leaves out the commits of topics that the user may not describe, without a word.
+        return RejectedError(
+            f"{self.where} shows no partition of group {group!r}: it has committed nothing yet, or this user may not "
+            "see it; in that case grant this user Describe on Topic of each topic that the group reads"
+        )
 
 
 def _topics(group: GroupDescription, committed: Iterable[Partition]) -> frozenset[str]:

@@ -4,6 +4,7 @@ The only module here that handles the client's futures and error codes; what it 
 """
 
 import logging
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
@@ -14,7 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from confluent_kafka import (
     ConsumerGroupTopicPartitions,
     ConsumerGroupType,
-    KafkaError,
+    IsolationLevel,
     KafkaException,
     TopicCollection,
     TopicPartition,
@@ -28,30 +29,14 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     OffsetSpec,
 )
 
-from collector.errors import AdapterError, MalformedError, RejectedError, UnavailableError
+from collector.errors import AdapterError, MalformedError, RejectedError
+from collector.kafka_errors import Complaints, Question, in_our_words, said
 
 # What every client starts from; a caller's settings win. The time-out of a request is two thirds of the sampling
 # interval (the client's own default is four of them): a broker that hangs costs one round, not the rhythm.
 _DEFAULTS = {"client.id": "lagcast", "socket.timeout.ms": "10000"}
-# Codes after which asking again may help; in admin answers the client does not mark them as retriable.
-_PASSING = frozenset(
-    {
-        "_ALL_BROKERS_DOWN",
-        "_RESOLVE",
-        "_TIMED_OUT",
-        "_TRANSPORT",
-        "BROKER_NOT_AVAILABLE",
-        "COORDINATOR_LOAD_IN_PROGRESS",
-        "COORDINATOR_NOT_AVAILABLE",
-        "LEADER_NOT_AVAILABLE",
-        "NETWORK_EXCEPTION",
-        "NOT_COORDINATOR",
-        "NOT_LEADER_FOR_PARTITION",
-        "REPLICA_NOT_AVAILABLE",
-        "REQUEST_TIMED_OUT",
-    }
-)
-
+# The list of groups of every kind is waited for; where a broker is away, it holds up the round for this long.
+_LIST_SECONDS = 2.0
 # librdkafka writes to standard error unless it has a logger. What it has to say comes back in our errors.
 _client_log = logging.getLogger("confluent_kafka")
 _client_log.addHandler(logging.NullHandler())
@@ -100,32 +85,48 @@ class KafkaRequests:
 
     def __init__(self, bootstrap: str, *, cluster: str, client_config: Mapping[str, str]) -> None:
         self.where = f"cluster {cluster!r} at {bootstrap}"
-        self._complaint = ""
+        self._complaints = Complaints()
         settings: dict[str, Any] = {**_DEFAULTS, **client_config, "bootstrap.servers": bootstrap}
-        settings["error_cb"] = self._remember
+        settings["error_cb"] = self._complaints.hear
         try:
             self._client = AdminClient(settings, logger=_client_log)
         except KafkaException as cause:
-            message = f"the Kafka client of {self.where} does not take its settings: {_said(cause.args[0])}"
+            message = f"the Kafka client of {self.where} does not take its settings: {said(cause.args[0])}"
             raise RejectedError(message) from cause
 
     def group_names(self) -> tuple[tuple[str, ...], tuple[AdapterError, ...]]:
-        """Every group that the cluster lists, sorted, and one error for each broker that could not list its own."""
-        asked = self._answers(lambda: {"": self._client.list_consumer_groups()}, lambda _: "its list of groups")
+        """Every consumer group that the cluster lists, sorted, and an error for each broker that could not list its."""
+        question = Question(words="its list of groups")
+        asked = self._answers(lambda: {"": self._client.list_consumer_groups()}, lambda _: question)
         if asked.failed:
             return (), tuple(asked.failed.values())
         listed = asked.got[""]
         names = sorted(listing.group_id for listing in listed.valid or ())
-        return tuple(names), tuple(
-            self._error("its list of groups", KafkaException(error)) for error in listed.errors or ()
-        )
+        return tuple(names), tuple(self._error(question, KafkaException(error)) for error in listed.errors or ())
+
+    def groups_of_all_kinds(self) -> Answers[str, str]:
+        """Every group that the cluster lists, whatever kind, with its protocol type; "" is the failure's key.
+
+        The type is empty for share groups, for Kafka Streams groups and for consumer groups of the newer protocol:
+        this request is older than all three. Kafka Connect's workers are `connect`.
+        """
+        self._complaints.forget()
+        try:
+            with warnings.catch_warnings():
+                # The client advises `list_consumer_groups` instead, which leaves out what is asked for here.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                listed: list[Any] = self._client.list_groups(timeout=_LIST_SECONDS)
+        except KafkaException as cause:
+            self._client.poll(0)
+            return Answers(got={}, failed={"": self._error(Question(words="its list of groups of every kind"), cause)})
+        return Answers(got={group.id: group.protocol_type for group in listed}, failed={})
 
     def descriptions(self, groups: Iterable[str]) -> Answers[str, GroupDescription]:
         """State, protocol, members and assignments of the groups; a group that the cluster does not know is DEAD."""
         names = list(groups)
         asked = self._answers(
             lambda: self._client.describe_consumer_groups(names) if names else {},
-            lambda name: f"the state of group {name!r}",
+            lambda name: Question(words=f"the state of group {name!r}", group=name),
         )
         return _mapped(asked, _description)
 
@@ -137,7 +138,7 @@ class KafkaRequests:
                 name: self._client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(name)])[name]
                 for name in groups
             },
-            lambda name: f"the commits of group {name!r}",
+            lambda name: Question(words=f"the commits of group {name!r}", group=name),
         )
         return _mapped(asked, _commits)
 
@@ -146,13 +147,22 @@ class KafkaRequests:
         names = list(topics)
         asked = self._answers(
             lambda: self._client.describe_topics(TopicCollection(names)) if names else {},
-            lambda topic: f"the partitions of topic {topic!r}",
+            lambda topic: Question(words=f"the partitions of topic {topic!r}", topic=topic),
         )
         return _mapped(asked, lambda topic: frozenset((topic.name, partition.id) for partition in topic.partitions))
 
     def end_offsets(self, partitions: Iterable[Partition]) -> Answers[Partition, int]:
         """The offset that the next produced message will get."""
         return self._offsets(partitions, OffsetSpec.latest(), "end offset")  # type: ignore[no-untyped-call]  # its types are missing
+
+    def last_stable_offsets(self, partitions: Iterable[Partition]) -> Answers[Partition, int]:
+        """The offset of the first message in an open transaction, the end offset where none is open."""
+        return self._offsets(
+            partitions,
+            OffsetSpec.latest(),  # type: ignore[no-untyped-call]  # its types are missing
+            "last stable offset",
+            isolation_level=IsolationLevel.READ_COMMITTED,
+        )
 
     def log_start_offsets(self, partitions: Iterable[Partition]) -> Answers[Partition, int]:
         """The oldest offset that is still there to be read."""
@@ -180,7 +190,10 @@ class KafkaRequests:
     ) -> tuple[datetime, Answers[Partition, FirstMessage | None]]:
         asked = self._answers(
             lambda: futures,
-            lambda key: f"the offset of {instant:%Y-%m-%dT%H:%M:%SZ} in partition {key.topic}-{key.partition}",
+            lambda key: Question(
+                words=f"the offset of {instant:%Y-%m-%dT%H:%M:%SZ} in partition {key.topic}-{key.partition}",
+                topic=key.topic,
+            ),
         )
         return instant, Answers(
             got={
@@ -195,17 +208,19 @@ class KafkaRequests:
         resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
         asked = self._answers(
             lambda: self._client.describe_configs(resources) if resources else {},
-            lambda resource: f"the settings of topic {resource.name!r}",
+            lambda resource: Question(words=f"the settings of topic {resource.name!r}", topic=str(resource.name)),
         )
         return frozenset(
             str(resource.name) for resource, found in asked.got.items() if "compact" in found["cleanup.policy"].value
         )
 
-    def _offsets(self, partitions: Iterable[Partition], spec: OffsetSpec, what: str) -> Answers[Partition, int]:
+    def _offsets(
+        self, partitions: Iterable[Partition], spec: OffsetSpec, what: str, **level: IsolationLevel
+    ) -> Answers[Partition, int]:
         request = {TopicPartition(topic, number): spec for topic, number in partitions}
         asked = self._answers(
-            lambda: self._client.list_offsets(request) if request else {},
-            lambda key: f"the {what} of partition {key.topic}-{key.partition}",
+            lambda: self._client.list_offsets(request, **level) if request else {},
+            lambda key: Question(words=f"the {what} of partition {key.topic}-{key.partition}", topic=key.topic),
         )
         odd = {
             key: MalformedError(
@@ -220,9 +235,9 @@ class KafkaRequests:
         )
 
     def _answers(
-        self, send: Callable[[], Mapping[Key, "Future[Any]"]], name_of: Callable[[Key], str]
+        self, send: Callable[[], Mapping[Key, "Future[Any]"]], question: Callable[[Key], Question]
     ) -> Answers[Key, Any]:
-        self._complaint = ""
+        self._complaints.forget()
         futures = send()
         got: dict[Key, Any] = {}
         causes: dict[Key, KafkaException] = {}
@@ -232,25 +247,10 @@ class KafkaRequests:
             except KafkaException as cause:
                 causes[key] = cause
         self._client.poll(0)  # lets the client say what happened to its connections
-        return Answers(got=got, failed={key: self._error(name_of(key), cause) for key, cause in causes.items()})
+        return Answers(got=got, failed={key: self._error(question(key), cause) for key, cause in causes.items()})
 
-    def _error(self, asked_for: str, cause: KafkaException) -> AdapterError:
-        """The cause in our words. It is a value: whoever raises it later still shows the cause."""
-        answer: KafkaError = cause.args[0]
-        passing = answer.name() in _PASSING or answer.retriable()
-        complaint = f" ({self._complaint})" if passing and self._complaint else ""
-        message = f"asked {self.where} for {asked_for}; what came back: {_said(answer)}{complaint}"
-        error = UnavailableError(message) if passing else RejectedError(message)
-        error.__cause__ = cause
-        return error
-
-    def _remember(self, complaint: KafkaError) -> None:
-        self._complaint = complaint.str()
-
-
-def _said(answer: KafkaError) -> str:
-    """Words and code: some answers are a bare "ConsumerGroupDescribe: ", and only the code says what is wrong."""
-    return f"{answer.str().rstrip(' :')} [{answer.name()}]"
+    def _error(self, question: Question, cause: KafkaException) -> AdapterError:
+        return in_our_words(self.where, question, cause, self._complaints)
 
 
 def _mapped(asked: Answers[Key, Any], change: Callable[[Any], _Changed]) -> Answers[Key, _Changed]:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import structlog
 
-from collector.errors import AdapterError
+from collector.errors import AdapterError, RejectedError
 from collector.kafka_admin import Collected
 from collector.sample import OffsetSample
 from forecasting.columns import BASE_INTERVAL_SECONDS
@@ -17,6 +17,10 @@ from forecasting.columns import BASE_INTERVAL_SECONDS
 _LEAD = timedelta(seconds=1)
 # One file a minute and group set: 1,440 a day, where a file a round would be 5,760.
 _FILE_SECONDS = 60
+# Kafka lists the groups that its user may describe, and says nothing of the others.
+_NO_GROUP = RejectedError(
+    "no group is listed: there is none yet, or this user may see none; grant this user Describe on Group '*'"
+)
 
 _log = structlog.get_logger(__name__)
 
@@ -47,20 +51,26 @@ def collect_forever(
     handler. What was collected is handed over on the way out as well. A clock that jumps back is waited for: rows of a
     time already written would count twice.
     Errors: AdapterError of the first round, when nothing has ever been read and the settings are to blame, as a rule;
-    later ones are logged, and the rest go on. An error of the sink ends the loop.
+    later ones are logged, and the rest go on. A group's error is logged when it comes and when it is over, not in every
+    round between. An error of the sink ends the loop.
     """
     batch: list[OffsetSample] = []
     grid_at = _next_grid(clock() + _LEAD, interval_seconds)
     has_read = False
+    troubles = _Troubles()
     try:
         while not wait(max(0.0, (grid_at - _LEAD - clock()).total_seconds())):
             try:
-                batch += _round(collector, groups, now=clock())
+                collected = collector.collect(groups, now=clock())
                 has_read = True
             except AdapterError as error:
                 if not has_read:
                     raise
                 _log.warning("round_failed", error=str(error))
+            else:
+                batch += collected.samples
+                is_silent = groups is None and not (collected.samples or collected.errors)
+                troubles.tell((_NO_GROUP,) if is_silent else collected.errors)
             following_at = max(
                 grid_at + timedelta(seconds=interval_seconds), _next_grid(clock() + _LEAD, interval_seconds)
             )
@@ -73,11 +83,22 @@ def collect_forever(
             sink(batch)
 
 
-def _round(collector: Collector, groups: Sequence[str] | None, *, now: datetime) -> tuple[OffsetSample, ...]:
-    collected = collector.collect(groups, now=now)
-    for error in collected.errors:
-        _log.warning("group_failed", group=error.group, error=str(error))
-    return collected.samples
+class _Troubles:
+    """What went wrong in the last round, so that only news is logged: a line every 15 s would be 5,760 a day."""
+
+    def __init__(self) -> None:
+        self._told: frozenset[tuple[str | None, str]] = frozenset()
+
+    def tell(self, errors: Sequence[AdapterError]) -> None:
+        """Log the errors that were not there in the last round, and the groups that had one and have none now."""
+        current = frozenset((error.group, str(error)) for error in errors)
+        for error in errors:
+            if (error.group, str(error)) not in self._told:
+                _log.warning("group_failed", group=error.group, error=str(error))
+        over = {group for group, _ in self._told} - {group for group, _ in current}
+        for group in sorted(over, key=str):
+            _log.info("group_failure_over", group=group)
+        self._told = current
 
 
 def _next_grid(at: datetime, interval_seconds: int) -> datetime:

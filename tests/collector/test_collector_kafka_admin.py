@@ -1,120 +1,11 @@
-"""What the collector makes of Kafka's answers, on a small admin client that answers from memory."""
-
-# ruff: noqa: D102  # the fake's methods are the client's own
-
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
-from datetime import UTC, datetime
-from types import SimpleNamespace
-from typing import Any
+"""What the collector makes of Kafka's answers."""
 
 import pytest
-from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
 
 from collector.errors import MalformedError, RejectedError, UnavailableError
 from collector.kafka_admin import KafkaAdminCollector
-
-NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-COMMITS = {("orders-in", 0): 90, ("orders-in", 1): 200}
-ENDS = {("orders-in", 0): 100, ("orders-in", 1): 250, ("orders-in", 2): 7}
-
-
-def settled(value: Any) -> "Future[Any]":  # noqa: ANN401  # an answer of any type, or the error instead of one
-    future: Future[Any] = Future()
-    if isinstance(value, KafkaException):
-        future.set_exception(value)
-    else:
-        future.set_result(value)
-    return future
-
-
-def failure(code: int) -> KafkaException:
-    return KafkaException(KafkaError(code))
-
-
-class MemoryCluster:
-    """Groups, topics and offsets as tables; a `KafkaException` in a table is the answer for that entry."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-        self.list_errors: list[KafkaError] = []
-        self.groups: dict[str, Any] = {"orders": group()}
-        self.commits: dict[str, Any] = {"orders": COMMITS}
-        self.topics: dict[str, Any] = {"orders-in": 3}
-        self.ends: dict[tuple[str, int], Any] = dict(ENDS)
-        self.starts: dict[tuple[str, int], Any] = dict.fromkeys(ENDS, 5)
-
-    def poll(self, _: float) -> None: ...
-
-    def list_consumer_groups(self) -> "Future[Any]":
-        listed = [SimpleNamespace(group_id=name) for name in self.groups] if not self.list_errors else []
-        return settled(SimpleNamespace(valid=listed, errors=self.list_errors))
-
-    def describe_consumer_groups(self, names: Sequence[str]) -> Mapping[str, "Future[Any]"]:
-        self.asked.append("groups")
-        return {name: settled(self.groups.get(name, group(state="DEAD"))) for name in names}
-
-    def list_consumer_group_offsets(self, request: Sequence[Any]) -> Mapping[str, "Future[Any]"]:
-        self.asked.append("commits")
-        name = request[0].group_id
-        commits = self.commits.get(name, {})
-        if isinstance(commits, KafkaException):
-            return {name: settled(commits)}
-        entries = [TopicPartition(topic, number, offset) for (topic, number), offset in commits.items()]
-        return {name: settled(SimpleNamespace(topic_partitions=entries))}
-
-    def describe_topics(self, request: Any) -> Mapping[str, "Future[Any]"]:  # noqa: ANN401  # the client's own request type
-        return {name: settled(self._topic(name)) for name in request.topic_names}
-
-    def _topic(self, name: str) -> Any:  # noqa: ANN401  # an answer or an error
-        count = self.topics[name]
-        if isinstance(count, KafkaException):
-            return count
-        return SimpleNamespace(name=name, partitions=[SimpleNamespace(id=number) for number in range(count)])
-
-    def list_offsets(self, request: Mapping[TopicPartition, Any]) -> Mapping[TopicPartition, "Future[Any]"]:
-        is_latest = "Latest" in type(next(iter(request.values()))).__name__
-        self.asked.append("ends" if is_latest else "starts")
-        table = self.ends if is_latest else self.starts
-        return {key: settled(self._offset(table[key.topic, key.partition])) for key in request}
-
-    @staticmethod
-    def _offset(value: Any) -> Any:  # noqa: ANN401  # an answer or an error
-        return value if isinstance(value, KafkaException) else SimpleNamespace(offset=value)
-
-
-def group(
-    *,
-    state: str = "STABLE",
-    protocol: str = "CLASSIC",
-    assignor: str = "range",
-    assigned: Sequence[Sequence[tuple[str, int]]] = ((("orders-in", 0), ("orders-in", 1)), (("orders-in", 2),)),
-    is_simple: bool = False,
-) -> SimpleNamespace:
-    return SimpleNamespace(
-        state=ConsumerGroupState[state],
-        type=ConsumerGroupType[protocol],
-        partition_assignor=assignor,
-        is_simple_consumer_group=is_simple,
-        members=[
-            SimpleNamespace(assignment=SimpleNamespace(topic_partitions=[TopicPartition(*entry) for entry in entries]))
-            for entries in assigned
-        ],
-    )
-
-
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> MemoryCluster:
-    memory = MemoryCluster()
-    make: Callable[..., MemoryCluster] = lambda *_, **__: memory  # noqa: E731  # stands where a class stands
-    monkeypatch.setattr("collector.kafka_requests.AdminClient", make)
-    return memory
-
-
-@pytest.fixture
-def collector(cluster: MemoryCluster) -> KafkaAdminCollector:
-    assert cluster.asked == []
-    return KafkaAdminCollector("127.0.0.1:9092", cluster="prod-eu")
+from tests.collector.memory_cluster import COMMITS, NOON, MemoryCluster, failure, group
 
 
 def test_every_partition_of_the_group_is_sampled(collector: KafkaAdminCollector) -> None:
@@ -189,7 +80,8 @@ def test_one_group_denied_leaves_the_others(collector: KafkaAdminCollector, clus
     assert (type(secret), secret.group, secret.__cause__) == (RejectedError, "secret", cause)
     assert str(secret) == (
         "group 'secret': asked cluster 'prod-eu' at 127.0.0.1:9092 for the state of group 'secret'; "
-        "what came back: Broker: Group authorization failed [GROUP_AUTHORIZATION_FAILED]"
+        "what came back: Broker: Group authorization failed [GROUP_AUTHORIZATION_FAILED]; "
+        "grant this user Describe on Group 'secret'"
     )
     assert (type(halting), halting.group) == (UnavailableError, "halting")
 

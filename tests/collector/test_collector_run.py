@@ -170,3 +170,65 @@ def test_a_group_that_fails_leaves_its_line() -> None:
         ("billing", "denied")
     ]
     assert batches == [1]
+
+
+class Telling(World):
+    """Has the given errors in its rounds, one tuple a round, and no samples."""
+
+    def __init__(self, *errors: tuple[AdapterError, ...]) -> None:
+        super().__init__(rounds=len(errors))
+        self._errors = iter(errors)
+
+    def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
+        super().collect(groups, now=now)
+        return Collected(samples=(), errors=next(self._errors))
+
+
+def told(world: World, groups: Sequence[str] | None) -> list[tuple[str, str | None]]:
+    """Event and group of each line that the loop logs."""
+    with capture_logs() as lines:
+        collect_forever(world, lambda _: None, groups=groups, clock=world.clock, wait=world.wait)
+    return [(line["event"], line["group"]) for line in lines]
+
+
+def test_the_same_error_is_told_once() -> None:
+    """An error that stays is one line when it comes and one when it is over, however many rounds are between."""
+    share, denied = RejectedError("a share group", group="clicks"), RejectedError("denied", group="billing")
+    world = Telling((share,), (share, denied), (share, denied), (share,), ())
+    assert told(world, ["clicks", "billing"]) == [
+        ("group_failed", "clicks"),
+        ("group_failed", "billing"),
+        ("group_failure_over", "billing"),
+        ("group_failure_over", "clicks"),
+    ]
+
+
+def test_another_error_of_the_same_group_is_news() -> None:
+    """When a group's error changes, the new one is logged, and nothing is called over."""
+    world = Telling((RejectedError("denied", group="a"),), (UnavailableError("no leader", group="a"),))
+    assert told(world, ["a"]) == [("group_failed", "a"), ("group_failed", "a")]
+
+
+def test_an_error_is_told_again_after_it_was_over() -> None:
+    """What comes back is news again."""
+    denied = RejectedError("denied", group="a")
+    assert told(Telling((denied,), (), (denied,)), ["a"]) == [
+        ("group_failed", "a"),
+        ("group_failure_over", "a"),
+        ("group_failed", "a"),
+    ]
+
+
+def test_a_cluster_that_shows_no_group_is_told_once() -> None:
+    """Without a single group in sight the loop says so and names the grant, as Kafka hides groups without a word."""
+    with capture_logs() as lines:
+        world = Telling((), ())
+        collect_forever(world, lambda _: None, groups=None, clock=world.clock, wait=world.wait)
+    assert [line["error"] for line in lines] == [
+        "no group is listed: there is none yet, or this user may see none; grant this user Describe on Group '*'"
+    ]
+
+
+def test_named_groups_without_samples_are_no_silence() -> None:
+    """Where groups are named, an empty round is their own affair: each of them has its sample or its error."""
+    assert told(Telling(()), ["orders"]) == []

@@ -11,7 +11,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-_FETCH = Path(__file__).parent / "fetch_kafka.sh"
+_HERE = Path(__file__).parent
 _START_LIMIT_SECONDS = 30.0
 _CLUSTER_ID = "bGFnY2FzdC1saXZlLXRlcw"  # any 16 bytes in URL-safe base64
 _PROPERTIES = {
@@ -124,11 +124,31 @@ def running_brokers(
 
 def fetched_jars() -> Path:
     """The folder with Kafka's jars, fetched from Maven Central the first time. Errors: BrokerError."""
-    fetched = subprocess.run([_FETCH], check=False, capture_output=True, text=True)
+    fetched = subprocess.run([_HERE / "fetch_kafka.sh"], check=False, capture_output=True, text=True)
     if fetched.returncode:
         message = f"Kafka did not come from Maven Central: {fetched.stderr.strip()[-2000:]}"
         raise BrokerError(message)
     return Path(fetched.stdout.strip())
+
+
+def compiled(jars: Path, classes: Path) -> Path:
+    """The Java programs beside this file, compiled into `classes`."""
+    sources = sorted((_HERE / "java").glob("*.java"))
+    subprocess.run(["javac", "-cp", f"{jars}/*", "-d", classes, *sources], check=True, capture_output=True)
+    return classes
+
+
+@contextmanager
+def running_java(jars: Path, classes: Path, program: str, *words: str) -> Iterator[None]:
+    """One of those programs, ended by SIGTERM with the block."""
+    with (classes / f"{program}.log").open("ab") as output:
+        command = ["java", "-Xmx128m", "-cp", f"{jars}/*:{classes}", program, *words]
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def wait_for_coordinator(address: str) -> None:

@@ -2,13 +2,15 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from collector.kafka_admin import KafkaAdminCollector
-from tests.live.broker import fetched_jars, running_brokers
+from tests.live.broker import compiled, fetched_jars, running_brokers, running_java
 from tests.live.clients import create_topic, fresh_name, produce
 
 
@@ -29,6 +31,12 @@ def bootstrap(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """Address of a running broker without any security, `127.0.0.1:PORT`."""
     with running_brokers(jars, tmp_path_factory.mktemp("kafka")) as (broker,):
         yield broker.address
+
+
+@pytest.fixture(scope="session")
+def java_client(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., AbstractContextManager[None]]:
+    """Runs one of the programs in `java/` with the words that it wants, until the block ends."""
+    return partial(running_java, jars, compiled(jars, tmp_path_factory.mktemp("java")))
 
 
 @pytest.fixture

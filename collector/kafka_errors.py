@@ -1,0 +1,109 @@
+"""Kafka's noes in our words: what was asked of whom, what came back, and what to do about it."""
+
+import re
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException
+
+from collector.errors import AdapterError, RejectedError, UnavailableError
+
+# Codes after which asking again may help; in admin answers the client does not mark them as retriable.
+_PASSING = frozenset(
+    {
+        "_ALL_BROKERS_DOWN",
+        "_RESOLVE",
+        "_TIMED_OUT",
+        "_TRANSPORT",
+        "BROKER_NOT_AVAILABLE",
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        "COORDINATOR_NOT_AVAILABLE",
+        "LEADER_NOT_AVAILABLE",
+        "NETWORK_EXCEPTION",
+        "NOT_COORDINATOR",
+        "NOT_LEADER_FOR_PARTITION",
+        "REPLICA_NOT_AVAILABLE",
+        "REQUEST_TIMED_OUT",
+    }
+)
+
+# What the client says of a connection that failed, and what its user can do. The first that is found counts.
+_NEXT_STEPS: tuple[tuple[str, str], ...] = (
+    ("sasl authentication error", "check user, password or token, and that sasl.mechanisms is the user's own"),
+    ("unsupported sasl mechanism", "set sasl.mechanisms to one that the broker supports"),
+    ("current sasl state", "this listener takes no SASL: name another port, or another security.protocol"),
+    ("certificate verify failed", "let ssl.ca.location name the CA that signed the broker's certificate"),
+    ("connecting to a plaintext", "this listener speaks no TLS: name another port, or another security.protocol"),
+    ("ssl/tls alert", "name a certificate that the broker trusts: ssl.keystore.location, or ssl.certificate.location"),
+    ("brokers are down", "see that the broker runs and that security.protocol is what this port speaks, such as SSL"),
+    ("failed to resolve", "check the name of the host"),
+    ("connection refused", "check host and port, and that the broker runs"),
+)
+# The time that a connection took to fail is another each time: with it the same trouble would be news in every round.
+_PASSED_TIME = re.compile(r" \(after \d+ms in state \w+\)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What Kafka was asked for, in words, and the resource it stands for: a grant is given on a group or a topic."""
+
+    words: str
+    group: str | None = None
+    topic: str | None = None
+
+
+class Complaints:
+    """What the client has said of its connections since the last question; the most telling word is kept."""
+
+    def __init__(self) -> None:
+        self._telling, self._last = "", ""
+
+    def hear(self, complaint: KafkaError) -> None:
+        """Take one; "all brokers are down" says less than why the first of them is."""
+        words = _PASSED_TIME.sub("", complaint.str())
+        if complaint.name() == "_ALL_BROKERS_DOWN":
+            self._last = words
+        else:
+            self._telling = words
+
+    def forget(self) -> None:
+        """Begin anew, before a question."""
+        self._telling, self._last = "", ""
+
+    def __str__(self) -> str:
+        return self._telling or self._last
+
+
+def in_our_words(where: str, question: Question, cause: KafkaException, complaints: Complaints) -> AdapterError:
+    """The cause as one sentence. It is a value: whoever raises it later still shows the cause."""
+    answer: KafkaError = cause.args[0]
+    passing = answer.name() in _PASSING or answer.retriable()
+    complaint = str(complaints) if passing else ""
+    told = f" ({complaint})" if complaint else ""
+    step = _grant(answer, question) or _next_step(complaint)
+    message = f"asked {where} for {question.words}; what came back: {said(answer)}{told}{step}"
+    error = UnavailableError(message) if passing else RejectedError(message)
+    error.__cause__ = cause
+    return error
+
+
+def said(answer: KafkaError) -> str:
+    """Words and code: some answers are a bare "ConsumerGroupDescribe: ", and only the code says what is wrong."""
+    return f"{answer.str().rstrip(' :')} [{answer.name()}]"
+
+
+def _next_step(complaint: str) -> str:
+    heard = complaint.lower()
+    return next((f"; {step}" for words, step in _NEXT_STEPS if words in heard), "")
+
+
+def _grant(answer: KafkaError, question: Question) -> str:
+    """The grant that is missing, as an operation on a resource; empty where no grant is."""
+    code = answer.name()
+    if code == "GROUP_AUTHORIZATION_FAILED":
+        return f"; grant this user Describe on Group {question.group!r}"
+    if code == "TOPIC_AUTHORIZATION_FAILED":
+        topic = repr(question.topic) if question.topic is not None else "of each topic that the group reads"
+        return f"; grant this user Describe on Topic {topic}"
+    if code == "CLUSTER_AUTHORIZATION_FAILED":
+        return "; grant this user Describe on Cluster 'kafka-cluster'"
+    return ""

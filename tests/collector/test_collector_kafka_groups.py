@@ -1,0 +1,98 @@
+"""Groups of other kinds, groups that read committed data only, and groups that may not be seen."""
+
+import pytest
+from confluent_kafka import KafkaError
+
+from collector.errors import RejectedError, UnavailableError
+from collector.kafka_admin import EVERY_GROUP, KafkaAdminCollector
+from tests.collector.memory_cluster import COMMITS, NOON, MemoryCluster, failure, group
+
+
+def test_other_kinds_of_groups_are_errors_of_their_own(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """Share, Streams and Connect groups are one sentence each in every round; consumer groups are sampled."""
+    cluster.other_groups = {"clicks": "", "flow": "", "connect-cluster": "connect"}
+    cluster.commits["flow"] = {("orders-in", 0): 3}
+    collected = collector.collect(None, now=NOON)
+    assert {row.group for row in collected.samples} == {"orders"}
+    assert [(type(error), error.group) for error in collected.errors] == [
+        (RejectedError, "clicks"),
+        (RejectedError, "connect-cluster"),
+        (RejectedError, "flow"),
+    ]
+    clicks, connect, flow = map(str, collected.errors)
+    assert clicks.startswith("group 'clicks': a share group (KIP-932), or a Kafka Streams group (KIP-1071) that has")
+    assert connect.startswith("group 'connect-cluster': a 'connect' group is not supported")
+    assert flow.startswith("group 'flow': a Kafka Streams group of the newer protocol (KIP-1071) is not supported")
+
+
+def test_a_named_share_group_is_not_called_unknown(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """The client calls share groups dead; the list of every kind of group knows better, and is asked for once."""
+    cluster.other_groups = {"clicks": ""}
+    collected = collector.collect(["orders", "clicks", "odrers"], now=NOON)
+    assert {row.group for row in collected.samples} == {"orders"}
+    clicks, misspelt = map(str, collected.errors)
+    assert "a share group (KIP-932)" in clicks
+    assert "knows no group 'odrers'" in misspelt
+
+
+def test_without_the_list_of_every_kind(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """When that list fails, consumer groups are sampled all the same, and a dead group is not called unknown."""
+    cluster.kinds_error = failure(KafkaError._TIMED_OUT)
+    everything, named = collector.collect(None, now=NOON), collector.collect(["orders", "clicks"], now=NOON)
+    assert len(everything.samples) == len(named.samples) == 3
+    assert [(type(error), error.group) for error in (*everything.errors, *named.errors)] == [
+        (UnavailableError, None),
+        (UnavailableError, "clicks"),
+    ]
+    assert "for its list of groups of every kind; what came back: Local: Timed out" in str(everything.errors[0])
+
+
+def test_a_group_without_any_partition_says_so(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """Kafka hides the commits of topics that the user may not describe: an empty group names the grant it may need."""
+    cluster.groups["idle"], cluster.commits["idle"] = group(state="EMPTY", assigned=()), {}
+    collected = collector.collect(None, now=NOON)
+    assert {row.group for row in collected.samples} == {"orders"}
+    (error,) = collected.errors
+    assert (type(error), error.group) == (RejectedError, "idle")
+    assert str(error).endswith("grant this user Describe on Topic of each topic that the group reads")
+
+
+def test_read_committed_groups_end_at_the_last_stable_offset(cluster: MemoryCluster) -> None:
+    """Messages of an open transaction are no backlog of the groups that cannot read them yet, and are of the others."""
+    cluster.groups["audit"], cluster.commits["audit"] = group(), COMMITS
+    cluster.stable_ends["orders-in", 1] = 210
+    collected = KafkaAdminCollector("127.0.0.1:9092", cluster="c", read_committed=["audit"]).collect(None, now=NOON)
+    ends = {(row.group, row.partition): row.end_offset for row in collected.samples}
+    assert (ends["orders", 1], ends["audit", 1]) == (250, 210)
+    assert cluster.asked == ["groups", "commits", "commits", "ends", "stable ends", "starts"]
+
+
+def test_every_group_reads_committed(cluster: MemoryCluster) -> None:
+    """The star stands for all groups, and the other end offsets are not asked for then."""
+    collected = KafkaAdminCollector("127.0.0.1:9092", cluster="c", read_committed=[EVERY_GROUP]).collect(None, now=NOON)
+    assert len(collected.samples) == 3
+    assert cluster.asked == ["groups", "commits", "stable ends", "starts"]
+
+
+@pytest.mark.parametrize(
+    ("code", "grant"),
+    [
+        (KafkaError.GROUP_AUTHORIZATION_FAILED, "grant this user Describe on Group 'orders'"),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, "grant this user Describe on Topic of each topic that the group reads"),
+        (KafkaError.CLUSTER_AUTHORIZATION_FAILED, "grant this user Describe on Cluster 'kafka-cluster'"),
+    ],
+)
+def test_a_missing_grant_is_named(
+    collector: KafkaAdminCollector, cluster: MemoryCluster, code: int, grant: str
+) -> None:
+    """A no of the authorizer ends with the operation and the resource to grant."""
+    cluster.groups["orders"] = failure(code)
+    (error,) = collector.collect(["orders"], now=NOON).errors
+    assert str(error).endswith(f"; {grant}")
+
+
+def test_a_topic_without_a_grant_is_named(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """Where it is one topic that may not be seen, the sentence names it."""
+    cluster.topics["orders-in"] = failure(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    (error,) = collector.collect(["orders"], now=NOON).errors
+    assert "; grant this user Describe on Topic 'orders-in'" in str(error)
