@@ -1,12 +1,13 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
 """`lagcast collect`: what a real Kafka says about its consumer groups, written down every 15 s. Reads only."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.errors import ExitCode, InputError
+from cli.errors import ExitCode
 from cli.instants import read_clock
 from cli.logs import log_to_stderr
 from cli.progress import Talk
@@ -48,24 +49,7 @@ def collect(
 
 
 def client_settings(path: Path | None) -> dict[str, str]:
-    """The settings in a `key=value` file, as Kafka's own tools take them; `#` starts a comment line.
+    """The Kafka client's settings in the file of `--client-config`, none without one; secrets are looked up."""
+    from collector.client_config import read_client_config
 
-    Errors: InputError naming file and line; secrets stay in the file and out of the command line.
-    """
-    if path is None:
-        return {}
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        message = f"--client-config {path}: cannot be read ({error}); give a text file of key=value lines"
-        raise InputError(message) from error
-    settings = {}
-    for number, line in enumerate(lines, start=1):
-        key, equals, value = line.strip().partition("=")
-        if not key or key.startswith("#"):
-            continue
-        if not equals:
-            message = f"--client-config {path}, line {number}: {key!r} is no key=value; write security.protocol=SSL"
-            raise InputError(message)
-        settings[key.strip()] = value.strip()
-    return settings
+    return {} if path is None else read_client_config(path, environment=os.environ)

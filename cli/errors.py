@@ -42,6 +42,7 @@ class UnreachableError(RuntimeError):
 EXIT_CODE_OF_ERROR: dict[str, ExitCode] = {
     "cli.errors.InputError": ExitCode.USAGE,
     "cli.errors.UnreachableError": ExitCode.UNREACHABLE,
+    "collector.client_config.ClientConfigError": ExitCode.USAGE,
     "collector.errors.AdapterError": ExitCode.UNREACHABLE,
     "recommender.adapters.feature_table.FeatureTableError": ExitCode.USAGE,
     "recommender.ports.AdapterError": ExitCode.UNREACHABLE,

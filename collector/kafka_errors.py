@@ -1,6 +1,7 @@
 """Kafka's noes in our words: what was asked of whom, what came back, and what to do about it."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException
@@ -52,14 +53,18 @@ class Question:
 
 
 class Complaints:
-    """What the client has said of its connections since the last question; the most telling word is kept."""
+    """What the client has said of its connections since the last question; the most telling word is kept.
 
-    def __init__(self) -> None:
+    `unshown` takes secrets out of what it says.
+    """
+
+    def __init__(self, unshown: Callable[[str], str]) -> None:
+        self._unshown = unshown
         self._telling, self._last = "", ""
 
     def hear(self, complaint: KafkaError) -> None:
         """Take one; "all brokers are down" says less than why the first of them is."""
-        words = _PASSED_TIME.sub("", complaint.str())
+        words = self._unshown(_PASSED_TIME.sub("", complaint.str()))
         if complaint.name() == "_ALL_BROKERS_DOWN":
             self._last = words
         else:

@@ -29,6 +29,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     OffsetSpec,
 )
 
+from collector.client_config import without_secrets
 from collector.errors import AdapterError, MalformedError, RejectedError
 from collector.kafka_errors import Complaints, Question, in_our_words, said
 
@@ -37,9 +38,11 @@ from collector.kafka_errors import Complaints, Question, in_our_words, said
 _DEFAULTS = {"client.id": "lagcast", "socket.timeout.ms": "10000"}
 # The list of groups of every kind is waited for; where a broker is away, it holds up the round for this long.
 _LIST_SECONDS = 2.0
-# librdkafka writes to standard error unless it has a logger. What it has to say comes back in our errors.
+# librdkafka writes to standard error unless it has a logger. What it has to say comes back in our errors, and some of
+# it shows values of settings, secrets among them.
 _client_log = logging.getLogger("confluent_kafka")
 _client_log.addHandler(logging.NullHandler())
+_client_log.propagate = False
 
 # Requests of `offsets_at` that are on their way at once: a broker answers 20 of 24 partitions each in 15 ms.
 _SENT_AHEAD = 20
@@ -85,14 +88,16 @@ class KafkaRequests:
 
     def __init__(self, bootstrap: str, *, cluster: str, client_config: Mapping[str, str]) -> None:
         self.where = f"cluster {cluster!r} at {bootstrap}"
-        self._complaints = Complaints()
+        self._complaints = Complaints(lambda words: without_secrets(words, client_config))
         settings: dict[str, Any] = {**_DEFAULTS, **client_config, "bootstrap.servers": bootstrap}
         settings["error_cb"] = self._complaints.hear
         try:
             self._client = AdminClient(settings, logger=_client_log)
         except KafkaException as cause:
-            message = f"the Kafka client of {self.where} does not take its settings: {said(cause.args[0])}"
-            raise RejectedError(message) from cause
+            complaint = without_secrets(said(cause.args[0]), client_config)
+            message = f"the Kafka client of {self.where} does not take its settings: {complaint}"
+            # The client repeats a value that it does not take: without its own words, no traceback shows a secret.
+            raise RejectedError(message) from (cause if complaint == said(cause.args[0]) else None)
 
     def group_names(self) -> tuple[tuple[str, ...], tuple[AdapterError, ...]]:
         """Every consumer group that the cluster lists, sorted, and an error for each broker that could not list its."""

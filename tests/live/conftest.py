@@ -12,6 +12,7 @@ import pytest
 from collector.kafka_admin import KafkaAdminCollector
 from tests.live.broker import compiled, fetched_jars, running_brokers, running_java
 from tests.live.clients import create_topic, fresh_name, produce
+from tests.live.secured import Secured, secured_broker
 
 
 @pytest.fixture(scope="session")
@@ -52,3 +53,10 @@ def topic(bootstrap: str) -> str:
     create_topic(bootstrap, name, partitions=3)
     produce(bootstrap, name, {0: 100, 1: 20})
     return name
+
+
+@pytest.fixture(scope="session")
+def secured(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """A running broker that asks who one is and what one may do."""
+    with secured_broker(jars, tmp_path_factory.mktemp("secured")) as broker:
+        yield broker

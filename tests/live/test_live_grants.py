@@ -1,0 +1,110 @@
+"""What a user has to be granted on a real broker: Describe on groups and topics; what is missing is a sentence."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from collector.errors import RejectedError
+from collector.kafka_admin import Collected, KafkaAdminCollector
+from tests.live.clients import NOON, commit, create_topic, fresh_name, has_members, member, read_until
+from tests.live.secured import PASSWORD, Secured
+
+pytestmark = pytest.mark.kafka
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """Two groups that members read, by the older and by the newer protocol, and their topics."""
+
+    older: str
+    older_topic: str
+    newer: str
+    newer_topic: str
+
+
+@pytest.fixture(scope="module")
+def watched(secured: Secured) -> Iterator[Watched]:
+    """Both groups stable, with one member each and one commit each."""
+    address = secured.address("PLAINTEXT")
+    names = Watched(
+        older=fresh_name("older"), older_topic=fresh_name("t"), newer=fresh_name("newer"), newer_topic=fresh_name("t")
+    )
+    superuser = KafkaAdminCollector(address, cluster="live")
+    for group, topic in ((names.older, names.older_topic), (names.newer, names.newer_topic)):
+        create_topic(address, topic, partitions=2)
+        commit(address, group, TopicPartition(topic, 0, 0))
+    with (
+        member(address, names.older, names.older_topic),
+        member(address, names.newer, names.newer_topic, **{"group.protocol": "consumer"}),
+    ):
+        for group in (names.older, names.newer):
+            read_until(superuser, group, has_members(1))
+        yield names
+
+
+def collected_by(secured: Secured, user: str, groups: list[str] | None) -> Collected:
+    login = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanisms": "PLAIN",
+        "sasl.username": user,
+        "sasl.password": PASSWORD,
+    }
+    return KafkaAdminCollector(secured.address("PLAIN"), cluster="live", client_config=login).collect(groups, now=NOON)
+
+
+def told(collected: Collected) -> dict[str | None, str]:
+    assert all(isinstance(error, RejectedError) for error in collected.errors)
+    return {error.group: str(error) for error in collected.errors}
+
+
+def test_describe_is_enough(secured: Secured, watched: Watched) -> None:
+    """Describe on the groups and on their topics collects all of them, named or not; other groups stay out of sight."""
+    secured.grant("lagcast", group=watched.older, topic=watched.older_topic)
+    secured.grant("lagcast", group=watched.newer, topic=watched.newer_topic)
+    hidden = fresh_name("hidden")
+    commit(secured.address("PLAINTEXT"), hidden, TopicPartition(watched.older_topic, 0, 0))
+    everything = collected_by(secured, "lagcast", None)
+    named = collected_by(secured, "lagcast", [watched.older, watched.newer])
+    for collected in (everything, named):
+        seen = {(row.group, row.partition, row.members) for row in collected.samples}
+        assert {(group, number, 1) for group in (watched.older, watched.newer) for number in (0, 1)} <= seen
+        assert collected.errors == ()
+    assert hidden not in {row.group for row in everything.samples}
+
+
+def test_a_group_without_a_grant_is_named(secured: Secured, watched: Watched) -> None:
+    """A group that may not be described is one sentence with the grant, and the other group is sampled."""
+    secured.grant("topics-only", group=watched.newer, topic=watched.newer_topic)
+    secured.grant("topics-only", topic=watched.older_topic)
+    collected = collected_by(secured, "topics-only", [watched.older, watched.newer])
+    assert {row.group for row in collected.samples} == {watched.newer}
+    assert told(collected).keys() == {watched.older}
+    assert told(collected)[watched.older].endswith(f"grant this user Describe on Group {watched.older!r}")
+
+
+def test_a_topic_without_a_grant_is_named(secured: Secured, watched: Watched) -> None:
+    """A topic that may not be described is named where the broker tells of it, and asked for where it does not."""
+    empty, both = fresh_name("empty"), fresh_name("both")
+    commit(secured.address("PLAINTEXT"), empty, TopicPartition(watched.older_topic, 0, 0))
+    seen_topic = fresh_name("t")
+    create_topic(secured.address("PLAINTEXT"), seen_topic, partitions=1)
+    commit(secured.address("PLAINTEXT"), both, TopicPartition(seen_topic, 0, 0))
+    for group in (watched.older, watched.newer, empty):
+        secured.grant("groups-only", group=group)
+    secured.grant("groups-only", group=both, topic=seen_topic)
+    collected = collected_by(secured, "groups-only", None)
+    assert {row.group for row in collected.samples} == {both}
+    sentences = told(collected)
+    assert sentences.keys() == {watched.older, watched.newer, empty}
+    assert sentences[watched.older].endswith(f"grant this user Describe on Topic {watched.older_topic!r}")
+    for group in (watched.newer, empty):
+        assert sentences[group].endswith("grant this user Describe on Topic of each topic that the group reads")
+
+
+def test_without_any_grant_nothing_is_listed(secured: Secured, watched: Watched) -> None:
+    """Kafka lists no group to a user without grants and calls that no error; named groups get their sentence."""
+    nothing = collected_by(secured, "nobody", None)
+    assert (nothing.samples, nothing.errors) == ((), ())
+    assert told(collected_by(secured, "nobody", [watched.older])).keys() == {watched.older}
