@@ -154,6 +154,7 @@ class _Readings:
                 group_protocol=description.protocol,
                 group_assignor=description.assignor,
                 members=description.members,
+                static_members=description.static_members,
             )
 
     def failures(self, group: str) -> list[AdapterError]:

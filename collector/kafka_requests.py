@@ -72,6 +72,7 @@ class GroupDescription:
     protocol: str | None
     assignor: str | None
     members: int
+    static_members: int
     is_simple: bool
     assigned: frozenset[Partition]
 
@@ -275,6 +276,7 @@ def _description(group: ConsumerGroupDescription) -> GroupDescription:
         protocol=protocol,
         assignor=group.partition_assignor or None,
         members=len(group.members),
+        static_members=sum(bool(member.group_instance_id) for member in group.members),
         is_simple=group.is_simple_consumer_group,
         assigned=frozenset(
             (entry.topic, entry.partition) for member in group.members for entry in member.assignment.topic_partitions

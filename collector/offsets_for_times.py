@@ -120,6 +120,7 @@ def _samples(
             group_protocol=None,
             group_assignor=None,
             members=None,
+            static_members=None,
         )
 
 

@@ -10,6 +10,7 @@ class OffsetSample:
 
     `committed_offset` is read before `end_offset`: the other way round, a group that commits between the two reads
     shows negative lag (end 1,203,900, then committed 1,203,950, is -50 messages). None: nothing committed yet.
+    `static_members` of the `members` have a `group.instance.id`: Kafka keeps their place while they are away.
     `group_state` is Kafka's word (`STABLE`, `PREPARING_REBALANCING`, ...), `UNKNOWN` where the broker did not say.
     """
 
@@ -25,3 +26,4 @@ class OffsetSample:
     group_protocol: str | None
     group_assignor: str | None
     members: int | None
+    static_members: int | None = None

@@ -93,6 +93,9 @@ _SAMPLED_AT = [column.name for column in SAMPLES].index("sampled_at")
 
 def _conform(table: pa.Table) -> pa.Table:
     schema = arrow_schema()
+    for column in SAMPLES:
+        if column.later and column.name not in table.column_names:
+            table = table.append_column(schema.field(column.name), pa.nulls(table.num_rows, _ARROW_TYPES[column.kind]))
     missing = [name for name in schema.names if name not in table.column_names]
     if missing:
         message = f"a table of samples has no column {missing[0]!r}; it needs {', '.join(schema.names)}"

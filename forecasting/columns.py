@@ -12,11 +12,15 @@ Kind = Literal["string", "int", "long", "double", "boolean", "timestamp"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """Name, kind and nullability of one column; `timestamp` is an instant in UTC with microseconds."""
+    """Name, kind and nullability of one column; `timestamp` is an instant in UTC with microseconds.
+
+    `later`: files that are older than the column lack it, and read as null there.
+    """
 
     name: str
     kind: Kind
     nullable: bool = False
+    later: bool = False
 
 
 # One row for each partition and sampling instant. The group's state is repeated on each of its rows, so that one file
@@ -34,6 +38,7 @@ SAMPLES: tuple[Column, ...] = (
     Column(name="group_protocol", kind="string", nullable=True),
     Column(name="group_assignor", kind="string", nullable=True),
     Column(name="members", kind="int", nullable=True),
+    Column(name="static_members", kind="int", nullable=True, later=True),  # of the members, those with an instance id
 )
 
 # One row for each group and interval, stamped with the instant at which the interval ends: a row may be used from

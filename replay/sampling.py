@@ -43,6 +43,7 @@ def samples_of(plant: Plant, names: Names, *, protocol: str) -> pa.Table:
     rows = len(seen) * partitions
     instants = pa.array([o.at for o in seen], pa.timestamp("us", tz="UTC"))
     each = pa.array(np.repeat(np.arange(len(seen)), partitions))
+    members = pa.array(np.repeat(np.array([o.ready_members for o in seen], dtype=np.int32), partitions))
     table = pa.table(
         {
             "cluster": pa.repeat(names.cluster, rows),
@@ -56,7 +57,8 @@ def samples_of(plant: Plant, names: Names, *, protocol: str) -> pa.Table:
             "group_state": pa.array([o.group_state for o in seen]).take(each),
             "group_protocol": pa.repeat(GROUP_PROTOCOLS[protocol], rows),
             "group_assignor": pa.repeat(ASSIGNORS[protocol], rows),
-            "members": pa.array(np.repeat(np.array([o.ready_members for o in seen], dtype=np.int32), partitions)),
+            "members": members,
+            "static_members": members if plant.static_membership else pa.array(np.zeros(rows, dtype=np.int32)),
         }
     )
     return table.filter(pa.array(np.concatenate([o.sampled for o in seen])))

@@ -77,11 +77,11 @@ def _checked_rows(path: Path) -> int:
         message = f"{path} is no readable parquet file ({error}); remove it, or write it again"
         raise FeaturesError(message) from error
     positions = {footer.schema.column(index).path: index for index in range(footer.num_columns)}
-    missing = [column.name for column in SAMPLES if column.name not in positions]
+    missing = [column.name for column in SAMPLES if column.name not in positions and not column.later]
     if missing:
         message = f"{path} lacks {', '.join(missing)}; a sample has {', '.join(column.name for column in SAMPLES)}"
         raise FeaturesError(message)
-    for column in SAMPLES:
+    for column in (column for column in SAMPLES if column.name in positions):
         _check_column(path, footer, column, position=positions[column.name])
     return int(footer.num_rows)
 

@@ -54,6 +54,11 @@ class Plant:
         return self._now
 
     @property
+    def static_membership(self) -> bool:
+        """Whether every member has an instance id."""
+        return self._world.static_membership
+
+    @property
     def remaining_seconds(self) -> int:
         """Seconds until the trace ends."""
         return self._trace.duration_seconds - self._now

@@ -107,6 +107,7 @@ def group(
     assignor: str = "range",
     assigned: Sequence[Sequence[tuple[str, int]]] = ((("orders-in", 0), ("orders-in", 1)), (("orders-in", 2),)),
     is_simple: bool = False,
+    instance_ids: Sequence[str | None] = (None, None),
 ) -> SimpleNamespace:
     return SimpleNamespace(
         state=ConsumerGroupState[state],
@@ -114,7 +115,10 @@ def group(
         partition_assignor=assignor,
         is_simple_consumer_group=is_simple,
         members=[
-            SimpleNamespace(assignment=SimpleNamespace(topic_partitions=[TopicPartition(*entry) for entry in entries]))
-            for entries in assigned
+            SimpleNamespace(
+                assignment=SimpleNamespace(topic_partitions=[TopicPartition(*entry) for entry in entries]),
+                group_instance_id=instance_id,
+            )
+            for entries, instance_id in zip(assigned, instance_ids, strict=False)
         ],
     )

@@ -26,6 +26,14 @@ def test_the_group_stands_on_each_of_its_rows(collector: KafkaAdminCollector) ->
     assert {row.log_start_offset for row in collected.samples} == {5}
 
 
+def test_static_members_are_counted(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """Members with an instance id are counted beside all members; an empty id is none."""
+    thirds = ((("orders-in", 0),), (("orders-in", 1),), (("orders-in", 2),))
+    cluster.groups["orders"] = group(assigned=thirds, instance_ids=("pod-0", None, ""))
+    rows = collector.collect(["orders"], now=NOON).samples
+    assert {(row.members, row.static_members) for row in rows} == {(3, 1)}
+
+
 def test_commits_are_read_before_ends(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
     """Commits come before end offsets, each offset table in one request, so that no race makes lag negative."""
     cluster.groups["billing"], cluster.commits["billing"] = group(), COMMITS

@@ -30,6 +30,7 @@ SAMPLE = OffsetSample(
     group_protocol="classic",
     group_assignor="range",
     members=8,
+    static_members=2,
 )
 
 
@@ -52,6 +53,7 @@ samples = st.builds(
     group_protocol=st.none() | st.just("classic"),
     group_assignor=st.none() | st.just("range"),
     members=st.none() | st.integers(0, 9),
+    static_members=st.none() | st.integers(0, 9),
 )
 
 
@@ -148,6 +150,12 @@ def test_missing_column_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no column 'end_offset'"):
         write_table(arrow_table([SAMPLE]).drop_columns(["end_offset"]), tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_later_column_may_be_missing(tmp_path: Path) -> None:
+    """A table made before the column came is written with nulls in it."""
+    write_table(arrow_table([SAMPLE]).drop_columns(["static_members"]), tmp_path)
+    assert read(tmp_path) == [replace(SAMPLE, static_members=None)]
 
 
 def test_null_where_a_value_is_due_is_refused(tmp_path: Path) -> None:

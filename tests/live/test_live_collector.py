@@ -48,6 +48,19 @@ def test_partition_without_a_commit(bootstrap: str, collector: KafkaAdminCollect
     assert {(row.group_protocol, row.group_assignor, row.members) for row in rows} == {("classic", "range", 1)}
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_static_members_are_counted(bootstrap: str, collector: KafkaAdminCollector, topic: str, protocol: str) -> None:
+    """Of two members the one with an instance id is counted, under the older and under the newer protocol."""
+    group = fresh_name("group")
+    settings = {"group.protocol": protocol}
+    with (
+        member(bootstrap, group, topic, **settings, **{"group.instance.id": "pod-0"}),
+        member(bootstrap, group, topic, **settings),
+    ):
+        rows = read_until(collector, group, has_members(2))[-1]
+    assert {row.static_members for row in rows} == {1}
+
+
 def test_eager_rebalance_is_seen(bootstrap: str, collector: KafkaAdminCollector, topic: str) -> None:
     """A second eager member rebalances the group: readings in between say so, and every one keeps all partitions."""
     group = fresh_name("group")

@@ -47,6 +47,15 @@ def test_samples_have_the_columns_that_the_features_job_reads(table: pa.Table) -
     assert all(table[name].null_count == 0 for name in table.column_names)
 
 
+@pytest.mark.parametrize("static_membership", [False, True])
+def test_static_members_are_all_or_none(calm_world: Worlds, load: Loads, *, static_membership: bool) -> None:
+    """In a world of static members every member is one, in another none."""
+    table = samples_of(a_plant(calm_world(static_membership=static_membership), load(100.0)), NAMES, protocol="eager")
+    assert table["static_members"].to_pylist() == [
+        members if static_membership else 0 for members in table["members"].to_pylist()
+    ]
+
+
 def test_there_is_one_sample_per_partition_and_instant(table: pa.Table) -> None:
     """41 instants from the start to the end, both included, times 24 partitions, in time order."""
     assert table.num_rows == 41 * 24

@@ -176,6 +176,30 @@ def test_wrong_columns_are_named(
         find_samples(folder, first=None, last=None)
 
 
+def test_files_older_than_a_column_are_taken(folder: Path, sampled: Sampled) -> None:
+    """A file that was written before `static_members` came is as good as one with it."""
+    old, new = folder / "old.parquet", folder / "new.parquet"
+    pq.write_table(arrow_table([sampled(0, 1), sampled(15, 2)]).drop_columns(["static_members"]), old)
+    pq.write_table(arrow_table([sampled(30, 3)]), new)
+    assert find_samples(folder, first=None, last=None).rows == 3
+
+
+@pytest.mark.spark
+def test_files_older_than_a_column_give_the_same_table(
+    spark: SparkSession, folder: Path, night: list[OffsetSample]
+) -> None:
+    """Half of the files without `static_members`: the table is the one that comes of files that all have it."""
+    half = len(night) // 2
+    write_samples(night, folder / "new")
+    (folder / "mixed").mkdir()
+    table = arrow_table(night)
+    pq.write_table(table.slice(0, half).drop_columns(["static_members"]), folder / "mixed" / "old.parquet")
+    pq.write_table(table.slice(half), folder / "mixed" / "new.parquet")
+    for kind in ("new", "mixed"):
+        build_features(spark, folder / kind, folder / f"table-{kind}")
+    assert _rows(folder / "table-mixed") == _rows(folder / "table-new")
+
+
 def test_a_broken_file_is_named(folder: Path) -> None:
     """A file that ends half-way is one sentence with its path."""
     (folder / "broken.parquet").write_bytes(b"PAR1")
