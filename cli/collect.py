@@ -2,6 +2,7 @@
 """`lagcast collect`: what a real Kafka says about its consumer groups, written down every 15 s. Reads only."""
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -29,18 +30,20 @@ def collect(
 ) -> int:
     """Write offsets, group states and member counts every 15 s until Ctrl-C. Needs Describe on groups and topics."""
     from cli.wiring import stopped_by_signals
+    from collector.isolated import IsolatedCollector
     from collector.kafka_admin import KafkaAdminCollector
     from collector.run import collect_forever
     from collector.sinks import write_samples
 
     log_to_stderr()
-    collector = KafkaAdminCollector(
+    make = partial(
+        KafkaAdminCollector,
         bootstrap,
         cluster=cluster,
         client_config=client_settings(client_config),
-        read_committed=read_committed or (),
+        read_committed=tuple(read_committed or ()),
     )
-    with stopped_by_signals() as stop:
+    with stopped_by_signals() as stop, IsolatedCollector(make) as collector:
         Talk().line(f"lagcast reads {bootstrap} every 15 s and writes to {out} once a minute; Ctrl-C stops")
         collect_forever(
             collector, lambda samples: write_samples(samples, out), groups=group, clock=read_clock, wait=stop.wait

@@ -67,8 +67,9 @@ class KafkaAdminCollector:
         wanted = {name: _partitions(committed.got[name], topics[name], layout.got) for name in topics}
         stable = [name for name in wanted if self._reads_committed(name)]
         open_ended = [name for name in wanted if not self._reads_committed(name)]
-        ends = self._kafka.end_offsets(_union(wanted[name] for name in open_ended))
-        stable_ends = self._kafka.last_stable_offsets(_union(wanted[name] for name in stable))
+        limits = self._kafka.limits(
+            open_ended=_union(wanted[name] for name in open_ended), stable=_union(wanted[name] for name in stable)
+        )
         readings = _Readings(
             where=self._kafka.where,
             described=described,
@@ -76,8 +77,8 @@ class KafkaAdminCollector:
             topics=topics,
             layout=layout,
             wanted=wanted,
-            ends={**dict.fromkeys(open_ended, ends), **dict.fromkeys(stable, stable_ends)},
-            starts=self._kafka.log_start_offsets(_union(wanted.values())),
+            ends={**dict.fromkeys(open_ended, limits.ends), **dict.fromkeys(stable, limits.stable_ends)},
+            starts=limits.starts,
         )
         samples = (sample for name in wanted for sample in readings.samples(self._cluster, name, now))
         errors = (_one_error(name, readings.failures(name)) for name in names)

@@ -40,7 +40,7 @@ _NEXT_STEPS: tuple[tuple[str, str], ...] = (
     ("connection refused", "check host and port, and that the broker runs"),
 )
 # The time that a connection took to fail is another each time: with it the same trouble would be news in every round.
-_PASSED_TIME = re.compile(r" \(after \d+ms in state \w+\)")
+_PASSED_TIME = re.compile(r" \(after \d+ms in state \w+(, \d+ identical error\(s\) suppressed)?\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,9 @@ class Question:
 
 
 class Complaints:
-    """What the client has said of its connections since the last question; the most telling word is kept.
+    """What the client has said of its connections since all was well; the most telling word is kept.
+
+    It says the same thing once in a while only, so that what it said stays true until a question is answered in full.
 
     `unshown` takes secrets out of what it says.
     """
@@ -71,7 +73,7 @@ class Complaints:
             self._telling = words
 
     def forget(self) -> None:
-        """Begin anew, before a question."""
+        """Begin anew, after a question that was answered in full."""
         self._telling, self._last = "", ""
 
     def __str__(self) -> str:

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from confluent_kafka import (
+    OFFSET_INVALID,
     ConsumerGroupTopicPartitions,
     ConsumerGroupType,
     IsolationLevel,
@@ -30,12 +31,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from collector.client_config import without_secrets
-from collector.errors import AdapterError, MalformedError, RejectedError
+from collector.errors import AdapterError, MalformedError, RejectedError, UnavailableError
 from collector.kafka_errors import Complaints, Question, in_our_words, said
 
-# What every client starts from; a caller's settings win. The time-out of a request is two thirds of the sampling
-# interval (the client's own default is four of them): a broker that hangs costs one round, not the rhythm.
-_DEFAULTS = {"client.id": "lagcast", "socket.timeout.ms": "10000"}
+# What every client starts from; a caller's settings win. A broker that is away is waited for twice in a round, for its
+# groups and for its partitions: 2 x 6 s fit into the 15 s between rounds (the client's own default is 60 s).
+_DEFAULTS = {"client.id": "lagcast", "socket.timeout.ms": "6000"}
 # The list of groups of every kind is waited for; where a broker is away, it holds up the round for this long.
 _LIST_SECONDS = 2.0
 # librdkafka writes to standard error unless it has a logger. What it has to say comes back in our errors, and some of
@@ -84,6 +85,14 @@ class FirstMessage(NamedTuple):
     timestamp_milliseconds: int
 
 
+class Limits(NamedTuple):
+    """Where partitions begin and end."""
+
+    ends: Answers[Partition, int]
+    stable_ends: Answers[Partition, int]
+    starts: Answers[Partition, int]
+
+
 class KafkaRequests:
     """One admin client of one cluster. Errors: RejectedError for settings it does not take; nothing is asked yet."""
 
@@ -116,7 +125,6 @@ class KafkaRequests:
         The type is empty for share groups, for Kafka Streams groups and for consumer groups of the newer protocol:
         this request is older than all three. Kafka Connect's workers are `connect`.
         """
-        self._complaints.forget()
         try:
             with warnings.catch_warnings():
                 # The client advises `list_consumer_groups` instead, which leaves out what is asked for here.
@@ -157,22 +165,21 @@ class KafkaRequests:
         )
         return _mapped(asked, lambda topic: frozenset((topic.name, partition.id) for partition in topic.partitions))
 
-    def end_offsets(self, partitions: Iterable[Partition]) -> Answers[Partition, int]:
-        """The offset that the next produced message will get."""
-        return self._offsets(partitions, OffsetSpec.latest(), "end offset")  # type: ignore[no-untyped-call]  # its types are missing
+    def limits(self, *, open_ended: Iterable[Partition], stable: Iterable[Partition]) -> Limits:
+        """End and log start of each partition; of the `stable` ones the end is the last stable offset.
 
-    def last_stable_offsets(self, partitions: Iterable[Partition]) -> Answers[Partition, int]:
-        """The offset of the first message in an open transaction, the end offset where none is open."""
-        return self._offsets(
-            partitions,
-            OffsetSpec.latest(),  # type: ignore[no-untyped-call]  # its types are missing
-            "last stable offset",
-            isolation_level=IsolationLevel.READ_COMMITTED,
+        All is on its way at once: a broker that is away is waited for once.
+        """
+        open_ended, stable = frozenset(open_ended), frozenset(stable)
+        latest, earliest = OffsetSpec.latest(), OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # their types are missing
+        ends = self._ask(open_ended, latest)
+        stable_ends = self._ask(stable, latest, isolation_level=IsolationLevel.READ_COMMITTED)
+        starts = self._ask(open_ended | stable, earliest)
+        return Limits(
+            ends=self._offsets(ends, "end offset"),
+            stable_ends=self._offsets(stable_ends, "last stable offset"),
+            starts=self._offsets(starts, "log start offset"),
         )
-
-    def log_start_offsets(self, partitions: Iterable[Partition]) -> Answers[Partition, int]:
-        """The oldest offset that is still there to be read."""
-        return self._offsets(partitions, OffsetSpec.earliest(), "log start offset")  # type: ignore[no-untyped-call]  # its types are missing
 
     def offsets_at(
         self, partitions: Iterable[Partition], instants: Iterable[datetime]
@@ -220,18 +227,19 @@ class KafkaRequests:
             str(resource.name) for resource, found in asked.got.items() if "compact" in found["cleanup.policy"].value
         )
 
-    def _offsets(
-        self, partitions: Iterable[Partition], spec: OffsetSpec, what: str, **level: IsolationLevel
-    ) -> Answers[Partition, int]:
+    def _ask(
+        self, partitions: Iterable[Partition], spec: OffsetSpec, **level: IsolationLevel
+    ) -> Mapping[TopicPartition, "Future[Any]"]:
         request = {TopicPartition(topic, number): spec for topic, number in partitions}
+        return self._client.list_offsets(request, **level) if request else {}
+
+    def _offsets(self, futures: Mapping[TopicPartition, "Future[Any]"], what: str) -> Answers[Partition, int]:
         asked = self._answers(
-            lambda: self._client.list_offsets(request, **level) if request else {},
+            lambda: futures,
             lambda key: Question(words=f"the {what} of partition {key.topic}-{key.partition}", topic=key.topic),
         )
         odd = {
-            key: MalformedError(
-                f"{self.where} gave {answer.offset} as the {what} of partition {key.topic}-{key.partition}"
-            )
+            key: self._odd_offset(answer.offset, f"the {what} of partition {key.topic}-{key.partition}")
             for key, answer in asked.got.items()
             if answer.offset < 0
         }
@@ -240,10 +248,14 @@ class KafkaRequests:
             failed={_partition(key): error for key, error in {**asked.failed, **odd}.items()},
         )
 
+    def _odd_offset(self, offset: int, words: str) -> AdapterError:
+        if offset == OFFSET_INVALID:  # the client's word for a leader that it could not reach
+            return UnavailableError(f"asked {self.where} for {words}; no answer came: is its leader away?")
+        return MalformedError(f"{self.where} gave {offset} as {words}")
+
     def _answers(
         self, send: Callable[[], Mapping[Key, "Future[Any]"]], question: Callable[[Key], Question]
     ) -> Answers[Key, Any]:
-        self._complaints.forget()
         futures = send()
         got: dict[Key, Any] = {}
         causes: dict[Key, KafkaException] = {}
@@ -253,6 +265,8 @@ class KafkaRequests:
             except KafkaException as cause:
                 causes[key] = cause
         self._client.poll(0)  # lets the client say what happened to its connections
+        if got and not causes:
+            self._complaints.forget()
         return Answers(got=got, failed={key: self._error(question(key), cause) for key, cause in causes.items()})
 
     def _error(self, question: Question, cause: KafkaException) -> AdapterError:

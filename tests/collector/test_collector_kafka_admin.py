@@ -134,6 +134,16 @@ def test_an_impossible_offset_is_malformed(collector: KafkaAdminCollector, clust
     assert "gave -1 as the end offset of partition orders-in-1" in str(collected.errors[0])
 
 
+def test_a_leader_that_is_away_is_no_malformed_answer(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """The client gives -1001 for a partition whose leader it could not ask: asking again may help."""
+    cluster.ends["orders-in", 1] = cluster.starts["orders-in", 1] = -1001
+    collected = collector.collect(["orders"], now=NOON)
+    assert [row.partition for row in collected.samples] == [0, 2]
+    (error,) = collected.errors
+    assert isinstance(error, UnavailableError)
+    assert str(error).endswith("for the end offset of partition orders-in-1; no answer came: is its leader away?")
+
+
 def test_a_deleted_topic_is_an_error_of_its_group(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
     """Commits left over for a topic that is gone cost that group an error, and its other topics stay."""
     gone = failure(KafkaError.UNKNOWN_TOPIC_OR_PART)

@@ -1,0 +1,121 @@
+"""A collector in a process of its own: a client that dies costs a round, and not the collector.
+
+librdkafka ends its process (`Assertion eonce->refcnt > 0`, issue 4605 of confluentinc/librdkafka) when a broker goes
+away while it is asked about the groups that it coordinates: most restarts of a broker are enough.
+"""
+
+import multiprocessing
+import signal
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from types import TracebackType
+from typing import Self
+
+from collector.errors import AdapterError, UnavailableError
+from collector.kafka_admin import Collected
+from collector.run import Collector
+
+
+class IsolatedCollector:
+    """Asks the collector that `make` makes in a child process.
+
+    Another child is started when that one has died, and when nobody answered it.
+
+    `make` goes to the child by name: a function or class of a module, or a `functools.partial` of one. A context
+    manager: the child begins and ends with the block. Errors: what `make` raises, when the block begins.
+    """
+
+    def __init__(self, make: Callable[[], Collector]) -> None:
+        self._make = make
+        self._child: tuple[BaseProcess, Connection] | None = None
+
+    def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
+        """What the collector gives. Errors: its own; UnavailableError where its process died."""
+        process, pipe = self._child or self._started()
+        try:
+            pipe.send((groups, now))
+        except ConnectionError:
+            raise self._ended(process) from None
+        answer = self._answer_of(process, pipe)
+        if not isinstance(answer, Collected):
+            message = f"the collector's process answered with {type(answer).__name__}"
+            raise TypeError(message)
+        return answer
+
+    def close(self) -> None:
+        """End the child, if there is one."""
+        if self._child is not None:
+            process, pipe = self._child
+            pipe.close()
+            process.terminate()
+            process.join()
+            self._child = None
+
+    def __enter__(self) -> Self:
+        self._started()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _started(self) -> tuple[BaseProcess, Connection]:
+        # A fork would take over locks that other threads of this process hold at that moment.
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_answer, args=(theirs, self._make), daemon=True)
+        process.start()
+        theirs.close()  # or the end of the child would not be the end of the pipe
+        self._child = process, ours
+        try:
+            self._answer_of(process, ours)
+        except AdapterError:
+            self.close()
+            raise
+        return process, ours
+
+    def _answer_of(self, process: BaseProcess, pipe: Connection) -> object:
+        try:
+            answer = pipe.recv()
+        except (EOFError, ConnectionError):
+            raise self._ended(process) from None
+        if isinstance(answer, UnavailableError):
+            # Answers to what was asked in vain come late, and it is over them that the client dies.
+            self.close()
+        if isinstance(answer, AdapterError):
+            raise answer
+        return answer
+
+    def _ended(self, process: BaseProcess) -> Exception:
+        """Why there is no answer: killed from within or without, which passes, or ended by a bug of ours."""
+        process.join()
+        self.close()
+        if process.exitcode is None or process.exitcode >= 0:
+            return RuntimeError("the collector's process ended by itself; what it said is above")
+        name = signal.Signals(-process.exitcode).name
+        return UnavailableError(
+            f"Kafka's client died ({name}) while it was asked; the next round begins with a new one"
+        )
+
+
+def _answer(pipe: Connection, make: Callable[[], Collector]) -> None:
+    """The child: makes the collector, says so, and answers until the other side has gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends the child in its own time
+    try:
+        collector = make()
+    except AdapterError as error:
+        pipe.send(error)
+        return
+    pipe.send(None)
+    while True:
+        try:
+            groups, now = pipe.recv()
+        except EOFError:
+            return
+        try:
+            pipe.send(collector.collect(groups, now=now))
+        except AdapterError as error:
+            pipe.send(error)
