@@ -4,7 +4,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-slow bench bench-decisions bench-forecasts bench-value bench-decision-time docs lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-slow bench bench-decisions bench-forecasts bench-value bench-decision-time bench-collection docs lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ bench-value: $(READY) ## what better forecasts could still save, in replayed mon
 
 bench-decision-time: $(READY) ## how long one decision takes, for 40 and for 1,000 partitions
 	@$(BIN)/python benchmarks/decision_time.py
+
+bench-collection: $(READY) ## how long a round of the collector takes, over 1,000 groups of a real Kafka that it starts
+	@$(BIN)/python benchmarks/collection.py --groups 1000
 
 docs: $(READY) ## rewrite the generated part of the documentation: docs/settings.md
 	@$(BIN)/python scripts/settings_page.py > docs/settings.md

@@ -34,10 +34,10 @@ from collector.client_config import without_secrets
 from collector.errors import AdapterError, MalformedError, RejectedError, UnavailableError
 from collector.kafka_errors import Complaints, Question, in_our_words, said
 
-# What every client starts from; a caller's settings win. A broker that is away is waited for twice in a round, for its
-# groups and for its partitions: 2 x 6 s fit into the 15 s between rounds (the client's own default is 60 s).
+# What every client starts from; a caller's settings win. A broker that is away is waited for three times in a round:
+# for its list of groups of every kind, for its groups and for its partitions. 2 + 6 + 6 s fit into the 15 s between
+# rounds (the client's own default is 60 s).
 _DEFAULTS = {"client.id": "lagcast", "socket.timeout.ms": "6000"}
-# The list of groups of every kind is waited for; where a broker is away, it holds up the round for this long.
 _LIST_SECONDS = 2.0
 # librdkafka writes to standard error unless it has a logger. What it has to say comes back in our errors, and some of
 # it shows values of settings, secrets among them.
