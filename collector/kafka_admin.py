@@ -57,6 +57,7 @@ class KafkaAdminCollector:
         Errors: UnavailableError, RejectedError, raised when the groups cannot be listed; UnavailableError also when not
         one group could be read and asking again may help.
         """
+        self._kafka.begin_round()
         names, unlisted = self._names(groups)
         described = self._described(names)
         # Committed offsets are read before end offsets. The other way round, a group that commits between the two

@@ -53,16 +53,15 @@ class Question:
 
 
 class Complaints:
-    """What the client has said of its connections since all was well; the most telling word is kept.
+    """What the client has said of its connections; the most telling word is kept.
 
-    It says the same thing once in a while only, so that what it said stays true until a question is answered in full.
-
-    `unshown` takes secrets out of what it says.
+    It says the same thing once in a while only: what explained an error in one round stays for the next one. `unshown`
+    takes secrets out of what it says.
     """
 
     def __init__(self, unshown: Callable[[str], str]) -> None:
         self._unshown = unshown
-        self._telling, self._last = "", ""
+        self._telling, self._last, self._has_explained = "", "", False
 
     def hear(self, complaint: KafkaError) -> None:
         """Take one; "all brokers are down" says less than why the first of them is."""
@@ -72,11 +71,15 @@ class Complaints:
         else:
             self._telling = words
 
-    def forget(self) -> None:
-        """Begin anew, after a question that was answered in full."""
-        self._telling, self._last = "", ""
+    def begin_round(self) -> None:
+        """Forget what explained nothing in the round before."""
+        if not self._has_explained:
+            self._telling, self._last = "", ""
+        self._has_explained = False
 
-    def __str__(self) -> str:
+    def explain(self) -> str:
+        """The most telling word, for an error of this round; empty where nothing was said."""
+        self._has_explained = True
         return self._telling or self._last
 
 
@@ -84,7 +87,7 @@ def in_our_words(where: str, question: Question, cause: KafkaException, complain
     """The cause as one sentence. It is a value: whoever raises it later still shows the cause."""
     answer: KafkaError = cause.args[0]
     passing = answer.name() in _PASSING or answer.retriable()
-    complaint = str(complaints) if passing else ""
+    complaint = complaints.explain() if passing else ""
     told = f" ({complaint})" if complaint else ""
     step = _grant(answer, question) or _next_step(complaint)
     message = f"asked {where} for {question.words}; what came back: {said(answer)}{told}{step}"

@@ -109,6 +109,10 @@ class KafkaRequests:
             # The client repeats a value that it does not take: without its own words, no traceback shows a secret.
             raise RejectedError(message) from (cause if complaint == said(cause.args[0]) else None)
 
+    def begin_round(self) -> None:
+        """Tell a new round of questions from the one before: its errors are explained by what happens from now on."""
+        self._complaints.begin_round()
+
     def group_names(self) -> tuple[tuple[str, ...], tuple[AdapterError, ...]]:
         """Every consumer group that the cluster lists, sorted, and an error for each broker that could not list its."""
         question = Question(words="its list of groups")
@@ -265,8 +269,6 @@ class KafkaRequests:
             except KafkaException as cause:
                 causes[key] = cause
         self._client.poll(0)  # lets the client say what happened to its connections
-        if got and not causes:
-            self._complaints.forget()
         return Answers(got=got, failed={key: self._error(question(key), cause) for key, cause in causes.items()})
 
     def _error(self, question: Question, cause: KafkaException) -> AdapterError:

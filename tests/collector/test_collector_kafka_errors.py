@@ -1,0 +1,54 @@
+"""What the client says of its connections, and how long it is held to be true."""
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from collector.kafka_errors import Complaints, Question, in_our_words
+
+REFUSED = "127.0.0.1:1/bootstrap: Connect failed: Connection refused"
+TIMED_OUT = KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+
+@pytest.fixture
+def complaints() -> Complaints:
+    return Complaints(lambda words: words.replace("sesame", "***"))
+
+
+def told(complaints: Complaints) -> str:
+    return str(in_our_words("cluster 'c' at 127.0.0.1:1", Question(words="its list of groups"), TIMED_OUT, complaints))
+
+
+@pytest.mark.parametrize(
+    "passed", ["", " (after 0ms in state CONNECT)", " (after 3ms in state CONNECT, 1 identical error(s) suppressed)"]
+)
+def test_the_reason_is_the_same_in_every_round(complaints: Complaints, passed: str) -> None:
+    """Times and counts are left out: with them the same trouble would be news every 15 s."""
+    complaints.hear(KafkaError(KafkaError._TRANSPORT, f"{REFUSED}{passed}"))
+    assert told(complaints) == (
+        "asked cluster 'c' at 127.0.0.1:1 for its list of groups; what came back: Local: Timed out [_TIMED_OUT] "
+        f"({REFUSED}); check host and port, and that the broker runs"
+    )
+
+
+def test_all_brokers_down_hides_no_reason(complaints: Complaints) -> None:
+    """Why a broker is down says more than that all are, whichever comes last."""
+    complaints.hear(KafkaError(KafkaError._TRANSPORT, REFUSED))
+    complaints.hear(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+    assert REFUSED in told(complaints)
+
+
+def test_a_reason_is_kept_as_long_as_it_explains_errors(complaints: Complaints) -> None:
+    """The client says it once: rounds that go on failing keep it, a round without an error lets it go."""
+    complaints.hear(KafkaError(KafkaError._TRANSPORT, REFUSED))
+    for _ in range(3):
+        assert REFUSED in told(complaints)
+        complaints.begin_round()
+    complaints.begin_round()
+    assert told(complaints).endswith("Local: Timed out [_TIMED_OUT]")
+
+
+def test_a_secret_is_not_repeated(complaints: Complaints) -> None:
+    """What the client says goes through the filter for secrets."""
+    complaints.hear(KafkaError(KafkaError._AUTHENTICATION, "SASL authentication error: no user sesame"))
+    assert "no user ***" in told(complaints)
+    assert "sesame" not in told(complaints)
