@@ -41,20 +41,25 @@ def find_samples(samples_dir: Path, *, first: date | None, last: date | None) ->
     somebody's unfinished work.
     Errors: FeaturesError on no folder, no files, no rows, a missing column, a wrong type, a null where none may be.
     """
-    if not samples_dir.is_dir():
-        message = f"{samples_dir} is no folder; --samples wants the folder that the collector writes parquet files to"
-        raise FeaturesError(message)
+    require_folder(samples_dir)
     stored = sorted(path for path in samples_dir.rglob("*.parquet") if not _is_hidden(path.relative_to(samples_dir)))
     if not stored:
         message = f"{samples_dir} holds no parquet file; let the collector run first, or name the folder it writes to"
         raise FeaturesError(message)
     picked = tuple(path for path in stored if _may_hold(path, first=first, last=last))
-    rows = sum(_checked_rows(path) for path in picked)
+    rows = sum(checked_rows(path) for path in picked)
     if rows == 0:
         span = f"from {first or 'the start'} to {last or 'the end'}"
         message = f"the {len(stored)} parquet files in {samples_dir} hold no sample {span}; widen --from and --to"
         raise FeaturesError(message)
     return SampleFiles(paths=picked, rows=rows)
+
+
+def require_folder(samples_dir: Path) -> None:
+    """Nothing where `samples_dir` is a folder, empty or not. Errors: FeaturesError where it is none."""
+    if not samples_dir.is_dir():
+        message = f"{samples_dir} is no folder; --samples wants the folder that the collector writes parquet files to"
+        raise FeaturesError(message)
 
 
 def _is_hidden(path: Path) -> bool:
@@ -69,13 +74,12 @@ def _may_hold(path: Path, *, first: date | None, last: date | None) -> bool:
     return not (first and day < first - timedelta(days=1)) and not (last and day > last + timedelta(days=1))
 
 
-def _checked_rows(path: Path) -> int:
+def checked_rows(path: Path) -> int:
     """How many samples the file holds; its footer is enough to tell that, and whether the columns are right."""
     try:
         footer = pq.read_metadata(path)
     except (pa.ArrowInvalid, OSError) as error:
-        message = f"{path} is no readable parquet file ({error}); remove it, or write it again"
-        raise FeaturesError(message) from error
+        raise FeaturesError(unreadable(path, error)) from error
     positions = {footer.schema.column(index).path: index for index in range(footer.num_columns)}
     missing = [column.name for column in SAMPLES if column.name not in positions and not column.later]
     if missing:
@@ -84,6 +88,11 @@ def _checked_rows(path: Path) -> int:
     for column in (column for column in SAMPLES if column.name in positions):
         _check_column(path, footer, column, position=positions[column.name])
     return int(footer.num_rows)
+
+
+def unreadable(path: Path, error: Exception) -> str:
+    """What to say of a file that parquet's reader gave up on."""
+    return f"{path} is no readable parquet file ({error}); remove it, or write it again"
 
 
 def _check_column(path: Path, footer: pq.FileMetaData, column: Column, *, position: int) -> None:

@@ -1,5 +1,6 @@
-"""The two tables as Spark types, built from the one definition in `forecasting.columns`."""
+"""The two tables as Spark types and as Arrow types, built from the one definition in `forecasting.columns`."""
 
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     BooleanType,
     DataType,
@@ -35,3 +36,7 @@ def spark_schema(columns: tuple[Column, ...]) -> StructType:
 
 SAMPLES_SCHEMA = spark_schema(SAMPLES)
 GROUP_INTERVALS_SCHEMA = spark_schema(GROUP_INTERVALS)
+
+# The same as Arrow's types: instants are microseconds in UTC.
+SAMPLES_ARROW = to_arrow_schema(SAMPLES_SCHEMA, timezone="UTC")
+GROUP_INTERVALS_ARROW = to_arrow_schema(GROUP_INTERVALS_SCHEMA, timezone="UTC")

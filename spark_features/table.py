@@ -3,6 +3,8 @@
     OUT/manifest.json                                     swapped whole by rename, read first by every reader
     OUT/versions/v7/interval_seconds=60/date=2026-01-05/  written once, listed in the manifest, never changed
 
+A day of one interval length is one part where the batch job wrote it; the stream adds parts to it and merges them.
+
 A reader that opened the manifest sees that version whole, whatever a writer does or dies of. The folders of the version
 before stay until the next swap, for readers that are still in them.
 """
@@ -30,7 +32,7 @@ _VERSIONS = "versions"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One day of one interval length; `folder` is relative to the table."""
+    """Rows of one day and one interval length; `folder` is relative to the table."""
 
     interval_seconds: int
     date: str
@@ -39,18 +41,33 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """How far the stream has come: the rows of the first `files` sample files of its journal are in the table."""
+
+    journal: str
+    files: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """One version of the table. Version 0 is the table that was never written."""
 
     feature_table_version: int = 0
     parts: tuple[Part, ...] = ()
+    followed: Followed | None = None  # None: the batch job has written since
 
     def replaced_by(self, parts: tuple[Part, ...]) -> "Manifest":
         """The next version: these parts, and of the other days and interval lengths those that were there."""
-        kept = {(part.interval_seconds, part.date): part for part in (*self.parts, *parts)}
+        replaced = {(part.interval_seconds, part.date) for part in parts}
+        kept = tuple(part for part in self.parts if (part.interval_seconds, part.date) not in replaced)
+        return self.followed_by((*kept, *parts), followed=None)
+
+    def followed_by(self, parts: tuple[Part, ...], *, followed: Followed | None) -> "Manifest":
+        """The next version, of these parts; parts of one day and length stay in the order in which they are given."""
         return Manifest(
             feature_table_version=self.feature_table_version + 1,
-            parts=tuple(kept[key] for key in sorted(kept)),
+            parts=tuple(sorted(parts, key=lambda part: (part.interval_seconds, part.date))),
+            followed=followed,
         )
 
 
@@ -67,7 +84,12 @@ def read_manifest(table_dir: Path) -> Manifest:
         version = content["feature_table_version"]
         if not isinstance(parts, list) or not isinstance(version, int):
             raise FeaturesError(_foreign(path))
-        return Manifest(feature_table_version=version, parts=tuple(Part(**part) for part in parts))
+        followed = content.get("followed")
+        return Manifest(
+            feature_table_version=version,
+            parts=tuple(Part(**part) for part in parts),
+            followed=Followed(**followed) if isinstance(followed, dict) else None,
+        )
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise FeaturesError(_foreign(path)) from error
 
@@ -89,7 +111,10 @@ def writing(table_dir: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            message = f"another run is writing to {table_dir}; wait for it, or choose another --out"
+            message = (
+                f"another run is writing to {table_dir}; wait for it, stop it if it is one with --follow, "
+                "or choose another --out"
+            )
             raise FeaturesError(message) from error
         yield
 
@@ -127,6 +152,6 @@ def swap(table_dir: Path, *, before: Manifest, after: Manifest) -> None:
     for day in (table_dir / _VERSIONS).glob("*/*/date=*"):
         if day not in wanted:
             shutil.rmtree(day)
-    for version in (table_dir / _VERSIONS).iterdir():
+    for version in (table_dir / _VERSIONS).glob("*"):
         if not any(version in folder.parents for folder in wanted):
             shutil.rmtree(version)

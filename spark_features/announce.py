@@ -1,0 +1,250 @@
+"""Which sample files are new: a source of Spark's that lists the newest days and keeps a journal of what it has told.
+
+    OUT/.follow/files/2026-05-04.jsonl    a line for each file of that day's folder: its position, name and rows
+
+Spark's own file source lists every folder there is at each look, and never forgets a file. This one lists the folders
+from the day before the newest file on: two, whether there are two or two thousand. Positions count up from 1 without
+gaps; a position stands for the same file for ever, so a micro-batch that is played again has the same files.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
+from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from forecasting.columns import BASE_INTERVAL_SECONDS, SAMPLES
+
+# A micro-batch takes files until it has so many samples: a day of 20 groups of 24 partitions is 2,764,800.
+MOST_SAMPLES = 1_000_000
+
+_FOLDER = "date="
+_US = 1_000_000
+_SAMPLED_AT = next(column.name for column in SAMPLES if column.kind == "timestamp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleFile:
+    """A sample file in its place in the journal. Rows and newest instant (microseconds since 1970) are its footer's.
+
+    Both are unknown, 0 and None, where it has no readable footer.
+    """
+
+    position: int
+    day: str
+    name: str
+    rows: int
+    newest_us: int | None
+
+    @property
+    def path(self) -> Path:
+        """Where it is, relative to the folder of samples."""
+        return Path(f"{_FOLDER}{self.day}", self.name)
+
+
+class Journal:
+    """The files that were told of, in the folder `path`, in their order."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir(parents=True, exist_ok=True)
+        self._files: dict[int, SampleFile] = {}
+        self._names: dict[str, set[str]] = {}
+        self._keep([file for day in sorted(path.glob("*.jsonl")) for file in _lines_of(day)])
+
+    @property
+    def newest_position(self) -> int:
+        """The last position that is taken; 0 for an empty journal."""
+        return next(reversed(self._files), 0)
+
+    @property
+    def newest_day(self) -> str | None:
+        """The newest day that has a file in the journal."""
+        return max(self._names, default=None)
+
+    def knows(self, day: str, name: str) -> bool:
+        """Whether this file of that day's folder is in the journal."""
+        return name in self._names.get(day, ())
+
+    def between(self, after: int, to: int) -> list[SampleFile]:
+        """The files at the positions `after` + 1 to `to`."""
+        return [self._files[position] for position in range(after + 1, to + 1) if position in self._files]
+
+    def up_to(self, to: int) -> list[SampleFile]:
+        """All files that are still in the journal, up to position `to`."""
+        return [file for position, file in self._files.items() if position <= to]
+
+    def add(self, files: list[SampleFile]) -> None:
+        """Write these down; they are on the disk when this returns."""
+        for day in sorted({file.day for file in files}):
+            with (self.path / f"{day}.jsonl").open("a") as journal:
+                journal.writelines(json.dumps(asdict(file)) + "\n" for file in files if file.day == day)
+                journal.flush()
+                os.fsync(journal.fileno())
+        self._keep(files)
+
+    def mend(self) -> None:
+        """Cut off the lines that a kill cut short; for the one process that adds."""
+        for day in self.path.glob("*.jsonl"):
+            os.truncate(day, _whole(day.read_bytes()))
+
+    def forget(self, *, before: str, to: int) -> None:
+        """Remove the days before `before` whose files all stand at or before position `to`."""
+        for day in [day for day in self._names if day < before]:
+            positions = [position for position, file in self._files.items() if file.day == day]
+            if max(positions) <= to:
+                (self.path / f"{day}.jsonl").unlink(missing_ok=True)
+                self._files = {position: file for position, file in self._files.items() if file.day != day}
+                del self._names[day]
+
+    def _keep(self, files: list[SampleFile]) -> None:
+        for file in sorted(files, key=lambda file: file.position):
+            self._files[file.position] = file
+            self._names.setdefault(file.day, set()).add(file.name)
+
+
+def _lines_of(path: Path) -> list[SampleFile]:
+    """The files of one day, without a last line that a kill cut short: nobody was told of it."""
+    written = path.read_bytes()
+    return [SampleFile(**json.loads(line)) for line in written[: _whole(written)].splitlines()]
+
+
+def _whole(written: bytes) -> int:
+    return written.rfind(b"\n") + 1
+
+
+def first_followed_day(journal: Journal, started_from: str | None) -> str:
+    """The oldest day whose folder is listed: the one before the journal's newest, else `started_from`, else any."""
+    newest = journal.newest_day
+    return started_from or "" if newest is None else (date.fromisoformat(newest) - timedelta(days=1)).isoformat()
+
+
+class SampleFiles(SimpleDataSourceStreamReader):
+    """New files, oldest day first, each as soon as the last interval that it has samples of is over.
+
+    Until then a row of it could still change: another reading of the same interval may come. Rows may not be used
+    before their interval's end anyway.
+    """
+
+    def __init__(
+        self, samples_dir: Path, journal: Journal, *, started_from: str | None, clock: Callable[[], datetime]
+    ) -> None:
+        self._samples_dir = samples_dir
+        self._journal = journal
+        journal.mend()
+        self._started_from = started_from
+        self._clock = clock
+        # Of files that wait for the end of their interval the footer was read.
+        self._waiting: dict[tuple[str, str], tuple[int, int | None]] = {}
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802  # Spark's name
+        """The position before the first file."""
+        return {"files": 0}
+
+    def read(self, start: dict[str, int]) -> tuple[Iterator[tuple[int, str, str]], dict[str, int]]:
+        """The files after position `start`, and the position of the last of them."""
+        after = start["files"]
+        if self._journal.newest_position <= after:
+            self._discover(after)
+        told = self._journal.between(after, self._journal.newest_position)
+        return iter([_row(file) for file in told]), {"files": told[-1].position if told else after}
+
+    def readBetweenOffsets(self, start: dict[str, int], end: dict[str, int]) -> Iterator[tuple[int, str, str]]:  # noqa: N802
+        """The same files as before, for a micro-batch that was not finished."""
+        return iter([_row(file) for file in self._journal.between(start["files"], end["files"])])
+
+    def commit(self, end: dict[str, int]) -> None:
+        """Forget days that are no longer listed and whose files are all in the table."""
+        self._journal.forget(before=first_followed_day(self._journal, None), to=end["files"])
+
+    def _discover(self, after: int) -> None:
+        found: list[SampleFile] = []
+        samples = 0
+        now_us = int(self._clock().timestamp() * _US)
+        for day, name in self._unknown():
+            if samples >= MOST_SAMPLES:
+                break
+            rows, newest_us = self._footer_of(day, name)
+            if newest_us is not None and _interval_end_us(newest_us) > now_us:
+                self._waiting[day, name] = (rows, newest_us)
+                continue
+            position = max(after, self._journal.newest_position) + len(found) + 1
+            found.append(SampleFile(position=position, day=day, name=name, rows=rows, newest_us=newest_us))
+            samples += rows
+        self._journal.add(found)
+
+    def _footer_of(self, day: str, name: str) -> tuple[int, int | None]:
+        if (day, name) in self._waiting:
+            return self._waiting.pop((day, name))
+        return _footer(self._samples_dir / f"{_FOLDER}{day}" / name)
+
+    def _unknown(self) -> Iterator[tuple[str, str]]:
+        """Day and name of files that are not in the journal, in the order of their oldest samples."""
+        first = first_followed_day(self._journal, self._started_from)
+        for folder in _names_in(self._samples_dir):
+            day = folder.removeprefix(_FOLDER)
+            if folder.startswith(_FOLDER) and day >= first:
+                for name in _names_in(self._samples_dir / folder):
+                    # A name that starts with a dot or an underline is somebody's unfinished work.
+                    if name.endswith(".parquet") and name[0] not in "._" and not self._journal.knows(day, name):
+                        yield day, name
+
+
+class SampleFileSource(DataSource):
+    """`SampleFiles` under the name and with the options that Spark wants."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `readStream.format` takes."""
+        return "lagcast_sample_files"
+
+    def schema(self) -> str:
+        """A file's position, day and name."""
+        return "position long, day string, name string"
+
+    def simpleStreamReader(self, schema: StructType) -> SampleFiles:  # noqa: ARG002, N802  # Spark's names
+        """The reader, in the process that Spark has started for it: that process reads the clock."""
+        return SampleFiles(
+            Path(self.options["samples_dir"]),
+            Journal(Path(self.options["journal_dir"])),
+            started_from=self.options.get("started_from"),
+            clock=lambda: datetime.now(UTC),  # noqa: TID251  # as above
+        )
+
+
+def _row(file: SampleFile) -> tuple[int, str, str]:
+    return file.position, file.day, file.name
+
+
+def _names_in(folder: Path) -> list[str]:
+    """What a folder holds, sorted; nothing where it is gone."""
+    try:
+        return sorted(entry.name for entry in os.scandir(folder))
+    except FileNotFoundError:
+        return []
+
+
+def _footer(path: Path) -> tuple[int, int | None]:
+    """How many samples, and the newest instant in microseconds; 0 and None where the footer does not say."""
+    try:
+        footer = pq.read_metadata(path)
+    except (pa.ArrowException, OSError):
+        return 0, None
+    columns = [footer.schema.column(index).path for index in range(footer.num_columns)]
+    if _SAMPLED_AT not in columns:
+        return 0, None
+    position = columns.index(_SAMPLED_AT)
+    chunks = [footer.row_group(index).column(position).statistics for index in range(footer.num_row_groups)]
+    newest = [chunk.max for chunk in chunks if chunk is not None and chunk.has_min_max]
+    instants = [instant for instant in newest if isinstance(instant, datetime)]
+    return int(footer.num_rows), max((round(at.timestamp() * _US) for at in instants), default=None)
+
+
+def _interval_end_us(instant_us: int) -> int:
+    return -(-instant_us // (BASE_INTERVAL_SECONDS * _US)) * BASE_INTERVAL_SECONDS * _US

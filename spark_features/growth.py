@@ -1,0 +1,190 @@
+"""The feature table as it grows by a few rows at a time: small parts that are added, and merged so that few remain.
+
+The rows of one micro-batch and how far the stream has come are in one manifest: either both are visible or neither.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from pathlib import Path
+
+import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+import pyarrow.compute as pc  # type: ignore[import-untyped]  # as above
+import pyarrow.dataset as ds  # type: ignore[import-untyped]  # as above
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
+from pyspark.sql import DataFrame, SparkSession
+
+from forecasting.columns import BASE_INTERVAL_SECONDS, ROLLUP_INTERVALS_SECONDS
+from spark_features.recent import Marks, after_marks, marks_at, microseconds, newest_ends
+from spark_features.rollups import rollup
+from spark_features.schema import GROUP_INTERVALS_ARROW, GROUP_INTERVALS_SCHEMA
+from spark_features.table import Followed, Part, fresh_folder, parts_in, read_manifest, swap
+
+# A day of one length has at most so many parts; then the newest of them, at least MERGED_PARTS, become one.
+MOST_PARTS = 16
+MERGED_PARTS = 9
+
+_US = 1_000_000
+_LONGEST_SECONDS = max(ROLLUP_INTERVALS_SECONDS)
+_ENDS = ("cluster", "group", "interval_end_at")
+_ORDER = [("cluster", "ascending"), ("group", "ascending"), ("interval_end_at", "ascending")]
+
+
+class GrowingTable:
+    """The feature table in `out_dir`, for the one process that may write to it. Rows are added, never changed.
+
+    `marks` say how far each group's rows reach; samples up to a mark come too late.
+    """
+
+    def __init__(self, spark: SparkSession, out_dir: Path, *, journal: str, since_day: str) -> None:
+        self._spark = spark
+        self._out_dir = out_dir
+        self._manifest = read_manifest(out_dir)
+        self._journal = journal
+        if self._manifest.followed is None or self._manifest.followed.journal != journal:
+            self._withdraw_open_rollups()
+        since = [part for part in self._manifest.parts if part.date >= since_day]
+        ends = [newest_ends(rows) for rows in self._rows_of(since, columns=_ENDS)]
+        self.marks: Marks = reduce(_highest, ends, {})
+        base = [part for part in since if part.interval_seconds == BASE_INTERVAL_SECONDS]
+        self._open = _together([self._of_open_hours(rows) for rows in self._rows_of(base)])
+
+    @property
+    def files(self) -> int:
+        """How many files of the journal have their rows in the table."""
+        return self._manifest.followed.files if self._manifest.followed is not None else 0
+
+    def add(self, base: pa.Table, *, files: int) -> int:
+        """Add the base rows that end after their group's mark, and the rollups that they complete; how many rows.
+
+        `files` is how far the journal is in the table with them.
+        """
+        base = after_marks(base.cast(GROUP_INTERVALS_ARROW), self.marks).sort_by(_ORDER)
+        marks = _highest(self.marks, newest_ends(base))
+        open_rows = _together([self._open, base]).sort_by(_ORDER)
+        rollups = self._complete_rollups(open_rows, marks)
+        version = self._manifest.feature_table_version + 1
+        folder = fresh_folder(self._out_dir, version=version)
+        added = _write(_together([base, rollups]), folder, name=f"added-{version}")
+        self._swap((*self._manifest.parts, *parts_in(self._out_dir, folder)), files=files)
+        self.marks = marks
+        self._open = self._of_open_hours(open_rows)
+        return added
+
+    def merge(self) -> None:
+        """Make one part of many, where a day has too many of them, and where a day is over."""
+        days = sorted({(part.interval_seconds, part.date) for part in self._manifest.parts})
+        # The day before the newest may still get rows, of groups that are behind.
+        growing = sorted({date for _, date in days})[-2:]
+        for seconds, date in days:
+            parts = [part for part in self._manifest.parts if (part.interval_seconds, part.date) == (seconds, date)]
+            merged = alike_parts(parts) if date in growing else parts
+            if len(merged) > 1:
+                self._merge(merged)
+
+    def _merge(self, parts: list[Part]) -> None:
+        folder = fresh_folder(self._out_dir, version=self._manifest.feature_table_version + 1)
+        day = folder / f"interval_seconds={parts[0].interval_seconds}" / f"date={parts[0].date}"
+        folders = [str(self._out_dir / part.folder) for part in parts]
+        rows = self._spark.read.schema(GROUP_INTERVALS_SCHEMA).parquet(*folders)
+        rows.coalesce(1).sortWithinPartitions(*(name for name, _ in _ORDER)).write.parquet(str(day))
+        (merged,) = parts_in(self._out_dir, folder)
+        # In the place of the oldest of them: parts of a day stay in the order of their ages.
+        position = self._manifest.parts.index(parts[0])
+        kept = [part for part in self._manifest.parts if part not in parts]
+        self._swap((*kept[:position], merged, *kept[position:]), files=self.files)
+
+    def _swap(self, parts: tuple[Part, ...], *, files: int) -> None:
+        after = self._manifest.followed_by(parts, followed=Followed(journal=self._journal, files=files))
+        swap(self._out_dir, before=self._manifest, after=after)
+        self._manifest = after
+
+    def _withdraw_open_rollups(self) -> None:
+        """Take back the rollups of intervals that are not over: the batch job makes them of the rows that it has.
+
+        They are written again, whole, when their interval is over.
+        """
+        parts = self._manifest.parts
+        newest_day = max((part.date for part in parts), default="")
+        of_day = [part for part in parts if part.date == newest_day]
+        base = [part for part in of_day if part.interval_seconds == BASE_INTERVAL_SECONDS]
+        newest_us = max((max(newest_ends(rows).values()) for rows in self._rows_of(base, columns=_ENDS)), default=0)
+        folder = fresh_folder(self._out_dir, version=self._manifest.feature_table_version + 1)
+        rollups = [part for part in of_day if part.interval_seconds != BASE_INTERVAL_SECONDS]
+        of_rollups = _together(list(self._rows_of(rollups)))
+        over = of_rollups.filter(pc.less_equal(microseconds(of_rollups, "interval_end_at"), newest_us))
+        _write(over.sort_by(_ORDER), folder, name="over")
+        kept = tuple(part for part in parts if part not in rollups)
+        self._swap((*kept, *parts_in(self._out_dir, folder)), files=0)
+
+    def _complete_rollups(self, open_rows: pa.Table, marks: Marks) -> pa.Table:
+        """The rollups of intervals that were not over at the old marks and are at `marks`, of all lengths."""
+        due = [seconds for seconds in ROLLUP_INTERVALS_SECONDS if self._closes(marks, seconds)]
+        if not due:
+            return GROUP_INTERVALS_ARROW.empty_table()
+        # In one partition, sorted: sums of fractions come out to the last digit as the batch job's.
+        base = self._spark.createDataFrame(open_rows, GROUP_INTERVALS_SCHEMA).coalesce(1)
+        rollups = reduce(DataFrame.unionByName, (rollup(base, seconds=seconds) for seconds in due))
+        rows = rollups.toArrow().cast(GROUP_INTERVALS_ARROW)
+        ends_us = microseconds(rows, "interval_end_at")
+        rows = rows.filter(pc.less_equal(ends_us, marks_at(marks, rows)))
+        return after_marks(rows, self.marks).sort_by(_ORDER)
+
+    def _closes(self, marks: Marks, seconds: int) -> bool:
+        """Whether any group passes the end of an interval of this length."""
+        length_us = seconds * _US
+        return any(end_us // length_us > self.marks.get(key, 0) // length_us for key, end_us in marks.items())
+
+    def _of_open_hours(self, rows: pa.Table) -> pa.Table:
+        """The base rows that a rollup may still need: those after the last whole hour of their group."""
+        hours = {key: end_us // (_LONGEST_SECONDS * _US) * _LONGEST_SECONDS * _US for key, end_us in self.marks.items()}
+        return after_marks(rows, hours)
+
+    def _rows_of(
+        self, parts: list[Part], *, columns: Sequence[str] = GROUP_INTERVALS_ARROW.names
+    ) -> Iterator[pa.Table]:
+        """The rows of these parts, some at a time: a day of a large fleet is more than fits in memory."""
+        files = [str(file) for part in parts for file in sorted((self._out_dir / part.folder).glob("*.parquet"))]
+        dataset = ds.dataset(files, schema=GROUP_INTERVALS_ARROW, format="parquet")
+        return (pa.Table.from_batches([batch]) for batch in dataset.to_batches(columns=list(columns)) if batch.num_rows)
+
+
+def alike_parts(parts: list[Part]) -> list[Part]:
+    """The newest parts of a day that are to be merged; none as long as there are no more than MOST_PARTS.
+
+    At least MERGED_PARTS, and all older ones that are no larger than those after them together: so parts get larger
+    the older they are, and a row is written again as often as its day's rows double, not with each merge.
+    """
+    if len(parts) <= MOST_PARTS:
+        return []
+    first = len(parts) - MERGED_PARTS
+    while first > 0 and parts[first - 1].rows <= sum(part.rows for part in parts[first:]):
+        first -= 1
+    return parts[first:]
+
+
+def _together(tables: Sequence[pa.Table]) -> pa.Table:
+    return pa.concat_tables([GROUP_INTERVALS_ARROW.empty_table(), *tables]).combine_chunks()
+
+
+def _highest(marks: Marks, others: Marks) -> Marks:
+    return {key: max(marks.get(key, 0), others.get(key, 0)) for key in {**marks, **others}}
+
+
+def _write(rows: pa.Table, folder: Path, *, name: str) -> int:
+    """The rows in a folder for each length and day, sorted as they are; how many they are."""
+    ends_us = microseconds(rows, "interval_end_at").to_pylist()
+    # The row that ends at midnight belongs to the day that it covers.
+    days = [(datetime.fromtimestamp(0, UTC) + timedelta(microseconds=us - 1)).date().isoformat() for us in ends_us]
+    lengths = rows["interval_seconds"].to_pylist()
+    for seconds, day in sorted(set(zip(lengths, days, strict=True))):
+        of_day = pa.array([key == (seconds, day) for key in zip(lengths, days, strict=True)])
+        path = folder / f"interval_seconds={seconds}" / f"date={day}" / f"{name}.parquet"
+        path.parent.mkdir(parents=True)
+        with path.open("wb") as file:
+            pq.write_table(rows.filter(of_day), file)
+            # Without this a power cut can leave the manifest with an empty file.
+            file.flush()
+            os.fsync(file.fileno())
+    return len(ends_us)

@@ -1,0 +1,233 @@
+"""The stream: sample files to the feature table as they appear, by the same transforms as the batch job.
+
+    OUT/.follow/checkpoint/    Spark's: which micro-batches were begun and which are done
+    OUT/.follow/files/         which sample files there were, see `announce`
+    OUT/.follow/journal        the journal's name, which the manifest repeats
+
+An interval of a group is complete when it is over and a sample of it or of a later one was read: each file has all that
+its collector saw of a group in an interval. Groups do not wait for each other. What comes after its row was written is
+counted and said; the batch job of that day takes it in. A micro-batch that a kill cut short is played again; if its
+rows had become visible before, the manifest says so.
+"""
+
+import threading
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+import structlog
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from spark_features.announce import Journal, SampleFileSource, first_followed_day
+from spark_features.growth import GrowingTable
+from spark_features.recent import Marks, late_samples, read_samples, thinned
+from spark_features.samples import FeaturesError, require_folder
+from spark_features.schema import SAMPLES_ARROW, SAMPLES_SCHEMA
+from spark_features.table import read_manifest, writing
+from spark_features.transforms import LOOK_BACK_SECONDS, group_intervals
+
+# Looking for files lists two folders; a file waits half of this on average.
+LOOK_SECONDS = 0.5
+
+# An hour of minutes: what is not needed of them is dropped before the next are read.
+_FILES_AT_ONCE = 60
+
+_FOLLOW = ".follow"
+_US = 1_000_000
+_DAY_US = 86_400 * _US
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowRun:
+    """What one run of the stream did: files read and set aside, samples that came too late, rows of all lengths."""
+
+    files: int = 0
+    set_aside_files: int = 0
+    late_samples: int = 0
+    rows: int = 0
+
+
+class Stop(Protocol):
+    """An event that asks to stop, as `threading.Event`."""
+
+    def wait(self, timeout: float) -> bool:
+        """Whether to stop, after at most that many seconds."""
+        ...
+
+
+def follow_features(spark: SparkSession, samples_dir: Path, out_dir: Path, *, stop: Stop) -> FollowRun:
+    """Add the rows of every sample file in `samples_dir/date=*/` to the table until `stop`, and say what was done.
+
+    A table without rows begins with the oldest file, one that the batch job wrote is gone on with from its newest day.
+    A file that cannot be read is set aside with a warning, and the others go on.
+    Errors: FeaturesError on no folder, and where another run is writing.
+    """
+    require_folder(samples_dir)
+    with writing(out_dir):
+        session = _session(spark)
+        started_from = _newest_table_day(out_dir)
+        batches = _MicroBatches(session, samples_dir, out_dir, started_from=started_from)
+        query = _start(session, batches, samples_dir, out_dir / _FOLLOW, started_from=started_from)
+        try:
+            while query.isActive and not stop.wait(LOOK_SECONDS):
+                pass
+            failure = batches.failure or query.exception()
+        finally:
+            batches.finish()
+            with suppress(PySparkException):  # of a micro-batch that was begun too late
+                query.stop()
+    if failure is not None:
+        raise failure
+    return batches.done
+
+
+class _MicroBatches:
+    """What is done with each micro-batch: a list of new files, or of files whose rows may be in the table already."""
+
+    def __init__(self, spark: SparkSession, samples_dir: Path, out_dir: Path, *, started_from: str | None) -> None:
+        self.done = FollowRun()
+        self.failure: Exception | None = None
+        self._is_finished = False
+        self._spark = spark
+        self._samples_dir = samples_dir
+        self._journal_dir = out_dir / _FOLLOW / "files"
+        first_day = first_followed_day(Journal(self._journal_dir), started_from)
+        table_day = (date.fromisoformat(first_day) - timedelta(days=1)).isoformat() if first_day else ""
+        self._table = GrowingTable(spark, out_dir, journal=_journal_name(out_dir / _FOLLOW), since_day=table_day)
+        # What the batch job has read, its rows' samples, is no news when it is listed for the first time.
+        self._known: Marks = self._table.marks if self._table.files == 0 else {}
+        self._samples: pa.Table | None = None
+        self._at_work = threading.Lock()
+
+    def __call__(self, announced: DataFrame, _batch_id: int) -> None:
+        """Read the files, and add the rows that they complete. Spark counts the micro-batch as done on return."""
+        with self._at_work:
+            if self._is_finished:
+                message = "stopped"
+                raise InterruptedError(message)
+            try:
+                # A micro-batch that is played again may have its rows in the table: the positions say so.
+                files = {row.position: Path(f"date={row.day}", row.name) for row in announced.collect()}
+                new = {position: files[position] for position in sorted(files) if position > self._table.files}
+                if new:
+                    self._take(new)
+            except Exception as error:
+                self.failure = error
+                raise
+
+    def finish(self) -> None:
+        """Wait for the micro-batch that is at work, and begin no other."""
+        with self._at_work:
+            self._is_finished = True
+
+    def _take(self, files: dict[int, Path]) -> None:
+        if self._samples is None:
+            self._samples = self._read_again(before=min(files))
+        read = [samples for path in files.values() if (samples := self._read(path)) is not None]
+        new = pa.concat_tables([SAMPLES_ARROW.empty_table(), *read])
+        late = self._count_late(new)
+        samples = pa.concat_tables([self._samples, new])
+        base = group_intervals(self._spark.createDataFrame(samples.combine_chunks(), SAMPLES_SCHEMA)).toArrow()
+        rows = self._table.add(base, files=max(files))
+        self._samples = thinned(samples, self._table.marks)
+        self.done = FollowRun(
+            files=self.done.files + len(read),
+            set_aside_files=self.done.set_aside_files + len(files) - len(read),
+            late_samples=self.done.late_samples + late,
+            rows=self.done.rows + rows,
+        )
+        self._table.merge()
+
+    def _read(self, path: Path) -> pa.Table | None:
+        try:
+            return read_samples(self._samples_dir / path)
+        except FeaturesError as error:
+            _log.warning("sample_file_set_aside", file=str(path), error=str(error))
+            return None
+
+    def _read_again(self, *, before: int) -> pa.Table:
+        """The samples that rows after the marks depend on, of files at positions before this one."""
+        marks = self._table.marks
+        newest_us = max(marks.values(), default=0)
+        # A group that has been away for longer than a day is new when it comes back, so none of its samples counts.
+        oldest_us = min((end_us for end_us in marks.values() if end_us > newest_us - _DAY_US), default=0)
+        since_us = oldest_us - LOOK_BACK_SECONDS * _US
+        files = Journal(self._journal_dir).up_to(before - 1)
+        wanted = [file.path for file in files if file.newest_us is not None and file.newest_us > since_us]
+        samples = SAMPLES_ARROW.empty_table()
+        for begin in range(0, len(wanted), _FILES_AT_ONCE):
+            read = [samples]
+            for path in wanted[begin : begin + _FILES_AT_ONCE]:
+                with suppress(FeaturesError):  # set aside when it was new
+                    read.append(read_samples(self._samples_dir / path))
+            samples = thinned(pa.concat_tables(read), marks)
+        return samples
+
+    def _count_late(self, samples: pa.Table) -> int:
+        late = late_samples(samples, self._table.marks)
+        known = late_samples(late, self._known)
+        count: int = late.num_rows - known.num_rows
+        if count:
+            days = sorted({str(at.date()) for at in late["sampled_at"].unique().to_pylist()})
+            _log.warning(
+                "late_samples",
+                samples=count,
+                groups=sorted(set(late["group"].to_pylist())),
+                days=days,
+                next_step=f"stop this run, then `lagcast features --from {days[0]} --to {days[-1]}` takes them in",
+            )
+        return count
+
+
+def _session(spark: SparkSession) -> SparkSession:
+    """A session of the same Spark for small tables: planning and shuffling cost more than they bring."""
+    session = spark.newSession()
+    for name, value in (
+        ("spark.sql.shuffle.partitions", "1"),
+        ("spark.sql.adaptive.enabled", "false"),
+        ("spark.sql.session.timeZone", "UTC"),
+    ):
+        session.conf.set(name, value)
+    return session
+
+
+def _start(
+    spark: SparkSession, batches: _MicroBatches, samples_dir: Path, folder: Path, *, started_from: str | None
+) -> StreamingQuery:
+    spark.dataSource.register(SampleFileSource)
+    options = {"samples_dir": str(samples_dir.resolve()), "journal_dir": str((folder / "files").resolve())}
+    if started_from is not None:
+        options["started_from"] = started_from
+    return (
+        spark.readStream.format(SampleFileSource.name())
+        .options(**options)
+        .load()
+        .writeStream.foreachBatch(batches)
+        .option("checkpointLocation", str((folder / "checkpoint").resolve()))
+        .trigger(processingTime=f"{LOOK_SECONDS * 1000:.0f} milliseconds")
+        .start()
+    )
+
+
+def _newest_table_day(out_dir: Path) -> str | None:
+    """The day before the newest that has base rows: samples of its evening say what its first rows are."""
+    newest = max((part.date for part in read_manifest(out_dir).parts), default=None)
+    return None if newest is None else (date.fromisoformat(newest) - timedelta(days=1)).isoformat()
+
+
+def _journal_name(folder: Path) -> str:
+    """A name for this journal, made once: positions of another journal mean other files."""
+    path = folder / "journal"
+    if not path.exists():
+        unfinished = folder / ".journal"
+        unfinished.write_text(uuid.uuid4().hex)
+        unfinished.replace(path)
+    return path.read_text()
