@@ -1,6 +1,6 @@
 """The feature table as the recommender reads it: the manifest says which parquet files count. No JVM.
 
-    TABLE/manifest.json   format, schema_version, feature_table_version, and parts: one for each day and interval length
+    TABLE/manifest.json   format, schema_version, feature_table_version, and parts: one or several a day and length
     TABLE/<part.folder>/  parquet files that are written once and never changed
 
 The manifest is read anew for every answer, so that a loop which runs for weeks sees what the features job has added.
@@ -37,6 +37,8 @@ _SCHEMA = pa.schema([pa.field(column.name, _TYPES[column.kind]) for column in GR
 _NAMES = tuple(_SCHEMA.names)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = timedelta(days=1)
+# A new group has a row of the longest intervals, an hour, after two hours at most.
+_NEW_GROUP = timedelta(hours=2)
 # A table whose manifest changes during this many reads in a row is being written faster than it can be read.
 _MOST_TRIES = 5
 
@@ -47,7 +49,7 @@ class FeatureTableError(MalformedError, ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """One day of one interval length. A row belongs to the day that its interval lies in: up to and with midnight."""
+    """Rows of one day and one interval length. A row's day is the one that its interval lies in, midnight included."""
 
     interval_seconds: int
     day_begins_at: datetime
@@ -76,10 +78,23 @@ class FeatureTable:
         return _read_manifest(self.path).version
 
     def groups(self) -> tuple[tuple[str, str], ...]:
-        """Every (cluster, group) that has rows, sorted."""
+        """Every (cluster, group) that has rows of the longest intervals, or base rows of the newest hours, sorted.
+
+        A group that is followed has base rows from its first minute on, and its first hour when that hour is over.
+        """
         # The longest intervals hold every group in the fewest rows: 24 a day, not 5,760.
-        table = self._table(_of_longest_interval, columns=("cluster", "group"))
-        return tuple(sorted(set(zip(table["cluster"].to_pylist(), table["group"].to_pylist(), strict=True))))
+        tables = [self._table(_of_longest_interval, columns=("cluster", "group"))]
+        newest = self.newest_interval_end_at()
+        if newest is not None:
+            since = newest - _NEW_GROUP
+            is_recent = pc.field("interval_end_at") > pa.scalar(since, _TYPES["timestamp"])
+
+            def may_hold(parts: Sequence[_Part]) -> list[_Part]:
+                return [part for part in _of_base(parts) if part.day_begins_at + _DAY > since]
+
+            tables.append(self._table(may_hold, columns=("cluster", "group"), wanted=is_recent))
+        found = pa.concat_tables(tables).group_by(["cluster", "group"]).aggregate([])
+        return tuple(sorted(zip(found["cluster"].to_pylist(), found["group"].to_pylist(), strict=True)))
 
     def intervals(
         self,
@@ -144,9 +159,14 @@ def _of_longest_interval(parts: Sequence[_Part]) -> list[_Part]:
     return [part for part in parts if part.interval_seconds == longest]
 
 
+def _of_base(parts: Sequence[_Part]) -> list[_Part]:
+    return [part for part in parts if part.interval_seconds == BASE_INTERVAL_SECONDS]
+
+
 def _of_newest_day(parts: Sequence[_Part]) -> list[_Part]:
-    base = [part for part in parts if part.interval_seconds == BASE_INTERVAL_SECONDS]
-    return sorted(base, key=lambda part: part.day_begins_at)[-1:]
+    base = _of_base(parts)
+    newest = max((part.day_begins_at for part in base), default=None)
+    return [part for part in base if part.day_begins_at == newest]
 
 
 def _read_manifest(path: Path) -> _Manifest:

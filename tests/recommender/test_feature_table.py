@@ -93,6 +93,19 @@ def _names(row: GroupInterval) -> dict[str, object]:
     return {"cluster": row.cluster, "group": row.group}
 
 
+def test_a_day_in_several_parts_is_one_day(row: MakeRow, tmp_path: Path) -> None:
+    """The stream adds a part every few seconds; a group that began since the last whole hour is seen at once."""
+    _write(tmp_path, [row(_at(15), 1.0), row(_at(3600), 1.0, interval_seconds=3600)])
+    parts = json.loads((tmp_path / "manifest.json").read_text())["parts"]
+    _write(tmp_path, [row(_at(3615), 2.0), row(_at(3615), 3.0, group="new")], version=2)
+    parts += json.loads((tmp_path / "manifest.json").read_text())["parts"]
+    (tmp_path / "manifest.json").write_text(json.dumps(_FORMAT | {"feature_table_version": 2, "parts": parts}))
+    table = FeatureTable(tmp_path)
+    assert table.newest_interval_end_at() == _at(3615)
+    assert [found.produce_messages_per_second for found in table.intervals("c", "orders")] == [1.0, 2.0]
+    assert table.groups() == (("c", "new"), ("c", "orders"))
+
+
 def test_an_open_table_sees_the_next_version(row: MakeRow, tmp_path: Path) -> None:
     """A loop that runs for weeks reads what was added, and never a file that the manifest does not list."""
     _write(tmp_path, [row(_at(15), 1.0)])

@@ -1,0 +1,129 @@
+"""The stream against the batch job: the same rows, whatever comes in what order, and whatever dies in between."""
+
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
+import pytest
+from pyspark.sql import SparkSession
+
+import spark_features
+from collector.sample import OffsetSample
+from collector.sinks import write_samples
+from forecasting.history import GroupInterval
+from recommender.adapters.feature_table import FeatureTable
+from spark_features.batch import build_features
+from spark_features.samples import FeaturesError
+from spark_features.stream import FollowRun, follow_features
+from spark_features.table import read_manifest
+from tests.spark_features.conftest import START_AT
+
+Sampled = Callable[..., OffsetSample]
+Rows = dict[tuple[str, int], list[GroupInterval]]
+
+_LENGTHS = (15, 60, 300, 3600)
+_DAY_SECONDS = 86_400
+_MOST_SECONDS = 120
+
+
+def _rows(table: Path, groups: Sequence[str]) -> Rows:
+    return {
+        (group, seconds): FeatureTable(table).intervals("c", group, interval_seconds=seconds)
+        for group in groups
+        for seconds in _LENGTHS
+    }
+
+
+def _a_day_of(group: str, sampled: Sampled, *, every: int, seed: int) -> list[OffsetSample]:
+    """Two partitions from midnight to midnight: one joins late, one pauses, offsets go back once, rounds are missed."""
+    dice = random.Random(seed)  # noqa: S311  # a test's dice
+    seen, ends = [], [1000, 5000]
+    for second in range(every, _DAY_SECONDS + 1, every):
+        ends = [end + dice.randrange(40 * every) for end in ends]
+        if second == _DAY_SECONDS // 3:
+            ends = [0, ends[1]]
+        if dice.random() < 0.02 and second != _DAY_SECONDS:
+            continue
+        states = {"group_state": "PREPARING_REBALANCING" if dice.random() < 0.05 else "STABLE", "group": group}
+        seen.append(sampled(second - 0.8, ends[0], max(0, ends[0] - dice.randrange(500)), **states))
+        if second > 7200 and not 30_000 < second < 36_000:
+            seen.append(sampled(second - 0.8, ends[1], ends[1] - dice.randrange(500), 1, **states))
+    return seen
+
+
+def _in_files(samples: Sequence[OffsetSample], folder: Path, *, seconds: int) -> list[Path]:
+    """The samples in files of so many seconds each, oldest first."""
+    spans: dict[float, list[OffsetSample]] = {}
+    for sample in samples:
+        spans.setdefault((sample.sampled_at - START_AT).total_seconds() // seconds, []).append(sample)
+    return [path for span in spans.values() for path in write_samples(span, folder)]
+
+
+@contextmanager
+def _fed(samples_dir: Path, out_dir: Path, chunks: Sequence[Sequence[Path]], source: Path) -> Iterator[threading.Event]:
+    """An event that stops the stream when these chunks, each given when the one before is in the table, are all in."""
+    stop = threading.Event()
+    before = read_manifest(out_dir).followed
+    done = before.files if before is not None else 0
+
+    def feed() -> None:
+        until, goal = time.monotonic() + _MOST_SECONDS, done
+        for chunk in chunks:
+            for path in chunk:
+                target = samples_dir / path.relative_to(source)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                path.rename(target)
+            goal += len(chunk)
+            while _files_in(out_dir) < goal and time.monotonic() < until:
+                time.sleep(0.02)
+        stop.set()
+
+    samples_dir.mkdir(exist_ok=True)
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    yield stop
+    feeder.join()
+
+
+def _files_in(out_dir: Path) -> int:
+    followed = read_manifest(out_dir).followed
+    return followed.files if followed is not None else 0
+
+
+def _follow(spark: SparkSession, folder: Path, chunks: Sequence[Sequence[Path]]) -> FollowRun:
+    with _fed(folder / "samples", folder / "out", chunks, folder / "made") as stop:
+        return follow_features(spark, folder / "samples", folder / "out", stop=stop)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_day_in_random_chunks_is_the_batch_jobs_day(spark: SparkSession, folder: Path, sampled: Sampled) -> None:
+    """Two collectors, one always behind the other, and a restart: every row of every length, to the last digit."""
+    quick = _in_files(_a_day_of("quick", sampled, every=15, seed=1), folder / "made", seconds=900)
+    slow = _in_files(_a_day_of("slow", sampled, every=60, seed=2), folder / "made", seconds=1800)
+    dice = random.Random(3)  # noqa: S311  # a test's dice
+    chunks: list[list[Path]] = []
+    files = {"quick": quick, "slow": slow}
+    while files["quick"] or files["slow"]:
+        # The slow one's files come some hours after the quick one's.
+        taken = {"quick": dice.randrange(1, 24), "slow": dice.randrange(0, 7) if files["quick"] else len(slow)}
+        chunks.append([path for name, count in taken.items() for path in files[name][:count]])
+        files = {name: left[taken[name] :] for name, left in files.items()}
+    middle = len(chunks) // 2
+    first = _follow(spark, folder, chunks[:middle])
+    second = _follow(spark, folder, chunks[middle:])
+    run = build_features(spark, folder / "samples", folder / "batch")
+    streamed, wanted = _rows(folder / "out", ("quick", "slow")), _rows(folder / "batch", ("quick", "slow"))
+    assert first.late_samples == second.late_samples == 0
+    assert first.rows + second.rows == sum(rows for _, rows in run.rows)
+    for key, rows in wanted.items():
+        assert streamed[key] == rows, key
