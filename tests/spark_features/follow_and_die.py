@@ -47,9 +47,9 @@ def _files(followed: Followed | None) -> int:
 def stop_the_dead() -> None:
     """In a JVM that has outlived another process: end what that one has left running."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        active = launch_gateway().jvm.org.apache.spark.SparkContext.getActive()  # type: ignore[no-untyped-call]  # bare
-        if active.isDefined():
-            active.get().stop()
+        spark = launch_gateway().jvm.org.apache.spark  # type: ignore[no-untyped-call]  # PySpark leaves it bare
+        # The one that is there; a new one where there is none, which a JVM has only once.
+        spark.SparkContext.getOrCreate(spark.SparkConf().setMaster("local[1]").setAppName("dead")).stop()
 
 
 def main() -> None:

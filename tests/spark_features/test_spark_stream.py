@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -14,14 +15,16 @@ from pathlib import Path
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
 import pytest
+from pyspark import SparkConf
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-import spark_features
 from collector.sample import OffsetSample
 from collector.sinks import write_samples
 from forecasting.history import GroupInterval
 from recommender.adapters.feature_table import FeatureTable
 from spark_features.batch import build_features
+from spark_features.java import find_java
 from spark_features.samples import FeaturesError
 from spark_features.stream import FollowRun, follow_features
 from spark_features.table import read_manifest
@@ -127,3 +130,66 @@ def test_a_day_in_random_chunks_is_the_batch_jobs_day(spark: SparkSession, folde
     assert first.rows + second.rows == sum(rows for _, rows in run.rows)
     for key, rows in wanted.items():
         assert streamed[key] == rows, key
+
+
+@pytest.fixture(name="outliving_jvm")
+def outliving_jvm_fixture(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """The environment of processes that share a JVM: starting one takes longer than all that is tested here."""
+    monkeypatch.setenv("JAVA_HOME", str(find_java(os.environ).home))
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    conf = SparkConf(loadDefaults=False).set("spark.driver.memory", "512m")
+    with (folder / "jvm.log").open("ab") as log:
+        gateway = launch_gateway(conf=conf, popen_kwargs={"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+    parameters = gateway.gateway_parameters
+    yield os.environ | {
+        "PYSPARK_GATEWAY_PORT": str(parameters.port),
+        "PYSPARK_GATEWAY_SECRET": parameters.auth_token,
+    }
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(timeout=30)
+
+
+def _run_until_it_dies(folder: Path, point: str, environment: dict[str, str]) -> int:
+    words = [sys.executable, str(Path(__file__).with_name("follow_and_die.py"))]
+    words += [str(folder / "samples"), str(folder / "out"), point]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=_MOST_SECONDS, check=False)
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr
+    return done.returncode
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_ten_kills_lose_nothing_and_repeat_nothing(
+    spark: SparkSession, folder: Path, sampled: Sampled, outliving_jvm: dict[str, str]
+) -> None:
+    """SIGKILL before the manifest, after it, in a merge and in between: the batch job's rows, and each of them once."""
+    # Three hours before midnight and one after it.
+    night = [
+        sample
+        for day in (0, 1)
+        for made in _a_day_of("g", sampled, every=60, seed=day)
+        if (sample := replace(made, sampled_at=made.sampled_at + timedelta(days=day)))
+        and 75_600 < (sample.sampled_at - START_AT).total_seconds() <= 90_000
+    ]
+    files = _in_files(night, folder / "made", seconds=600)
+    points = ["commit", "rows", "merge", "settled", "rows", "commit", "commit", "merge", "rows", "settled"]
+    (folder / "samples").mkdir()
+    share = len(files) // (len(points) + 1)
+    kills = 0
+    for number, point in enumerate([*points, "never"]):
+        for path in files[share * number : share * (number + 1) if point != "never" else None]:
+            target = folder / "samples" / path.relative_to(folder / "made")
+            target.parent.mkdir(exist_ok=True)
+            path.rename(target)
+        kills += _run_until_it_dies(folder, point, outliving_jvm) == -signal.SIGKILL
+    build_features(spark, folder / "samples", folder / "batch")
+    streamed, wanted = _rows(folder / "out", ("g",)), _rows(folder / "batch", ("g",))
+    assert kills == len(points)
+    for key, rows in wanted.items():
+        ends = [row.interval_end_at for row in streamed[key]]
+        assert len(ends) - len(set(ends)) == 0
+        assert {row.interval_end_at for row in rows} - set(ends) == set()
+        assert streamed[key] == rows, key
+    written = [path for path in (folder / "out" / "versions").rglob("*.parquet")]
+    assert sum(pq.read_metadata(path).num_rows for path in written) < 3 * sum(map(len, wanted.values()))
