@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.errors import ExitCode
+from cli.errors import ExitCode, InputError
 from cli.instants import parse_date
+from cli.logs import log_to_stderr
 from cli.progress import Talk
 
 if TYPE_CHECKING:
@@ -23,12 +24,16 @@ def features(
     out: Annotated[Path, typer.Option(metavar="DIR", help="The feature table; made where it is not there yet.")],
     first: Annotated[str | None, typer.Option("--from", metavar="DATE", help="First day to write anew (UTC).")] = None,
     last: Annotated[str | None, typer.Option("--to", metavar="DATE", help="Last day to write anew (UTC).")] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Add rows as samples come, until Ctrl-C.")] = False,
 ) -> int:
     """Turn offset samples into the feature table with Spark: one row per group and 15 s, and longer rollups.
 
     Readers see the old table or the new one, never half. Prints the folder of the table. The same job runs on a
-    cluster: `spark-submit spark_features/batch.py --samples DIR --out DIR`.
+    cluster: `spark-submit spark_features/batch.py --samples DIR --out DIR`. With --follow rows are added a few seconds
+    after their samples, and rows that are there never change.
     """
+    if follow:
+        return _follow(samples, out, has_span=first is not None or last is not None)
     from cli.spark import spark_beside
     from cli.wiring import settings_of
     from spark_features.samples import find_samples
@@ -40,6 +45,35 @@ def features(
     find_samples(samples, first=first_day, last=last_day)
     with talk.running(), spark_beside(talk, log_path=settings_of().state_dir / "spark.log") as starting:
         make_features(starting, samples, out, talk=talk, first=first_day, last=last_day)
+    typer.echo(out)
+    return ExitCode.OK
+
+
+def _follow(samples: Path, out: Path, *, has_span: bool) -> int:
+    from cli.spark import spark_beside
+    from cli.wiring import settings_of, stopped_by_signals
+    from spark_features.samples import require_folder
+
+    if has_span:
+        message = "--follow goes on from where the table ends; give it without --from and --to"
+        raise InputError(message)
+    require_folder(samples)
+    log_to_stderr()
+    talk = Talk()
+    with (
+        talk.running(),
+        stopped_by_signals() as stop,
+        spark_beside(talk, log_path=settings_of().state_dir / "spark.log") as starting,
+    ):
+        spark = starting.result()
+        from spark_features.stream import follow_features
+
+        talk.line(f"lagcast adds rows to {out} as sample files come into {samples}; Ctrl-C stops")
+        run = follow_features(spark, samples, out, stop=stop)
+        talk.line(
+            f"{run.files:,} sample files -> {run.rows:,} rows; "
+            f"{run.set_aside_files:,} files set aside, {run.late_samples:,} samples too late"
+        )
     typer.echo(out)
     return ExitCode.OK
 

@@ -1,5 +1,10 @@
 """`lagcast features`: from sample files to a table that the recommender can read."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,6 +14,8 @@ import pytest
 from collector.sample import OffsetSample
 from collector.sinks import write_samples
 from recommender.adapters.feature_table import FeatureTable
+from spark_features.samples import FeaturesError
+from spark_features.table import writing
 
 Lagcast = Callable[..., tuple[int, str, str]]
 
@@ -47,12 +54,40 @@ def test_samples_become_a_feature_table(lagcast_process: Lagcast, tmp_path: Path
     assert {row.produce_messages_per_second for row in rows[1:]} == {10.0}
 
 
+@pytest.mark.spark
+def test_followed_samples_become_rows_until_the_command_is_stopped(tmp_path: Path) -> None:
+    """SIGTERM ends it with code 0 and the table's folder; a second writer is refused; a broken file stops nobody."""
+    samples, out = tmp_path / "samples", tmp_path / "features"
+    write_samples(_samples(minutes=5), samples)
+    (samples / "date=2026-05-04" / "broken.parquet").write_bytes(b"PAR1")
+    words = [sys.executable, "-m", "cli.main", "features", "--samples", str(samples), "--out", str(out)]
+    environment = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state")}
+    with subprocess.Popen(
+        [*words, "--follow"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as following:
+        until = time.monotonic() + 120
+        while not list(out.glob("versions/*/interval_seconds=15/*/*.parquet")) and time.monotonic() < until:
+            time.sleep(0.1)
+        with pytest.raises(FeaturesError, match=r"another run is writing to .*; wait for it, stop it"), writing(out):
+            pass
+        following.send_signal(signal.SIGTERM)
+        said, talk = following.communicate(timeout=60)
+    assert (following.returncode, said) == (0, f"{out}\n"), talk
+    assert "broken.parquet is no readable parquet file" in talk
+    # 21 base rows, 6 of a minute, 2 of five and 1 of an hour: the first sample is the last of the day before.
+    assert "1 sample files -> 30 rows; 1 files set aside, 0 samples too late" in talk
+    rows = FeatureTable(out).intervals("c", "orders")
+    assert [row.produce_messages_per_second for row in rows] == [None, *[10.0] * 20]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("--samples", "nowhere", "--out", "o"), "nowhere is no folder"),
         (("--samples", ".", "--out", "o"), "holds no parquet file"),
         (("--samples", ".", "--out", "o", "--from", "May"), "--from 'May' is no date; write it as 2026-05-12"),
+        (("--samples", "nowhere", "--out", "o", "--follow"), "nowhere is no folder"),
+        (("--samples", ".", "--out", "o", "--follow", "--to", "2026-05-12"), "give it without --from and --to"),
     ],
 )
 def test_bad_input_is_said_before_spark_starts(

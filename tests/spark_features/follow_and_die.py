@@ -33,7 +33,8 @@ def die() -> None:
 def dying_swap(table_dir: Path, *, before: Manifest, after: Manifest) -> None:
     """The table's swap, with a death before or after it."""
     advances = _files(after.followed) > _files(before.followed)
-    if POINT == ("rows" if advances else "merge") and _files(before.followed):
+    here = "rows" if advances else "merge"
+    if here == POINT and _files(before.followed):
         die()
     swap(table_dir, before=before, after=after)
     if POINT == "commit" and advances:

@@ -25,7 +25,6 @@ from forecasting.history import GroupInterval
 from recommender.adapters.feature_table import FeatureTable
 from spark_features.batch import build_features
 from spark_features.java import find_java
-from spark_features.samples import FeaturesError
 from spark_features.stream import FollowRun, follow_features
 from spark_features.table import read_manifest
 from tests.spark_features.conftest import START_AT
@@ -118,7 +117,7 @@ def test_a_day_in_random_chunks_is_the_batch_jobs_day(spark: SparkSession, folde
     files = {"quick": quick, "slow": slow}
     while files["quick"] or files["slow"]:
         # The slow one's files come some hours after the quick one's.
-        taken = {"quick": dice.randrange(1, 24), "slow": dice.randrange(0, 7) if files["quick"] else len(slow)}
+        taken = {"quick": dice.randrange(1, 48), "slow": dice.randrange(0, 14) if files["quick"] else len(slow)}
         chunks.append([path for name, count in taken.items() for path in files[name][:count]])
         files = {name: left[taken[name] :] for name, left in files.items()}
     middle = len(chunks) // 2
@@ -138,6 +137,7 @@ def outliving_jvm_fixture(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     monkeypatch.setenv("JAVA_HOME", str(find_java(os.environ).home))
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf(loadDefaults=False).set("spark.driver.memory", "512m")
+    conf.set("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
     with (folder / "jvm.log").open("ab") as log:
         gateway = launch_gateway(conf=conf, popen_kwargs={"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
     parameters = gateway.gateway_parameters
@@ -165,13 +165,9 @@ def test_ten_kills_lose_nothing_and_repeat_nothing(
 ) -> None:
     """SIGKILL before the manifest, after it, in a merge and in between: the batch job's rows, and each of them once."""
     # Three hours before midnight and one after it.
-    night = [
-        sample
-        for day in (0, 1)
-        for made in _a_day_of("g", sampled, every=60, seed=day)
-        if (sample := replace(made, sampled_at=made.sampled_at + timedelta(days=day)))
-        and 75_600 < (sample.sampled_at - START_AT).total_seconds() <= 90_000
-    ]
+    days = [(day, seen) for day in (0, 1) for seen in _a_day_of("g", sampled, every=60, seed=day)]
+    made = [replace(seen, sampled_at=seen.sampled_at + timedelta(days=day)) for day, seen in days]
+    night = [seen for seen in made if 75_600 < (seen.sampled_at - START_AT).total_seconds() <= 90_000]
     files = _in_files(night, folder / "made", seconds=600)
     points = ["commit", "rows", "merge", "settled", "rows", "commit", "commit", "merge", "rows", "settled"]
     (folder / "samples").mkdir()
@@ -191,5 +187,37 @@ def test_ten_kills_lose_nothing_and_repeat_nothing(
         assert len(ends) - len(set(ends)) == 0
         assert {row.interval_end_at for row in rows} - set(ends) == set()
         assert streamed[key] == rows, key
-    written = [path for path in (folder / "out" / "versions").rglob("*.parquet")]
-    assert sum(pq.read_metadata(path).num_rows for path in written) < 3 * sum(map(len, wanted.values()))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_late_samples_are_counted_and_the_batch_job_takes_them_in(
+    spark: SparkSession, folder: Path, sampled: Sampled, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They change no row and stop no other group; the batch job makes the day whole, and the stream goes on from it."""
+    seen = [sampled(15 * step - 1, 300 * step, 300 * step) for step in range(1, 322)]
+    files = _in_files(seen, folder / "made", seconds=900)
+    other = write_samples(
+        [sampled(60 * minute - 1, minute, minute, group="h") for minute in (1, 2, 61)], folder / "made"
+    )
+    broken = folder / "made" / "date=2026-05-04" / "broken.parquet"
+    table = pq.read_table(files[0], partitioning=None)
+    pq.write_table(table.drop_columns(["topic"]), broken)
+    in_time, late, last = [files[0], *files[2:5]], files[1], files[5:]
+    run = _follow(spark, folder, [in_time, [late, broken, *other]])
+    assert (run.files, run.set_aside_files, run.late_samples) == (6, 1, 60)
+    said = capsys.readouterr().out
+    assert "broken.parquet lacks topic" in said
+    assert "`lagcast features --from 2026-05-04 --to 2026-05-04` takes them in" in said
+    streamed = _rows(folder / "out", ("g", "h"))
+    assert (len(streamed["g", 15]), len(streamed["h", 15])) == (4 * 60, 3)
+    (folder / "samples" / "date=2026-05-04" / "broken.parquet").unlink()
+    build_features(spark, folder / "samples", folder / "out")
+    assert len(_rows(folder / "out", ("g",))["g", 15]) == 5 * 60
+    run = _follow(spark, folder, [last])
+    assert (run.files, run.late_samples) == (len(last), 0)
+    build_features(spark, folder / "samples", folder / "batch")
+    wanted = _rows(folder / "batch", ("g",))
+    newest = wanted["g", 15][-1].interval_end_at
+    for key, rows in _rows(folder / "out", ("g",)).items():
+        assert rows == [row for row in wanted[key] if row.interval_end_at <= newest], key

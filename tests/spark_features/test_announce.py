@@ -1,0 +1,154 @@
+"""Which files the stream is told of: the newest days' alone, each once, each when its intervals are over."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collector.sample import OffsetSample
+from collector.sinks import write_samples
+from spark_features import announce
+from spark_features.announce import Journal, SampleFiles
+from spark_features.growth import MERGED_PARTS, MOST_PARTS, alike_parts
+from spark_features.table import Followed, Manifest, Part
+
+Sampled = Callable[..., OffsetSample]
+
+_MIDNIGHT = datetime(2026, 5, 4, tzinfo=UTC)
+_LONG_AFTER = datetime(2027, 1, 1, tzinfo=UTC)
+
+
+def _files(folder: Path, *, now: datetime = _LONG_AFTER, started_from: str | None = None) -> SampleFiles:
+    return SampleFiles(folder / "samples", Journal(folder / "files"), started_from=started_from, clock=lambda: now)
+
+
+def _told(files: SampleFiles, after: int) -> tuple[list[tuple[int, str]], int]:
+    rows, end = files.read({"files": after})
+    return [(position, day) for position, day, _ in rows], end["files"]
+
+
+@pytest.fixture(name="folder")
+def folder_fixture(tmp_path: Path) -> Path:
+    """A test's own folder, with an empty one for samples in it."""
+    (tmp_path / "samples").mkdir()
+    return tmp_path
+
+
+def test_a_file_is_told_once_also_after_a_restart(folder: Path, sampled: Sampled) -> None:
+    """Positions count up; the same two positions are the same file for ever, and unfinished names are nobody's."""
+    write_samples([sampled(0, 1)], folder / "samples")
+    (folder / "samples" / "date=2026-05-04" / ".unfinished.parquet").write_bytes(b"")
+    files = _files(folder)
+    assert _told(files, 0) == ([(1, "2026-05-04")], 1)
+    assert _told(files, 1) == ([], 1)
+    write_samples([sampled(15, 1)], folder / "samples")
+    again = _files(folder)
+    assert _told(again, 1) == ([(2, "2026-05-04")], 2)
+    assert list(again.readBetweenOffsets({"files": 0}, {"files": 1})) == list(_files(folder).read({"files": 0})[0])[:1]
+
+
+def test_a_line_that_a_kill_cut_short_was_never_told(folder: Path, sampled: Sampled) -> None:
+    """The file gets the position that the torn line would have had."""
+    write_samples([sampled(0, 1)], folder / "samples")
+    _told(_files(folder), 0)
+    write_samples([sampled(15, 1)], folder / "samples")
+    (journal,) = (folder / "files").glob("*.jsonl")
+    with journal.open("a") as lines:
+        lines.write('{"position": 2, "day": "2026')
+    assert _told(_files(folder), 1) == ([(2, "2026-05-04")], 2)
+    assert [file.position for file in Journal(folder / "files").up_to(9)] == [1, 2]
+
+
+def test_a_file_waits_for_the_end_of_its_last_interval(folder: Path, sampled: Sampled) -> None:
+    """Read at 00:00:14, its row could change until 00:00:15. A file that says no instant waits for nothing."""
+    write_samples([sampled(14, 1)], folder / "samples")
+    (folder / "samples" / "date=2026-05-04" / "broken.parquet").write_bytes(b"PAR1")
+    now = [_MIDNIGHT + timedelta(seconds=14.9)]
+    files = SampleFiles(folder / "samples", Journal(folder / "files"), started_from=None, clock=lambda: now[0])
+    assert _told(files, 0) == ([(1, "2026-05-04")], 1)
+    now[0] += timedelta(seconds=0.1)
+    assert _told(files, 1) == ([(2, "2026-05-04")], 2)
+
+
+def test_only_the_newest_days_are_listed(folder: Path, sampled: Sampled, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of forty days two are looked at, and the journal forgets the others: what a look costs does not grow."""
+    for day in range(40):
+        write_samples([sampled(86_400 * day + 30, 1)], folder / "samples")
+    files = _files(folder)
+    assert len(_told(files, 0)[0]) == 40
+    files.commit({"files": 40})
+    assert len(list((folder / "files").glob("*.jsonl"))) == 2
+    listed: list[str] = []
+    list_names = announce._names_in
+
+    def names_in(path: Path) -> list[str]:
+        listed.append(path.name)
+        return list_names(path)
+
+    monkeypatch.setattr(announce, "_names_in", names_in)
+    write_samples([sampled(86_400 * 39 + 45, 1)], folder / "samples")
+    assert _told(files, 40) == ([(41, "2026-06-12")], 41)
+    assert listed == ["samples", "date=2026-06-11", "date=2026-06-12"]
+
+
+def test_a_micro_batch_is_no_larger_than_it_has_to_be(
+    folder: Path, sampled: Sampled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Months of samples are taken in pieces, oldest first; a journal that was removed goes on counting."""
+    monkeypatch.setattr(announce, "MOST_SAMPLES", 2)
+    for second in (0, 15, 30):
+        write_samples([sampled(second, 1)], folder / "samples")
+    files = _files(folder)
+    assert _told(files, 7) == ([(8, "2026-05-04"), (9, "2026-05-04")], 9)
+    assert _told(files, 9) == ([(10, "2026-05-04")], 10)
+
+
+def test_a_start_from_a_day_leaves_older_ones_to_the_batch_job(folder: Path, sampled: Sampled) -> None:
+    """Where the table begins, its samples begin."""
+    write_samples([sampled(0, 1), sampled(86_400, 2), sampled(2 * 86_400, 3)], folder / "samples")
+    assert _told(_files(folder, started_from="2026-05-05"), 0)[0] == [(1, "2026-05-05"), (2, "2026-05-06")]
+
+
+def test_a_footer_says_the_newest_instant(folder: Path, sampled: Sampled) -> None:
+    """Of several row groups, too; without the column it is unknown."""
+    (path,) = write_samples([sampled(30, 1), sampled(15, 1)], folder / "samples")
+    table = pq.read_table(path, partitioning=None)
+    pq.write_table(table, path, row_group_size=1)
+    assert announce._footer(path) == (2, int((_MIDNIGHT + timedelta(seconds=30)).timestamp() * 1e6))
+    pq.write_table(table.drop_columns(["sampled_at"]), path)
+    assert announce._footer(path) == (0, None)
+
+
+def _part(rows: int, number: int = 0) -> Part:
+    return Part(interval_seconds=15, date="2026-05-04", folder=f"versions/v{number}", rows=rows)
+
+
+@given(st.lists(st.integers(min_value=1, max_value=40), min_size=1, max_size=600))
+def test_few_parts_remain_and_a_row_is_seldom_written_again(appended: list[int]) -> None:
+    """Never more than MOST_PARTS, none lost, and a row is written again about as often as the day's rows double."""
+    parts: list[Part] = []
+    written = 0
+    for number, rows in enumerate(appended):
+        parts.append(_part(rows, number))
+        merged = alike_parts(parts)
+        assert merged == parts[len(parts) - len(merged) :]
+        if merged:
+            assert len(merged) >= MERGED_PARTS
+            written += sum(part.rows for part in merged)
+            parts = [*parts[: -len(merged)], _part(sum(part.rows for part in merged), number)]
+        assert len(parts) <= MOST_PARTS
+    assert sum(part.rows for part in parts) == sum(appended)
+    # 600 parts are less than 2^10: a row is written again at most ten times.
+    assert written <= 10 * sum(appended)
+
+
+def test_the_batch_jobs_day_takes_the_place_of_all_its_parts() -> None:
+    """And the stream starts anew from it: how far it had come is no longer said."""
+    streamed = Manifest().followed_by((_part(3, 1), _part(4, 2)), followed=Followed(journal="j", files=2))
+    replaced = streamed.replaced_by((_part(7, 3),))
+    assert [part.folder for part in replaced.parts] == ["versions/v3"]
+    assert (replaced.feature_table_version, replaced.followed) == (2, None)
