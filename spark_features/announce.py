@@ -33,7 +33,8 @@ _SAMPLED_AT = next(column.name for column in SAMPLES if column.kind == "timestam
 class SampleFile:
     """A sample file in its place in the journal. Rows and newest instant (microseconds since 1970) are its footer's.
 
-    Both are unknown, 0 and None, where it has no readable footer.
+    Both are unknown, 0 and None, where it has no readable footer. Without a name it is a day's whole folder, which has
+    changed since it was listed for the last time.
     """
 
     position: int
@@ -89,6 +90,10 @@ class Journal:
                 os.fsync(journal.fileno())
         self._keep(files)
 
+    def written_ns(self) -> int | None:
+        """When the journal was last added to, as the disk says, in nanoseconds since 1970."""
+        return max((day.stat().st_mtime_ns for day in self.path.glob("*.jsonl")), default=None)
+
     def mend(self) -> None:
         """Cut off the lines that a kill cut short; for the one process that adds."""
         for day in self.path.glob("*.jsonl"):
@@ -137,6 +142,9 @@ class SampleFiles(SimpleDataSourceStreamReader):
     ) -> None:
         self._samples_dir = samples_dir
         self._journal = journal
+        # Before the journal is touched: a folder that has changed since then, and is not listed, has news.
+        self._began_ns = journal.written_ns() or int(clock().timestamp() * 1e9)
+        self._changed_ns: dict[str, int] = {}
         journal.mend()
         self._started_from = started_from
         self._clock = clock
@@ -185,15 +193,26 @@ class SampleFiles(SimpleDataSourceStreamReader):
         return _footer(self._samples_dir / f"{_FOLDER}{day}" / name)
 
     def _unknown(self) -> Iterator[tuple[str, str]]:
-        """Day and name of files that are not in the journal, in the order of their oldest samples."""
+        """Day and name of files that are not in the journal, in the order of their oldest samples.
+
+        A day that is no longer listed has no name when its folder has changed: one look at the folder tells that.
+        """
         first = first_followed_day(self._journal, self._started_from)
         for folder in _names_in(self._samples_dir):
+            if not folder.startswith(_FOLDER):
+                continue
             day = folder.removeprefix(_FOLDER)
-            if folder.startswith(_FOLDER) and day >= first:
-                for name in _names_in(self._samples_dir / folder):
-                    # A name that starts with a dot or an underline is somebody's unfinished work.
-                    if name.endswith(".parquet") and name[0] not in "._" and not self._journal.knows(day, name):
-                        yield day, name
+            changed_ns = (self._samples_dir / folder).stat().st_mtime_ns
+            known_ns = self._changed_ns.get(day, self._began_ns)
+            self._changed_ns[day] = changed_ns
+            if day < first:
+                if changed_ns > known_ns:
+                    yield day, ""
+                continue
+            for name in _names_in(self._samples_dir / folder):
+                # A name that starts with a dot or an underline is somebody's unfinished work.
+                if name.endswith(".parquet") and name[0] not in "._" and not self._journal.knows(day, name):
+                    yield day, name
 
 
 class SampleFileSource(DataSource):

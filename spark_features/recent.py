@@ -9,13 +9,15 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # as above
-import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
+import pyarrow.dataset as ds  # type: ignore[import-untyped]  # as above
 
 from forecasting.columns import BASE_INTERVAL_SECONDS
 from spark_features.samples import FeaturesError, checked_rows, unreadable
 from spark_features.schema import SAMPLES_ARROW
 from spark_features.transforms import LAG_RATE_SECONDS, LOOK_BACK_SECONDS
 
+# Instants as older Spark writes them are nanoseconds otherwise.
+_FORMAT = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
 _US = 1_000_000
 _PARTITION = ("cluster", "group", "topic", "partition")
 
@@ -30,8 +32,7 @@ def read_samples(path: Path) -> pa.Table:
     """
     checked_rows(path)
     try:
-        with pq.ParquetFile(path) as file:
-            return file.read(columns=SAMPLES_ARROW.names).select(SAMPLES_ARROW.names).cast(SAMPLES_ARROW)
+        return ds.dataset([str(path)], schema=SAMPLES_ARROW, format=_FORMAT).to_table()
     except (pa.ArrowException, OSError, ValueError) as error:
         raise FeaturesError(unreadable(path, error)) from error
 

@@ -147,6 +147,11 @@ class _MicroBatches:
         self._table.merge()
 
     def _read(self, path: Path) -> pa.Table | None:
+        if path.suffix != ".parquet":
+            day = path.name.removeprefix("date=")
+            next_step = f"if files came, stop this run, then `lagcast features --from {day} --to {day}` takes them in"
+            _log.warning("old_day_changed", folder=str(path), next_step=next_step)
+            return None
         try:
             return read_samples(self._samples_dir / path)
         except FeaturesError as error:

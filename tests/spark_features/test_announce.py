@@ -95,6 +95,20 @@ def test_only_the_newest_days_are_listed(folder: Path, sampled: Sampled, monkeyp
     assert listed == ["samples", "date=2026-06-11", "date=2026-06-12"]
 
 
+def test_a_change_in_a_day_that_is_no_longer_listed_is_told(folder: Path, sampled: Sampled) -> None:
+    """Once for each change, also where it was made while nobody followed; what was listed in time is none."""
+    for day in range(4):
+        write_samples([sampled(86_400 * day + 30, 1)], folder / "samples")
+    files = _files(folder)
+    assert _told(files, 0)[1] == 4
+    files.commit({"files": 4})
+    assert _told(files, 4) == ([], 4)
+    write_samples([sampled(45, 1)], folder / "samples")
+    again = _files(folder)
+    assert _told(again, 4) == ([(5, "2026-05-04")], 5)
+    assert _told(again, 5) == ([], 5)
+
+
 def test_a_micro_batch_is_no_larger_than_it_has_to_be(
     folder: Path, sampled: Sampled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
