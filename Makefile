@@ -4,7 +4,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-slow bench bench-decisions bench-forecasts bench-value bench-decision-time bench-collection docs lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-slow bench bench-decisions bench-forecasts bench-value bench-stream bench-decision-time bench-collection docs lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ bench-decisions: $(READY) ## every policy in every world, as JSON: make bench-de
 
 bench-forecasts: $(READY) ## every forecaster on every load, as JSON: make bench-forecasts TRACES=DIR OUT=FILE ORIGINS=50 JOBS=2
 	@$(BIN)/python benchmarks/forecasts.py $(if $(TRACES),--traces "$(TRACES)") --out "$(OUT)" --origins $(ORIGINS) --jobs $(JOBS)
+
+bench-stream: $(READY) ## seconds from a sample file to its rows in the feature table, while they are followed
+	@$(BIN)/python benchmarks/stream_latency.py
 
 bench-value: $(READY) ## what better forecasts could still save, in replayed money: make bench-value TRACES=DIR SEEDS=3 JOBS=2
 	@$(BIN)/python benchmarks/decision_value.py $(if $(TRACES),--traces "$(TRACES)") --seeds $(SEEDS) --jobs $(JOBS)
