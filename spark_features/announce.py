@@ -202,7 +202,7 @@ class SampleFiles(SimpleDataSourceStreamReader):
             if not folder.startswith(_FOLDER):
                 continue
             day = folder.removeprefix(_FOLDER)
-            changed_ns = (self._samples_dir / folder).stat().st_mtime_ns
+            changed_ns = _changed_ns(self._samples_dir / folder)
             known_ns = self._changed_ns.get(day, self._began_ns)
             self._changed_ns[day] = changed_ns
             if day < first:
@@ -247,6 +247,14 @@ def _names_in(folder: Path) -> list[str]:
         return sorted(entry.name for entry in os.scandir(folder))
     except FileNotFoundError:
         return []
+
+
+def _changed_ns(folder: Path) -> int:
+    """When a file came into the folder or left it, in nanoseconds since 1970; 0 where it is gone."""
+    try:
+        return folder.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
 
 
 def _footer(path: Path) -> tuple[int, int | None]:
