@@ -33,6 +33,8 @@ class IsolatedCollector:
 
     def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
         """What the collector gives. Errors: its own; UnavailableError where its process died."""
+        if self._child is not None and not self._child[0].is_alive():
+            self.close()  # it died between two rounds, which costs neither of them
         process, pipe = self._child or self._started()
         try:
             pipe.send((groups, now))

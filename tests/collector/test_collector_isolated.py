@@ -1,6 +1,9 @@
 """A collector in a process of its own: it may die, and nothing else does."""
 
+import multiprocessing
 import os
+import signal
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -36,6 +39,16 @@ def test_a_child_that_dies_costs_one_round(collector: IsolatedCollector, group: 
     first = process_of(collector)
     with pytest.raises(UnavailableError, match=rf"Kafka's client died \({end}\) while it was asked; the next round"):
         collector.collect([group], now=NOON)
+    assert process_of(collector) != first
+
+
+def test_a_child_that_dies_between_rounds_costs_none(collector: IsolatedCollector) -> None:
+    """Nobody was waiting for it: the next round is answered by a new child."""
+    first = process_of(collector)
+    os.kill(first, signal.SIGKILL)
+    until = time.monotonic() + 10
+    while multiprocessing.active_children() and time.monotonic() < until:
+        time.sleep(0.02)
     assert process_of(collector) != first
 
 
