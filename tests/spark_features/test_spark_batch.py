@@ -21,6 +21,7 @@ from recommender.adapters.feature_table import FeatureTable
 from spark_features import batch
 from spark_features.batch import build_features
 from spark_features.java import find_java
+from spark_features.recent import read_samples
 from spark_features.samples import FeaturesError, find_samples
 from spark_features.table import Part, fresh_folder, read_manifest, swap, writing
 
@@ -182,6 +183,7 @@ def test_files_older_than_a_column_are_taken(folder: Path, sampled: Sampled) -> 
     pq.write_table(arrow_table([sampled(0, 1), sampled(15, 2)]).drop_columns(["static_members"]), old)
     pq.write_table(arrow_table([sampled(30, 3)]), new)
     assert find_samples(folder, first=None, last=None).rows == 3
+    assert read_samples(old)["static_members"].null_count == 2
 
 
 @pytest.mark.spark
