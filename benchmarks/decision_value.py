@@ -14,6 +14,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
 
+import numpy as np
 from decisions import end_with_parent, words
 
 from forecasting.forecaster import Forecaster
@@ -69,7 +70,10 @@ def costs(cell: Cell) -> tuple[float, ...]:
         policy = Lagcast(contest.world, contest.settings, names=contest.names, history=history, forecaster=forecaster)
         return run_policy(ARM, policy, contest).bill.total
 
-    known = Foresight(rates=contest.trace.minute_rates(), start_at=contest.trace.start_at)
+    # It knows the past as well: reviewed on days of which it knows nothing, it would be left aside.
+    spans = [contest.trace] if cell.past is None else [cell.past, contest.trace]
+    rates = np.concatenate([span.minute_rates() for span in spans])
+    known = Foresight(rates=rates, start_at=spans[0].start_at)
     return tuple(played(forecaster) for forecaster in (known, None, PersistenceForecaster()))
 
 
