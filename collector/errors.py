@@ -3,6 +3,7 @@
     AdapterError            names who was asked, what for, and what came back
     ├── UnavailableError    no answer in time; asking again may help
     ├── RejectedError       a clear no: ACL, unknown group, unsupported request; asking again is useless
+    │   └── UnsupportedError    a group of a kind that has nothing to sample
     └── MalformedError      an answer outside the agreed schema
 
 Raised in adapters only, always `from` the cause where there is one.
@@ -23,6 +24,10 @@ class UnavailableError(AdapterError):
 
 class RejectedError(AdapterError):
     """A clear no; asking again is useless until somebody changes a permission, a name or a version."""
+
+
+class UnsupportedError(RejectedError):
+    """The group is of a kind that has nothing to sample, and never will."""
 
 
 class MalformedError(AdapterError):

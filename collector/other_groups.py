@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from collector.errors import RejectedError
+from collector.errors import UnsupportedError
 from collector.kafka_requests import KafkaRequests
 
 _STREAMS = (
@@ -16,7 +16,7 @@ _SHARE = (
 )
 
 
-def unsupported(kafka: KafkaRequests, protocol_types: Mapping[str, str]) -> dict[str, RejectedError]:
+def unsupported(kafka: KafkaRequests, protocol_types: Mapping[str, str]) -> dict[str, UnsupportedError]:
     """One sentence for each of these groups, which the cluster lists, but not as consumer groups.
 
     Share and Streams groups both come without a protocol type; the client tells of commits of the latter alone.
@@ -24,7 +24,7 @@ def unsupported(kafka: KafkaRequests, protocol_types: Mapping[str, str]) -> dict
     untold = [name for name, protocol_type in protocol_types.items() if not protocol_type]
     commits = kafka.committed_offsets(untold).got
     return {
-        name: RejectedError(_sentence(protocol_type, has_commits=bool(commits.get(name))))
+        name: UnsupportedError(_sentence(protocol_type, has_commits=bool(commits.get(name))))
         for name, protocol_type in protocol_types.items()
     }
 

@@ -1,4 +1,4 @@
-"""The collector's loop: a round every 15 seconds, a file every minute."""
+"""The collector's loop: a round every 15 seconds, a file every minute or, where somebody waits for it, every round."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -15,8 +15,8 @@ from forecasting.columns import BASE_INTERVAL_SECONDS
 # interval that ends at the next grid instant: read at 12:00:14.0 or 12:00:14.3, they count for 12:00:15. Aimed at the
 # grid itself, they would fall on either side of it, two into one interval and none into the next.
 _LEAD = timedelta(seconds=1)
-# One file a minute and group set: 1,440 a day, where a file a round would be 5,760.
-_FILE_SECONDS = 60
+# One file a minute and group set: 1,440 a day, where a file a round is 5,760.
+FILE_SECONDS = 60
 # Kafka lists the groups that its user may describe, and says nothing of the others.
 _NO_GROUP = RejectedError(
     "no group is listed: there is none yet, or this user may see none; grant this user Describe on Group '*'"
@@ -42,10 +42,14 @@ def collect_forever(
     *,
     groups: Sequence[str] | None = None,
     interval_seconds: int = BASE_INTERVAL_SECONDS,
+    file_seconds: int = FILE_SECONDS,
     clock: Callable[[], datetime],
     wait: Callable[[float], bool],
+    heard: Callable[[Collected], object] = lambda _: None,
 ) -> None:
-    """Collect on the grid of `interval_seconds` and hand the samples of each minute to `sink`, until told to stop.
+    """Collect on the grid of `interval_seconds`, hand the samples of each `file_seconds` to `sink`, until told to stop.
+
+    What each round brought, errors of groups included, is handed to `heard` first.
 
     `wait(seconds)` sleeps that long and says whether to stop: `threading.Event().wait`, with the event set by a signal
     handler. What was collected is handed over on the way out as well. A clock that jumps back is waited for: rows of a
@@ -69,12 +73,13 @@ def collect_forever(
                 _log.warning("round_failed", error=str(error))
             else:
                 batch += collected.samples
+                heard(collected)
                 is_silent = groups is None and not (collected.samples or collected.errors)
                 troubles.tell((_NO_GROUP,) if is_silent else collected.errors)
             following_at = max(
                 grid_at + timedelta(seconds=interval_seconds), _next_grid(clock() + _LEAD, interval_seconds)
             )
-            if _file_number(following_at) != _file_number(grid_at):
+            if _file_number(following_at, file_seconds) != _file_number(grid_at, file_seconds):
                 whole, batch = batch, []
                 sink(whole)
             grid_at = following_at
@@ -110,6 +115,6 @@ def _next_grid(at: datetime, interval_seconds: int) -> datetime:
     return datetime.fromtimestamp((at.timestamp() // interval_seconds + 1) * interval_seconds, tz=UTC)
 
 
-def _file_number(grid_at: datetime) -> int:
-    """Grid instants 12:00:15 to 12:01:00 share a file: the readings of one minute, as each precedes its instant."""
-    return -int(-grid_at.timestamp() // _FILE_SECONDS)
+def _file_number(grid_at: datetime, file_seconds: int) -> int:
+    """Grid instants 12:00:15 to 12:01:00 share a minute's file: its readings, as each precedes its instant."""
+    return -int(-grid_at.timestamp() // file_seconds)

@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka import KafkaError
 
-from collector.errors import RejectedError, UnavailableError
+from collector.errors import RejectedError, UnavailableError, UnsupportedError
 from collector.kafka_admin import EVERY_GROUP, KafkaAdminCollector
 from tests.collector.memory_cluster import COMMITS, NOON, MemoryCluster, failure, group
 
@@ -15,9 +15,9 @@ def test_other_kinds_of_groups_are_errors_of_their_own(collector: KafkaAdminColl
     collected = collector.collect(None, now=NOON)
     assert {row.group for row in collected.samples} == {"orders"}
     assert [(type(error), error.group) for error in collected.errors] == [
-        (RejectedError, "clicks"),
-        (RejectedError, "connect-cluster"),
-        (RejectedError, "flow"),
+        (UnsupportedError, "clicks"),
+        (UnsupportedError, "connect-cluster"),
+        (UnsupportedError, "flow"),
     ]
     clicks, connect, flow = map(str, collected.errors)
     assert clicks.startswith("group 'clicks': a share group (KIP-932), or a Kafka Streams group (KIP-1071) that has")

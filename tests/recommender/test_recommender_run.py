@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from cost_model.profile import GroupProfile
 from forecasting.history import GroupInterval
@@ -15,7 +16,7 @@ from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.decision import DecisionSettings
 from recommender.ports import UnavailableError
 from recommender.recommendation import Decision, Recommendation
-from recommender.run import Recommender, run_forever
+from recommender.run import Recommender, Trouble, run_forever
 
 Row = Callable[..., GroupInterval]
 
@@ -314,3 +315,32 @@ def test_the_store_is_tidied_once_an_hour(
     monkeypatch.setattr(loop.store, "thin", thin)
     run_forever(loop, instants=iter([now + timedelta(minutes=minute) for minute in range(121)]))
     assert asked == [now, now + timedelta(hours=1), now + timedelta(hours=2)]
+
+
+def test_a_group_that_cannot_be_read_is_refused_rows_or_not(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
+) -> None:
+    """What the source says of it is the refusal's sentence, once it says so no longer there is advice again."""
+    loop = make(Rows(hour))
+    trouble = Trouble("unsupported", "a share group is not supported", "Leave it out.")
+    loop.troubles = lambda: {("c", "clicks"): trouble, ("c", "orders"): trouble}
+    refusals = loop.run_once(now=now)
+    assert [(refusal.group, type(refusal)) for refusal in refusals] == [("clicks", Refusal), ("orders", Refusal)]
+    assert {refusal.sentence for refusal in refusals if isinstance(refusal, Refusal)} == {trouble.sentence}
+    loop.troubles = dict
+    (decision,) = loop.run_once(now=now + timedelta(seconds=15))
+    assert isinstance(decision, Recommendation)
+
+
+def test_what_is_said_again_is_logged_once(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
+) -> None:
+    """A move, then that it is under way, three times: two lines at the level that people read, and all is published."""
+    heard = Heard()
+    loop = make(Rows(hour), [heard])
+    with capture_logs() as logs:
+        for seconds in (0, 15, 30, 45):
+            loop.run_once(now=now + timedelta(seconds=seconds))
+    levels = [line["log_level"] for line in logs if line["event"] == "decided"]
+    assert levels == ["info", "info", "debug", "debug"]
+    assert len(heard.decisions) == 4
