@@ -4,7 +4,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-slow bench bench-decisions bench-forecasts bench-value bench-stream bench-decision-time bench-collection docs lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-slow bench bench-decisions bench-forecasts bench-value bench-stream bench-decision-time bench-collection bench-live-latency docs lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,7 @@ bench: $(READY) ## forecasters and policies on the traces of a folder: make benc
 bench-decisions: OUT := build/decisions.json
 bench-forecasts: OUT := build/forecasts.json
 ORIGINS := 50
+GROUPS := 20
 SEEDS := 5
 JOBS := 2
 
@@ -74,6 +75,9 @@ bench-decision-time: $(READY) ## how long one decision takes, for 40 and for 1,0
 
 bench-collection: $(READY) ## how long a round of the collector takes, over 1,000 groups of a real Kafka that it starts
 	@$(BIN)/python benchmarks/collection.py --groups 1000
+
+bench-live-latency: $(READY) ## from a sample to the published recommendation, on a real Kafka: make bench-live-latency GROUPS=20
+	@PYTHONPATH=. $(BIN)/python benchmarks/live_latency.py --groups $(GROUPS)
 
 docs: $(READY) ## rewrite the generated part of the documentation: docs/settings.md
 	@$(BIN)/python scripts/settings_page.py > docs/settings.md

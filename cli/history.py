@@ -3,6 +3,7 @@
 
 from datetime import timedelta
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -63,8 +64,12 @@ def backfill(
     settings: "Mapping[str, str]",
     talk: Talk,
     only_estimate: bool = False,
+    stop: Event | None = None,
 ) -> int:
-    """Write what Kafka still knows of the time before the samples in `out`; the number of rows written."""
+    """Write what Kafka still knows of the time before the samples in `out`: so many rows.
+
+    `stop` ends it after a day of minutes.
+    """
     from collector.kafka_admin import KafkaAdminCollector
     from collector.kafka_requests import KafkaRequests
     from collector.offsets_for_times import past_samples, plan_backfill
@@ -88,5 +93,7 @@ def backfill(
         for samples in past_samples(kafka, plan):
             write_samples(samples, out)
             rows += len(samples)
+            if stop is not None and stop.is_set():
+                break
         stage.note = f"{asked}, {rows:,} rows"
     return rows

@@ -4,7 +4,7 @@
 import importlib.metadata
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.store_sql import SqlDecisionStore
     from recommender.ports import Publisher
-    from recommender.run import Recommender
+    from recommender.run import Group, Recommender, Trouble
     from recommender.settings import Settings
 
 
@@ -48,6 +48,7 @@ def recommender(
     store: "SqlDecisionStore",
     *,
     publishers: "Sequence[Publisher]" = (),
+    troubles: "Callable[[], Mapping[Group, Trouble]]" = dict,
 ) -> "Recommender":
     """The loop over the groups of `table`, deciding as `settings` say and keeping what it decides in `store`."""
     from recommender.run import Recommender
@@ -58,7 +59,12 @@ def recommender(
         return settings.profile(cluster, group, partitions=partitions)
 
     return Recommender(
-        histories=table, profile_of=profile_of, settings=settings.decision, store=store, publishers=publishers
+        histories=table,
+        profile_of=profile_of,
+        settings=settings.decision,
+        store=store,
+        publishers=publishers,
+        troubles=troubles,
     )
 
 

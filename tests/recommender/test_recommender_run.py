@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
+from structlog.testing import CapturingLogger
 
 from cost_model.profile import GroupProfile
 from forecasting.history import GroupInterval
@@ -333,14 +333,14 @@ def test_a_group_that_cannot_be_read_is_refused_rows_or_not(
 
 
 def test_what_is_said_again_is_logged_once(
-    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A move, then that it is under way, three times: two lines at the level that people read, and all is published."""
-    heard = Heard()
+    heard, logged = Heard(), CapturingLogger()
+    monkeypatch.setattr("recommender.run._log", logged)
     loop = make(Rows(hour), [heard])
-    with capture_logs() as logs:
-        for seconds in (0, 15, 30, 45):
-            loop.run_once(now=now + timedelta(seconds=seconds))
-    levels = [line["log_level"] for line in logs if line["event"] == "decided"]
+    for seconds in (0, 15, 30, 45):
+        loop.run_once(now=now + timedelta(seconds=seconds))
+    levels = [call.method_name for call in logged.calls if call.args == ("decided",)]
     assert levels == ["info", "info", "debug", "debug"]
     assert len(heard.decisions) == 4

@@ -1,0 +1,285 @@
+# ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
+"""`lagcast up`: all of it beside a Kafka cluster: collector, features, decisions, REST; one process, one JVM."""
+
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.collect import client_settings
+from cli.errors import ExitCode
+from cli.features import make_features
+from cli.history import DAYS, backfill
+from cli.instants import read_clock
+from cli.logs import log_to_stderr
+from cli.progress import Talk
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from collector.kafka_admin import Collected
+    from collector.sample import OffsetSample
+    from forecasting.refusal import RefusalReason
+    from recommender.adapters.feature_table import FeatureTable
+    from recommender.ports import Publisher
+    from recommender.recommendation import Decision
+    from recommender.run import Group, Trouble
+    from recommender.settings import Settings
+
+TOPICS = "lagcast.recommendations"
+# How often the loop looks for new rows: reading the manifest takes 0.1 ms.
+LOOK_SECONDS = 0.25
+
+
+def up(
+    *,
+    bootstrap: Annotated[str, typer.Option(metavar="HOST:PORT", help="Kafka brokers, separated by commas.")],
+    cluster: Annotated[str, typer.Option(help="What to call the cluster in every row.")] = "default",
+    group: Annotated[list[str] | None, typer.Option(help="Only this group; may be given several times.")] = None,
+    read_committed: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GROUP", help="A group that reads committed data only, or `*` for all; several times."),
+    ] = None,
+    client_config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="librdkafka settings, one key=value a line, for TLS and SASL.")
+    ] = None,
+    days: Annotated[int, typer.Option(min=1, max=365, help="How far back to read past arrivals at most.")] = DAYS,
+    publish: Annotated[
+        str, typer.Option(metavar="PREFIX", help="Publish on the Kafka topics PREFIX and PREFIX.latest; '' for none.")
+    ] = TOPICS,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings file (YAML).")] = None,
+    state_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where samples and decisions are kept.")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to serve on; 127.0.0.1 unless set.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="TCP port; 8686 unless set.")] = None,
+) -> int:
+    """Watch a Kafka cluster: read past arrivals, then samples every 15 s, and advise after each, until Ctrl-C.
+
+    Advice only: replicas are never touched. Started again, it goes on from what it kept.
+    """
+    from api.app import create_app
+    from cli.server import listen, serving, url_of
+    from cli.spark import spark_beside
+    from cli.wiring import open_store, recommender, settings_of, stopped_by_signals, version
+    from recommender.adapters.metrics import Metrics
+    from recommender.run import run_forever
+
+    log_to_stderr()
+    talk = Talk()
+    settings = settings_of(config, state_dir=state_dir)
+    source = Source(
+        bootstrap=bootstrap,
+        cluster=cluster,
+        groups=group,
+        read_committed=tuple(read_committed or ()),
+        connection=client_settings(client_config),
+        folder=settings.state_dir / "up" / cluster,
+    )
+    store = open_store(settings)
+    metrics = Metrics(store, clock=read_clock, version=version())
+    app = create_app(store, clock=read_clock, version=version(), metrics=metrics, settings=settings)
+    bound = listen(host or settings.host, settings.port if port is None else port, search=False)
+    with (
+        serving(app, bound),
+        stopped_by_signals() as stop,
+        spark_beside(talk, log_path=settings.state_dir / "spark.log") as starting,
+        threads_until(stop) as threads,
+    ):
+        talk.line(f"lagcast {version()} reads {bootstrap} and serves {url_of(bound)}; advice only; Ctrl-C stops")
+        with talk.running():
+            past_rows = source.read_past(days=days, talk=talk, stop=stop)
+            collecting = threads.submit(source.collect, stop)
+            table = source.first_features(starting, collecting, anew=past_rows > 0, talk=talk, stop=stop)
+        if table is None:
+            return ExitCode.OK
+        following = threads.submit(source.follow, starting.result(), stop)
+        with source.publishing(publish, settings, talk=talk) as publishers:
+            loop = recommender(
+                table, settings, store, publishers=[metrics, *publishers], troubles=lambda: source.troubles
+            )
+            instants = news(table, settings.decision.cycle_seconds, threads=(collecting, following), stop=stop)
+            run_forever(loop, instants=instants)
+    return ExitCode.OK
+
+
+@dataclass(slots=True, kw_only=True)
+class Source:
+    """A Kafka cluster, and the folder in which what it said is kept."""
+
+    bootstrap: str
+    cluster: str
+    groups: "Sequence[str] | None"
+    read_committed: "Sequence[str]"
+    connection: "Mapping[str, str]"
+    folder: Path
+    arrived: Event = field(default_factory=Event)
+    troubles: "dict[Group, Trouble]" = field(default_factory=dict)
+
+    @property
+    def samples(self) -> Path:
+        """Where samples are written."""
+        return self.folder / "samples"
+
+    @property
+    def features(self) -> Path:
+        """Where the feature table is."""
+        return self.folder / "features"
+
+    def read_past(self, *, days: int, talk: Talk, stop: Event) -> int:
+        """Past arrivals, where there are none of them yet: so many rows.
+
+        Errors: AdapterError where Kafka does not answer.
+        """
+        return backfill(
+            self.bootstrap,
+            self.samples,
+            cluster=self.cluster,
+            groups=self.groups,
+            days=days,
+            settings=self.connection,
+            talk=talk,
+            stop=stop,
+        )
+
+    def collect(self, stop: Event) -> None:
+        """A round every 15 s, each a file of its own, until `stop`."""
+        from collector.isolated import IsolatedCollector
+        from collector.kafka_admin import KafkaAdminCollector
+        from collector.run import collect_forever
+        from collector.sinks import write_samples
+        from forecasting.columns import BASE_INTERVAL_SECONDS
+
+        def keep(samples: "Sequence[OffsetSample]") -> None:
+            if write_samples(samples, self.samples):
+                self.arrived.set()
+
+        make = partial(
+            KafkaAdminCollector,
+            self.bootstrap,
+            cluster=self.cluster,
+            client_config=self.connection,
+            read_committed=self.read_committed,
+        )
+        with IsolatedCollector(make) as collector:
+            collect_forever(
+                collector,
+                keep,
+                groups=self.groups,
+                file_seconds=BASE_INTERVAL_SECONDS,
+                clock=read_clock,
+                wait=stop.wait,
+                heard=self._hear,
+            )
+
+    def _hear(self, collected: "Collected") -> None:
+        """Remember which groups brought an error and not one sample."""
+        from collector.errors import UnsupportedError
+        from recommender.run import Trouble
+
+        sampled = {sample.group for sample in collected.samples}
+        troubles = {}
+        for error in collected.errors:
+            if error.group is not None and error.group not in sampled:
+                unsupported = isinstance(error, UnsupportedError)
+                remedy = (
+                    "Leave it out, or scale it by another signal."
+                    if unsupported
+                    else "Mend what the sentence names; it is asked again every 15 s."
+                )
+                reason: RefusalReason = "unsupported" if unsupported else "source_unreachable"
+                troubles[self.cluster, error.group] = Trouble(reason, str(error), remedy)
+        self.troubles = troubles
+
+    def first_features(
+        self, starting: "Future[SparkSession]", collecting: "Future[None]", *, anew: bool, talk: Talk, stop: Event
+    ) -> "FeatureTable | None":
+        """The table of all that is there once a live sample is; None where `stop` comes first.
+
+        One that is there is gone on with by the stream, unless the past has just been read: it is made `anew` then.
+        """
+        from recommender.adapters.feature_table import FeatureTable
+
+        with talk.stage("samples", "the first reading of a consumer group: every 15 s, as soon as there is one"):
+            while not self.arrived.wait(LOOK_SECONDS):
+                if collecting.done():
+                    collecting.result()
+                if stop.is_set():
+                    return None
+        if anew or not (self.features / "manifest.json").exists():
+            make_features(starting, self.samples, self.features, talk=talk)
+        return FeatureTable(self.features)
+
+    def follow(self, spark: "SparkSession", stop: Event) -> None:
+        """Let Spark turn each new sample file into rows, until `stop`."""
+        from spark_features.stream import follow_features
+
+        follow_features(spark, self.samples, self.features, stop=stop)
+
+    @contextmanager
+    def publishing(self, prefix: str, settings: "Settings", *, talk: Talk) -> "Iterator[list[Publisher]]":
+        """The two topics, until the block ends; none where `prefix` is empty or the topics cannot be had."""
+        from cli.explain import wire_document
+        from recommender.adapters.publish_kafka import KafkaPublisher
+        from recommender.ports import AdapterError
+
+        def body_of(decision: "Decision") -> bytes:
+            return json.dumps(wire_document(decision, settings=settings, now=read_clock())).encode()
+
+        if not prefix:
+            yield []
+            return
+        topics = KafkaPublisher(self.bootstrap, prefix=prefix, body_of=body_of, client_config=self.connection)
+        try:
+            topics.create_topics()
+        except AdapterError as error:
+            talk.line(f"    nothing is published on Kafka: {error}")
+            yield []
+            return
+        talk.line(f"    decisions are published on {' and '.join(topics.topics)}")
+        try:
+            yield [topics]
+        finally:
+            topics.close()
+
+
+@contextmanager
+def threads_until(stop: Event) -> Iterator[ThreadPoolExecutor]:
+    """Two threads that are told to stop when the block ends, however it ends."""
+    with ThreadPoolExecutor(2, thread_name_prefix="up") as threads:
+        try:
+            yield threads
+        finally:
+            stop.set()
+
+
+def news(
+    table: "FeatureTable", cycle_seconds: float, *, threads: "Sequence[Future[None]]", stop: Event
+) -> Iterator[datetime]:
+    """The present, whenever the table has new rows and they may be used, at least once a cycle, until `stop`.
+
+    Errors: whatever one of `threads` failed with.
+    """
+    seen, yielded = None, time.monotonic()
+    while not stop.is_set():
+        for thread in threads:
+            if thread.done():
+                thread.result()
+        version = table.version
+        if version != seen or time.monotonic() - yielded >= cycle_seconds:
+            seen, yielded = version, time.monotonic()
+            # Rows are read a second before their interval ends.
+            newest = table.newest_interval_end_at() or read_clock()
+            if stop.wait(max(0.0, (newest - read_clock()).total_seconds())):
+                return
+            yield read_clock()
+        stop.wait(LOOK_SECONDS)

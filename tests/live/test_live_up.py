@@ -1,0 +1,164 @@
+"""`lagcast up` beside a real broker: one command, from nothing to published advice, stopped and started again."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import httpx2
+import pytest
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # documented, not in __all__
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+MINUTES_OF_HISTORY = 180
+PARTITIONS = 3
+# From the start of the command to the first answer for each group; Spark's JVM is most of it.
+FIRST_ANSWER_SECONDS = 120.0
+
+
+@pytest.fixture
+def orders(bootstrap: str) -> Iterator[str]:
+    """A topic with three hours of messages behind it and some each second from now on, and a group that reads it."""
+    name = f"orders-{uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result()
+    producer = Producer({"bootstrap.servers": bootstrap})
+    now = datetime.now(UTC)  # noqa: TID251  # brokers keep messages by the clock
+    for ago in range(MINUTES_OF_HISTORY, 0, -1):
+        stamp = round((now - timedelta(minutes=ago)).timestamp() * 1000)
+        for number in range(60):
+            producer.produce(name, b"m", partition=number % PARTITIONS, timestamp=stamp + 1000 * number)
+    assert producer.flush(20) == 0
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": name, "auto.offset.reset": "latest"})
+    consumer.subscribe([name])
+    stopping = threading.Event()
+
+    def live() -> None:
+        while not stopping.wait(0.2):
+            for partition in range(PARTITIONS):
+                producer.produce(name, b"m", partition=partition)
+            while consumer.poll(0.0) is not None:
+                pass
+        producer.flush(5)
+        consumer.close()
+
+    thread = threading.Thread(target=live)
+    thread.start()
+    yield name
+    stopping.set()
+    thread.join()
+
+
+class Running:
+    """The command in a process of its own."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        self.lines.extend(iter(self.process.stderr.readline, ""))
+
+    def told(self, pattern: str) -> str | None:
+        """The first group of `pattern` in what was said on stderr."""
+        found = re.search(pattern, "".join(self.lines))
+        return found[1] if found else None
+
+    def decisions(self, groups: set[str]) -> dict[str, dict[str, object]]:
+        """The last answer for each of these groups, as soon as REST has one that was given by this process."""
+        began, until = datetime.now(UTC), time.monotonic() + FIRST_ANSWER_SECONDS  # noqa: TID251  # against the clock
+        while time.monotonic() < until and self.process.poll() is None:
+            url = self.told(r"serves (http://\S+);")
+            if url is not None:
+                page = httpx2.get(f"{url}/api/v1/groups").json()["groups"]
+                fresh = {row["group_id"]: row for row in page if datetime.fromisoformat(row["issued_at"]) >= began}
+                if groups <= fresh.keys():
+                    return fresh
+            time.sleep(0.5)
+        pytest.fail(f"no answer for {groups} within {FIRST_ANSWER_SECONDS:.0f} s: {''.join(self.lines)[-3000:]}")
+
+    def stop(self, number: signal.Signals) -> int:
+        """Its exit code after this signal."""
+        self.process.send_signal(number)
+        code = self.process.wait(timeout=60)
+        self._reader.join(timeout=5)
+        return code
+
+
+@contextmanager
+def up(bootstrap: str, folder: Path, group: str, prefix: str) -> Iterator[Running]:
+    """`lagcast up` for this group and one that nobody knows."""
+    config = folder / "lagcast.yaml"
+    config.write_text('groups: {"*": {capacity_messages_per_second_per_replica: 30}}\n')
+    words = ["up", "--bootstrap", bootstrap, "--group", group, "--group", "nobody", "--port", "0", "--publish", prefix]
+    command = [sys.executable, "-m", "cli.main", *words, "--config", str(config), "--state-dir", str(folder / "state")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        try:
+            yield Running(process)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def published(bootstrap: str, topic: str) -> list[Message]:
+    """Everything on the topic's only partition."""
+    reader = Consumer({"bootstrap.servers": bootstrap, "group.id": uuid4().hex, "enable.partition.eof": True})
+    reader.assign([TopicPartition(topic, 0, 0)])
+    found: list[Message] = []
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        message = reader.poll(1.0)
+        if message is not None and message.error() is not None:
+            break
+        if message is not None:
+            found.append(message)
+    reader.close()
+    return found
+
+
+def test_one_command_goes_from_nothing_to_published_advice_and_on_after_a_restart(
+    bootstrap: str, orders: str, tmp_path: Path
+) -> None:
+    """Both groups are answered within two minutes: advice for one, a refusal for the one that Kafka does not know."""
+    prefix = f"advice-{uuid4().hex[:8]}"
+    with up(bootstrap, tmp_path, orders, prefix) as first:
+        answers = first.decisions({orders, "nobody"})
+        url = first.told(r"serves (http://\S+);")
+        assert answers[orders]["kind"] == "Recommendation"
+        assert (answers["nobody"]["kind"], answers["nobody"]["reason_code"]) == ("Refusal", "SourceUnreachable")
+        assert f'lagcast_desired_replicas{{cluster="default",group="{orders}"}}' in httpx2.get(f"{url}/metrics").text
+        assert first.stop(signal.SIGINT) == 0
+        assert (
+            int((first.told(r"history +1 groups, ([\d,]+) minutes") or "0").replace(",", "")) >= MINUTES_OF_HISTORY - 2
+        )
+    kept = sorted(path for path in (tmp_path / "state").rglob("*") if path.is_file())
+    assert not [path for path in kept if path.suffix == ".parquet" and path.name.startswith((".", "_"))]
+
+    with up(bootstrap, tmp_path, orders, prefix) as second:
+        answers = second.decisions({orders, "nobody"})
+        assert answers[orders]["kind"] == "Recommendation"
+        assert second.told(r"history +(0) groups")
+        assert second.stop(signal.SIGTERM) == 0
+
+    history, latest = (published(bootstrap, topic) for topic in (prefix, f"{prefix}.latest"))
+    assert [message.value() for message in history] == [message.value() for message in latest]
+    bodies = [json.loads(message.value() or b"") for message in history]
+    advice = [body for body in bodies if body["kind"] == "Recommendation"]
+    assert {body["group_id"] for body in advice} == {orders}
+    assert len({body["recommendation_id"] for body in bodies}) == len(bodies)
+    # The second process goes on where the first one stopped: each advice names the one before it.
+    assert [body["supersedes"] for body in advice[1:]] == [body["recommendation_id"] for body in advice[:-1]]
+    assert {message.key() for message in history} == {f"default/{orders}".encode(), b"default/nobody"}
