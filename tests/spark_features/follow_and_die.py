@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 from pyspark.java_gateway import launch_gateway
@@ -22,22 +23,20 @@ from spark_features.session import spark_session
 from spark_features.stream import follow_features
 from spark_features.table import Followed, Manifest, read_manifest, swap
 
-SAMPLES, OUT, POINT = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
-
 
 def die() -> None:
     """As a power cut would end it: no handler runs, nothing is flushed."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def dying_swap(table_dir: Path, *, before: Manifest, after: Manifest) -> None:
+def dying_swap(point: str, table_dir: Path, *, before: Manifest, after: Manifest) -> None:
     """The table's swap, with a death before or after it."""
     advances = _files(after.followed) > _files(before.followed)
     here = "rows" if advances else "merge"
-    if here == POINT and _files(before.followed):
+    if here == point and _files(before.followed):
         die()
     swap(table_dir, before=before, after=after)
-    if POINT == "commit" and advances:
+    if point == "commit" and advances:
         die()
 
 
@@ -53,28 +52,28 @@ def stop_the_dead() -> None:
         spark.SparkContext.getOrCreate(spark.SparkConf().setMaster("local[1]").setAppName("dead")).stop()
 
 
-def main() -> None:
+def main(samples: Path, out: Path, point: str) -> None:
     """Follow until the death that was asked for, or until all files are in the table."""
-    growth.swap = dying_swap  # type: ignore[attr-defined]  # imported there, not exported
+    growth.swap = partial(dying_swap, point)  # type: ignore[attr-defined]  # imported there, not exported
     growth.MOST_PARTS, growth.MERGED_PARTS = 2, 2
     stop_the_dead()
     spark = spark_session(
-        "killed", java=find_java(os.environ), master="local[1]", memory="512m", log_path=OUT.parent / "killed.log"
+        "killed", java=find_java(os.environ), master="local[1]", memory="512m", log_path=out.parent / "killed.log"
     )
     stop = threading.Event()
-    files = len(list(SAMPLES.glob("date=*/*.parquet")))
+    files = len(list(samples.glob("date=*/*.parquet")))
 
     def stop_when_done() -> None:
-        while _files(read_manifest(OUT).followed) < files:
+        while _files(read_manifest(out).followed) < files:
             time.sleep(0.05)
-        if POINT == "settled":
+        if point == "settled":
             die()
         stop.set()
 
     threading.Thread(target=stop_when_done, daemon=True).start()
-    sys.stdout.write(f"{follow_features(spark, SAMPLES, OUT, stop=stop)}\n")
+    sys.stdout.write(f"{follow_features(spark, samples, out, stop=stop)}\n")
     spark.stop()
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
