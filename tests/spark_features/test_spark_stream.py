@@ -75,8 +75,9 @@ def _in_files(samples: Sequence[OffsetSample], folder: Path, *, seconds: int) ->
 def _fed(samples_dir: Path, out_dir: Path, chunks: Sequence[Sequence[Path]], source: Path) -> Iterator[threading.Event]:
     """An event that stops the stream when these chunks, each given when the one before is in the table, are all in."""
     stop = threading.Event()
-    before = read_manifest(out_dir).followed
-    done = before.files if before is not None else 0
+    # A new journal counts the files that are there; a broken one may have been removed since the old one counted it.
+    is_new = not (out_dir / ".follow").exists()
+    done = len(list(samples_dir.glob("date=*/*.parquet"))) if is_new else _files_in(out_dir)
 
     def feed() -> None:
         until, goal = time.monotonic() + _MOST_SECONDS, done
