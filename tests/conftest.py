@@ -7,6 +7,7 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
+import structlog
 from hypothesis import strategies as st
 
 from cost_model.learned import MoveOutcome
@@ -94,6 +95,12 @@ _REFUSAL = Refusal(
     remedy="Check that samples are collected.",
     refused_at=ISSUED_AT,
 )
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_begins() -> None:
+    """A command under test says what is logged and where; it must not say so for the tests after it."""
+    structlog.reset_defaults()
 
 
 @pytest.fixture(name="advice")

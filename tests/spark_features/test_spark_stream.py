@@ -19,6 +19,7 @@ import pytest
 from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
+from structlog.testing import CapturingLogger
 
 from collector.sample import OffsetSample
 from collector.sinks import write_samples
@@ -194,7 +195,7 @@ def test_ten_kills_lose_nothing_and_repeat_nothing(
 @pytest.mark.spark
 @pytest.mark.slow
 def test_late_samples_are_counted_and_the_batch_job_takes_them_in(
-    spark: SparkSession, folder: Path, sampled: Sampled, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, folder: Path, sampled: Sampled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They change no row and stop no other group; the batch job makes the day whole, and the stream goes on from it."""
     seen = [sampled(15 * step - 1, 300 * step, 300 * step) for step in range(1, 382)]
@@ -206,11 +207,13 @@ def test_late_samples_are_counted_and_the_batch_job_takes_them_in(
     table = pq.read_table(files[0], partitioning=None)
     pq.write_table(table.drop_columns(["topic"]), broken)
     in_time, late, later, last = [files[0], *files[2:5]], files[1], files[5:6], files[6:]
+    logged = CapturingLogger()
+    monkeypatch.setattr("spark_features.stream._log", logged)
     run = _follow(spark, folder, [in_time, [late, broken, *other]])
     assert (run.files, run.set_aside_files, run.late_samples) == (6, 1, 60)
-    said = capsys.readouterr().out
-    assert "broken.parquet lacks topic" in said
-    assert "`lagcast features --from 2026-05-04 --to 2026-05-04` takes them in" in said
+    said = {call.args[0]: call.kwargs for call in logged.calls}
+    assert "broken.parquet lacks topic" in said["sample_file_set_aside"]["error"]
+    assert "`lagcast features --from 2026-05-04 --to 2026-05-04` takes them in" in said["late_samples"]["next_step"]
     streamed = _rows(folder / "out", ("g", "h"))
     assert (len(streamed["g", 15]), len(streamed["h", 15])) == (4 * 60, 3)
     (folder / "samples" / "date=2026-05-04" / "broken.parquet").unlink()
