@@ -27,6 +27,7 @@ def hour(tmp_path: Path) -> Path:
     return _write_trace(tmp_path / "hour.csv", 60)
 
 
+@pytest.mark.slow
 def test_a_short_trace_is_judged_whole(lagcast: Lagcast, hour: Path) -> None:
     """Every policy has a row, the bound is last, and stderr says what is judged and what lagcast lost."""
     code, out, err = lagcast("replay", "--trace", hour, "--against", "fixed,keda", "--partitions", 6)
@@ -37,6 +38,7 @@ def test_a_short_trace_is_judged_whole(lagcast: Lagcast, hour: Path) -> None:
     assert "Spark" not in err
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_document(lagcast: Lagcast, hour: Path) -> None:
     """The JSON document names what was judged, and is equal byte by byte when asked for again."""
     words = ("replay", "--trace", hour, "--against", "fixed", "--protocol", "cooperative", "--seed", 3, "-o", "json")
@@ -47,6 +49,7 @@ def test_the_same_seed_gives_the_same_document(lagcast: Lagcast, hour: Path) -> 
     assert lagcast(*words)[1] == out
 
 
+@pytest.mark.slow
 def test_the_first_table_is_billed_alike(lagcast: Lagcast, hour: Path) -> None:
     """CSV: each cost is the sum of its items, and a fixed count is never moved."""
     _, out, _ = lagcast("replay", "--trace", hour, "--against", "fixed", "-o", "csv")

@@ -26,6 +26,7 @@ def server(feature_table: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Pop
         process.kill()
 
 
+@pytest.mark.slow
 def test_it_decides_answers_and_stops(server: tuple[subprocess.Popen[str], str]) -> None:
     """Ready after the first cycle, a decision for each group, one JSON log line for each, exit 0 on SIGTERM.
 

@@ -4,9 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PAGE = Path(__file__).parents[2] / "docs" / "session.md"
 
 
+@pytest.mark.slow
 def test_the_example_steers_its_group(tmp_path: Path) -> None:
     """The program on the page runs as it stands, and moves its group in both directions as its load comes and goes."""
     program = tmp_path / "steer.py"

@@ -255,6 +255,7 @@ def test_the_process_prints_its_patch_and_logs_its_act(
     assert cluster.replicas == 8
 
 
+@pytest.mark.slow
 def test_a_resident_executor_acts_on_time_and_leaves_when_told(
     service: Service, cluster: Cluster, kubeconfig: Path, due_advice: MakeAdvice, wall_clock: Callable[[], datetime]
 ) -> None:

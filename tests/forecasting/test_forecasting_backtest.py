@@ -68,6 +68,7 @@ def test_step_h_is_scored_against_the_value_h_minutes_on(history: MakeHistory) -
     assert list(result.wapes(steps=[1])) == pytest.approx([2.0 / 62.0])
 
 
+@pytest.mark.slow
 def test_a_well_known_load_is_covered_as_promised(daily_load: MakeLoad, history: MakeHistory) -> None:
     """On a noisy daily wave the 90 % band holds 85-95 % of what comes, and p90 and p95 hold theirs, near and far."""
     known = history(daily_load(minutes=12 * DAY))

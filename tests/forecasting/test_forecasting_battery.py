@@ -120,6 +120,7 @@ def test_every_shape_of_load_gives_sound_paths(
     assert_sound(forecast_of(forecaster, known), steps=60)
 
 
+@pytest.mark.slow
 @given(
     rates=st.lists(st.one_of(st.just(float("nan")), st.floats(0.0, 1e9)), min_size=40, max_size=120),
     steps=st.integers(1, 200),

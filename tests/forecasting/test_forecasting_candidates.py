@@ -36,6 +36,7 @@ def forecast_of(candidate: Forecaster, known: History, *, fitted_on: History | N
     return answer
 
 
+@pytest.mark.slow
 @each_candidate
 @given(exponent=st.floats(-6.0, 6.0), seed=st.integers(0, 100))
 @a_few_examples
@@ -48,6 +49,7 @@ def test_a_multiple_of_a_fortnight_gives_that_multiple_of_the_paths(
     np.testing.assert_allclose(scaled.paths, factor * once.paths, rtol=1e-6)
 
 
+@pytest.mark.slow
 @each_candidate
 @given(weeks=st.integers(-500, 500), seed=st.integers(0, 100))
 @a_few_examples

@@ -86,6 +86,7 @@ def test_a_steep_wave_has_its_season_for_champion_far_ahead(daily_load: MakeLoad
     assert result.champion(step=60) == result.champion(step=500) == "seasonal_naive"
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 1000))
 @example(seed=848)  # here the thousandth was outside of two standard errors
 @settings(max_examples=5, deadline=None)
@@ -96,6 +97,7 @@ def test_a_difference_within_noise_goes_to_the_first_given(seed: int) -> None:
     assert champions_of((PERSISTENCE, Wavering()), known).champions == ("persistence",) * len(RANGES)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 1000))
 @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_of_equals_the_first_given_wins(seed: int, daily_load: MakeLoad, history: MakeHistory) -> None:
@@ -122,6 +124,7 @@ def test_a_candidate_that_refuses_changes_nothing_for_the_others(
     assert among.sentence.endswith("Left out: refusing.")
 
 
+@pytest.mark.slow
 def test_the_same_history_has_the_same_champions(daily_load: MakeLoad, history: MakeHistory) -> None:
     """Two championships on equal histories agree to the last digit."""
     first, second = (champions_of((PERSISTENCE, SEASON, BLEND), history(daily_load(minutes=5 * DAY))) for _ in range(2))

@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from forecasting.columns import FLEET_FITS, FLEET_ISSUE, LONG_FORECASTS, quantile_column
 from forecasting.fleet import fit_group, history_from_rows
@@ -106,6 +107,7 @@ def test_trouble_is_one_row_that_says_what(daily_load: MakeLoad) -> None:
         assert pd.isna(row["step_ends_at"])
 
 
+@pytest.mark.slow
 def test_a_holiday_to_come_runs_like_the_one_before(daily_load: MakeLoad) -> None:
     """Half the load on a Wednesday that was a holiday: so it is forecast on the next Tuesday that is one."""
     load = daily_load(minutes=15 * DAY).reshape(15, DAY)

@@ -61,6 +61,7 @@ def test_growth_is_carried_on(daily_load: MakeLoad, history: MakeHistory) -> Non
     assert abs(median.mean() - actual) < 0.5 * (actual - yesterday)
 
 
+@pytest.mark.slow
 @given(days=st.integers(-4000, 4000))
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_same_load_on_another_date_has_the_same_paths(

@@ -130,6 +130,7 @@ def test_a_calendar_of_nothing_but_holidays_is_survived(days: int, daily_load: M
 WEEKLY = np.exp(np.random.default_rng(5).normal(0.0, 0.2, 15 * DAY)) * wave(np.arange(15.0 * DAY))
 
 
+@pytest.mark.slow
 @given(factor=st.floats(1e-3, 1e5))
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rates_in_another_unit_give_the_week_in_that_unit(factor: float, history: MakeHistory) -> None:
@@ -138,6 +139,7 @@ def test_rates_in_another_unit_give_the_week_in_that_unit(factor: float, history
     np.testing.assert_allclose(scaled.paths, factor * once.paths, rtol=1e-6, atol=1e-9 * factor)
 
 
+@pytest.mark.slow
 @given(weeks=st.integers(-500, 500))
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_two_weeks_and_their_holiday_moved_by_whole_weeks_give_the_same_week(weeks: int, history: MakeHistory) -> None:

@@ -117,6 +117,7 @@ def test_an_earlier_holiday_teaches_the_next_one(history: MakeHistory) -> None:
     assert wape(asked[576:864], slots(load[23 * DAY : 24 * DAY])) < 0.05
 
 
+@pytest.mark.slow
 def test_the_band_holds_nine_slots_in_ten(daily_load: MakeLoad) -> None:
     """Of noise that never changes the 90 % band holds 0.86 to 0.94, near and far."""
     weeks = 8

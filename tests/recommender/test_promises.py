@@ -70,6 +70,7 @@ def _bytes_from(**environment: str) -> bytes:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_p1_equal_inputs_give_equal_bytes_in_any_process() -> None:
     """Another hash seed, another locale, another time zone: not one byte of the published advice differs."""
     here = _bytes_from(PYTHONHASHSEED="1", LC_ALL="C", TZ="UTC")
@@ -271,6 +272,7 @@ def test_p12_nothing_is_removed_on_a_guessed_capacity(row: MakeRow, profile: Gro
     assert (refused.reason, refused.hold_replicas) == ("capacity_unknown", 24)
 
 
+@pytest.mark.slow
 def test_p13_a_capped_sink_is_tried_once(fluid: MakeFluid, profile: GroupProfile) -> None:
     """B23: 7,500/s come to 8 replicas before a sink of 7,000/s: one scale-out at most, then a finding and no more."""
     group = fluid(session=Session(profile, SETTINGS), members=8, sink=7000.0).play([6500.0] * 180 + [7500.0] * 480)

@@ -223,6 +223,7 @@ class Table:
         ]
 
 
+@pytest.mark.slow
 def test_one_group_a_cycle_is_reviewed_the_one_that_has_waited_longest_first(
     quick: GroupProfile, row: MakeRow, tmp_path: Path
 ) -> None:
