@@ -28,7 +28,7 @@ lint: $(READY) ## formatting, ruff, mypy --strict, import contracts
 	@scripts/step mypy $(BIN)/mypy --no-error-summary
 	@scripts/step imports $(BIN)/lint-imports --no-logo
 
-check: lint test-fast ## lint and the fast tests: under two minutes, before each commit
+check: lint test-fast ## lint and the fast tests, before each commit
 
 test: lint ## lint and every test there is; live tests are skipped where their tools are missing, unless CI=true
 	@scripts/step all-tests $(BIN)/pytest -q --durations=15
