@@ -13,20 +13,27 @@ from cli.instants import read_clock
 from cli.logs import log_to_stderr
 from cli.progress import Talk
 
+# The options of every command that talks to Kafka.
+Bootstrap = Annotated[str, typer.Option(metavar="HOST:PORT", help="Kafka brokers, separated by commas.")]
+Cluster = Annotated[str, typer.Option(help="What to call the cluster in every row.")]
+Groups = Annotated[list[str] | None, typer.Option(help="Only this group; may be given several times.")]
+ReadCommitted = Annotated[
+    list[str] | None,
+    typer.Option(metavar="GROUP", help="A group that reads committed data only, or `*` for all; several times."),
+]
+ClientConfig = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="librdkafka settings, one key=value a line, for TLS and SASL.")
+]
+
 
 def collect(
     *,
-    bootstrap: Annotated[str, typer.Option(metavar="HOST:PORT", help="Kafka brokers, separated by commas.")],
+    bootstrap: Bootstrap,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where samples are appended as parquet files.")],
-    cluster: Annotated[str, typer.Option(help="What to call the cluster in every row.")] = "default",
-    group: Annotated[list[str] | None, typer.Option(help="Only this group; may be given several times.")] = None,
-    read_committed: Annotated[
-        list[str] | None,
-        typer.Option(metavar="GROUP", help="A group that reads committed data only, or `*` for all; several times."),
-    ] = None,
-    client_config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="librdkafka settings, one key=value a line, for TLS and SASL.")
-    ] = None,
+    cluster: Cluster = "default",
+    group: Groups = None,
+    read_committed: ReadCommitted = None,
+    client_config: ClientConfig = None,
 ) -> int:
     """Write offsets, group states and member counts every 15 s until Ctrl-C. Needs Describe on groups and topics."""
     from cli.wiring import stopped_by_signals

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from replay.trace import Trace
 
 PARTITIONS = 24
-# With 14 days, eleven are known before the first judged one. A judged day takes 7 s.
+# With 14 days, eleven are known before the first judged one. A judged day takes half a minute.
 MOST_JUDGED_DAYS = 3
 SECONDS_PER_DAY = 86_400
 

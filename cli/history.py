@@ -2,13 +2,14 @@
 """`lagcast history`: weeks of past arrivals out of Kafka itself, so that advice need not wait for them. Reads only."""
 
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.collect import client_settings
+from cli.collect import Bootstrap, ClientConfig, Cluster, Groups, client_settings
 from cli.errors import ExitCode
 from cli.instants import read_clock
 from cli.logs import log_to_stderr
@@ -22,15 +23,13 @@ DAYS = 14
 
 def history(
     *,
-    bootstrap: Annotated[str, typer.Option(metavar="HOST:PORT", help="Kafka brokers, separated by commas.")],
+    bootstrap: Bootstrap,
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder that `lagcast collect` writes to.")],
-    cluster: Annotated[str, typer.Option(help="What to call the cluster in every row.")] = "default",
-    group: Annotated[list[str] | None, typer.Option(help="Only this group; may be given several times.")] = None,
+    cluster: Cluster = "default",
+    group: Groups = None,
     days: Annotated[int, typer.Option(min=1, max=365, help="How far back to look at most.")] = DAYS,
-    client_config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="librdkafka settings, one key=value a line, for TLS and SASL.")
-    ] = None,
-    estimate: Annotated[bool, typer.Option("--estimate", help="Say what it would ask of Kafka, and ask nothing.")] = (
+    client_config: ClientConfig = None,
+    estimate: Annotated[bool, typer.Option("--estimate", help="Say what it would ask of Kafka, and stop there.")] = (
         False
     ),
 ) -> int:
@@ -70,6 +69,7 @@ def backfill(
 
     `stop` ends it after a day of minutes.
     """
+    from collector.isolated import IsolatedCollector
     from collector.kafka_admin import KafkaAdminCollector
     from collector.kafka_requests import KafkaRequests
     from collector.offsets_for_times import past_samples, plan_backfill
@@ -77,11 +77,14 @@ def backfill(
 
     now = read_clock()
     with talk.stage("history", f"asking {bootstrap} how far back its messages reach") as stage:
-        collected = KafkaAdminCollector(bootstrap, cluster=cluster, client_config=settings).collect(groups, now=now)
+        make = partial(KafkaAdminCollector, bootstrap, cluster=cluster, client_config=settings)
+        with IsolatedCollector(make) as collector:
+            collected = collector.collect(groups, now=now)
         for error in collected.errors:
             talk.line(f"    {error}")
         kafka = KafkaRequests(bootstrap, cluster=cluster, client_config=settings)
-        known_from = first_samples(out, cluster=cluster)
+        watched = frozenset(sample.group for sample in collected.samples)
+        known_from = first_samples(out, cluster=cluster, groups=watched)
         plan = plan_backfill(kafka, collected.samples, since=now - timedelta(days=days), known_from=known_from)
         for topic in sorted(plan.left_out):
             talk.line(f"    topic {topic} is compacted: old messages vanish by key, so its past cannot be counted")

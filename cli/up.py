@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
-"""`lagcast up`: all of it beside a Kafka cluster: collector, features, decisions, REST; one process, one JVM."""
+"""`lagcast up`: all of it beside a Kafka cluster: collector, features, decisions, REST; one command, one JVM."""
 
 import json
 import time
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.collect import client_settings
+from cli.collect import Bootstrap, ClientConfig, Cluster, Groups, ReadCommitted, client_settings
 from cli.errors import ExitCode
 from cli.features import make_features
 from cli.history import DAYS, backfill
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from recommender.adapters.feature_table import FeatureTable
     from recommender.ports import Publisher
     from recommender.recommendation import Decision
-    from recommender.run import Group, Trouble
+    from recommender.run import Group, Obstacle
     from recommender.settings import Settings
 
 TOPICS = "lagcast.recommendations"
@@ -44,16 +44,11 @@ LOOK_SECONDS = 0.25
 
 def up(
     *,
-    bootstrap: Annotated[str, typer.Option(metavar="HOST:PORT", help="Kafka brokers, separated by commas.")],
-    cluster: Annotated[str, typer.Option(help="What to call the cluster in every row.")] = "default",
-    group: Annotated[list[str] | None, typer.Option(help="Only this group; may be given several times.")] = None,
-    read_committed: Annotated[
-        list[str] | None,
-        typer.Option(metavar="GROUP", help="A group that reads committed data only, or `*` for all; several times."),
-    ] = None,
-    client_config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="librdkafka settings, one key=value a line, for TLS and SASL.")
-    ] = None,
+    bootstrap: Bootstrap,
+    cluster: Cluster = "default",
+    group: Groups = None,
+    read_committed: ReadCommitted = None,
+    client_config: ClientConfig = None,
     days: Annotated[int, typer.Option(min=1, max=365, help="How far back to read past arrivals at most.")] = DAYS,
     publish: Annotated[
         str, typer.Option(metavar="PREFIX", help="Publish on the Kafka topics PREFIX and PREFIX.latest; '' for none.")
@@ -105,7 +100,7 @@ def up(
         following = threads.submit(source.follow, starting.result(), stop)
         with source.publishing(publish, settings, talk=talk) as publishers:
             loop = recommender(
-                table, settings, store, publishers=[metrics, *publishers], troubles=lambda: source.troubles
+                table, settings, store, publishers=[metrics, *publishers], obstacles=lambda: source.obstacles
             )
             instants = news(table, settings.decision.cycle_seconds, threads=(collecting, following), stop=stop)
             run_forever(loop, instants=instants)
@@ -123,7 +118,7 @@ class Source:
     connection: "Mapping[str, str]"
     folder: Path
     arrived: Event = field(default_factory=Event)
-    troubles: "dict[Group, Trouble]" = field(default_factory=dict)
+    obstacles: "dict[Group, Obstacle]" = field(default_factory=dict)
 
     @property
     def samples(self) -> Path:
@@ -184,10 +179,10 @@ class Source:
     def _hear(self, collected: "Collected") -> None:
         """Remember which groups brought an error and not one sample."""
         from collector.errors import UnsupportedError
-        from recommender.run import Trouble
+        from recommender.run import Obstacle
 
         sampled = {sample.group for sample in collected.samples}
-        troubles = {}
+        obstacles = {}
         for error in collected.errors:
             if error.group is not None and error.group not in sampled:
                 unsupported = isinstance(error, UnsupportedError)
@@ -197,8 +192,8 @@ class Source:
                     else "Mend what the sentence names; it is asked again every 15 s."
                 )
                 reason: RefusalReason = "unsupported" if unsupported else "source_unreachable"
-                troubles[self.cluster, error.group] = Trouble(reason, str(error), remedy)
-        self.troubles = troubles
+                obstacles[self.cluster, error.group] = Obstacle(reason, str(error), remedy)
+        self.obstacles = obstacles
 
     def first_features(
         self, starting: "Future[SparkSession]", collecting: "Future[None]", *, anew: bool, talk: Talk, stop: Event
@@ -207,7 +202,7 @@ class Source:
 
         One that is there is gone on with by the stream, unless the past has just been read: it is made `anew` then.
         """
-        from recommender.adapters.feature_table import FeatureTable
+        from recommender.adapters.feature_table import MANIFEST, FeatureTable
 
         with talk.stage("samples", "the first reading of a consumer group: every 15 s, as soon as there is one"):
             while not self.arrived.wait(LOOK_SECONDS):
@@ -215,7 +210,7 @@ class Source:
                     collecting.result()
                 if stop.is_set():
                     return None
-        if anew or not (self.features / "manifest.json").exists():
+        if anew or not (self.features / MANIFEST).exists():
             make_features(starting, self.samples, self.features, talk=talk)
         return FeatureTable(self.features)
 
@@ -229,6 +224,7 @@ class Source:
     def publishing(self, prefix: str, settings: "Settings", *, talk: Talk) -> "Iterator[list[Publisher]]":
         """The two topics, until the block ends; none where `prefix` is empty or the topics cannot be had."""
         from cli.explain import wire_document
+        from collector.client_config import without_secrets
         from recommender.adapters.publish_kafka import KafkaPublisher
         from recommender.ports import AdapterError
 
@@ -238,7 +234,13 @@ class Source:
         if not prefix:
             yield []
             return
-        topics = KafkaPublisher(self.bootstrap, prefix=prefix, body_of=body_of, client_config=self.connection)
+        topics = KafkaPublisher(
+            self.bootstrap,
+            prefix=prefix,
+            body_of=body_of,
+            client_config=self.connection,
+            unshown=lambda words: without_secrets(words, self.connection),
+        )
         try:
             topics.create_topics()
         except AdapterError as error:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.store_sql import SqlDecisionStore
     from recommender.ports import Publisher
-    from recommender.run import Group, Recommender, Trouble
+    from recommender.run import Group, Obstacle, Recommender
     from recommender.settings import Settings
 
 
@@ -48,7 +48,7 @@ def recommender(
     store: "SqlDecisionStore",
     *,
     publishers: "Sequence[Publisher]" = (),
-    troubles: "Callable[[], Mapping[Group, Trouble]]" = dict,
+    obstacles: "Callable[[], Mapping[Group, Obstacle]]" = dict,
 ) -> "Recommender":
     """The loop over the groups of `table`, deciding as `settings` say and keeping what it decides in `store`."""
     from recommender.run import Recommender
@@ -64,7 +64,7 @@ def recommender(
         settings=settings.decision,
         store=store,
         publishers=publishers,
-        troubles=troubles,
+        obstacles=obstacles,
     )
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # as above
-import pyarrow.dataset as ds  # type: ignore[import-untyped]  # as above
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 
 from collector.sample import OffsetSample
@@ -67,15 +66,26 @@ def write_samples(samples: Iterable[OffsetSample], directory: Path) -> tuple[Pat
     return write_table(arrow_table(samples), directory)
 
 
-def first_samples(directory: Path, *, cluster: str) -> dict[str, datetime]:
-    """When the samples of each of the cluster's groups begin; nothing where none was written yet."""
-    if not any(directory.glob("date=*/*.parquet")):
-        return {}
-    found = ds.dataset(directory, format="parquet", partitioning=None).to_table(
-        columns=["group", "sampled_at"], filter=pc.field("cluster") == cluster
-    )
-    rows = found.group_by("group").aggregate([("sampled_at", "min")]).to_pylist()
-    return {row["group"]: row["sampled_at_min"] for row in rows}
+def first_samples(directory: Path, *, cluster: str, groups: frozenset[str]) -> dict[str, datetime]:
+    """When the samples of each of these groups of the cluster begin; without those that have none.
+
+    Files are read oldest first, and none that begins after the last of the answers: two weeks are 80,640 of them.
+    """
+    found: dict[str, datetime] = {}
+    for path in sorted(directory.glob("date=*/*.parquet"), key=lambda path: path.name):
+        if groups <= found.keys() and _begin(path) > max(found.values(), default=_begin(path)):
+            break
+        rows = pq.read_table(path, columns=["cluster", "group", "sampled_at"], partitioning=None)
+        firsts = rows.filter(pc.equal(rows["cluster"], cluster)).group_by("group").aggregate([("sampled_at", "min")])
+        for row in firsts.to_pylist():
+            if row["group"] in groups:
+                found[row["group"]] = min(row["sampled_at_min"], found.get(row["group"], row["sampled_at_min"]))
+    return found
+
+
+def _begin(path: Path) -> datetime:
+    """When the samples of a file begin, by its name."""
+    return datetime.strptime(path.name.partition("-")[0], _INSTANT).replace(tzinfo=UTC)
 
 
 def write_table(table: pa.Table, directory: Path) -> tuple[Path, ...]:

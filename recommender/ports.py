@@ -115,7 +115,7 @@ class Publisher(Protocol):
 def decision_id(decision: Decision) -> str:
     """The name under which a decision is kept and asked for; a refusal by a digest of group, cycle and reason.
 
-    >>> from datetime import UTC, datetime, timedelta
+    >>> from datetime import UTC, datetime
     >>> from forecasting.refusal import Refusal
     >>> refusal = Refusal(cluster="prod", group="orders", reason="no_data", sentence="no rows", evidence=(),
     ...                   remedy="run lagcast doctor", refused_at=datetime(2026, 1, 1, tzinfo=UTC))
@@ -140,9 +140,11 @@ def thinned_until(now: datetime) -> datetime:
 
 
 def says(decision: Decision) -> tuple[str | int, ...]:
-    """What a decision tells its reader to do; two that say the same are a repetition.
+    """What a decision tells its reader to have, and why; two that say the same are a repetition.
 
-    >>> from datetime import UTC, datetime, timedelta
+    Not when: what is to be done at once, or in a quarter of an hour, is a minute later in each decision.
+
+    >>> from datetime import UTC, datetime
     >>> from forecasting.refusal import Refusal
     >>> says(Refusal(cluster="prod", group="orders", reason="no_data", sentence="no rows", evidence=(),
     ...              remedy="run lagcast doctor", refused_at=datetime(2026, 1, 1, tzinfo=UTC)))

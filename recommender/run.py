@@ -51,8 +51,8 @@ class Histories(Protocol):
         ...
 
 
-class Trouble(NamedTuple):
-    """Why a group cannot be read at all, in the words of whoever tried."""
+class Obstacle(NamedTuple):
+    """Why nothing can be decided for a group, in the words of whoever tried."""
 
     reason: RefusalReason
     sentence: str
@@ -71,7 +71,7 @@ class _Watched:
 class Recommender:
     """Decides for all groups of `histories`. One group's trouble becomes that group's refusal; the rest go on.
 
-    `troubles` says which groups cannot be read now: they are refused with its sentence, rows or not.
+    `obstacles` says which groups cannot be read now: they are refused with its sentence, rows or not.
     """
 
     histories: Histories
@@ -79,17 +79,17 @@ class Recommender:
     settings: DecisionSettings
     store: DecisionStore
     publishers: Sequence[Publisher] = ()
-    troubles: Callable[[], Mapping[Group, Trouble]] = dict
+    obstacles: Callable[[], Mapping[Group, Obstacle]] = dict
     _watched: dict[Group, _Watched] = field(default_factory=dict)
     _tidied_at: datetime | None = None
     _told: dict[Group, tuple[str | int, ...]] = field(default_factory=dict)
 
     def run_once(self, *, now: datetime) -> tuple[Decision, ...]:
         """One cycle: a decision for each group, kept and published, in the order of the groups."""
-        troubles = self.troubles()
+        obstacles = self.obstacles()
         decisions = (
-            self._refusal(group, troubles[group], now=now) if group in troubles else self._decide(group, now=now)
-            for group in sorted({*self.histories.groups(), *troubles})
+            self._refusal(group, obstacles[group], now=now) if group in obstacles else self._decide(group, now=now)
+            for group in sorted({*self.histories.groups(), *obstacles})
         )
         return tuple(self._published(decision) for decision in decisions if decision is not None)
 
@@ -158,15 +158,15 @@ class Recommender:
         self._watched[group] = _Watched(session, rows[-1].interval_end_at if rows else now - LOOK_BACK)
         return session
 
-    def _refusal(self, group: Group, trouble: Trouble, *, now: datetime) -> Refusal:
+    def _refusal(self, group: Group, obstacle: Obstacle, *, now: datetime) -> Refusal:
         self._watched.pop(group, None)  # a session that failed half-way is not to be trusted; the next cycle reads anew
         return Refusal(
             cluster=group[0],
             group=group[1],
-            reason=trouble.reason,
-            sentence=trouble.sentence,
+            reason=obstacle.reason,
+            sentence=obstacle.sentence,
             evidence=(),
-            remedy=trouble.remedy,
+            remedy=obstacle.remedy,
             refused_at=now,
             retry_at=now + timedelta(seconds=self.settings.cycle_seconds),
         )
@@ -186,9 +186,9 @@ class Recommender:
         return decision
 
 
-def _failed(reason: RefusalReason, error: Exception) -> Trouble:
+def _failed(reason: RefusalReason, error: Exception) -> Obstacle:
     remedy = "Look at the log line of this cycle; the next cycle starts from the table again."
-    return Trouble(reason, f"{type(error).__name__}: {error}", remedy)
+    return Obstacle(reason, f"{type(error).__name__}: {error}", remedy)
 
 
 def run_forever(recommender: Recommender, *, instants: Iterator[datetime]) -> None:

@@ -41,11 +41,14 @@ _log = structlog.get_logger()
 # librdkafka writes to standard error unless it has a logger; what it has to say comes back with each message.
 _client_log = logging.getLogger("confluent_kafka")
 _client_log.addHandler(logging.NullHandler())
+# Some of it shows values of settings, secrets among them.
+_client_log.propagate = False
 
 
 class KafkaPublisher:
     """A `Publisher` onto `prefix` and `prefix.latest`; `body_of` gives a decision's bytes on the wire.
 
+    `unshown` takes the secrets of `client_config` out of what the client says.
     Sending does not wait: what could not be delivered is logged once when it begins and once when it is over.
     Errors: RejectedError for settings that the client does not take. Nothing is asked of the cluster yet.
     """
@@ -57,6 +60,7 @@ class KafkaPublisher:
         prefix: str,
         body_of: Callable[[Decision], bytes],
         client_config: Mapping[str, str] | None = None,
+        unshown: Callable[[str], str] = str,
     ) -> None:
         self.topics = (prefix, prefix + LATEST)
         self._where = f"Kafka at {bootstrap}"
@@ -67,8 +71,10 @@ class KafkaPublisher:
             self._producer = Producer({**_SETTINGS, **connection}, logger=_client_log)
             self._admin = AdminClient(connection, logger=_client_log)
         except KafkaException as cause:
-            message = f"the Kafka client of {self._where} does not take its settings: {cause.args[0].str()}"
-            raise RejectedError(message) from cause
+            complaint = unshown(cause.args[0].str())
+            message = f"the Kafka client of {self._where} does not take its settings: {complaint}"
+            # The client repeats a value that it does not take: without its own words, no traceback shows a secret.
+            raise RejectedError(message) from (cause if complaint == cause.args[0].str() else None)
 
     def create_topics(self) -> None:
         """Make those of the two topics that are not there, with the broker's own number of replicas.

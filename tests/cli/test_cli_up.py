@@ -130,10 +130,10 @@ def test_groups_that_brought_an_error_and_no_sample_are_refused_with_its_sentenc
         UnavailableError("one broker did not list its groups"),
     )
     source._hear(Collected(samples=(sample,), errors=errors))
-    found = {group: (trouble.reason, trouble.sentence) for (_, group), trouble in source.troubles.items()}
+    found = {group: (obstacle.reason, obstacle.sentence) for (_, group), obstacle in source.obstacles.items()}
     assert found == {
         "clicks": ("unsupported", "a share group is not supported"),
         "odrers": ("source_unreachable", "no group 'odrers'"),
     }
     source._hear(Collected(samples=(sample,), errors=()))
-    assert source.troubles == {}
+    assert source.obstacles == {}

@@ -18,6 +18,7 @@ from collector.errors import UnavailableError
 from collector.kafka_requests import KafkaRequests
 from collector.offsets_for_times import CHUNK_MINUTES, past_samples, plan_backfill
 from collector.sample import OffsetSample
+from tests.collector.memory_cluster import settled
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 Log = Sequence[datetime]  # when each message was made; its offset is its place, behind those that are gone
@@ -75,15 +76,6 @@ class MemoryLogs:
         kafka = KafkaRequests("127.0.0.1:9092", cluster="prod-eu", client_config={})
         kafka._client = self  # type: ignore[assignment]  # it stands where the client stands
         return kafka
-
-
-def settled(value: object) -> "Future[Any]":
-    future: Future[Any] = Future()
-    if isinstance(value, KafkaException):
-        future.set_exception(value)
-    else:
-        future.set_result(value)
-    return future
 
 
 def minutes_ago(*minutes: float) -> list[datetime]:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector.sample import OffsetSample
-from collector.sinks import arrow_schema, arrow_table, write_samples, write_table
+from collector.sinks import arrow_schema, arrow_table, first_samples, write_samples, write_table
 from forecasting.columns import SAMPLES
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -69,6 +69,26 @@ def test_written_samples_read_back_equal(tmp_path_factory: pytest.TempPathFactor
     directory = tmp_path_factory.mktemp("samples")
     write_samples(batch, directory)
     assert Counter(read(directory) if batch else []) == Counter(batch)
+
+
+def test_where_samples_begin_is_known_of_each_group_without_reading_what_came_later(tmp_path: Path) -> None:
+    """Orders began at noon, billing two minutes later; of files that begin after that not one is opened."""
+    minutes = [(0, "orders"), (1, "orders"), (2, "billing"), (2, "orders")]
+    for minute, group in minutes:
+        write_samples([replace(SAMPLE, group=group, sampled_at=NOON + timedelta(minutes=minute))], tmp_path)
+    (late,) = write_samples([replace(SAMPLE, sampled_at=NOON + timedelta(minutes=3))], tmp_path)
+    late.write_bytes(b"not to be opened")
+    begins = {"orders": NOON, "billing": NOON + timedelta(minutes=2)}
+    assert first_samples(tmp_path, cluster="prod-eu", groups=frozenset(begins)) == begins
+    assert first_samples(tmp_path, cluster="prod-eu", groups=frozenset({"orders"})) == {"orders": NOON}
+
+
+def test_samples_of_another_cluster_and_of_other_groups_begin_nothing(tmp_path: Path) -> None:
+    """Nothing is known of a group that was never sampled, nor in a folder without files."""
+    assert first_samples(tmp_path, cluster="prod-eu", groups=frozenset({"orders"})) == {}
+    write_samples([SAMPLE, replace(SAMPLE, cluster="prod-us", group="billing")], tmp_path)
+    found = first_samples(tmp_path, cluster="prod-eu", groups=frozenset({"orders", "billing"}))
+    assert found == {"orders": NOON}
 
 
 def test_same_batch_twice_is_one_batch(tmp_path: Path) -> None:

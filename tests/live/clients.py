@@ -22,10 +22,10 @@ def fresh_name(kind: str) -> str:
     return f"{kind}-{uuid4().hex[:8]}"
 
 
-def create_topic(bootstrap: str, name: str, *, partitions: int) -> None:
+def create_topic(bootstrap: str, name: str, *, partitions: int, **config: str) -> None:
     """A new, empty topic."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(name, partitions, 1)])[name].result()
+    admin.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result()
 
 
 def produce(bootstrap: str, topic: str, counts: Mapping[int, int]) -> None:

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # documented, not in __all__
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from pyarrow import dataset as ds  # type: ignore[import-untyped]  # ships no types
 
 from cli.main import main
+from tests.live.clients import commit, create_topic, fresh_name
 
 pytestmark = pytest.mark.kafka
 
@@ -23,9 +23,8 @@ def log(bootstrap: str) -> MakeLog:
     """`log({partition: {minutes_ago: messages}}, **topic_config)`: a topic of these messages, read by a group."""
 
     def make(messages: dict[int, dict[int, int]], **config: str) -> str:
-        name = f"past-{uuid4().hex[:8]}"
-        admin = AdminClient({"bootstrap.servers": bootstrap})
-        admin.create_topics([NewTopic(name, len(messages), 1, config=config)])[name].result()
+        name = fresh_name("past")
+        create_topic(bootstrap, name, partitions=len(messages), **config)
         producer = Producer({"bootstrap.servers": bootstrap})
         now = datetime.now(UTC).replace(second=30, microsecond=0)  # noqa: TID251  # brokers keep messages by the clock
         for partition, of_minute in messages.items():
@@ -34,10 +33,8 @@ def log(bootstrap: str) -> MakeLog:
                     stamp = round((now - ago * MINUTE).timestamp() * 1000)
                     producer.produce(name, b"m", partition=partition, timestamp=stamp)
         assert producer.flush(10) == 0
-        reader = Consumer({"bootstrap.servers": bootstrap, "group.id": name})
         ends = [TopicPartition(name, number, sum(of_minute.values())) for number, of_minute in messages.items()]
-        reader.commit(offsets=ends, asynchronous=False)
-        reader.close()
+        commit(bootstrap, name, *ends)
         return name
 
     return make

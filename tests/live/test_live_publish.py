@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from uuid import uuid4
 
 import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
@@ -12,6 +11,7 @@ from forecasting.refusal import Refusal
 from recommender.adapters.publish_kafka import KafkaPublisher
 from recommender.ports import decision_id
 from recommender.recommendation import Decision, Recommendation
+from tests.live.clients import fresh_name
 
 pytestmark = pytest.mark.kafka
 
@@ -22,7 +22,7 @@ MakeRefusal = Callable[..., Refusal]
 @pytest.fixture
 def publishing(bootstrap: str) -> KafkaPublisher:
     """A publisher onto two topics of its own, whose body is the decision's id."""
-    return KafkaPublisher(bootstrap, prefix=f"advice-{uuid4().hex[:8]}", body_of=body)
+    return KafkaPublisher(bootstrap, prefix=fresh_name("advice"), body_of=body)
 
 
 def body(decision: Decision) -> bytes:
@@ -31,7 +31,7 @@ def body(decision: Decision) -> bytes:
 
 def read(bootstrap: str, topic: str, count: int) -> list[Message]:
     """The first messages of the topic's only partition."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": uuid4().hex, "enable.auto.commit": False})
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": fresh_name("reader"), "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, 0, 0)])
     try:
         return consumer.consume(count, timeout=10.0)

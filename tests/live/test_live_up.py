@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from uuid import uuid4
 
 import httpx2
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # documented, not in __all__
+
+from tests.live.clients import create_topic, fresh_name
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -29,9 +29,8 @@ FIRST_ANSWER_SECONDS = 120.0
 @pytest.fixture
 def orders(bootstrap: str) -> Iterator[str]:
     """A topic with three hours of messages behind it and some each second from now on, and a group that reads it."""
-    name = f"orders-{uuid4().hex[:8]}"
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result()
+    name = fresh_name("orders")
+    create_topic(bootstrap, name, partitions=PARTITIONS)
     producer = Producer({"bootstrap.servers": bootstrap})
     now = datetime.now(UTC)  # noqa: TID251  # brokers keep messages by the clock
     for ago in range(MINUTES_OF_HISTORY, 0, -1):
@@ -115,7 +114,7 @@ def up(bootstrap: str, folder: Path, group: str, prefix: str) -> Iterator[Runnin
 
 def published(bootstrap: str, topic: str) -> list[Message]:
     """Everything on the topic's only partition."""
-    reader = Consumer({"bootstrap.servers": bootstrap, "group.id": uuid4().hex, "enable.partition.eof": True})
+    reader = Consumer({"bootstrap.servers": bootstrap, "group.id": fresh_name("reader"), "enable.partition.eof": True})
     reader.assign([TopicPartition(topic, 0, 0)])
     found: list[Message] = []
     until = time.monotonic() + 20
@@ -133,7 +132,7 @@ def test_one_command_goes_from_nothing_to_published_advice_and_on_after_a_restar
     bootstrap: str, orders: str, tmp_path: Path
 ) -> None:
     """Both groups are answered within two minutes: advice for one, a refusal for the one that Kafka does not know."""
-    prefix = f"advice-{uuid4().hex[:8]}"
+    prefix = fresh_name("advice")
     with up(bootstrap, tmp_path, orders, prefix) as first:
         answers = first.decisions({orders, "nobody"})
         url = first.told(r"serves (http://\S+);")

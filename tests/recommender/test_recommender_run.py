@@ -16,7 +16,7 @@ from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.decision import DecisionSettings
 from recommender.ports import UnavailableError
 from recommender.recommendation import Decision, Recommendation
-from recommender.run import Recommender, Trouble, run_forever
+from recommender.run import Obstacle, Recommender, run_forever
 
 Row = Callable[..., GroupInterval]
 
@@ -322,12 +322,12 @@ def test_a_group_that_cannot_be_read_is_refused_rows_or_not(
 ) -> None:
     """What the source says of it is the refusal's sentence, once it says so no longer there is advice again."""
     loop = make(Rows(hour))
-    trouble = Trouble("unsupported", "a share group is not supported", "Leave it out.")
-    loop.troubles = lambda: {("c", "clicks"): trouble, ("c", "orders"): trouble}
+    obstacle = Obstacle("unsupported", "a share group is not supported", "Leave it out.")
+    loop.obstacles = lambda: {("c", "clicks"): obstacle, ("c", "orders"): obstacle}
     refusals = loop.run_once(now=now)
     assert [(refusal.group, type(refusal)) for refusal in refusals] == [("clicks", Refusal), ("orders", Refusal)]
-    assert {refusal.sentence for refusal in refusals if isinstance(refusal, Refusal)} == {trouble.sentence}
-    loop.troubles = dict
+    assert {refusal.sentence for refusal in refusals if isinstance(refusal, Refusal)} == {obstacle.sentence}
+    loop.obstacles = dict
     (decision,) = loop.run_once(now=now + timedelta(seconds=15))
     assert isinstance(decision, Recommendation)
 
