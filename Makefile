@@ -30,11 +30,15 @@ lint: $(READY) ## formatting, ruff, mypy --strict, import contracts
 
 check: lint test-fast ## lint and the fast tests, before each commit
 
+# What needs a JVM or a broker of its own has limits in seconds, so it gets the machine to itself.
+LIVE := spark or kafka
+
 test: lint ## lint and every test there is; live tests are skipped where their tools are missing, unless CI=true
-	@scripts/step all-tests $(BIN)/pytest -q --durations=15
+	@scripts/step pure-tests $(BIN)/pytest -q -n 2 -m "not ($(LIVE))" --durations=15
+	@scripts/step live-tests $(BIN)/pytest -q -m "$(LIVE)" --durations=15
 
 test-fast: $(READY) ## tests that need no JVM, no broker and no patience
-	@scripts/step fast-tests $(BIN)/pytest -q -m "not spark and not kafka and not slow"
+	@scripts/step fast-tests $(BIN)/pytest -q -n 2 -m "not ($(LIVE)) and not slow"
 
 test-spark: $(READY) ## the features job on a local JVM
 	@scripts/step spark-tests $(BIN)/pytest -q -m "spark"
@@ -43,7 +47,7 @@ test-live-kafka: $(READY) ## the collector against a real Kafka broker (needs Ja
 	@scripts/step kafka-tests $(BIN)/pytest -q -m "kafka"
 
 test-slow: $(READY) ## the tests that take more than a few seconds, without JVM and broker
-	@scripts/step slow-tests $(BIN)/pytest -q -m "slow and not spark and not kafka"
+	@scripts/step slow-tests $(BIN)/pytest -q -n 2 -m "slow and not ($(LIVE))"
 
 bench: $(READY) ## forecasters and policies on the traces of a folder: make bench TRACES=DIR
 	@test -d "$(TRACES)" || { echo "name a folder of traces: make bench TRACES=DIR" >&2; exit 2; }

@@ -8,6 +8,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 import structlog
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from cost_model.learned import MoveOutcome
@@ -25,6 +26,10 @@ from recommender.recommendation import (
     Recommendation,
     Switch,
 )
+
+# How long an example takes says how busy the machine is: speed is measured in benchmarks/.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 ISSUED_AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
 _NOTHING = Cost(replicas=0, late=0, pause_late=0, backlog=0, duplicates=0, start_up=0, restore=0, risk=0)

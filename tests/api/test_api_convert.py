@@ -22,7 +22,7 @@ MakeAdvice = Callable[..., Recommendation]
 MakeRefusal = Callable[..., Refusal]
 OWNED = GroupSettings(mode="apply", target=TargetSettings(namespace="shop", name="orders-consumer"))
 BOUND_TO_HAPPEN = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
 
 

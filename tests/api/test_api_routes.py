@@ -133,7 +133,7 @@ def test_a_group_that_never_moved_has_an_empty_page(
 
 
 @given(sizes=st.tuples(st.integers(min_value=0, max_value=7), st.integers(min_value=1, max_value=4)))
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_pages_of_moves_show_each_once(
     sizes: tuple[int, int], service: TestClient, store: SqlDecisionStore, advice: MakeAdvice, graded_move: MakeMove
 ) -> None:

@@ -174,7 +174,7 @@ def test_a_partition_that_does_not_answer_is_left_out_and_none_at_all_is_an_erro
         list(past_samples(kafka, plan))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.lists(st.floats(1.0, 90.0), max_size=40), min_size=1, max_size=4), st.data())
 def test_differences_of_offsets_are_the_messages_made_in_between(ages: list[list[float]], data: st.DataObject) -> None:
     """Whatever has expired: from each known minute to the next, as many as were made then and are still there."""

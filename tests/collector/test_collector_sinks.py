@@ -62,7 +62,7 @@ def test_fields_are_the_columns() -> None:
     assert [field.name for field in fields(OffsetSample)] == [column.name for column in SAMPLES]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(samples, max_size=8))
 def test_written_samples_read_back_equal(tmp_path_factory: pytest.TempPathFactory, batch: list[OffsetSample]) -> None:
     """Whatever is written is read back: same rows, same instants, None where nothing was known."""

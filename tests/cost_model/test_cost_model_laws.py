@@ -73,7 +73,7 @@ def _plan(found: PlanSearch) -> tuple[int, int] | None:
     return None if best is None else (best.target, best.effective_step)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(situations())
 def test_every_price_is_a_sum_of_items_that_are_not_negative(situation: Situation) -> None:
     """Staying, and each move at its best time: no item is below 0, and the total is their sum."""
@@ -84,7 +84,7 @@ def test_every_price_is_a_sum_of_items_that_are_not_negative(situation: Situatio
         assert cost.total == pytest.approx(sum(_items(cost)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(situations())
 def test_plans_stay_within_the_choices(situation: Situation) -> None:
     """The best plan's target is a choice, and none is dearer than staying or than any other plan."""
@@ -102,7 +102,7 @@ def test_plans_stay_within_the_choices(situation: Situation) -> None:
         assert best.command_step >= 0
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(situations(), st.sampled_from(PRICES), st.floats(1.0, 20.0))
 def test_the_least_price_rises_and_bends_down_with_each_price(situation: Situation, name: str, factor: float) -> None:
     """A higher price never makes the best plan cheaper, and the dearer it gets the more of it the plan avoids."""
@@ -115,7 +115,7 @@ def test_the_least_price_rises_and_bends_down_with_each_price(situation: Situati
     assert middle >= (low + high) / 2.0 * (1 - 1e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(situations(), st.sampled_from([0.01, 2.0, 1024.0]))
 def test_another_currency_is_the_same_plan(situation: Situation, factor: float) -> None:
     """All prices times a factor: every total times that factor, and the same plan."""
@@ -127,7 +127,7 @@ def test_another_currency_is_the_same_plan(situation: Situation, factor: float) 
         assert _plan(one) == _plan(other)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(situations())
 def test_counting_in_units_of_1024_messages_changes_nothing(situation: Situation) -> None:
     """Messages, rates and capacity divided by 1,024 and prices per message times 1,024: the same plan and price."""
@@ -148,7 +148,7 @@ def test_counting_in_units_of_1024_messages_changes_nothing(situation: Situation
     assert two.stay.total == pytest.approx(one.stay.total)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(situations(), st.sampled_from(["lag", "pause", "start_up"]))
 def test_a_harder_situation_is_never_cheaper(situation: Situation, harder: str) -> None:
     """More backlog, longer pauses or a longer start-up: no plan gets cheaper."""
@@ -163,7 +163,7 @@ def test_a_harder_situation_is_never_cheaper(situation: Situation, harder: str) 
     assert _least(worse, grid_of=worse) >= _least(situation, grid_of=worse) * (1 - 1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(situations(), st.sampled_from(["load", "capacity", "maximum"]))
 def test_more_work_for_fewer_is_never_cheaper(situation: Situation, harder: str) -> None:
     """More load, less capacity or a lower maximum: within the horizon, no plan gets cheaper.
@@ -182,7 +182,7 @@ def test_more_work_for_fewer_is_never_cheaper(situation: Situation, harder: str)
     assert harder_least >= _least(situation, grid_of=worse, ending=False) * (1 - 1e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(situations(), st.integers(0, 25))
 def test_nothing_moves_before_it_may(situation: Situation, earliest: int) -> None:
     """No curve has a price before the minimum interval is over, nor an up-move before its replicas can have started."""

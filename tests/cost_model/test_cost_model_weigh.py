@@ -86,7 +86,7 @@ def chosen(found: Weighed) -> Cost:
     return found.cost(found.best_row)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(questions())
 def test_items_are_not_negative_and_add_up_to_the_total(question: Question) -> None:
     """Every finalist: the mean of its totals over the scenarios is the sum of its items, none of them below 0."""
@@ -97,7 +97,7 @@ def test_items_are_not_negative_and_add_up_to_the_total(question: Question) -> N
         assert cost.total == pytest.approx(float(found.totals[row].mean()))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(questions(), st.sampled_from([0.5, 2.0, 1024.0]))
 def test_another_currency_is_the_same_decision(question: Question, factor: float) -> None:
     """All prices times a power of two, so that ties stay ties: every total times that factor, the same move."""
@@ -109,7 +109,7 @@ def test_another_currency_is_the_same_decision(question: Question, factor: float
     assert two.cost(two.stay_row).total == pytest.approx(factor * one.cost(one.stay_row).total)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(questions())
 def test_counting_in_units_of_1024_messages_changes_nothing(question: Question) -> None:
     """Messages, rates, capacity and a poll's records divided by 1,024, prices per message times it: the same answer."""
@@ -133,7 +133,7 @@ def test_counting_in_units_of_1024_messages_changes_nothing(question: Question) 
     assert chosen(two).total == pytest.approx(chosen(one).total)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(questions())
 def test_scenarios_counted_twice_change_nothing(question: Question) -> None:
     """Each path twice is each path once: the same mean, the same worst tenth, the same choice.
@@ -147,7 +147,7 @@ def test_scenarios_counted_twice_change_nothing(question: Question) -> None:
     assert two.objective[two.stay_row] == pytest.approx(one.objective[one.stay_row])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(questions())
 def test_the_choice_is_useful_in_time_and_worth_it(question: Question) -> None:
     """No move beyond the partitions or the maximum, none before it may be, none dearer than staying but one announced.
@@ -169,7 +169,7 @@ def test_the_choice_is_useful_in_time_and_worth_it(question: Question) -> None:
     assert found.idle or price < stay or (announced and price <= (1.0 + ANNOUNCED_FRACTION) * stay)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(questions())
 def test_a_move_down_is_advised_for_when_what_remains_carries_the_load(question: Question) -> None:
     """At the advised step the median of what arrived before is no more than what the smaller group carries."""
@@ -190,7 +190,7 @@ def held(situation: Situation, uncertainty: Uncertainty) -> float:
     return float(weigh(replace(situation, earliest_move_step=steps), uncertainty).totals[0].mean())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(questions(), st.sampled_from(["lag", "load", "capacity"]))
 def test_staying_is_never_cheaper_where_it_is_harder(question: Question, harder: str) -> None:
     """For a group that may not move: more backlog, more load or less capacity, and staying costs no less.
@@ -256,7 +256,7 @@ def test_a_dearer_move_never_adds_moves(plain: Situation) -> None:
     assert counts[0] > counts[-1]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(questions())
 def test_what_is_said_to_be_outweighed_is_cheaper_on_average_and_dearer_by_the_policys_arithmetic(
     question: Question,

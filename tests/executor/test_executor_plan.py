@@ -171,7 +171,7 @@ def test_a_later_minor_version_is_understood(advice: MakeAdvice) -> None:
 
 
 @given(data=st.data())
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_act_escapes_any_rule(data: st.DataObject, advice: MakeAdvice) -> None:
     """Whatever the instants and counts, an act lies in the window, in the bounds, and starts where the advice did."""
     base = advice()

@@ -125,7 +125,7 @@ def test_every_shape_of_load_gives_sound_paths(
     rates=st.lists(st.one_of(st.just(float("nan")), st.floats(0.0, 1e9)), min_size=40, max_size=120),
     steps=st.integers(1, 200),
 )
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_minutes_give_sound_paths_or_a_refusal(forecaster: Forecaster, rates: list[float], steps: int) -> None:
     """Two days of odd minutes, repeated: the answer is sound paths or a refusal, not a crash."""
     known = history_of(np.resize(np.array(rates), 2 * DAY + 100), end_at=MIDNIGHT)

@@ -25,7 +25,7 @@ DAY = 1440
 CANDIDATES: tuple[Forecaster, ...] = (FourierForecaster(), SmoothingForecaster())
 
 each_candidate = pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda candidate: str(candidate.name))
-a_few_examples = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+a_few_examples = settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def forecast_of(candidate: Forecaster, known: History, *, fitted_on: History | None = None) -> Forecast:
@@ -89,7 +89,7 @@ def test_a_level_never_seen_is_believed(candidate: Forecaster, daily_load: MakeL
     level=st.floats(0.01, 0.99),
     damping=st.floats(0.5, 0.97),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_smoothing_is_what_the_textbook_says(values: list[float], level: float, damping: float) -> None:
     """Level, trend and path are those of the damped trend method, computed step by step."""
     smoothing = Smoothing(level=level, trend=0.3 * level, damping=damping, season=(0.0, 0.0))

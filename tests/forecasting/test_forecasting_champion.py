@@ -89,7 +89,7 @@ def test_a_steep_wave_has_its_season_for_champion_far_ahead(daily_load: MakeLoad
 @pytest.mark.slow
 @given(seed=st.integers(0, 1000))
 @example(seed=848)  # here the thousandth was outside of two standard errors
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 def test_a_difference_within_noise_goes_to_the_first_given(seed: int) -> None:
     """Who differs from persistence by a thousandth, up and down in turn, takes no range from it."""
     noise = 1000.0 * np.exp(np.random.default_rng(seed).normal(0.0, 0.1, 6 * DAY))
@@ -99,7 +99,7 @@ def test_a_difference_within_noise_goes_to_the_first_given(seed: int) -> None:
 
 @pytest.mark.slow
 @given(seed=st.integers(0, 1000))
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_of_equals_the_first_given_wins(seed: int, daily_load: MakeLoad, history: MakeHistory) -> None:
     """Two candidates that say the same have the same losses, and the order decides."""
     known = history(daily_load(minutes=4 * DAY, seed=seed))
@@ -110,7 +110,7 @@ def test_of_equals_the_first_given_wins(seed: int, daily_load: MakeLoad, history
 
 
 @given(place=st.integers(0, 2))
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_candidate_that_refuses_changes_nothing_for_the_others(
     place: int, daily_load: MakeLoad, history: MakeHistory
 ) -> None:

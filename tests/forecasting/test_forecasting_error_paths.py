@@ -45,7 +45,7 @@ def still_high(paths: FloatArray, *, later: int) -> float:
     return float((high[:, :-later] & high[:, later:]).sum() / high[:, :-later].sum())
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(0, 1000), st.sampled_from([white, jumping]))
 def test_error_paths_have_the_normal_scores_at_each_step(seed: int, errors: Callable[[int], FloatArray]) -> None:
     """Whatever the errors, each of 60 steps holds the 64 normal scores once, in the order of the errors."""
@@ -109,7 +109,7 @@ def test_the_highest_minute_of_an_hour_is_as_high_as_scenarios_say() -> None:
     assert 0.08 < np.mean(followed > 0.8) < 0.2
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.sampled_from([white, jumping]), st.integers(0, 1000))
 def test_scenarios_that_run_as_errors_ran_keep_the_forecasts_quantiles(
     errors: Callable[[int], FloatArray], seed: int

@@ -55,7 +55,7 @@ def test_two_forecasts_that_agree_are_left_as_they_are() -> None:
     far=st.lists(st.floats(10.0, 1e4), min_size=60, max_size=60),
     widths=st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1.0)),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_step_is_larger_than_the_weeks_own_and_its_share_of_the_gap(
     near: list[float], far: list[float], widths: tuple[float, float]
 ) -> None:

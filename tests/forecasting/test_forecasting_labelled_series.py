@@ -63,7 +63,7 @@ def test_growth_is_carried_on(daily_load: MakeLoad, history: MakeHistory) -> Non
 
 @pytest.mark.slow
 @given(days=st.integers(-4000, 4000))
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_same_load_on_another_date_has_the_same_paths(
     forecaster: Forecaster, days: int, daily_load: MakeLoad, history: MakeHistory
 ) -> None:

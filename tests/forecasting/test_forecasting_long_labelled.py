@@ -132,7 +132,7 @@ WEEKLY = np.exp(np.random.default_rng(5).normal(0.0, 0.2, 15 * DAY)) * wave(np.a
 
 @pytest.mark.slow
 @given(factor=st.floats(1e-3, 1e5))
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rates_in_another_unit_give_the_week_in_that_unit(factor: float, history: MakeHistory) -> None:
     """A multiple of two weeks' rates gives that multiple of every quantile, to a millionth."""
     once, scaled = (week_ahead(history(WEEKLY * times)) for times in (1.0, factor))
@@ -141,7 +141,7 @@ def test_rates_in_another_unit_give_the_week_in_that_unit(factor: float, history
 
 @pytest.mark.slow
 @given(weeks=st.integers(-500, 500))
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_two_weeks_and_their_holiday_moved_by_whole_weeks_give_the_same_week(weeks: int, history: MakeHistory) -> None:
     """Load and calendar moved together: only weekdays and holidays count, never the date."""
     here, moved = history(WEEKLY), timedelta(weeks=weeks)

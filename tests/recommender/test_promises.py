@@ -134,7 +134,7 @@ def test_p3_stale_data_holds_with_reason_and_age(
     assert dict(refused.evidence)["history_age_seconds"] == age_seconds
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     partitions=st.integers(1, 40),
     beyond=st.integers(-40, 3),

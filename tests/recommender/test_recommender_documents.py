@@ -21,9 +21,7 @@ from recommender.recommendation import Decision, GradedMove, Recommendation
 
 
 @given(data=st.data())
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 def test_every_decision_comes_back_equal(data: st.DataObject, any_decision: st.SearchStrategy[Decision]) -> None:
     """Whatever its values, a decision written as a document is read back as the same decision."""
     decision = data.draw(any_decision)
@@ -31,7 +29,7 @@ def test_every_decision_comes_back_equal(data: st.DataObject, any_decision: st.S
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_graded_move_comes_back_equal(data: st.DataObject, any_move: st.SearchStrategy[GradedMove]) -> None:
     """What a move did and what was promised of it are read back to the last bit, so they teach the same again."""
     move = data.draw(any_move)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forecasting.forecast import QUANTILES, Forecast
@@ -121,7 +121,6 @@ def test_coarser_steps_are_means(advice: MakeAdvice) -> None:
     assert together(hour_of(advice), week_of(NOW, steps=2015)).coarser(600).points == 1007
 
 
-@settings(deadline=None)
 @given(
     since=st.integers(min_value=-3600, max_value=8 * 86_400),
     seconds=st.integers(min_value=1, max_value=8 * 86_400),

@@ -34,7 +34,7 @@ def commanded(world: World, trace: Trace, *commands: tuple[int, int], replicas: 
     return plant
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     commands=st.lists(st.tuples(st.integers(1, 90), st.integers(0, 30)), max_size=12),
     protocol=st.sampled_from(PROTOCOLS),

@@ -58,7 +58,7 @@ worlds = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     world=worlds,
     commands=st.lists(st.tuples(st.integers(1, 90), st.integers(1, 12)), max_size=10),
