@@ -4,7 +4,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-slow bench bench-decisions bench-forecasts bench-value bench-stream bench-decision-time bench-collection bench-live-latency docs lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-slow bench bench-decisions bench-forecasts bench-value bench-stream bench-decision-time bench-collection bench-live-latency docs lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,14 +30,14 @@ lint: $(READY) ## formatting, ruff, mypy --strict, import contracts
 
 check: lint test-fast ## lint and the fast tests, before each commit
 
-# What needs a JVM or a broker of its own has limits in seconds, so it gets the machine to itself.
-LIVE := spark or kafka
+# What needs a JVM, a broker or a cluster of its own has limits in seconds, so it gets the machine to itself.
+LIVE := spark or kafka or kubernetes
 
 test: lint ## lint and every test there is; live tests are skipped where their tools are missing, unless CI=true
 	@scripts/step pure-tests $(BIN)/pytest -q -n 2 -m "not ($(LIVE))" --durations=15
 	@scripts/step live-tests $(BIN)/pytest -q -m "$(LIVE)" --durations=15
 
-test-fast: $(READY) ## tests that need no JVM, no broker and no patience
+test-fast: $(READY) ## tests that need no JVM, no broker, no cluster and no patience
 	@scripts/step fast-tests $(BIN)/pytest -q -n 2 -m "not ($(LIVE)) and not slow"
 
 test-spark: $(READY) ## the features job on a local JVM
@@ -46,7 +46,10 @@ test-spark: $(READY) ## the features job on a local JVM
 test-live-kafka: $(READY) ## the collector against a real Kafka broker (needs Java and Maven)
 	@scripts/step kafka-tests $(BIN)/pytest -q -m "kafka"
 
-test-slow: $(READY) ## the tests that take more than a few seconds, without JVM and broker
+test-live-kubernetes: $(READY) ## the cluster's side against a real Kubernetes control plane (needs Go; builds it once)
+	@scripts/step kubernetes $(BIN)/pytest -q -m "kubernetes"
+
+test-slow: $(READY) ## the tests that take more than a few seconds, without JVM, broker and cluster
 	@scripts/step slow-tests $(BIN)/pytest -q -n 2 -m "slow and not ($(LIVE))"
 
 bench: $(READY) ## forecasters and policies on the traces of a folder: make bench TRACES=DIR

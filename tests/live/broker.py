@@ -102,7 +102,7 @@ def running_brokers(
     They answer questions about groups when the block begins, and are stopped by SIGTERM when it ends.
     """
     names = ("PLAINTEXT", *listeners, "CONTROLLER")
-    free = iter(_free_ports(count * len(names)))
+    free = iter(free_ports(count * len(names)))
     ports = [{name: next(free) for name in names} for _ in range(count)]
     voters = {"controller.quorum.voters": f"1@127.0.0.1:{ports[0]['CONTROLLER']}", **properties}
     broker_only = {**voters, "process.roles": "broker"}
@@ -170,7 +170,8 @@ def _java(jars: Path, *words: str) -> list[str]:
     return ["java", "-Xmx512m", "-cp", f"{jars}/*", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", *words]
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """So many ports of loopback that nobody listens on."""
     # All are held at once before any is let go: asked for one after the other, the same port may come twice.
     sockets = [socket.socket() for _ in range(count)]
     for held in sockets:

@@ -1,4 +1,8 @@
-"""A real Apache Kafka for the tests marked `kafka`: jars from Maven Central, one broker on loopback for one session."""
+"""The real things, one of each for a session, on loopback.
+
+Tests marked `kafka` get an Apache Kafka of jars from Maven Central, those marked `kubernetes` a control plane that is
+built from Kubernetes' Go modules.
+"""
 
 import os
 import shutil
@@ -12,19 +16,37 @@ import pytest
 from collector.kafka_admin import KafkaAdminCollector
 from tests.live.broker import compiled, fetched_jars, running_brokers, running_java
 from tests.live.clients import create_topic, fresh_name, produce
+from tests.live.control_plane import ControlPlane, built_control_plane
 from tests.live.secured import Secured, secured_broker
 
 
 @pytest.fixture(scope="session")
 def jars() -> Path:
     """The folder of Kafka's jars; a skip with its reason where they cannot be had."""
-    missing = [tool for tool in ("mvn", "java", "javac", "keytool") if shutil.which(tool) is None]
+    _need("mvn", "java", "javac", "keytool", because="Kafka comes from Maven Central")
+    return fetched_jars()
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A running Kubernetes control plane; a skip with its reason where it cannot be built."""
+    _need("go", "openssl", because="Kubernetes is built from its Go modules")
+    cluster = ControlPlane(built_control_plane(), tmp_path_factory.mktemp("control-plane"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def _need(*tools: str, because: str) -> None:
+    """Skip where a tool is missing, saying which; under continuous integration, fail."""
+    missing = [tool for tool in tools if shutil.which(tool) is None]
     if missing:
-        reason = f"the live tests need {' and '.join(missing)} on the PATH: Kafka comes from Maven Central"
+        reason = f"the live tests need {' and '.join(missing)} on the PATH: {because}"
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
-    return fetched_jars()
 
 
 @pytest.fixture(scope="session")
