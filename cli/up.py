@@ -28,10 +28,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from collector.kafka_admin import Collected
+    from collector.kafka_admin import Collected, KafkaAdminCollector
+    from collector.meter import Interruption
     from collector.sample import OffsetSample
+    from collector.watch import Attention
     from forecasting.refusal import RefusalReason
     from recommender.adapters.feature_table import FeatureTable
+    from recommender.adapters.metrics import Metrics
     from recommender.ports import Publisher
     from recommender.recommendation import Decision
     from recommender.run import Group, Obstacle
@@ -66,6 +69,7 @@ def up(
     from cli.server import listen, serving, url_of
     from cli.spark import spark_beside
     from cli.wiring import open_store, recommender, settings_of, stopped_by_signals, version
+    from collector.watch import Attention
     from recommender.adapters.metrics import Metrics
     from recommender.run import run_forever
 
@@ -79,6 +83,7 @@ def up(
         read_committed=tuple(read_committed or ()),
         connection=client_settings(client_config),
         folder=settings.state_dir / "up" / cluster,
+        attention=Attention(),
     )
     store = open_store(settings)
     metrics = Metrics(store, clock=read_clock, version=version())
@@ -98,11 +103,14 @@ def up(
         if table is None:
             return ExitCode.OK
         following = threads.submit(source.follow, starting.result(), stop)
+        watching = threads.submit(source.watch, metrics, stop)
         with source.publishing(publish, settings, talk=talk) as publishers:
             loop = recommender(
                 table, settings, store, publishers=[metrics, *publishers], obstacles=lambda: source.obstacles
             )
-            instants = news(table, settings.decision.cycle_seconds, threads=(collecting, following), stop=stop)
+            instants = news(
+                table, settings.decision.cycle_seconds, threads=(collecting, following, watching), stop=stop
+            )
             run_forever(loop, instants=instants)
     return ExitCode.OK
 
@@ -117,6 +125,7 @@ class Source:
     read_committed: "Sequence[str]"
     connection: "Mapping[str, str]"
     folder: Path
+    attention: "Attention"
     arrived: Event = field(default_factory=Event)
     obstacles: "dict[Group, Obstacle]" = field(default_factory=dict)
 
@@ -149,7 +158,6 @@ class Source:
     def collect(self, stop: Event) -> None:
         """A round every 15 s, each a file of its own, until `stop`."""
         from collector.isolated import IsolatedCollector
-        from collector.kafka_admin import KafkaAdminCollector
         from collector.run import collect_forever
         from collector.sinks import write_samples
         from forecasting.columns import BASE_INTERVAL_SECONDS
@@ -158,14 +166,7 @@ class Source:
             if write_samples(samples, self.samples):
                 self.arrived.set()
 
-        make = partial(
-            KafkaAdminCollector,
-            self.bootstrap,
-            cluster=self.cluster,
-            client_config=self.connection,
-            read_committed=self.read_committed,
-        )
-        with IsolatedCollector(make) as collector:
+        with IsolatedCollector(self._collector()) as collector:
             collect_forever(
                 collector,
                 keep,
@@ -176,11 +177,42 @@ class Source:
                 heard=self._hear,
             )
 
+    def watch(self, metrics: "Metrics", stop: Event) -> None:
+        """Measure what interrupts the groups that deserve attention, until `stop`; `metrics` tells of it."""
+        from collector.isolated import IsolatedCollector
+        from collector.watch import watch_forever
+
+        def tell(found: "Interruption") -> None:
+            metrics.interrupted(
+                found.cluster,
+                found.group,
+                kind=found.kind,
+                pause_seconds=found.pause_seconds if found.stops else None,
+                repeated_least=found.repeated_messages_least,
+                repeated_most=found.repeated_messages_most,
+            )
+
+        with IsolatedCollector(self._collector()) as collector:
+            watch_forever(collector, lambda: self.attention.groups, tell, clock=read_clock, wait=stop.wait)
+
+    def _collector(self) -> "partial[KafkaAdminCollector]":
+        """What makes a collector of this cluster, in a process of its own."""
+        from collector.kafka_admin import KafkaAdminCollector
+
+        return partial(
+            KafkaAdminCollector,
+            self.bootstrap,
+            cluster=self.cluster,
+            client_config=self.connection,
+            read_committed=self.read_committed,
+        )
+
     def _hear(self, collected: "Collected") -> None:
-        """Remember which groups brought an error and not one sample."""
+        """Remember which groups brought an error and not one sample, and which were unsettled."""
         from collector.errors import UnsupportedError
         from recommender.run import Obstacle
 
+        self.attention.hear(collected)
         sampled = {sample.group for sample in collected.samples}
         obstacles = {}
         for error in collected.errors:
@@ -256,8 +288,8 @@ class Source:
 
 @contextmanager
 def threads_until(stop: Event) -> Iterator[ThreadPoolExecutor]:
-    """Two threads that are told to stop when the block ends, however it ends."""
-    with ThreadPoolExecutor(2, thread_name_prefix="up") as threads:
+    """Three threads that are told to stop when the block ends, however it ends."""
+    with ThreadPoolExecutor(3, thread_name_prefix="up") as threads:
         try:
             yield threads
         finally:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import get_args
 
-from prometheus_client import CollectorRegistry, Counter, Info, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, Info, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
@@ -28,8 +28,12 @@ _ADVICE: tuple[tuple[str, str, Callable[[Recommendation], float]], ...] = (
 )
 
 
+# From a heartbeat to a session of the default length, and beyond it.
+_PAUSE_BUCKETS = (0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 45.0, 60.0, 120.0, 300.0)
+
+
 class Metrics:
-    """A `Publisher` that counts decisions, and the page that shows them beside the advice in force.
+    """A `Publisher` that counts decisions and interruptions, and the page that shows them beside the advice in force.
 
     What is not known has no sample: while a group is refused or its advice has expired, whoever scales on
     `lagcast_due_replicas` finds nothing and holds.
@@ -44,12 +48,48 @@ class Metrics:
             ("action", "reason"),
             registry=self._registry,
         )
+        self._interruptions = Counter(
+            "lagcast_interruptions",
+            "Times that partitions of a group were seen to stop, by kind: rebalance, restart or stall.",
+            (*_GROUP_LABELS, "kind"),
+            registry=self._registry,
+        )
+        self._pauses = Histogram(
+            "lagcast_rebalance_pause_seconds",
+            "How long partitions stopped, the mean of those that did, for each interruption in which any was seen to.",
+            (*_GROUP_LABELS, "kind"),
+            buckets=_PAUSE_BUCKETS,
+            registry=self._registry,
+        )
+        self._repeated = Counter(
+            "lagcast_duplicate_messages",
+            "Messages that a group has done again: those seen to be (least), and those that may have been (most).",
+            (*_GROUP_LABELS, "bound"),
+            registry=self._registry,
+        )
         Info("lagcast_build", "The running version.", registry=self._registry).info({"version": version})
 
     def publish(self, decision: Decision) -> None:
         """Count `decision`."""
         action = decision.action if isinstance(decision, Recommendation) else "refuse"
         self._decisions.labels(action=action, reason=wire_code(decision.reason)).inc()
+
+    def interrupted(
+        self,
+        cluster: str,
+        group: str,
+        *,
+        kind: str,
+        pause_seconds: float | None,
+        repeated_least: int,
+        repeated_most: int,
+    ) -> None:
+        """Count an interruption that was measured; `pause_seconds` is None where no partition was seen to stop."""
+        self._interruptions.labels(cluster, group, kind).inc()
+        if pause_seconds is not None:
+            self._pauses.labels(cluster, group, kind).observe(pause_seconds)
+        self._repeated.labels(cluster, group, "least").inc(repeated_least)
+        self._repeated.labels(cluster, group, "most").inc(repeated_most)
 
     def page(self) -> bytes:
         """The page, in the text format that `CONTENT_TYPE` names. Errors: those of the store."""

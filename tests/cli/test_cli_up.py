@@ -13,6 +13,7 @@ from cli.up import Source, news, threads_until
 from collector.errors import RejectedError, UnavailableError, UnsupportedError
 from collector.kafka_admin import Collected
 from collector.sample import OffsetSample
+from collector.watch import Attention
 from recommender.adapters.feature_table import FeatureTable
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -106,7 +107,13 @@ def test_the_threads_are_told_to_stop_however_the_block_ends() -> None:
 def test_groups_that_brought_an_error_and_no_sample_are_refused_with_its_sentence(tmp_path: Path) -> None:
     """One partition without a leader is no reason; a share group is unsupported; an unknown one cannot be reached."""
     source = Source(
-        bootstrap="127.0.0.1:9092", cluster="prod-eu", groups=None, read_committed=(), connection={}, folder=tmp_path
+        bootstrap="127.0.0.1:9092",
+        cluster="prod-eu",
+        groups=None,
+        read_committed=(),
+        connection={},
+        folder=tmp_path,
+        attention=Attention(),
     )
     sample = OffsetSample(
         cluster="prod-eu",
@@ -137,3 +144,4 @@ def test_groups_that_brought_an_error_and_no_sample_are_refused_with_its_sentenc
     }
     source._hear(Collected(samples=(sample,), errors=()))
     assert source.obstacles == {}
+    assert source.attention.groups == ("orders",)

@@ -117,3 +117,17 @@ def test_decisions_are_counted(store: SqlDecisionStore, advice: MakeAdvice, refu
     page = metrics.page().decode()
     assert 'lagcast_decisions_total{action="scale_out",reason="RampAhead"} 2.0' in page
     assert 'lagcast_decisions_total{action="refuse",reason="HistoryStale"} 1.0' in page
+
+
+def test_interruptions_are_counted_with_their_pauses(store: SqlDecisionStore, advice: MakeAdvice) -> None:
+    """Two rebalances, of which one stopped partitions for 3 s; what was and what may have been done again."""
+    metrics = Metrics(store, clock=lambda: advice().issued_at, version="0.1.0")
+    metrics.interrupted("prod", "orders", kind="rebalance", pause_seconds=3.0, repeated_least=0, repeated_most=200)
+    metrics.interrupted("prod", "orders", kind="rebalance", pause_seconds=None, repeated_least=5, repeated_most=5)
+    lines = metrics.page().decode().splitlines()
+    of_group = 'cluster="prod",group="orders"'
+    assert f'lagcast_interruptions_total{{{of_group},kind="rebalance"}} 2.0' in lines
+    assert f'lagcast_rebalance_pause_seconds_sum{{{of_group},kind="rebalance"}} 3.0' in lines
+    assert f'lagcast_rebalance_pause_seconds_count{{{of_group},kind="rebalance"}} 1.0' in lines
+    assert f'lagcast_duplicate_messages_total{{bound="least",{of_group}}} 5.0' in lines
+    assert f'lagcast_duplicate_messages_total{{bound="most",{of_group}}} 205.0' in lines

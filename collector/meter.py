@@ -1,0 +1,286 @@
+"""What interrupts a group, measured from its samples alone: rebalances, restarts and stalls, and what they repeat.
+
+A fold over readings at whatever spacing: each second from the watch, each 15 s from files that were kept. Nothing is
+asked of consumers: a partition stands still while messages wait and its committed offset does not move.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from statistics import median
+from typing import Literal
+
+from collector.sample import OffsetSample
+from forecasting.columns import REBALANCING_STATES
+
+Kind = Literal["rebalance", "restart", "stall"]
+
+# What lies between two commits of a partition, until three of them were seen: Kafka's auto.commit.interval.ms.
+COMMIT_SECONDS = 5.0
+LEAST_GAPS = 3
+# Of the last commits the median: one long stop among 21 changes nothing.
+GAPS_KEPT = 21
+# A partition that stood still for twice its usual time and this long is interrupted, whatever the group says: 10.5 s at
+# commits each 5 s, 0.9 s at commits each 0.2 s; and for as long as lies between two readings.
+STALL_SECONDS = 0.5
+# What lies between two commits is learnt from the first readings, which are worth taking soon after each other.
+LEARNING_READINGS = 40
+# What has not gone on after this long is told as it stands, so that it does not hide what comes next.
+LONGEST_SECONDS = 900.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStop:
+    """How long one partition was not worked on."""
+
+    topic: str
+    partition: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interruption:
+    """One time that a group, or some of its partitions, did not go on; all of it is over unless partitions stand.
+
+    A `restart`: members left, and as many were back before all went on; a `stall`: the group said nothing of it.
+    `stops` are the partitions that stood still for longer than between two of their commits. Where a consumer stands is
+    known at its commits only: each stop may be off by `resolution_seconds`, one and a half times what lies between two
+    commits, and what lies between two readings. `rebalancing_seconds` is how long the group said that partitions were
+    changing hands. `repeated_messages_least` were seen to be committed and taken back; `repeated_messages_most` adds
+    what every stopped partition usually does between two commits, which its next owner may have done again.
+    """
+
+    cluster: str
+    group: str
+    kind: Kind
+    began_at: datetime
+    ended_at: datetime
+    members_before: int | None
+    members_after: int | None
+    rebalancing_seconds: float
+    stops: tuple[PartitionStop, ...]
+    standing_partitions: int
+    repeated_messages_least: int
+    repeated_messages_most: int
+    resolution_seconds: float
+
+    @property
+    def lost_partition_seconds(self) -> float:
+        """What all partitions together stood still."""
+        return sum(stop.seconds for stop in self.stops)
+
+    @property
+    def pause_seconds(self) -> float:
+        """The mean over the partitions that stopped; 0 where none was seen to."""
+        return self.lost_partition_seconds / len(self.stops) if self.stops else 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class _Track:
+    """One partition: where it stands, since when its oldest uncommitted message waits, and how it usually goes on."""
+
+    end: int
+    committed: int
+    waits_since: datetime | None
+    gaps: deque[float] = field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
+    steps: deque[int] = field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
+    stopped_seconds: float = 0.0
+    stopped_since: datetime | None = None
+    taken_back: int = 0
+
+    @property
+    def usual_seconds(self) -> float:
+        return median(self.gaps) if len(self.gaps) >= LEAST_GAPS else COMMIT_SECONDS
+
+    def stood_seconds(self, at: datetime) -> float:
+        return 0.0 if self.waits_since is None else (at - self.waits_since).total_seconds()
+
+    def stop(self, gap: float) -> None:
+        # The last commit came up to a commit interval before the stop, and the next one up to another after it, or the
+        # stop began and ended at once after one: half an interval too long in the middle.
+        self.stopped_since = self.stopped_since or self.waits_since
+        self.stopped_seconds += gap - self.usual_seconds / 2.0
+
+    def forget_stop(self) -> None:
+        self.stopped_seconds, self.stopped_since, self.taken_back = 0.0, None, 0
+
+
+@dataclass(slots=True, kw_only=True)
+class _Unrest:
+    """An interruption while it lasts; `disturbed_at` is when the group was last seen unsettled."""
+
+    opened_at: datetime
+    members_before: int | None
+    disturbed_at: datetime
+    spacing_seconds: float
+    fewest_members: int | None
+    is_told: bool = False  # the group itself said something, by its state or its members
+    rebalancing_seconds: float = 0.0
+
+
+class Meter:
+    """Takes one group's readings, oldest first, and hands out each interruption when it is over."""
+
+    def __init__(self) -> None:
+        self._tracks: dict[tuple[str, int], _Track] = {}
+        self._read_at: datetime | None = None
+        self._was_rebalancing = False
+        self._members: int | None = None
+        self._readings = 0
+        self._unrest: _Unrest | None = None
+
+    @property
+    def restless(self) -> bool:
+        """Whether it is worth looking more often: something stands still, or how the group goes on is not known yet."""
+        return self._unrest is not None or self._readings < LEARNING_READINGS
+
+    def observe(self, reading: Sequence[OffsetSample]) -> Interruption | None:
+        """Take all samples of the group of one instant; what is over with it, else None.
+
+        Errors: ValueError on a reading of two groups or instants, or one that is not newer than the last.
+        """
+        if not reading:
+            return None
+        newest = reading[0]
+        at = newest.sampled_at
+        if {(row.cluster, row.group, row.sampled_at) for row in reading} != {(newest.cluster, newest.group, at)}:
+            message = f"a reading at {at} holds samples of several groups or instants"
+            raise ValueError(message)
+        if self._read_at is not None and at <= self._read_at:
+            message = f"a reading at {at} of group {newest.group!r} comes after one at {self._read_at}"
+            raise ValueError(message)
+        since_last = 0.0 if self._read_at is None else (at - self._read_at).total_seconds()
+        self._look_at_group(newest, since_last)
+        self._look_for_stalls(at, since_last)
+        for row in reading:
+            self._follow(row, since_last)
+        self._read_at, self._readings = at, self._readings + 1
+        return self._closed(newest, since_last)
+
+    def _look_at_group(self, newest: OffsetSample, since_last: float) -> None:
+        at, rebalancing = newest.sampled_at, newest.group_state in REBALANCING_STATES
+        members = newest.members if newest.members is not None else self._members
+        changed = self._members is not None and members != self._members
+        if (rebalancing or changed) and self._read_at is not None:
+            unrest = self._unrest or self._opened(self._read_at, since_last)
+            unrest.is_told, unrest.disturbed_at = True, at
+            if members is not None:
+                unrest.fewest_members = min(
+                    members, members if unrest.fewest_members is None else unrest.fewest_members
+                )
+        if self._unrest is not None and self._was_rebalancing:
+            self._unrest.rebalancing_seconds += since_last
+        self._was_rebalancing, self._members = rebalancing, members
+
+    def _look_for_stalls(self, at: datetime, since_last: float) -> None:
+        if self._members == 0:
+            return  # nobody is there to stand still: that was told when they left
+        # A suspicion only: whether it was a stop is told when the partition goes on.
+        suspects = (t for t in self._tracks.values() if t.stood_seconds(at) > 1.5 * t.usual_seconds + since_last)
+        if self._unrest is None and any(suspects):
+            self._opened(at, since_last)
+
+    def _opened(self, at: datetime, since_last: float) -> _Unrest:
+        self._unrest = _Unrest(
+            opened_at=at,
+            members_before=self._members,
+            disturbed_at=at,
+            spacing_seconds=since_last,
+            fewest_members=self._members,
+        )
+        return self._unrest
+
+    def _follow(self, row: OffsetSample, since_last: float) -> None:
+        # What is seen to have changed did so since the last reading: in the middle between the two, as a guess.
+        key, at = (row.topic, row.partition), row.sampled_at - timedelta(seconds=since_last / 2.0)
+        committed = row.committed_offset if row.committed_offset is not None else row.log_start_offset
+        if committed is None:
+            return
+        track = self._tracks.get(key)
+        if track is None or row.end_offset < track.end:  # new to us, or made anew
+            waits_since = at if row.end_offset > committed else None
+            self._tracks[key] = _Track(end=row.end_offset, committed=committed, waits_since=waits_since)
+            return
+        step, track.end, track.committed = committed - track.committed, row.end_offset, committed
+        if step > 0:
+            self._went_on(track, step, track.stood_seconds(at), since_last)
+        elif step < 0 and row.members:  # a group without members is set back by hand, which repeats what was asked for
+            track.taken_back -= step
+        nobody_is_missed = self._members == 0 and self._unrest is None
+        if step != 0 or track.waits_since is None or nobody_is_missed:
+            track.waits_since = at if row.end_offset > committed else None
+
+    def _went_on(self, track: _Track, step: int, gap: float, since_last: float) -> None:
+        if self._unrest is None:
+            # A gap of one reading says that commits come at least as often, which is known by then.
+            if len(track.gaps) < LEAST_GAPS or gap > since_last:
+                track.gaps.append(gap)
+                track.steps.append(step)
+            return
+        usual = track.usual_seconds
+        longest = 1.5 * usual if self._unrest.is_told else 2.0 * usual + STALL_SECONDS
+        if gap > longest + since_last:
+            track.stop(gap)
+
+    def _closed(self, newest: OffsetSample, since_last: float) -> Interruption | None:
+        unrest, at = self._unrest, newest.sampled_at
+        if unrest is None:
+            return None
+        standing = [
+            track
+            for track in self._tracks.values()
+            if track.waits_since is not None and (track.waits_since <= unrest.disturbed_at or self._members == 0)
+        ]
+        is_over = not standing and not self._was_rebalancing and self._members != 0
+        if not is_over and (at - unrest.opened_at).total_seconds() < LONGEST_SECONDS:
+            return None
+        for track in standing:
+            track.stop(track.stood_seconds(at))
+            track.waits_since = at
+        interruption = self._told(newest, unrest, since_last, standing_partitions=len(standing))
+        for track in self._tracks.values():
+            track.forget_stop()
+        self._unrest = None
+        is_nothing = not unrest.is_told and not interruption.stops
+        return None if is_nothing else interruption
+
+    def _told(
+        self, newest: OffsetSample, unrest: _Unrest, since_last: float, *, standing_partitions: int
+    ) -> Interruption:
+        stopped = {key: track for key, track in sorted(self._tracks.items()) if track.stopped_since is not None}
+        least = sum(track.taken_back for track in self._tracks.values())
+        again = _usual_steps(stopped.values()) if unrest.is_told else 0
+        begins = [track.stopped_since for track in stopped.values() if track.stopped_since is not None]
+        usual = median(track.usual_seconds for track in self._tracks.values()) if self._tracks else COMMIT_SECONDS
+        return Interruption(
+            cluster=newest.cluster,
+            group=newest.group,
+            kind=_kind(unrest, self._members),
+            began_at=min([unrest.opened_at, *begins]),
+            ended_at=newest.sampled_at,
+            members_before=unrest.members_before,
+            members_after=self._members,
+            rebalancing_seconds=unrest.rebalancing_seconds,
+            stops=tuple(
+                PartitionStop(topic=topic, partition=number, seconds=track.stopped_seconds)
+                for (topic, number), track in stopped.items()
+            ),
+            standing_partitions=standing_partitions,
+            repeated_messages_least=least,
+            repeated_messages_most=least + again,
+            resolution_seconds=1.5 * usual + max(since_last, unrest.spacing_seconds),
+        )
+
+
+def _kind(unrest: _Unrest, members: int | None) -> Kind:
+    if not unrest.is_told:
+        return "stall"
+    before, fewest = unrest.members_before, unrest.fewest_members
+    is_back = before is not None and fewest is not None and fewest < before == members
+    return "restart" if is_back else "rebalance"
+
+
+def _usual_steps(tracks: Iterable[_Track]) -> int:
+    """What the partitions do between two commits, in messages."""
+    return round(sum(median(track.steps) for track in tracks if track.steps))

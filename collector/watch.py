@@ -1,0 +1,97 @@
+"""The watch: a few groups looked at twice a second, and four times a second while one of them is interrupted.
+
+At a reading each 15 s a pause of 3 s is not to be seen. What the watch asks is bounded: 8 groups, and per look one
+request for their states, one for the commits of each, and three for their partitions.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from itertools import groupby
+
+import structlog
+
+from collector.errors import AdapterError
+from collector.kafka_admin import Collected
+from collector.meter import Interruption, Meter
+from collector.run import Collector
+from collector.sample import OffsetSample
+from forecasting.columns import REBALANCING_STATES
+
+RESTING_SECONDS = 0.5
+RESTLESS_SECONDS = 0.25
+MOST_GROUPS = 8
+
+_log = structlog.get_logger(__name__)
+
+
+class Attention:
+    """Which groups the watch looks at: all where they are few, else the `MOST_GROUPS` that last were unsettled.
+
+    It hears each round of the collector; of many groups, one that has been quiet is looked at from its next rebalance
+    that a round sees.
+    """
+
+    def __init__(self) -> None:
+        self._members: dict[str, int | None] = {}
+        self._unsettled_at: dict[str, datetime] = {}
+
+    def hear(self, collected: Collected) -> None:
+        """Note who is there, and whose members have changed or are changing partitions."""
+        for group, rows in _by_group(collected.samples):
+            newest = rows[0]
+            changed = group in self._members and self._members[group] != newest.members
+            if changed or newest.group_state in REBALANCING_STATES:
+                self._unsettled_at[group] = newest.sampled_at
+            self._members[group] = newest.members
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups to look at, by name."""
+        if len(self._members) <= MOST_GROUPS:
+            return tuple(sorted(self._members))
+        newest_first = sorted(self._unsettled_at, key=lambda group: self._unsettled_at[group], reverse=True)
+        return tuple(sorted(newest_first[:MOST_GROUPS]))
+
+
+def watch_forever(
+    collector: Collector,
+    groups: Callable[[], Sequence[str]],
+    heard: Callable[[Interruption], object],
+    *,
+    clock: Callable[[], datetime],
+    wait: Callable[[float], bool],
+) -> None:
+    """Look at the groups that are named at each look, and tell `heard` of each interruption when it is over.
+
+    `wait(seconds)` sleeps that long and says whether to stop. A look that fails is a gap; a group that is not named any
+    more is forgotten. Errors: none of the source's; those of `heard` end the watch.
+    """
+    meters: dict[str, Meter] = {}
+    while not wait(RESTLESS_SECONDS if any(meter.restless for meter in meters.values()) else RESTING_SECONDS):
+        named = tuple(groups())
+        meters = {group: meters.get(group, Meter()) for group in named}
+        if not named:
+            continue
+        try:
+            collected = collector.collect(named, now=clock())
+        except AdapterError as error:
+            _log.debug("look_failed", error=str(error))  # the rounds say it where it lasts
+            continue
+        for group, rows in _by_group(collected.samples):
+            interruption = meters[group].observe(rows)
+            if interruption is not None:
+                _log.info(
+                    "interrupted",
+                    group=group,
+                    kind=interruption.kind,
+                    pause_seconds=round(interruption.pause_seconds, 2),
+                    stopped_partitions=len(interruption.stops),
+                    resolution_seconds=round(interruption.resolution_seconds, 2),
+                )
+                heard(interruption)
+
+
+def _by_group(samples: Sequence[OffsetSample]) -> Iterator[tuple[str, list[OffsetSample]]]:
+    """The samples of each group; a round brings them one group after the other."""
+    for group, rows in groupby(samples, key=lambda row: row.group):
+        yield group, list(rows)

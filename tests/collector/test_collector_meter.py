@@ -1,0 +1,212 @@
+"""The meter: what is told of a group that was interrupted, from readings of a consumer whose every stop is known."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from collector.meter import LONGEST_SECONDS, Interruption, Meter
+from collector.sample import OffsetSample
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+MESSAGES_PER_SECOND = 40.0
+STATES = {"stable": "STABLE", "preparing": "PREPARING_REBALANCING", "empty": "EMPTY"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """One partition's consumer: reads all that comes, commits by the clock, and does neither in its `stops`.
+
+    A stop is its begin and end in seconds. `commits_in_poll`: it commits where it stands as soon as a stop is over, as
+    Java's consumer does, else at the next tick. `commits_before`: it commits as it stops, as who hands over does.
+    """
+
+    commit_seconds: float
+    stops: tuple[tuple[float, float], ...] = ()
+    commits_in_poll: bool = False
+    commits_before: bool = False
+
+    def position(self, at: float) -> int:
+        """Where it reads at an instant."""
+        began = next((begin for begin, end in self.stops if begin <= at < end), at)
+        return int(began * MESSAGES_PER_SECOND)
+
+    def committed(self, at: float) -> int:
+        """The newest commit at an instant."""
+        ticks = int(at / self.commit_seconds)
+        instants = [tick * self.commit_seconds for tick in range(max(0, ticks - 200), ticks + 1)]
+        instants = [instant for instant in instants if not any(begin < instant < end for begin, end in self.stops)]
+        instants += [begin // self.commit_seconds * self.commit_seconds for begin, _ in self.stops if begin <= at]
+        instants += [end for _, end in self.stops if self.commits_in_poll and end <= at]
+        offsets = [self.position(instant) for instant in instants]
+        offsets += [int(begin * MESSAGES_PER_SECOND) for begin, _ in self.stops if self.commits_before and begin <= at]
+        return max(offsets, default=0)
+
+
+def reading(
+    at: float, committed: Sequence[int | None], *, state: str = "stable", members: int = 2, end: int | None = None
+) -> list[OffsetSample]:
+    """All partitions of the group at an instant; the end is what was produced until then."""
+    return [
+        OffsetSample(
+            cluster="c",
+            group="orders",
+            topic="orders",
+            partition=number,
+            sampled_at=NOON + timedelta(seconds=at),
+            end_offset=int(at * MESSAGES_PER_SECOND) if end is None else end,
+            committed_offset=offset,
+            log_start_offset=0,
+            group_state=STATES[state],
+            group_protocol="classic",
+            group_assignor="range",
+            members=members,
+        )
+        for number, offset in enumerate(committed)
+    ]
+
+
+def told(readings: Iterable[Sequence[OffsetSample]]) -> list[Interruption]:
+    meter = Meter()
+    return [told for told in (meter.observe(rows) for rows in readings) if told is not None]
+
+
+def looks(*workers: Worker, until: float, every: float = 0.25) -> list[list[OffsetSample]]:
+    count = int(until / every)
+    return [reading(at, [worker.committed(at) for worker in workers]) for at in (every * n for n in range(1, count))]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    commit_seconds=st.sampled_from([0.2, 0.5, 1.0, 5.0]),
+    seconds=st.floats(1.0, 30.0),
+    begin=st.floats(0.0, 5.0),
+    commits_in_poll=st.booleans(),
+    every=st.sampled_from([0.25, 1.0]),
+)
+def test_a_stop_is_measured_within_what_its_commits_can_tell(
+    *, commit_seconds: float, seconds: float, begin: float, commits_in_poll: bool, every: float
+) -> None:
+    """Whatever its length and the way of committing: seen if it is long enough, and off by the resolution at most."""
+    begins = 12 * max(commit_seconds, every) + begin
+    stopped = Worker(
+        commit_seconds=commit_seconds, stops=((begins, begins + seconds),), commits_in_poll=commits_in_poll
+    )
+    found = told(looks(stopped, Worker(commit_seconds=commit_seconds), until=begins + 80, every=every))
+    if seconds > 4.0 * commit_seconds + 4.0 * every + 1.0:
+        assert len(found) == 1
+    for interruption in found:
+        assert interruption.kind == "stall"
+        assert [stop.partition for stop in interruption.stops] == [0]
+        assert abs(interruption.pause_seconds - seconds) <= interruption.resolution_seconds
+        assert interruption.repeated_messages_most == 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(commit_seconds=st.floats(0.2, 5.0), every=st.sampled_from([0.25, 1.0, 15.0]))
+def test_who_works_on_is_never_told_of(commit_seconds: float, every: float) -> None:
+    """However commits and readings fall, a group that goes on was not interrupted."""
+    assert told(looks(Worker(commit_seconds=commit_seconds), until=40 * max(every, commit_seconds), every=every)) == []
+
+
+def test_partitions_without_messages_do_not_stand_still() -> None:
+    """Nothing is waiting for an hour, then a message is, and is read."""
+    readings = [reading(at, [100], end=100) for at in range(1, 3_600)]
+    readings += [reading(3_600, [100], end=101), reading(3_601, [101], end=101)]
+    assert told(readings) == []
+
+
+def rebalanced(*, members: Sequence[int], state: str = "preparing") -> list[Interruption]:
+    """Commits each half a second; from 20 to 26 s two of three partitions are handed over, in readings of `members`."""
+    moved = Worker(commit_seconds=0.5, stops=((20.0, 26.0),), commits_before=True)
+    workers = (moved, moved, Worker(commit_seconds=0.5))
+    readings = []
+    for look in range(1, 160):
+        at = 0.25 * look
+        during = 20.0 <= at < 26.0
+        count = members[0] if at < 20.0 else members[1] if during else members[2]
+        offsets = [worker.committed(at) for worker in workers]
+        readings.append(reading(at, offsets, state=state if during else "stable", members=count))
+    return told(readings)
+
+
+def test_a_rebalance_is_told_with_its_members_and_its_stops() -> None:
+    """A third member comes: the group changes hands for 6 s, two partitions stop for 6 s, one works on."""
+    (found,) = rebalanced(members=(2, 3, 3))
+    assert (found.kind, found.members_before, found.members_after) == ("rebalance", 2, 3)
+    assert found.rebalancing_seconds == pytest.approx(6.0, abs=0.25)
+    assert [stop.partition for stop in found.stops] == [0, 1]
+    assert found.pause_seconds == pytest.approx(6.0, abs=0.6)
+    assert found.lost_partition_seconds == pytest.approx(12.0, abs=1.2)
+    assert found.began_at <= NOON + timedelta(seconds=20.5)
+    # Commits come each half a second: 20 messages of each partition that stopped may have been done again.
+    assert (found.repeated_messages_least, found.repeated_messages_most) == (0, 40)
+
+
+def test_members_that_are_back_before_all_goes_on_are_a_restart() -> None:
+    """Both members go and two come: a restart; none was there in between."""
+    (found,) = rebalanced(members=(2, 0, 2), state="empty")
+    assert (found.kind, found.members_before, found.members_after) == ("restart", 2, 2)
+
+
+def test_commits_that_are_taken_back_are_repeated() -> None:
+    """In a rebalance a late commit sets the partition from 400 back to 340: these 60 at least are done again."""
+    readings = [reading(0.25 * look, [int(10 * look)]) for look in range(1, 41)]
+    readings += [reading(10.25, [340], state="preparing"), reading(10.5, [400]), reading(10.75, [430])]
+    (found,) = told(readings)
+    assert found.repeated_messages_least == 60
+
+
+def test_a_group_set_back_by_hand_repeats_nothing() -> None:
+    """Offsets are reset where nobody is a member: that was asked for."""
+    readings = [reading(at, [40 * at], members=0, state="empty", end=40 * at) for at in range(1, 20)]
+    readings += [reading(20, [0], members=0, state="empty"), reading(21, [840], members=0, state="empty", end=840)]
+    assert [found.repeated_messages_least for found in told(readings)] == []
+
+
+def test_what_never_goes_on_is_told_as_it_stands() -> None:
+    """A consumer that hangs is told of after a quarter of an hour, as standing, and again after another one."""
+    hangs = Worker(commit_seconds=1.0, stops=((30.0, 1e9),))
+    found = told(looks(hangs, Worker(commit_seconds=1.0), until=30.0 + 2.2 * LONGEST_SECONDS, every=1.0))
+    assert [(each.kind, each.standing_partitions) for each in found] == [("stall", 1), ("stall", 1)]
+    assert found[0].pause_seconds == pytest.approx(LONGEST_SECONDS, abs=10.0)
+
+
+def test_a_group_that_is_down_for_hours_does_not_stand_still() -> None:
+    """Its members leave, for three hours nobody is there, and then they are back: the rest was no pause."""
+    readings = [reading(at, [40 * at - 1]) for at in range(1, 30)]
+    readings += [reading(at, [1_200], members=0, state="empty") for at in range(30, 10_800)]
+    readings += [reading(at, [40 * at - 1]) for at in range(10_800, 10_830)]
+    left, came = told(readings)
+    assert (left.members_before, left.members_after, left.standing_partitions) == (2, 0, 1)
+    assert (came.members_before, came.members_after, came.pause_seconds) == (0, 2, 0.0)
+
+
+def test_a_topic_made_anew_is_no_interruption() -> None:
+    """Its offsets begin at 0 again, and nothing of the old one is held against it."""
+    readings = [reading(at, [40 * at]) for at in range(1, 20)]
+    readings += [
+        reading(20, [None], end=0),
+        *(reading(at, [40 * (at - 20)], end=40 * (at - 20)) for at in range(21, 40)),
+    ]
+    assert told(readings) == []
+
+
+@pytest.mark.parametrize("at", [4.0, 5.0])
+def test_readings_come_in_order(at: float) -> None:
+    """A reading that is not newer than the last one is refused, naming both."""
+    meter = Meter()
+    meter.observe(reading(5.0, [0]))
+    with pytest.raises(ValueError, match="of group 'orders' comes after one at 2026-01-05 12:00:05"):
+        meter.observe(reading(at, [0]))
+
+
+def test_a_reading_is_of_one_instant() -> None:
+    """Rows of two looks at once would hide what lies between them; a reading of nothing says nothing."""
+    meter = Meter()
+    assert meter.observe([]) is None
+    with pytest.raises(ValueError, match="several groups or instants"):
+        meter.observe([*reading(1.0, [0]), *reading(2.0, [0])])

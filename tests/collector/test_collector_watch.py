@@ -1,0 +1,138 @@
+"""The watch: how often it looks, at whom, and that a look which fails is only a gap."""
+
+# ruff: noqa: D102  # the fake's methods are those of the port
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from collector.errors import UnavailableError
+from collector.kafka_admin import Collected
+from collector.meter import Interruption
+from collector.sample import OffsetSample
+from collector.watch import MOST_GROUPS, Attention, watch_forever
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+SAMPLE = OffsetSample(
+    cluster="c",
+    group="orders",
+    topic="orders",
+    partition=0,
+    sampled_at=NOON,
+    end_offset=0,
+    committed_offset=0,
+    log_start_offset=0,
+    group_state="STABLE",
+    group_protocol="classic",
+    group_assignor="range",
+    members=2,
+)
+
+
+class Kafka:
+    """A cluster in which 40 messages a second are read, but not from the 20th to the 26th second; time is waited for.
+
+    Readings in the seconds of `deaf` fail.
+    """
+
+    def __init__(self, *, deaf: tuple[float, float] = (0.0, 0.0)) -> None:
+        self.seconds, self.waits = 0.0, list[float]()
+        self.asked: list[tuple[str, ...]] = []
+        self._deaf = deaf
+
+    def clock(self) -> datetime:
+        return NOON + timedelta(seconds=self.seconds)
+
+    def wait(self, seconds: float) -> bool:
+        self.waits.append(seconds)
+        self.seconds += seconds
+        return self.seconds > 60.0
+
+    def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
+        self.asked.append(tuple(groups or ()))
+        if self._deaf[0] <= self.seconds < self._deaf[1]:
+            message = "no answer"
+            raise UnavailableError(message)
+        is_rebalancing = 20.0 <= self.seconds < 26.0
+        rows = (
+            replace(
+                SAMPLE,
+                group=group,
+                sampled_at=now,
+                end_offset=int(40 * self.seconds),
+                committed_offset=800 if is_rebalancing else int(40 * self.seconds) - 1,
+                group_state="PREPARING_REBALANCING" if is_rebalancing else "STABLE",
+            )
+            for group in groups or ()
+        )
+        return Collected(samples=tuple(rows), errors=())
+
+
+def watched(kafka: Kafka, *groups: str) -> list[Interruption]:
+    found: list[Interruption] = []
+    watch_forever(kafka, lambda: groups, found.append, clock=kafka.clock, wait=kafka.wait)
+    return found
+
+
+def test_it_looks_twice_a_second_and_more_often_while_something_is_on() -> None:
+    """After the first ten seconds, of which it learns, 20 looks; four a second in the rebalance, then two again."""
+    kafka = Kafka()
+    (found,) = watched(kafka, "orders")
+    assert found.kind == "rebalance"
+    assert found.pause_seconds == pytest.approx(6.0, abs=1.0)
+    # The first 40 looks come by 10.25 s, the next 20 by 20.25 s, where the rebalance is seen; it is over at 26.0 s.
+    assert set(kafka.waits[1:40]) == {0.25}
+    assert set(kafka.waits[40:60]) == {0.5}
+    assert set(kafka.waits[60:83]) == {0.25}
+    assert set(kafka.waits[83:]) == {0.5}
+
+
+def test_a_look_that_fails_is_a_gap() -> None:
+    """Deaf for five seconds of the rebalance, it still tells that there was one."""
+    found = watched(Kafka(deaf=(21.0, 25.0)), "orders")
+    assert [each.kind for each in found] == ["rebalance"]
+
+
+def test_nobody_is_asked_where_no_group_is_named() -> None:
+    """A minute without groups is a minute without requests."""
+    kafka = Kafka()
+    assert watched(kafka) == []
+    assert kafka.asked == []
+
+
+def round_of(at: float, members: dict[str, int], *, rebalancing: str = "") -> Collected:
+    return Collected(
+        samples=tuple(
+            replace(
+                SAMPLE,
+                group=group,
+                sampled_at=NOON + timedelta(seconds=at),
+                members=count,
+                group_state="RECONCILING" if group == rebalancing else "STABLE",
+            )
+            for group, count in members.items()
+        ),
+        errors=(),
+    )
+
+
+def test_few_groups_are_all_watched() -> None:
+    """Eight groups are eight groups, whatever they do."""
+    attention = Attention()
+    attention.hear(round_of(0.0, {f"group-{number}": 2 for number in range(MOST_GROUPS)}))
+    assert len(attention.groups) == MOST_GROUPS
+
+
+def test_of_many_groups_those_that_moved_last_are_watched() -> None:
+    """Of a hundred, one whose members changed and one that is rebalancing; of ten that moved, the last eight."""
+    attention = Attention()
+    everyone = {f"group-{number:02d}": 2 for number in range(100)}
+    attention.hear(round_of(0.0, everyone))
+    assert list(attention.groups) == []
+    attention.hear(round_of(15.0, everyone | {"group-07": 3}, rebalancing="group-09"))
+    assert attention.groups == ("group-07", "group-09")
+    for number in range(10):
+        attention.hear(round_of(30.0 + 15.0 * number, everyone | {"group-07": 3}, rebalancing=f"group-{number + 20}"))
+    assert attention.groups == tuple(f"group-{number}" for number in range(22, 30))

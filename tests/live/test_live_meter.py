@@ -1,0 +1,150 @@
+"""The meter on a real broker: stops and rebalances of known length are measured within a second or a fifth."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from collector.kafka_admin import KafkaAdminCollector
+from collector.meter import Interruption
+from collector.watch import watch_forever
+from tests.live.clients import create_topic, fresh_name, has_members, read_until
+
+pytestmark = pytest.mark.kafka
+
+PARTITIONS = 4
+
+
+class Stoppable:
+    """A member that can be made to stop, and that knows from its messages how long each partition went without."""
+
+    def __init__(self, bootstrap: str, group: str, topic: str) -> None:
+        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "auto.commit.interval.ms": "200"})
+        self._consumer.subscribe([topic])
+        self._orders: list[float] = []
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._poll)
+        self.read: dict[int, list[float]] = {}
+
+    def stop_for(self, seconds: float) -> None:
+        """Work on nothing for so long, beginning with the next poll."""
+        self._orders.append(seconds)
+
+    def _poll(self) -> None:
+        while not self._ending.is_set():
+            if self._orders:
+                time.sleep(self._orders.pop())
+            message = self._consumer.poll(0.02)
+            if message is not None and message.error() is None:
+                self.read.setdefault(message.partition() or 0, []).append(time.monotonic())
+        self._consumer.close()
+
+    @contextmanager
+    def polling(self) -> Iterator["Stoppable"]:
+        """In the group until the block ends."""
+        self._thread.start()
+        try:
+            yield self
+        finally:
+            self._ending.set()
+            self._thread.join()
+
+
+@contextmanager
+def produced(bootstrap: str, topic: str) -> Iterator[None]:
+    """Twenty messages a second into each partition."""
+    producer, stop = Producer({"bootstrap.servers": bootstrap}), threading.Event()
+
+    def produce() -> None:
+        while not stop.wait(0.05):
+            for partition in range(PARTITIONS):
+                producer.produce(topic, b"message", partition=partition)
+            producer.poll(0)
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        producer.flush(10)
+
+
+@contextmanager
+def watched(bootstrap: str, group: str) -> Iterator[list[Interruption]]:
+    """What the watch tells of the group, as it does."""
+    found: list[Interruption] = []
+    stop, collector = threading.Event(), KafkaAdminCollector(bootstrap, cluster="live")
+    thread = threading.Thread(
+        target=watch_forever,
+        args=(collector, lambda: [group], found.append),
+        kwargs={"clock": lambda: datetime.now(UTC), "wait": stop.wait},  # noqa: TID251  # a real watch
+    )
+    thread.start()
+    try:
+        yield found
+    finally:
+        stop.set()
+        thread.join()
+
+
+def wait_for(found: list[Interruption], count: int) -> Interruption:
+    until = time.monotonic() + 30
+    while len(found) < count and time.monotonic() < until:
+        time.sleep(0.05)
+    assert len(found) == count
+    return found[-1]
+
+
+def longest_gap(*members: Stoppable, partition: int, since: float) -> float:
+    """How long the partition went without a message being read, by whomever, in the messages' own words."""
+    instants = sorted(at for member in members for at in member.read.get(partition, []) if at >= since)
+    return max(after - before for before, after in pairwise(instants))
+
+
+def test_stops_of_known_length_are_measured(bootstrap: str, collector: KafkaAdminCollector) -> None:
+    """A consumer that is made to stop for 2, 5 and 12 s: each is told as a stall of all partitions, and how long."""
+    topic, group = fresh_name("topic"), fresh_name("group")
+    create_topic(bootstrap, topic, partitions=PARTITIONS)
+    with produced(bootstrap, topic), Stoppable(bootstrap, group, topic).polling() as member:
+        read_until(collector, group, has_members(1))
+        with watched(bootstrap, group) as found:
+            time.sleep(12.0)
+            for number, seconds in enumerate((2.0, 5.0, 12.0), start=1):
+                member.stop_for(seconds)
+                told = wait_for(found, number)
+                assert (told.kind, len(told.stops)) == ("stall", PARTITIONS)
+                assert told.pause_seconds == pytest.approx(seconds, abs=max(1.0, 0.2 * seconds))
+                time.sleep(1.0)
+
+
+def test_a_rebalance_of_known_length_is_measured(bootstrap: str, collector: KafkaAdminCollector) -> None:
+    """A second member joins while the first is busy for 6 s: nobody works until it answers, and the meter says so."""
+    topic, group = fresh_name("topic"), fresh_name("group")
+    create_topic(bootstrap, topic, partitions=PARTITIONS)
+    with ExitStack() as ends:
+        ends.enter_context(produced(bootstrap, topic))
+        first = ends.enter_context(Stoppable(bootstrap, group, topic).polling())
+        read_until(collector, group, has_members(1))
+        found = ends.enter_context(watched(bootstrap, group))
+        time.sleep(8.0)
+        since = time.monotonic() - 1.0
+        first.stop_for(6.0)
+        time.sleep(0.5)
+        second = ends.enter_context(Stoppable(bootstrap, group, topic).polling())
+        told = wait_for(found, 1)
+        time.sleep(1.0)
+        gaps = [longest_gap(first, second, partition=number, since=since) for number in range(PARTITIONS)]
+    assert (told.kind, told.members_before, told.members_after) == ("rebalance", 1, 2)
+    assert [stop.partition for stop in told.stops] == list(range(PARTITIONS))
+    for stop, gap in zip(told.stops, gaps, strict=True):
+        assert gap >= 5.5
+        assert stop.seconds == pytest.approx(gap, abs=max(1.0, 0.2 * gap))
+    assert told.rebalancing_seconds == pytest.approx(5.5, abs=1.5)
+    assert told.repeated_messages_least == 0
