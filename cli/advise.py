@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.collect import ClientConfig, client_settings
 from cli.errors import ExitCode, InputError
 from cli.explain import wire_document, write_decision
 from cli.instants import each_cycle, parse_instant, read_clock
 from cli.logs import log_to_stderr
 from cli.output import OutputFormat, write_json
 from cli.progress import Talk
+from cli.publishing import TOPICS, Publish, publishing
 
 if TYPE_CHECKING:
     from recommender.adapters.feature_table import FeatureTable
@@ -85,10 +87,18 @@ def serve(
     ] = None,
     config: Config = None,
     state_dir: StateDir = None,
+    bootstrap: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Kafka brokers to publish on, separated by commas.")
+    ] = None,
+    client_config: ClientConfig = None,
+    publish: Publish = TOPICS,
     host: Annotated[str | None, typer.Option(help="Address to serve on; 127.0.0.1 unless set.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="TCP port; 8686 unless set.")] = None,
 ) -> int:
-    """Decide again and again, and answer over REST, until Ctrl-C or SIGTERM."""
+    """Decide again and again, and answer over REST, until Ctrl-C or SIGTERM.
+
+    With --bootstrap each decision is published on two Kafka topics as well.
+    """
     from api.app import create_app
     from cli.server import listen, serving, url_of
     from cli.wiring import open_store, recommender, settings_of, stopped_by_signals, version
@@ -97,18 +107,28 @@ def serve(
     from recommender.adapters.metrics import Metrics
     from recommender.run import run_forever
 
+    if bootstrap is None and (client_config is not None or publish not in ("", TOPICS)):
+        message = "--publish and --client-config are about Kafka brokers that are not named; add --bootstrap HOST:PORT"
+        raise InputError(message)
     log_to_stderr()
     settings = settings_of(config, state_dir=state_dir)
+    connection = client_settings(client_config)
     store = open_store(settings)
     metrics = Metrics(store, clock=read_clock, version=version())
-    loop = recommender(FeatureTable(features), settings, store, publishers=[metrics])
+    table = FeatureTable(features)
     weeks = LongForecastsFolder(forecasts) if forecasts is not None else None
     app = create_app(
         store, clock=read_clock, version=version(), metrics=metrics, settings=settings, long_forecasts=weeks
     )
     bound = listen(host or settings.host, settings.port if port is None else port, search=False)
     cycle_seconds = settings.decision.cycle_seconds
-    with stopped_by_signals() as stop, serving(app, bound):
-        Talk().line(f"lagcast {version()} serves {url_of(bound)} and decides every {cycle_seconds} s; Ctrl-C stops")
+    talk = Talk()
+    with (
+        stopped_by_signals() as stop,
+        serving(app, bound),
+        publishing(publish if bootstrap else "", bootstrap or "", connection, settings, talk=talk) as publishers,
+    ):
+        talk.line(f"lagcast {version()} serves {url_of(bound)} and decides every {cycle_seconds} s; Ctrl-C stops")
+        loop = recommender(table, settings, store, publishers=[metrics, *publishers])
         run_forever(loop, instants=each_cycle(cycle_seconds, stop=stop))
     return ExitCode.OK

@@ -1,7 +1,6 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
 """`lagcast up`: all of it beside a Kafka cluster: collector, features, decisions, REST; one command, one JVM."""
 
-import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,6 +21,7 @@ from cli.history import DAYS, backfill
 from cli.instants import read_clock
 from cli.logs import log_to_stderr
 from cli.progress import Talk
+from cli.publishing import TOPICS, Publish, publishing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,12 +35,8 @@ if TYPE_CHECKING:
     from forecasting.refusal import RefusalReason
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.metrics import Metrics
-    from recommender.ports import Publisher
-    from recommender.recommendation import Decision
     from recommender.run import Group, Obstacle
-    from recommender.settings import Settings
 
-TOPICS = "lagcast.recommendations"
 # How often the loop looks for new rows: reading the manifest takes 0.1 ms.
 LOOK_SECONDS = 0.25
 
@@ -53,9 +49,7 @@ def up(
     read_committed: ReadCommitted = None,
     client_config: ClientConfig = None,
     days: Annotated[int, typer.Option(min=1, max=365, help="How far back to read past arrivals at most.")] = DAYS,
-    publish: Annotated[
-        str, typer.Option(metavar="PREFIX", help="Publish on the Kafka topics PREFIX and PREFIX.latest; '' for none.")
-    ] = TOPICS,
+    publish: Publish = TOPICS,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings file (YAML).")] = None,
     state_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where samples and decisions are kept.")] = None,
     host: Annotated[str | None, typer.Option(help="Address to serve on; 127.0.0.1 unless set.")] = None,
@@ -104,7 +98,7 @@ def up(
             return ExitCode.OK
         following = threads.submit(source.follow, starting.result(), stop)
         watching = threads.submit(source.watch, metrics, stop)
-        with source.publishing(publish, settings, talk=talk) as publishers:
+        with publishing(publish, bootstrap, source.connection, settings, talk=talk) as publishers:
             loop = recommender(
                 table, settings, store, publishers=[metrics, *publishers], obstacles=lambda: source.obstacles
             )
@@ -251,39 +245,6 @@ class Source:
         from spark_features.stream import follow_features
 
         follow_features(spark, self.samples, self.features, stop=stop)
-
-    @contextmanager
-    def publishing(self, prefix: str, settings: "Settings", *, talk: Talk) -> "Iterator[list[Publisher]]":
-        """The two topics, until the block ends; none where `prefix` is empty or the topics cannot be had."""
-        from cli.explain import wire_document
-        from collector.client_config import without_secrets
-        from recommender.adapters.publish_kafka import KafkaPublisher
-        from recommender.ports import AdapterError
-
-        def body_of(decision: "Decision") -> bytes:
-            return json.dumps(wire_document(decision, settings=settings, now=read_clock())).encode()
-
-        if not prefix:
-            yield []
-            return
-        topics = KafkaPublisher(
-            self.bootstrap,
-            prefix=prefix,
-            body_of=body_of,
-            client_config=self.connection,
-            unshown=lambda words: without_secrets(words, self.connection),
-        )
-        try:
-            topics.create_topics()
-        except AdapterError as error:
-            talk.line(f"    nothing is published on Kafka: {error}")
-            yield []
-            return
-        talk.line(f"    decisions are published on {' and '.join(topics.topics)}")
-        try:
-            yield [topics]
-        finally:
-            topics.close()
 
 
 @contextmanager

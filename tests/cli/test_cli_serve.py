@@ -5,11 +5,13 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx2
 import pytest
+
+Lagcast = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -45,3 +47,12 @@ def test_it_decides_answers_and_stops(server: tuple[subprocess.Popen[str], str])
     assert all('"refused": "history_stale"' in line for line in lines)
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=20) == 0
+
+
+def test_what_is_to_be_published_needs_a_broker(feature_table: Path, lagcast: Lagcast) -> None:
+    """A topic without an address would publish nothing, and nobody would know."""
+    code, out, err = lagcast("serve", "--features", feature_table, "--publish", "advice", "--port", "0")
+    assert (code, out) == (2, "")
+    assert err == (
+        "lagcast: --publish and --client-config are about Kafka brokers that are not named; add --bootstrap HOST:PORT\n"
+    )

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # documented, not in __all__
 
 from collector.kafka_admin import KafkaAdminCollector
@@ -42,6 +42,22 @@ def commit(bootstrap: str, group: str, *offsets: TopicPartition) -> None:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     consumer.commit(offsets=list(offsets), asynchronous=False)
     consumer.close()
+
+
+def read_topic(bootstrap: str, topic: str) -> list[Message]:
+    """Every message of the topic's only partition."""
+    reader = Consumer({"bootstrap.servers": bootstrap, "group.id": fresh_name("reader"), "enable.partition.eof": True})
+    reader.assign([TopicPartition(topic, 0, 0)])
+    found: list[Message] = []
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        message = reader.poll(1.0)
+        if message is not None and message.error() is not None:
+            break
+        if message is not None:
+            found.append(message)
+    reader.close()
+    return found
 
 
 @contextmanager

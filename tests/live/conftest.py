@@ -14,10 +14,13 @@ from pathlib import Path
 import pytest
 
 from collector.kafka_admin import KafkaAdminCollector
+from tests.cli.conftest import feature_table
 from tests.live.broker import compiled, fetched_jars, running_brokers, running_java
 from tests.live.clients import create_topic, fresh_name, produce
 from tests.live.control_plane import ControlPlane, built_control_plane
 from tests.live.secured import Secured, secured_broker
+
+__all__ = ["feature_table"]
 
 
 @pytest.fixture(scope="session")

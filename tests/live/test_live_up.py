@@ -14,9 +14,9 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer
 
-from tests.live.clients import create_topic, fresh_name
+from tests.live.clients import create_topic, fresh_name, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -112,22 +112,6 @@ def up(bootstrap: str, folder: Path, group: str, prefix: str) -> Iterator[Runnin
             process.wait()
 
 
-def published(bootstrap: str, topic: str) -> list[Message]:
-    """Everything on the topic's only partition."""
-    reader = Consumer({"bootstrap.servers": bootstrap, "group.id": fresh_name("reader"), "enable.partition.eof": True})
-    reader.assign([TopicPartition(topic, 0, 0)])
-    found: list[Message] = []
-    until = time.monotonic() + 20
-    while time.monotonic() < until:
-        message = reader.poll(1.0)
-        if message is not None and message.error() is not None:
-            break
-        if message is not None:
-            found.append(message)
-    reader.close()
-    return found
-
-
 def test_one_command_goes_from_nothing_to_published_advice_and_on_after_a_restart(
     bootstrap: str, orders: str, tmp_path: Path
 ) -> None:
@@ -152,7 +136,7 @@ def test_one_command_goes_from_nothing_to_published_advice_and_on_after_a_restar
         assert second.told(r"history +(0) groups")
         assert second.stop(signal.SIGTERM) == 0
 
-    history, latest = (published(bootstrap, topic) for topic in (prefix, f"{prefix}.latest"))
+    history, latest = (read_topic(bootstrap, topic) for topic in (prefix, f"{prefix}.latest"))
     assert [message.value() for message in history] == [message.value() for message in latest]
     bodies = [json.loads(message.value() or b"") for message in history]
     advice = [body for body in bodies if body["kind"] == "Recommendation"]

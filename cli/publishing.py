@@ -1,0 +1,61 @@
+# ruff: noqa: PLC0415 - Kafka's client is imported when a command publishes, so that `--help` answers in 0.2 s
+"""Decisions on two Kafka topics, as every command that decides again and again publishes them."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.explain import wire_document
+from cli.instants import read_clock
+from cli.progress import Talk
+
+if TYPE_CHECKING:
+    from recommender.ports import Publisher
+    from recommender.recommendation import Decision
+    from recommender.settings import Settings
+
+TOPICS = "lagcast.recommendations"
+Publish = Annotated[
+    str, typer.Option(metavar="PREFIX", help="Publish on the Kafka topics PREFIX and PREFIX.latest; '' for none.")
+]
+
+
+@contextmanager
+def publishing(
+    prefix: str, bootstrap: str, connection: Mapping[str, str], settings: "Settings", *, talk: Talk
+) -> "Iterator[list[Publisher]]":
+    """The two topics, until the block ends; none where `prefix` is empty or the topics cannot be had.
+
+    `connection` are the settings of Kafka's client. Errors: AdapterError where it does not take them.
+    """
+    from collector.client_config import without_secrets
+    from recommender.adapters.publish_kafka import KafkaPublisher
+    from recommender.ports import AdapterError
+
+    def body_of(decision: "Decision") -> bytes:
+        return json.dumps(wire_document(decision, settings=settings, now=read_clock())).encode()
+
+    if not prefix:
+        yield []
+        return
+    topics = KafkaPublisher(
+        bootstrap,
+        prefix=prefix,
+        body_of=body_of,
+        client_config=connection,
+        unshown=lambda words: without_secrets(words, connection),
+    )
+    try:
+        topics.create_topics()
+    except AdapterError as error:
+        talk.line(f"    nothing is published on Kafka: {error}")
+        yield []
+        return
+    talk.line(f"    decisions are published on {' and '.join(topics.topics)}")
+    try:
+        yield [topics]
+    finally:
+        topics.close()
