@@ -2,16 +2,21 @@
 """`lagcast collect`: what a real Kafka says about its consumer groups, written down every 15 s. Reads only."""
 
 import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.errors import ExitCode
+from cli.errors import ExitCode, InputError
 from cli.instants import read_clock
 from cli.logs import log_to_stderr
 from cli.progress import Talk
+
+if TYPE_CHECKING:
+    from collector.sample import OffsetSample
 
 # The options of every command that talks to Kafka.
 Bootstrap = Annotated[str, typer.Option(metavar="HOST:PORT", help="Kafka brokers, separated by commas.")]
@@ -29,33 +34,66 @@ ClientConfig = Annotated[
 def collect(
     *,
     bootstrap: Bootstrap,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where samples are appended as parquet files.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where samples are appended as parquet files.")
+    ] = None,
+    topic: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A Kafka topic to put samples on, for `lagcast land`.")
+    ] = None,
     cluster: Cluster = "default",
     group: Groups = None,
     read_committed: ReadCommitted = None,
     client_config: ClientConfig = None,
 ) -> int:
-    """Write offsets, group states and member counts every 15 s until Ctrl-C. Needs Describe on groups and topics."""
+    """Write offsets, group states and member counts every 15 s until Ctrl-C, into files, onto a topic, or both.
+
+    Needs Describe on groups and topics, and Write on the topic of --topic.
+    """
     from cli.wiring import stopped_by_signals
     from collector.isolated import IsolatedCollector
     from collector.kafka_admin import KafkaAdminCollector
     from collector.run import collect_forever
-    from collector.sinks import write_samples
 
+    if out is None and topic is None:
+        message = "nothing is said of where samples go; give --out DIR, --topic NAME, or both"
+        raise InputError(message)
     log_to_stderr()
+    settings = client_settings(client_config)
     make = partial(
         KafkaAdminCollector,
         bootstrap,
         cluster=cluster,
-        client_config=client_settings(client_config),
+        client_config=settings,
         read_committed=tuple(read_committed or ()),
     )
-    with stopped_by_signals() as stop, IsolatedCollector(make) as collector:
-        Talk().line(f"lagcast reads {bootstrap} every 15 s and writes to {out} once a minute; Ctrl-C stops")
-        collect_forever(
-            collector, lambda samples: write_samples(samples, out), groups=group, clock=read_clock, wait=stop.wait
-        )
+    with ExitStack() as ends:
+        stop = ends.enter_context(stopped_by_signals())
+        collector = ends.enter_context(IsolatedCollector(make))
+        sinks = _sinks(ends, bootstrap, out, topic, settings)
+        places = " and ".join([*([str(out)] if out else []), *([f"topic {topic}"] if topic else [])])
+        Talk().line(f"lagcast reads {bootstrap} every 15 s and writes to {places} once a minute; Ctrl-C stops")
+
+        def keep(samples: "Sequence[OffsetSample]") -> None:
+            for sink in sinks:
+                sink(samples)
+
+        collect_forever(collector, keep, groups=group, clock=read_clock, wait=stop.wait)
     return ExitCode.OK
+
+
+def _sinks(
+    ends: ExitStack, bootstrap: str, out: Path | None, topic: str | None, settings: "Mapping[str, str]"
+) -> "list[Callable[[Sequence[OffsetSample]], object]]":
+    """Where samples go: files first, since they cannot be away."""
+    from collector.sinks import write_samples
+    from collector.topic import SamplePublisher
+
+    sinks: list[Callable[[Sequence[OffsetSample]], object]] = []
+    if out is not None:
+        sinks.append(partial(write_samples, directory=out))
+    if topic is not None:
+        sinks.append(ends.enter_context(SamplePublisher(bootstrap, topic, client_config=settings)))
+    return sinks
 
 
 def client_settings(path: Path | None) -> dict[str, str]:

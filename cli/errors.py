@@ -42,8 +42,10 @@ class UnreachableError(RuntimeError):
 EXIT_CODE_OF_ERROR: dict[str, ExitCode] = {
     "cli.errors.InputError": ExitCode.USAGE,
     "cli.errors.UnreachableError": ExitCode.UNREACHABLE,
+    "collector.batches.UnknownVersionError": ExitCode.USAGE,
     "collector.client_config.ClientConfigError": ExitCode.USAGE,
     "collector.errors.AdapterError": ExitCode.UNREACHABLE,
+    "collector.landing.LandingError": ExitCode.USAGE,
     "recommender.adapters.feature_table.FeatureTableError": ExitCode.USAGE,
     "recommender.ports.AdapterError": ExitCode.UNREACHABLE,
     "recommender.settings_check.SettingsError": ExitCode.USAGE,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli import advise, collect, demo, explain, features, forecast, history, replay, up
+from cli import advise, collect, demo, explain, features, forecast, history, land, replay, up
 from cli.errors import ExitCode, run_with_exit_code
 
 # The matrices are small: threads inside one of them cost more than they bring, and processes share the cores.
@@ -25,6 +25,7 @@ app.command()(demo.demo)
 app.command()(replay.replay)
 app.command()(up.up)
 app.command()(collect.collect)
+app.command()(land.land)
 app.command()(history.history)
 app.command()(features.features)
 app.command()(forecast.forecast)

@@ -93,15 +93,19 @@ def write_table(table: pa.Table, directory: Path) -> tuple[Path, ...]:
 
     Errors: ValueError on a column that is missing, does not cast, or is null where a sample always has a value.
     """
-    conformed = _conform(table)
-    days = _days_since_epoch(conformed)
-    return tuple(_write_day(conformed.filter(pa.array(days == day)), int(day), directory) for day in np.unique(days))
+    rows = conformed(table)
+    days = _days_since_epoch(rows)
+    return tuple(_write_day(rows.filter(pa.array(days == day)), int(day), directory) for day in np.unique(days))
 
 
 _SAMPLED_AT = [column.name for column in SAMPLES].index("sampled_at")
 
 
-def _conform(table: pa.Table) -> pa.Table:
+def conformed(table: pa.Table) -> pa.Table:
+    """The rows in the columns and types of samples, null where a column came later than they did.
+
+    Errors: ValueError on a column that is missing, does not cast, or is null where a sample always has a value.
+    """
     schema = arrow_schema()
     for column in SAMPLES:
         if column.later and column.name not in table.column_names:
@@ -116,6 +120,15 @@ def _conform(table: pa.Table) -> pa.Table:
             message = f"column {field.name!r} is null in {nulls} of {table.num_rows} samples; it never may be"
             raise ValueError(message)
     return table.select(schema.names).cast(schema)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that a power cut leaves the folder's names as they are now."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _days_since_epoch(table: pa.Table) -> IntArray:

@@ -9,7 +9,19 @@ from importlib.metadata import version
 import pytest
 
 Lagcast = Callable[..., tuple[int, str, str]]
-COMMANDS = ("demo", "replay", "collect", "features", "forecast", "recommend", "serve", "explain")
+COMMANDS = (
+    "demo",
+    "replay",
+    "up",
+    "collect",
+    "land",
+    "history",
+    "features",
+    "forecast",
+    "recommend",
+    "serve",
+    "explain",
+)
 # What makes a command slow to start; `--help` needs none of them.
 HEAVY = {"pyspark", "numpy", "pandas", "pyarrow", "sqlalchemy", "fastapi", "uvicorn", "confluent_kafka", "sklearn"}
 

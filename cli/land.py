@@ -1,0 +1,41 @@
+# ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
+"""`lagcast land`: samples that collectors put onto a Kafka topic, as the files that they would have written."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.collect import Bootstrap, ClientConfig, client_settings
+from cli.errors import ExitCode
+from cli.logs import log_to_stderr
+from cli.progress import Talk
+
+
+def land(
+    *,
+    bootstrap: Bootstrap,
+    topic: Annotated[str, typer.Option(metavar="NAME", help="The topic of `lagcast collect --topic`.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where samples are appended as parquet files.")],
+    client_config: ClientConfig = None,
+) -> int:
+    """Write the samples of a topic into files until Ctrl-C, each batch exactly once. Needs Read on the topic.
+
+    How far it has come is kept beside the files: started again, after whatever end, it goes on from there.
+    """
+    from cli.wiring import stopped_by_signals
+    from collector.topic import land_forever
+
+    log_to_stderr()
+    talk = Talk()
+    with stopped_by_signals() as stop:
+        done = land_forever(
+            bootstrap,
+            topic,
+            out,
+            client_config=client_settings(client_config),
+            stop=stop,
+            begun=lambda: talk.line(f"lagcast lands topic {topic} of {bootstrap} in {out}; Ctrl-C stops"),
+        )
+    talk.line(f"{done.messages:,} batches landed, {done.parked:,} set aside, {done.gone:,} gone before they were read")
+    return ExitCode.OK

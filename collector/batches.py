@@ -1,0 +1,89 @@
+"""Samples as messages of a Kafka topic: what a file would hold, as its parquet bytes, with the schema's version beside.
+
+A message is one batch of one collector, keyed by its cluster, so that a cluster's batches stay in order. A batch that
+is larger than a broker takes by default is several messages, no two of which share a group at an instant.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
+
+from collector.errors import AdapterError, MalformedError
+from collector.sample import OffsetSample
+from collector.sinks import arrow_table, conformed
+
+VERSION_HEADER = "lagcast-samples-version"
+# A further nullable column does not raise it: a reader that does not know the column leaves it out, one that does takes
+# null where it is missing.
+SCHEMA_VERSION = "1"
+CONTENT_TYPE = "application/vnd.apache.parquet"
+# Brokers take messages of 1,048,588 bytes (message.max.bytes); headers and key need some of them.
+MOST_BYTES = 1_000_000
+
+
+class UnknownVersionError(AdapterError):
+    """A message of a later schema; whoever reads it has to be brought up to date, and nothing is lost until then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """A message: its key, its value, and its headers as text."""
+
+    key: str
+    value: bytes
+    headers: Mapping[str, str]
+
+
+def batches_of(samples: Iterable[OffsetSample], *, most_bytes: int = MOST_BYTES) -> Iterator[Batch]:
+    """The samples as messages, in their order; one for each cluster where they fit into `most_bytes`.
+
+    The samples of one group at one instant are never parted, however many they are.
+    """
+    table = arrow_table(samples)
+    for cluster in sorted(set(table["cluster"].to_pylist())):
+        of_cluster = table.filter(pa.array([name == cluster for name in table["cluster"].to_pylist()]))
+        for value in _values(of_cluster, most_bytes):
+            headers = {VERSION_HEADER: SCHEMA_VERSION, "content-type": CONTENT_TYPE}
+            yield Batch(key=cluster, value=value, headers=headers)
+
+
+def table_of(value: bytes, headers: Mapping[str, str]) -> pa.Table:
+    """The samples of a message.
+
+    Errors: UnknownVersionError; MalformedError for what is no message of this schema, or was damaged.
+    """
+    version = headers.get(VERSION_HEADER)
+    if version is None:
+        message = f"it lacks the header {VERSION_HEADER}: it is not from `lagcast collect`"
+        raise MalformedError(message)
+    if version != SCHEMA_VERSION:
+        message = f"its samples are of schema version {version}, and this lagcast reads {SCHEMA_VERSION}"
+        raise UnknownVersionError(message)
+    try:
+        return conformed(pq.read_table(pa.BufferReader(value)))
+    except (pa.ArrowException, OSError, ValueError) as error:
+        message = f"its value holds no samples ({error})"
+        raise MalformedError(message) from error
+
+
+def _values(table: pa.Table, most_bytes: int) -> Iterator[bytes]:
+    value = _parquet(table)
+    # A group at an instant stays whole: its interval would else be complete before its last rows have come.
+    instants, groups = table["sampled_at"].cast(pa.int64()).to_pylist(), table["group"].to_pylist()
+    keys = sorted(set(zip(instants, groups, strict=True)))
+    if len(value) <= most_bytes or len(keys) == 1:
+        yield value
+        return
+    first = set(keys[: len(keys) // 2])
+    is_first = np.array([key in first for key in zip(instants, groups, strict=True)])
+    yield from _values(table.filter(pa.array(is_first)), most_bytes)
+    yield from _values(table.filter(pa.array(~is_first)), most_bytes)
+
+
+def _parquet(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    return bytes(sink.getvalue())

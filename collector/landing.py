@@ -1,0 +1,172 @@
+"""Messages into sample files, each exactly once: the files, and beside them how far each partition has come.
+
+    OUT/date=2026-05-04/*.parquet          the samples, as `lagcast collect --out` writes them
+    OUT/.landed/KAFKA/TOPIC.json           the next offset of each partition; KAFKA is the cluster's own id
+    OUT/.landed/KAFKA/TOPIC-0-17.parked    a message that could not be read, as it came
+
+Files first, then the offsets, both by rename. What a kill leaves between the two is landed again, under the names that
+it has already: a file's name is made of what is in it.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+import structlog
+
+from collector.batches import UnknownVersionError, table_of
+from collector.errors import AdapterError, MalformedError
+from collector.sinks import sync_folder, write_table
+
+_NEXT_OFFSETS = "lagcast_next_offsets"
+
+_log = structlog.get_logger(__name__)
+
+
+class LandingError(ValueError):
+    """The folder cannot be landed in; one sentence says what, where and what to do."""
+
+
+class Arrived(NamedTuple):
+    """A message where it was found."""
+
+    partition: int
+    offset: int
+    headers: Mapping[str, str]
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed:
+    """What was done: messages landed, messages set aside, offsets that Kafka had removed before they were read."""
+
+    messages: int = 0
+    parked: int = 0
+    gone: int = 0
+
+
+class Landing:
+    """The samples of one topic of one Kafka, for the one process that lands them; `next_offsets` is where to go on.
+
+    Errors: LandingError where the offsets cannot be understood.
+    """
+
+    def __init__(self, out: Path, *, kafka: str, topic: str) -> None:
+        self._out = out
+        self._topic = topic
+        self._path = _offsets_path(out, kafka=kafka, topic=topic)
+        self.next_offsets: dict[int, int] = _read(self._path)
+        self.done = Landed()
+
+    def land(self, messages: Sequence[Arrived]) -> None:
+        """Write what they hold, then how far they reach. A message that cannot be read is kept aside and counted.
+
+        Errors: UnknownVersionError; those before it are landed then, and it comes first the next time.
+        """
+        folders: set[Path] = set()
+        following = dict(self.next_offsets)
+        counts = {"messages": 0, "parked": 0, "gone": 0}
+        refused: UnknownVersionError | None = None
+        for message in messages:
+            try:
+                table = table_of(message.value, message.headers)
+            except UnknownVersionError as error:
+                refused = UnknownVersionError(
+                    f"{self._where(message)}: {error}; install a newer lagcast here and start `lagcast land` again: it "
+                    "goes on with this message"
+                )
+                break
+            except MalformedError as error:
+                folders.add(self._park(message, error))
+                counts["parked"] += 1
+            else:
+                folders.update(path.parent for path in write_table(table, self._out))
+                counts["messages"] += 1
+            counts["gone"] += self._gone(message, following.get(message.partition))
+            following[message.partition] = message.offset + 1
+        for folder in folders:
+            sync_folder(folder)
+        if following != self.next_offsets:
+            _write(self._path, following)
+        self.next_offsets = following
+        self.done = Landed(**{name: getattr(self.done, name) + count for name, count in counts.items()})
+        if refused is not None:
+            raise refused
+
+    def _where(self, message: Arrived) -> str:
+        return f"message {message.offset} in partition {message.partition} of topic {self._topic!r}"
+
+    def _park(self, message: Arrived, error: AdapterError) -> Path:
+        path = self._path.with_name(f"{self._path.stem}-{message.partition}-{message.offset}.parked")
+        _replace(path, message.value)
+        _log.warning("message_set_aside", error=f"{self._where(message)}: {error}", kept_as=str(path))
+        return path.parent
+
+    def _gone(self, message: Arrived, expected: int | None) -> int:
+        gone = 0 if expected is None else max(0, message.offset - expected)
+        if gone:
+            next_step = "let the topic keep messages for longer than `lagcast land` may be away"
+            _log.warning("messages_gone", messages=gone, before=self._where(message), next_step=next_step)
+        return gone
+
+
+@contextmanager
+def landing(out: Path, *, kafka: str, topic: str) -> Iterator[Landing]:
+    """Alone with the offsets of this topic until the end of the block; the lock goes with the process.
+
+    Errors: LandingError where another process lands the same, and where the folder cannot be written to.
+    """
+    path = _offsets_path(out, kafka=kafka, topic=topic)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = path.with_suffix(".lock").open("w")
+    except OSError as error:
+        message = f"{out} cannot be written to ({error.strerror}); choose another --out"
+        raise LandingError(message) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            message = f"another `lagcast land` writes topic {topic!r} into {out}; stop it, or choose another --out"
+            raise LandingError(message) from error
+        yield Landing(out, kafka=kafka, topic=topic)
+
+
+def _offsets_path(out: Path, *, kafka: str, topic: str) -> Path:
+    return out / ".landed" / quote(kafka, safe="") / f"{topic}.json"
+
+
+def _read(path: Path) -> dict[int, int]:
+    if not path.exists():
+        return {}
+    try:
+        content = json.loads(path.read_text())
+        return {int(partition): int(offset) for partition, offset in content[_NEXT_OFFSETS].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        message = (
+            f"{path} does not say how far the topic was landed; remove it, and all that the topic still keeps is "
+            "landed again, over the files that are there"
+        )
+        raise LandingError(message) from error
+
+
+def _write(path: Path, next_offsets: Mapping[int, int]) -> None:
+    content = {_NEXT_OFFSETS: {str(key): next_offsets[key] for key in sorted(next_offsets)}}
+    _replace(path, json.dumps(content).encode())
+    sync_folder(path.parent)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}")
+    with unfinished.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)

@@ -1,0 +1,104 @@
+"""Samples as messages: nothing is changed on the way, and what is no message of this schema says what it is."""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from collector.batches import VERSION_HEADER, UnknownVersionError, batches_of, table_of
+from collector.errors import MalformedError
+from collector.sample import OffsetSample
+from collector.sinks import arrow_table
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+SAMPLE = OffsetSample(
+    cluster="prod-eu",
+    group="orders",
+    topic="orders-in",
+    partition=0,
+    sampled_at=NOON,
+    end_offset=1_203_950,
+    committed_offset=1_203_900,
+    log_start_offset=0,
+    group_state="STABLE",
+    group_protocol="classic",
+    group_assignor="range",
+    members=8,
+    static_members=2,
+)
+
+rows = st.builds(
+    lambda cluster, group, partition, minute: replace(
+        SAMPLE, cluster=cluster, group=group, partition=partition, sampled_at=NOON + timedelta(minutes=minute)
+    ),
+    st.sampled_from(["prod-eu", "prod-us"]),
+    st.sampled_from(["orders", "billing", "grüße"]),
+    st.integers(0, 30),
+    st.integers(0, 4),
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(rows, max_size=40, unique=True), st.integers(1, 20_000))
+def test_what_goes_in_comes_out_whatever_a_message_may_hold(sent: list[OffsetSample], most_bytes: int) -> None:
+    """Each row once, each message of one cluster, and no two messages share a group at an instant."""
+    batches = list(batches_of(sent, most_bytes=most_bytes))
+    landed = [table_of(batch.value, batch.headers).to_pylist() for batch in batches]
+    assert Counter(OffsetSample(**row) for of_batch in landed for row in of_batch) == Counter(sent)
+    parts = []
+    for batch, of_batch in zip(batches, landed, strict=True):
+        assert {row["cluster"] for row in of_batch} == {batch.key}
+        keys = {(row["cluster"], row["group"], row["sampled_at"]) for row in of_batch}
+        assert len(batch.value) <= most_bytes or len(keys) == 1
+        parts += list(keys)
+    assert len(parts) == len(set(parts))
+
+
+def test_samples_of_a_minute_are_one_message_of_each_cluster() -> None:
+    """100 partitions of each of 20 groups and four rounds fit into what a broker takes by default."""
+    minute = [
+        replace(SAMPLE, cluster=cluster, group=f"group-{number % 20}", partition=number // 20, sampled_at=at)
+        for cluster in ("prod-eu", "prod-us")
+        for number in range(2000)
+        for at in (NOON, NOON + timedelta(seconds=15), NOON + timedelta(seconds=30), NOON + timedelta(seconds=45))
+    ]
+    assert [batch.key for batch in batches_of(minute)] == ["prod-eu", "prod-us"]
+
+
+def test_a_later_version_is_refused_by_its_number() -> None:
+    """Its samples are not guessed at, whatever the value holds."""
+    (batch,) = batches_of([SAMPLE])
+    with pytest.raises(UnknownVersionError, match=r"of schema version 2, and this lagcast reads 1"):
+        table_of(batch.value, {**batch.headers, VERSION_HEADER: "2"})
+
+
+def test_a_foreign_message_a_damaged_one_and_one_without_a_column_say_what_they_are() -> None:
+    """One sentence each."""
+    (batch,) = batches_of([SAMPLE])
+    with pytest.raises(MalformedError, match=r"lacks the header lagcast-samples-version: it is not from"):
+        table_of(b"{}", {"content-type": "application/json"})
+    for value in (b"", batch.value[: len(batch.value) // 2], b"PAR1" + bytes(200) + b"PAR1"):
+        with pytest.raises(MalformedError, match="its value holds no samples"):
+            table_of(value, batch.headers)
+    sink = pa.BufferOutputStream()
+    pq.write_table(arrow_table([SAMPLE]).drop_columns(["end_offset"]), sink)
+    with pytest.raises(MalformedError, match="no column 'end_offset'"):
+        table_of(bytes(sink.getvalue()), batch.headers)
+
+
+def test_a_column_that_came_later_may_be_missing_and_one_that_is_not_known_is_left_out() -> None:
+    """Older and newer collectors of the same schema version are landed alike."""
+    (batch,) = batches_of([SAMPLE])
+    for table, static_members in (
+        (arrow_table([SAMPLE]).drop_columns(["static_members"]), None),
+        (arrow_table([SAMPLE]).append_column("rack", pa.array(["a"])), 2),
+    ):
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink)
+        (row,) = table_of(bytes(sink.getvalue()), batch.headers).to_pylist()
+        assert OffsetSample(**row) == replace(SAMPLE, static_members=static_members)

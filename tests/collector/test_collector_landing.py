@@ -1,0 +1,175 @@
+"""Landing: every batch exactly once, whatever ends the process; what cannot be read is kept aside."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from collector.batches import VERSION_HEADER, UnknownVersionError, batches_of
+from collector.landing import Arrived, Landing, LandingError, landing
+from collector.sample import OffsetSample
+from tests.collector.test_collector_batches import NOON, SAMPLE
+from tests.collector.test_collector_sinks import read
+
+HEADERS = {VERSION_HEADER: "1"}
+
+
+class Death(BaseException):
+    """The process ends here."""
+
+
+def rows_of(number: int) -> list[OffsetSample]:
+    """The samples of a minute of one cluster; the 720th begins a new day."""
+    at = NOON + timedelta(minutes=number)
+    return [replace(SAMPLE, cluster=f"c-{number % 3}", sampled_at=at + timedelta(seconds=s)) for s in (14, 29, 44, 59)]
+
+
+def arrived(number: int, *, partition: int = 0, offset: int | None = None) -> Arrived:
+    (batch,) = batches_of(rows_of(number))
+    return Arrived(partition, number if offset is None else offset, batch.headers, batch.value)
+
+
+def land(out: Path) -> Landing:
+    return Landing(out, kafka="k", topic="samples")
+
+
+@contextmanager
+def dying_at(step: int, *, after: bool) -> Iterator[None]:
+    """Ends the process before or after its n-th rename: everything that counts becomes visible by one."""
+    renames = 0
+    rename = Path.replace
+
+    def replace_and_die(self: Path, target: Path) -> Path:
+        nonlocal renames
+        renames += 1
+        if renames == step and not after:
+            raise Death
+        renamed = rename(self, target)
+        if renames == step:
+            raise Death
+        return renamed
+
+    with patch.object(Path, "replace", replace_and_die):
+        yield
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    deaths=st.lists(st.tuples(st.integers(1, 12), st.booleans()), max_size=6),
+    at_once=st.integers(1, 5),
+    broken=st.sets(st.integers(0, 11), max_size=3),
+)
+def test_whatever_ends_it_each_batch_is_there_once(
+    tmp_path_factory: pytest.TempPathFactory, deaths: list[tuple[int, bool]], at_once: int, broken: set[int]
+) -> None:
+    """Twelve batches around midnight, some of them damaged, and deaths before and after any rename."""
+    out = tmp_path_factory.mktemp("samples")
+    first = 714
+    messages = [
+        arrived(first + number, offset=number) if number not in broken else Arrived(0, number, HEADERS, b"PAR1")
+        for number in range(12)
+    ]
+    for step, after in [*deaths, (10**9, False)]:
+        try:
+            with dying_at(step, after=after):
+                folder = land(out)
+                while folder.next_offsets.get(0, 0) < len(messages):
+                    begin = folder.next_offsets.get(0, 0)
+                    folder.land(messages[begin : begin + at_once])
+        except Death:
+            continue
+    expected = [row for number in range(12) if number not in broken for row in rows_of(first + number)]
+    assert Counter(read(out) if expected else []) == Counter(expected)
+    parked = {path.name: path.read_bytes() for path in out.rglob("*.parked") if not path.name.startswith(".")}
+    assert parked == {f"samples-0-{number}.parked": b"PAR1" for number in broken}
+
+
+def test_a_damaged_message_is_kept_aside_and_told_in_one_sentence(tmp_path: Path) -> None:
+    """The one before it and the one after it are landed, and nothing reads the one that is not."""
+    folder = land(tmp_path)
+    with capture_logs() as lines:
+        folder.land([arrived(0), Arrived(0, 1, HEADERS, b"PAR1"), Arrived(0, 2, {}, b"hello"), arrived(3)])
+    assert Counter(read(tmp_path)) == Counter([*rows_of(0), *rows_of(3)])
+    assert (folder.done.messages, folder.done.parked, folder.done.gone) == (2, 2, 0)
+    assert [line["event"] for line in lines] == ["message_set_aside"] * 2
+    assert lines[0]["error"].startswith("message 1 in partition 0 of topic 'samples': its value holds no samples (")
+    assert Path(str(lines[1]["kept_as"])).read_bytes() == b"hello"
+
+
+def test_a_batch_of_a_later_schema_stops_the_landing_before_it(tmp_path: Path) -> None:
+    """What came before it stays landed; a newer version goes on with it."""
+    folder = land(tmp_path)
+    later = arrived(1)._replace(headers={VERSION_HEADER: "2"})
+    with pytest.raises(UnknownVersionError) as caught:
+        folder.land([arrived(0), later, arrived(2)])
+    assert str(caught.value) == (
+        "message 1 in partition 0 of topic 'samples': its samples are of schema version 2, and this lagcast reads 1; "
+        "install a newer lagcast here and start `lagcast land` again: it goes on with this message"
+    )
+    assert Counter(read(tmp_path)) == Counter(rows_of(0))
+    assert land(tmp_path).next_offsets == {0: 1}
+
+
+def test_what_retention_took_before_it_was_read_is_counted_and_told(tmp_path: Path) -> None:
+    """Each partition for itself; where nothing was landed yet nothing is missed."""
+    folder = land(tmp_path)
+    with capture_logs() as lines:
+        folder.land([arrived(0, offset=70), arrived(1, partition=1, offset=5)])
+        folder.land([arrived(2, offset=80), arrived(3, partition=1, offset=6)])
+    assert folder.done.gone == 9
+    assert [(line["event"], line["messages"]) for line in lines] == [("messages_gone", 9)]
+    assert land(tmp_path).next_offsets == {0: 81, 1: 7}
+
+
+def test_topics_and_kafkas_are_kept_apart(tmp_path: Path) -> None:
+    """Two clusters may have a topic of one name, and land in one folder."""
+    land(tmp_path).land([arrived(0)])
+    assert Landing(tmp_path, kafka="k", topic="others").next_offsets == {}
+    assert Landing(tmp_path, kafka="../k", topic="samples").next_offsets == {}
+    assert land(tmp_path).next_offsets == {0: 1}
+
+
+def test_two_cannot_land_the_same(tmp_path: Path) -> None:
+    """The second is told what to do; when the first has ended, it may."""
+    with landing(tmp_path, kafka="k", topic="samples"):
+        with (
+            pytest.raises(LandingError, match="another `lagcast land` writes topic 'samples' into"),
+            landing(tmp_path, kafka="k", topic="samples"),
+        ):
+            pass
+        with landing(tmp_path, kafka="k", topic="others"):
+            pass
+    with landing(tmp_path, kafka="k", topic="samples"):
+        pass
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"lagcast_next_offsets": {"0": "x"}}'])
+def test_offsets_that_cannot_be_understood_are_not_guessed(tmp_path: Path, content: str) -> None:
+    """One sentence says what removing the file does."""
+    folder = land(tmp_path)
+    folder.land([arrived(0)])
+    (path,) = tmp_path.glob(".landed/k/samples.json")
+    path.write_text(content)
+    with pytest.raises(LandingError, match=r"samples.json does not say how far the topic was landed; remove it, and"):
+        land(tmp_path)
+    path.unlink()
+    land(tmp_path).land([arrived(0)])
+    assert Counter(read(tmp_path)) == Counter(rows_of(0))
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+    """Such as below a file."""
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(LandingError, match=r"cannot be written to .*; choose another --out"),
+        landing(tmp_path / "file" / "out", kafka="k", topic="samples"),
+    ):
+        pass
