@@ -60,17 +60,21 @@ class _Topic(NamedTuple):
 
 
 class _Absence:
-    """Says once that no broker is there, and once that messages come again."""
+    """Says once that no broker is there, and once that messages come again. Before `begin` errors say it."""
 
     def __init__(self, where: str, complaints: Complaints) -> None:
         self._where = where
         self._complaints = complaints
-        self._is_told = False
+        self._has_begun, self._is_told = False, False
+
+    def begin(self) -> None:
+        """The topic was found."""
+        self._has_begun = True
 
     def hear(self, complaint: KafkaError) -> None:
         """Take what the client says of its connections."""
         self._complaints.hear(complaint)
-        if complaint.name() == "_ALL_BROKERS_DOWN" and not self._is_told:
+        if complaint.name() == "_ALL_BROKERS_DOWN" and self._has_begun and not self._is_told:
             _log.warning("brokers_away", where=self._where, error=self._complaints.explain())
             self._is_told = True
 
@@ -155,6 +159,7 @@ def land_forever(
         found = _ask(consumer, topic, where, complaints)
         with landing(out, kafka=found.kafka, topic=topic) as folder:
             begun()
+            absence.begin()
             assigned: frozenset[int] = frozenset()
             looks = 0
             while not stop.is_set():
