@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from replay.trace import Trace
 
 PARTITIONS = 24
-# With 14 days, eleven are known before the first judged one. A judged day takes half a minute.
-MOST_JUDGED_DAYS = 3
+# A judged day takes half a minute.
+JUDGED_DAYS = 1
 SECONDS_PER_DAY = 86_400
 
 
@@ -45,7 +45,7 @@ def demo(
         OutputFormat.TABLE
     ),
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same table.")] = 7,
-    days: Annotated[int, typer.Option(min=2, max=60, help="Days to generate; the last three are judged.")] = 14,
+    days: Annotated[int, typer.Option(min=2, max=60, help="Days to generate; the last one is judged.")] = 14,
     fresh: Annotated[bool, typer.Option("--fresh", help="Make features anew, although there are some.")] = False,
     host: Annotated[str, typer.Option(help="Address to serve on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; the next free one if it is taken.")] = 8686,
@@ -94,7 +94,7 @@ def demo(
 
 
 def contest_of(*, days: int, seed: int) -> "tuple[Trace, Contest]":
-    """The generated load, and the contest over its last days."""
+    """The generated load, and the contest over its last day."""
     from recommender.decision import DecisionSettings
     from replay.contest import Contest, capacity_for
     from replay.sampling import Names
@@ -102,7 +102,7 @@ def contest_of(*, days: int, seed: int) -> "tuple[Trace, Contest]":
     from replay.world import World
 
     load = orders_workload(days=days, seed=seed)
-    _, judged = load.split(min(MOST_JUDGED_DAYS, days // 2) * SECONDS_PER_DAY)
+    _, judged = load.split(JUDGED_DAYS * SECONDS_PER_DAY)
     capacity = capacity_for(load, partitions=PARTITIONS)
     world = World(partitions=PARTITIONS, capacity_messages_per_second_per_replica=capacity)
     names = Names("demo", "orders")

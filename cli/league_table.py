@@ -56,7 +56,7 @@ def lost_days_sentence(league: "League") -> str:
     days = league.lost_days
     judged = len(league.entries[0].daily)
     if not days:
-        return f"lagcast was the cheapest on each of {judged} days"
+        return f"lagcast was the cheapest on each of {judged} days" if judged > 1 else "lagcast was the cheapest"
     named = ", ".join(
         f"{lost.day:%a %Y-%m-%d} to {lost.rival} ({lost.lagcast_cost:,.2f} against {lost.rival_cost:,.2f})"
         for lost in days
