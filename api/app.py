@@ -9,7 +9,7 @@ from api import openapi, problems, routes
 from api.reading import Reader
 from recommender.adapters.metrics import Metrics
 from recommender.ports import DecisionStore, LongForecasts
-from recommender.settings import Settings
+from recommender.settings import InForce
 
 
 def create_app(
@@ -18,7 +18,7 @@ def create_app(
     clock: Callable[[], datetime],
     version: str,
     metrics: Metrics | None = None,
-    settings: Settings | None = None,
+    settings: InForce | None = None,
     long_forecasts: LongForecasts | None = None,
 ) -> FastAPI:
     """The REST service over `store`.

@@ -22,7 +22,7 @@ from recommender.adapters.metrics import Metrics
 from recommender.outlook import Outlook, fitted_to, hour_ahead, outlook, week_ahead
 from recommender.ports import AdapterError, DecisionStore, LongForecasts
 from recommender.recommendation import Decision
-from recommender.settings import GroupSettings, Settings
+from recommender.settings import GroupSettings, InForce
 
 # What a chart can show; a week in minutes would be five times as many.
 POINTS_LIMIT = 2000
@@ -35,7 +35,7 @@ class Reader:
     store: DecisionStore
     clock: Callable[[], datetime]
     metrics: Metrics
-    settings: Settings | None
+    settings: InForce | None
     long_forecasts: LongForecasts | None
 
     def page(self, *, cluster: str | None, group: str | None, cursor: str | None, limit: int) -> wire.GroupPage:
@@ -144,4 +144,4 @@ class Reader:
         return to_wire(decision, self._settings_of(decision), now=self.clock())
 
     def _settings_of(self, decision: Decision) -> GroupSettings:
-        return self.settings.group(decision.group) if self.settings is not None else GroupSettings()
+        return self.settings.of(decision.cluster, decision.group) if self.settings is not None else GroupSettings()

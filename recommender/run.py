@@ -21,6 +21,8 @@ from recommender.session import Session
 Group = tuple[str, str]
 # The profile of (cluster, group, partitions seen); None leaves the group out.
 ProfileOf = Callable[[str, str, int], GroupProfile | None]
+# How decisions on (cluster, group) are made.
+SettingsOf = Callable[[str, str], DecisionSettings]
 
 # Forecasts look back four weeks at most: the long season is a week, and three of them outvote an odd one.
 LOOK_BACK = timedelta(days=28)
@@ -35,6 +37,14 @@ GROUPS_PER_REVIEW = 500
 TIDY_EVERY = timedelta(hours=1)
 
 _log = structlog.get_logger()
+
+
+class Report(Protocol):
+    """Whoever wants all decisions of a cycle at once."""
+
+    def __call__(self, decisions: Sequence[Decision], /, *, now: datetime) -> object:
+        """Hear them."""
+        ...
 
 
 class Histories(Protocol):
@@ -57,6 +67,7 @@ class Obstacle(NamedTuple):
     reason: RefusalReason
     sentence: str
     remedy: str
+    hold_replicas: int | None = None
 
 
 @dataclass(slots=True)
@@ -64,6 +75,9 @@ class _Watched:
     """What the loop keeps of one group between two cycles."""
 
     session: Session
+    profile: GroupProfile
+    settings: DecisionSettings
+    partitions: int
     seen_until: datetime
 
 
@@ -71,13 +85,15 @@ class _Watched:
 class Recommender:
     """Decides for all groups of `histories`. One group's trouble becomes that group's refusal; the rest go on.
 
-    `obstacles` says which groups cannot be read now: they are refused with its sentence, rows or not.
+    `settings_of` has the groups that are decided otherwise than by `settings`; both it and `profile_of` are asked anew
+    in each cycle. `obstacles` says which groups cannot be read now: they are refused with its sentence, rows or not.
     """
 
     histories: Histories
     profile_of: ProfileOf
     settings: DecisionSettings
     store: DecisionStore
+    settings_of: SettingsOf | None = None
     publishers: Sequence[Publisher] = ()
     obstacles: Callable[[], Mapping[Group, Obstacle]] = dict
     _watched: dict[Group, _Watched] = field(default_factory=dict)
@@ -135,7 +151,8 @@ class Recommender:
     def _session(self, group: Group, *, now: datetime) -> Session | None:
         """The group's session, with every row that has come since the last cycle and none from after `now`."""
         watched = self._watched.get(group)
-        if watched is not None and watched.seen_until <= now:
+        settings = self.settings if self.settings_of is None else self.settings_of(*group)
+        if watched is not None and watched.seen_until <= now and self._as_before(watched, group, settings):
             for row in self.histories.intervals(*group, since=watched.seen_until, until=now):
                 watched.session.observe(row)
                 watched.seen_until = row.interval_end_at
@@ -148,15 +165,21 @@ class Recommender:
         partitions = rows[-1].partitions if rows else 1
         profile = self.profile_of(*group, partitions)
         if profile is None:
+            self._watched.pop(group, None)
             return None
         previous = self.store.latest_recommendation(*group)
         if previous is not None and previous.issued_at >= now:
             previous = None
         newest = self.store.outcomes(*group, limit=OUTCOMES_KEPT_IN_MIND)
         outcomes = [move for move in reversed(newest) if move.graded_at <= now]
-        session = Session(profile, self.settings, rows, previous=previous, outcomes=outcomes)
-        self._watched[group] = _Watched(session, rows[-1].interval_end_at if rows else now - LOOK_BACK)
+        session = Session(profile, settings, rows, previous=previous, outcomes=outcomes)
+        seen_until = rows[-1].interval_end_at if rows else now - LOOK_BACK
+        self._watched[group] = _Watched(session, profile, settings, partitions, seen_until)
         return session
+
+    def _as_before(self, watched: _Watched, group: Group, settings: DecisionSettings) -> bool:
+        """Whether nobody has changed what is known of the group since its session began."""
+        return watched.settings == settings and self.profile_of(*group, watched.partitions) == watched.profile
 
     def _refusal(self, group: Group, obstacle: Obstacle, *, now: datetime) -> Refusal:
         self._watched.pop(group, None)  # a session that failed half-way is not to be trusted; the next cycle reads anew
@@ -169,6 +192,7 @@ class Recommender:
             remedy=obstacle.remedy,
             refused_at=now,
             retry_at=now + timedelta(seconds=self.settings.cycle_seconds),
+            hold_replicas=obstacle.hold_replicas,
         )
 
     def _published(self, decision: Decision) -> Decision:
@@ -191,10 +215,15 @@ def _failed(reason: RefusalReason, error: Exception) -> Obstacle:
     return Obstacle(reason, f"{type(error).__name__}: {error}", remedy)
 
 
-def run_forever(recommender: Recommender, *, instants: Iterator[datetime]) -> None:
-    """A cycle at each of `instants`, which comes to its end when the process is asked to stop."""
+def run_forever(recommender: Recommender, *, instants: Iterator[datetime], report: Report | None = None) -> None:
+    """A cycle at each of `instants`, which comes to its end when the process is asked to stop.
+
+    `report` is told all decisions of a cycle at once.
+    """
     for now in instants:
-        recommender.run_once(now=now)
+        decisions = recommender.run_once(now=now)
+        if report is not None:
+            report(decisions, now=now)
         recommender.review(now=now)
         recommender.tidy(now=now)
 

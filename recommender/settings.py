@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import yaml
 from pydantic import Field, ValidationError, field_validator
@@ -16,14 +16,30 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSetti
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from cost_model.profile import Capacity, GroupProfile
-from forecasting.units import MessagesPerSecond, Partitions
+from cost_model.profile import GroupProfile
 from recommender.decision import DecisionSettings
 from recommender.holidays import HolidayCalendar, HolidaySettings
 from recommender.settings_check import SettingsError, decision_trouble, sentence
 from recommender.settings_group import ANY_GROUP, GroupSettings, StreamsSettings, TargetSettings
 
-__all__ = ["GroupSettings", "Settings", "SettingsError", "TargetSettings", "load_settings"]
+__all__ = ["GroupSettings", "InForce", "Settings", "SettingsError", "TargetSettings", "load_settings"]
+
+
+class InForce(Protocol):
+    """What holds for a group now: the settings, or the settings and what the group's owner asks for elsewhere."""
+
+    @property
+    def decision(self) -> DecisionSettings:
+        """How decisions are made unless a group says otherwise."""
+        ...
+
+    def of(self, cluster: str, group: str, /) -> GroupSettings:
+        """What is set for a group."""
+        ...
+
+    def decision_of(self, cluster: str, group: str, /) -> DecisionSettings:
+        """How decisions on a group are made."""
+        ...
 
 
 class Settings(BaseSettings):
@@ -93,27 +109,17 @@ class Settings(BaseSettings):
         keys = {name: getattr(own, name) for name in own.model_fields_set}
         return GroupSettings.model_validate(shared.model_copy(update=keys).model_dump())
 
-    def profile(self, cluster: str, group: str, *, partitions: int) -> GroupProfile:
-        """How the group behaves when its size changes; `partitions` is what the samples show, settings win.
+    def of(self, _cluster: str, group: str) -> GroupSettings:
+        """The same, of a group of any cluster: the file knows groups by name alone."""
+        return self.group(group)
 
-        A configured capacity is a band of no width: nobody knows better. None leaves it to be measured.
-        """
-        known = self.group(group)
-        rate = known.capacity_messages_per_second_per_replica
-        capacity = None
-        if rate is not None:
-            per_replica = MessagesPerSecond(rate)
-            capacity = Capacity(p20=per_replica, p50=per_replica, p90=per_replica, source="configured")
-        own = {"cluster", "group", "partitions", "capacity", "streams"}
-        same = {field.name for field in fields(GroupProfile)} & set(GroupSettings.model_fields) - own
-        return GroupProfile(
-            cluster=cluster,
-            group=group,
-            partitions=Partitions(known.partitions or partitions),
-            capacity=capacity,
-            streams=None if known.streams is None else known.streams.profile(),
-            **{name: getattr(known, name) for name in same},
-        )
+    def decision_of(self, _cluster: str, _group: str) -> DecisionSettings:
+        """How decisions on a group are made: as on every other."""
+        return self.decision
+
+    def profile(self, cluster: str, group: str, *, partitions: int) -> GroupProfile:
+        """How the group behaves when its size changes; `partitions` is what the samples show, settings win."""
+        return self.group(group).profile(cluster, group, partitions=partitions)
 
     def holidays(self, first: date, last: date) -> HolidayCalendar:
         """Which days from `first` to `last`, both included, run like holidays, for every group."""

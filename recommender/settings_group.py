@@ -5,7 +5,16 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from cost_model.profile import Assignor, Client, CommitMode, GroupProfile, GroupProtocol, StreamsProfile
+from cost_model.profile import (
+    Assignor,
+    Capacity,
+    Client,
+    CommitMode,
+    GroupProfile,
+    GroupProtocol,
+    StreamsProfile,
+)
+from forecasting.units import MessagesPerSecond, Partitions
 from recommender.holidays import HolidaySettings
 
 Mode = Literal["off", "recommend", "apply"]
@@ -174,3 +183,24 @@ class GroupSettings(BaseModel):
             message = f"{bounds}; lower one or raise the other"
             raise ValueError(message)
         return self
+
+    def profile(self, cluster: str, group: str, *, partitions: int) -> GroupProfile:
+        """How the group behaves when its size changes; `partitions` is what the samples show, settings win.
+
+        A configured capacity is a band of no width: nobody knows better. None leaves it to be measured.
+        """
+        rate = self.capacity_messages_per_second_per_replica
+        capacity = None
+        if rate is not None:
+            per_replica = MessagesPerSecond(rate)
+            capacity = Capacity(p20=per_replica, p50=per_replica, p90=per_replica, source="configured")
+        own = {"cluster", "group", "partitions", "capacity", "streams"}
+        same = {field.name for field in fields(GroupProfile)} & set(GroupSettings.model_fields) - own
+        return GroupProfile(
+            cluster=cluster,
+            group=group,
+            partitions=Partitions(self.partitions or partitions),
+            capacity=capacity,
+            streams=None if self.streams is None else self.streams.profile(),
+            **{name: getattr(self, name) for name in same},
+        )

@@ -11,6 +11,7 @@ from structlog.testing import CapturingLogger
 from cost_model.profile import GroupProfile
 from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal
+from forecasting.units import Replicas
 from recommender.adapters.documents import to_document
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.decision import DecisionSettings
@@ -344,3 +345,52 @@ def test_what_is_said_again_is_logged_once(
     levels = [call.method_name for call in logged.calls if call.args == ("decided",)]
     assert levels == ["info", "info", "debug", "debug"]
     assert len(heard.decisions) == 4
+
+
+def test_what_is_known_of_a_group_may_change_between_two_cycles(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime, profile: GroupProfile
+) -> None:
+    """The next cycle decides by what is known then; while nothing changes, the group's rows are not read anew."""
+    rows = Rows(hour)
+    loop = make(rows)
+    profiles, settings = [profile], [loop.settings]
+    loop.profile_of = lambda *_: profiles[-1]
+    loop.settings_of = lambda *_: settings[-1]
+    first, again = (loop.run_once(now=now + timedelta(seconds=minute * 60))[0] for minute in range(2))
+    assert rows.asked_since == [now - timedelta(days=28), now]
+    profiles.append(replace(profile, max_replicas=Replicas(8)))
+    settings.append(replace(loop.settings, currency="EUR"))
+    (changed,) = loop.run_once(now=now + timedelta(seconds=120))
+    assert [(d.useful_replicas[-1], d.currency) for d in (first, again, changed) if isinstance(d, Recommendation)] == [
+        (24, "USD"),
+        (24, "USD"),
+        (8, "EUR"),
+    ]
+
+
+def test_a_group_that_is_switched_off_is_left_out_from_then_on(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime, profile: GroupProfile
+) -> None:
+    """No decision, no refusal; switched on again, it is decided as before."""
+    loop = make(Rows(hour))
+    profiles: list[GroupProfile | None] = [profile]
+    loop.profile_of = lambda *_: profiles[-1]
+    decided = []
+    for cycle, known in enumerate([profile, None, None, profile]):
+        profiles.append(known)
+        decided.append(len(loop.run_once(now=now + timedelta(seconds=60 * cycle))))
+    assert decided == [1, 0, 0, 1]
+
+
+def test_a_report_hears_each_cycle_as_a_whole(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
+) -> None:
+    """All decisions of one cycle at once, with its instant."""
+    heard: list[tuple[int, datetime]] = []
+    others = [replace(row, group=f"group-{index}") for index in range(2) for row in hour]
+    run_forever(
+        make(Rows(others)),
+        instants=iter([now]),
+        report=lambda decisions, *, now: heard.append((len(decisions), now)),
+    )
+    assert heard == [(2, now)]
