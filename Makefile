@@ -86,8 +86,9 @@ bench-collection: $(READY) ## how long a round of the collector takes, over 1,00
 bench-live-latency: $(READY) ## from a sample to the published recommendation, on a real Kafka: make bench-live-latency GROUPS=20
 	@PYTHONPATH=. $(BIN)/python benchmarks/live_latency.py --groups $(GROUPS)
 
-docs: $(READY) ## rewrite the generated part of the documentation: docs/settings.md
+docs: $(READY) ## rewrite what is made of the settings: docs/settings.md and the resource's definition
 	@$(BIN)/python scripts/settings_page.py > docs/settings.md
+	@$(BIN)/python scripts/resource_definition.py > deploy/manifests/scalers/crd.yaml
 
 lock: $(READY) ## solve pyproject.toml anew into requirements/*.txt
 	@scripts/lock

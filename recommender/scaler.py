@@ -1,0 +1,241 @@
+"""A ConsumerGroupScaler: what the owner of one consumer group asks for in the cluster, laid over the settings.
+
+The words of its `spec` are those of the settings in camelCase, letter by letter; nothing here knows a cluster.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from typing import Any, Literal, get_origin, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from recommender.decision import DecisionSettings
+from recommender.settings import GroupSettings, Settings
+from recommender.settings_check import decision_trouble
+
+Group = tuple[str, str]
+Document = Mapping[str, Any]
+
+API_GROUP, API_VERSION = "lagcast.io", "v1alpha1"
+KIND, PLURAL = "ConsumerGroupScaler", "consumergroupscalers"
+
+# In which block of the spec a setting stands; "" is the spec itself. What is under `group` is all that is known of the
+# group and not named here, but for holidays, which only the daily job reads.
+DECISION_BLOCKS: dict[str, tuple[str, ...]] = {
+    "": ("policy",),
+    "objective": ("max_lag_seconds",),
+    "prices": ("currency", "replica_hour", "late_message", "duplicate_message", "move", "restored_gigabyte"),
+    "limits": ("min_interval_seconds",),
+}
+GROUP_BLOCKS: dict[str, tuple[str, ...]] = {
+    "": ("min_replicas", "max_replicas", "mode"),
+    "group": tuple(
+        name
+        for name in GroupSettings.model_fields
+        if name not in {"min_replicas", "max_replicas", "mode", "target", "holidays"}
+    ),
+}
+TroubleReason = Literal["ConfigInvalid", "Unsupported", "Conflicted"]
+
+_DECISION = TypeAdapter(DecisionSettings)
+# Settings that are one word of several: Kubernetes begins such words with a capital.
+_WORDS = {
+    name
+    for settings in (GroupSettings, DecisionSettings)
+    for name, kind in get_type_hints(settings).items()
+    if get_origin(kind) is Literal
+}
+
+
+class ScalerError(ValueError):
+    """An object that cannot be followed; the sentence names field, value and expectation."""
+
+    def __init__(self, sentence: str, *, reason: TroubleReason = "ConfigInvalid") -> None:
+        super().__init__(sentence)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """No advice before `until` (None: for as long as it is said): the group is to keep `replicas`."""
+
+    replicas: int
+    until: datetime | None
+
+    def holds(self, now: datetime) -> bool:
+        """Whether it is in force."""
+        return self.until is None or now < self.until
+
+    @property
+    def sentence(self) -> str:
+        """What it asks for, as one sentence."""
+        end = "until hold is removed" if self.until is None else f"until {self.until:%Y-%m-%dT%H:%M:%SZ}"
+        return f"Held at {self.replicas} replicas {end}."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaler:
+    """One object as it was read: the settings that it names for its group, and for decisions on it."""
+
+    namespace: str
+    name: str
+    cluster: str
+    group: str
+    group_keys: Mapping[str, Any]
+    decision_keys: Mapping[str, Any]
+    hold: Hold | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What holds for a group that an object asks for: its settings, and those of decisions on it."""
+
+    scaler: Scaler
+    group: GroupSettings
+    decision: DecisionSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Why an object is not followed. `group` is the one that has to wait for it; None: another object has it."""
+
+    reason: TroubleReason
+    sentence: str
+    group: Group | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What all objects together ask for, and which of them cannot be followed, by namespace and name."""
+
+    asked: Mapping[Group, Asked]
+    troubles: Mapping[tuple[str, str], Trouble]
+
+
+def camel_case(name: str) -> str:
+    """A setting's name as the resource has it.
+
+    >>> camel_case("processing_p99_seconds")
+    'processingP99Seconds'
+    """
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def snake_case(name: str) -> str:
+    """The setting that a word of the resource stands for.
+
+    >>> snake_case("processingP99Seconds")
+    'processing_p99_seconds'
+    """
+    return re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
+
+
+def place_of(document: Document) -> tuple[str, str]:
+    """Namespace and name of an object."""
+    return document["metadata"]["namespace"], document["metadata"]["name"]
+
+
+def read_scaler(document: Document) -> Scaler:
+    """The object behind `document`. Errors: ScalerError for what it may not say."""
+    spec = document["spec"]
+    namespace, name = place_of(document)
+    if spec.get("scaleToZero", {}).get("enabled"):
+        message = (
+            "scaleToZero.enabled is true; lagcast does not scale to zero: leave it out, with minReplicas 1 or more"
+        )
+        raise ScalerError(message, reason="Unsupported")
+    group_keys = _named(spec, GROUP_BLOCKS)
+    if "target" in spec:
+        # The object's own namespace: whoever may write here cannot have anything scaled elsewhere.
+        group_keys["target"] = {"namespace": namespace, **_snake(spec["target"])}
+    return Scaler(
+        namespace=namespace,
+        name=name,
+        cluster=spec["cluster"],
+        group=spec["groupId"],
+        group_keys=group_keys,
+        decision_keys=_named(spec, DECISION_BLOCKS),
+        hold=_hold(spec.get("hold")),
+    )
+
+
+def asked_by(settings: Settings, scaler: Scaler) -> Asked:
+    """What holds for the scaler's group: what it names, and where it is silent the settings.
+
+    Errors: ScalerError where the two do not go together.
+    """
+    below = settings.group(scaler.group)
+    keys = {name: getattr(below, name) for name in GroupSettings.model_fields} | dict(scaler.group_keys)
+    decision = asdict(settings.decision) | dict(scaler.decision_keys)
+    try:
+        asked = Asked(
+            scaler=scaler, group=GroupSettings.model_validate(keys), decision=_DECISION.validate_python(decision)
+        )
+    except ValidationError as error:
+        raise ScalerError(_sentence(error)) from error
+    if trouble := decision_trouble(asked.decision):
+        raise ScalerError(_in_camel_case(trouble))
+    return asked
+
+
+def standing(settings: Settings, documents: Iterable[Document]) -> Standing:
+    """What the objects of a cluster ask for together; a group belongs to the oldest object that names it."""
+    asked: dict[Group, Asked] = {}
+    troubles: dict[tuple[str, str], Trouble] = {}
+    owners: dict[Group, tuple[str, str]] = {}
+    for document in sorted(documents, key=lambda each: (each["metadata"]["creationTimestamp"], place_of(each))):
+        place, group = place_of(document), (document["spec"]["cluster"], document["spec"]["groupId"])
+        owner = owners.setdefault(group, place)
+        if owner != place:
+            sentence = (
+                f"{owner[0]}/{owner[1]} names group {group[1]!r} of cluster {group[0]!r} already; "
+                "only the older one is followed: remove one of them"
+            )
+            troubles[place] = Trouble(reason="Conflicted", sentence=sentence, group=None)
+            continue
+        try:
+            asked[group] = asked_by(settings, read_scaler(document))
+        except ScalerError as error:
+            troubles[place] = Trouble(reason=error.reason, sentence=str(error), group=group)
+    return Standing(asked=asked, troubles=troubles)
+
+
+def _named(spec: Document, blocks: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """The settings that stand in their blocks of `spec`, by their own names."""
+    named: dict[str, Any] = {}
+    for block, names in blocks.items():
+        words = _snake(spec.get(block, {}) if block else spec)
+        named |= {name: words[name].lower() if name in _WORDS else words[name] for name in names if name in words}
+    return named
+
+
+def _snake(value: Any) -> Any:  # noqa: ANN401  # whatever an object may hold
+    if isinstance(value, Mapping):
+        return {snake_case(key): _snake(inner) for key, inner in value.items()}
+    return value
+
+
+def _hold(block: Document | None) -> Hold | None:
+    if not block:
+        return None
+    until = datetime.fromisoformat(block["until"]).astimezone(UTC) if "until" in block else None
+    return Hold(replicas=block["replicas"], until=until)
+
+
+def _sentence(error: ValidationError) -> str:
+    first = error.errors()[0]
+    expected = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "value_error":  # ours: the sentence names value and limit itself
+        return _in_camel_case(expected)
+    key = ".".join(camel_case(str(part)) for part in first["loc"])
+    return f"{key} is {first['input']!r}; {expected[0].lower()}{expected[1:]}"
+
+
+def _in_camel_case(sentence: str) -> str:
+    """The sentence about settings in the words of the resource."""
+    known = {*GroupSettings.model_fields, *(field.name for field in fields(DecisionSettings))}
+    words = sorted((name for name in known if "_" in name), key=len, reverse=True)
+    return re.sub("|".join(words), lambda name: camel_case(name[0]), sentence)

@@ -1,0 +1,158 @@
+"""What an object asks for, laid over the settings: pure, and the same whichever object comes first to the eye."""
+
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recommender.decision import DecisionSettings
+from recommender.scaler import (
+    DECISION_BLOCKS,
+    GROUP_BLOCKS,
+    ScalerError,
+    asked_by,
+    camel_case,
+    read_scaler,
+    snake_case,
+    standing,
+)
+from recommender.settings import GroupSettings, Settings
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+SETTINGS = Settings(
+    state_dir=Path("nowhere"),
+    groups={"*": GroupSettings(start_up_seconds=60.0), "orders": GroupSettings(min_replicas=2, max_replicas=12)},
+)
+# One value of each setting that an object may name, other than the default: as it is written, and as it is meant.
+GROUP_VALUES: dict[str, tuple[Any, Any]] = {
+    "min_replicas": (3, 3),
+    "max_replicas": (9, 9),
+    "mode": ("Apply", "apply"),
+    "partitions": (24, 24),
+    "capacity_messages_per_second_per_replica": ("1200.5", 1200.5),
+    "protocol": ("Kip848", "kip848"),
+    "client": ("Librdkafka", "librdkafka"),
+    "assignor": ("Roundrobin", "roundrobin"),
+    "static_membership": (True, True),
+    "start_up_seconds": (45, 45.0),
+    "poll_batch_seconds": ("0.5", 0.5),
+    "commit_mode": ("Batch", "batch"),
+}
+DECISION_VALUES: dict[str, tuple[Any, Any]] = {
+    "policy": ("Compact", "compact"),
+    "max_lag_seconds": ("2.5", 2.5),
+    "currency": ("EUR", "EUR"),
+    "replica_hour": ("0.04", 0.04),
+    "late_message": ("1e-5", 1e-5),
+    "duplicate_message": (0, 0.0),
+    "move": ("0.2", 0.2),
+    "min_interval_seconds": (600, 600.0),
+}
+ALL_VALUES = GROUP_VALUES | DECISION_VALUES
+BLOCK_OF = {
+    name: block for blocks in (DECISION_BLOCKS, GROUP_BLOCKS) for block, names in blocks.items() for name in names
+}
+
+
+def document(*, name: str = "orders", created: datetime = NOW, **spec: Any) -> dict[str, Any]:  # noqa: ANN401  # YAML
+    """An object in the namespace `shop` about group `orders` of cluster `prod`."""
+    metadata = {"namespace": "shop", "name": name, "uid": name, "generation": 1}
+    return {
+        "metadata": metadata | {"creationTimestamp": created.strftime("%Y-%m-%dT%H:%M:%SZ")},
+        "spec": {"cluster": "prod", "groupId": "orders"} | spec,
+    }
+
+
+def spec_with(names: set[str]) -> dict[str, Any]:
+    """A spec that names just these settings, each in its block."""
+    spec: dict[str, Any] = {}
+    for name in names:
+        place = spec.setdefault(BLOCK_OF[name], {}) if BLOCK_OF[name] else spec
+        place[camel_case(name)] = ALL_VALUES[name][0]
+    return spec
+
+
+@given(st.sets(st.sampled_from(sorted(ALL_VALUES))))
+def test_what_an_object_names_wins_and_the_rest_stays(names: set[str]) -> None:
+    """Whichever settings it names are as it says; every other one is what it is without the object."""
+    asked = asked_by(SETTINGS, read_scaler(document(**spec_with(names))))
+    without = SETTINGS.group("orders")
+    for name in GroupSettings.model_fields:
+        meant = GROUP_VALUES[name][1] if name in names else getattr(without, name)
+        assert getattr(asked.group, name) == meant, name
+    for field in fields(DecisionSettings):
+        meant = DECISION_VALUES[field.name][1] if field.name in names else getattr(SETTINGS.decision, field.name)
+        assert getattr(asked.decision, field.name) == meant, field.name
+
+
+@given(st.permutations([document(name=str(age), created=NOW - timedelta(days=age)) for age in range(4)]))
+def test_the_oldest_object_has_the_group(documents: list[dict[str, Any]]) -> None:
+    """In whatever order they are seen, one is followed, and each other one is told which."""
+    known = standing(SETTINGS, documents)
+    assert {group: asked.scaler.name for group, asked in known.asked.items()} == {("prod", "orders"): "3"}
+    assert {place: trouble.reason for place, trouble in known.troubles.items()} == {
+        ("shop", str(age)): "Conflicted" for age in range(3)
+    }
+    assert "shop/3 names group 'orders' of cluster 'prod' already" in known.troubles["shop", "0"].sentence
+    assert all(trouble.group is None for trouble in known.troubles.values())
+
+
+@pytest.mark.parametrize("name", sorted(BLOCK_OF))
+def test_every_name_goes_there_and_back(name: str) -> None:
+    """The mapping of words is mechanical, digits included."""
+    assert snake_case(camel_case(name)) == name
+
+
+def test_groups_of_two_clusters_are_two_groups() -> None:
+    """An object is about the group of one cluster; its namesake elsewhere is left as it is."""
+    other = document(name="other", cluster="lab", mode="Off")
+    known = standing(SETTINGS, [document(maxReplicas=5), other])
+    assert known.asked["prod", "orders"].group.max_replicas == 5
+    assert known.asked["lab", "orders"].group.mode == "off"
+    assert not known.troubles
+
+
+def test_a_target_is_in_the_namespace_of_its_object() -> None:
+    """Who may write objects in one namespace cannot have workloads of another one scaled."""
+    group = asked_by(SETTINGS, read_scaler(document(target={"name": "consumer"}))).group
+    assert group.target is not None
+    assert (group.target.namespace, group.target.kind, group.target.name) == ("shop", "Deployment", "consumer")
+
+
+def test_a_hold_ends_to_the_second() -> None:
+    """At `until` it is over; without one it holds until it is removed; the settings stay as they are."""
+    asked = asked_by(SETTINGS, read_scaler(document(hold={"replicas": 7, "until": "2026-01-05T13:00:00+01:00"})))
+    hold = asked.scaler.hold
+    assert hold is not None
+    assert [hold.holds(NOW - timedelta(seconds=1)), hold.holds(NOW)] == [True, False]
+    assert hold.sentence == "Held at 7 replicas until 2026-01-05T12:00:00Z."
+    assert asked.group == asked_by(SETTINGS, read_scaler(document())).group
+    endless = read_scaler(document(hold={"replicas": 7})).hold
+    assert endless is not None
+    assert endless.holds(NOW)
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ({"minReplicas": 20}, "minReplicas is 20, above maxReplicas 12; lower one or raise the other"),
+        ({"objective": {"maxLagSeconds": "0"}}, "maxLagSeconds is 0.0; it has to be above 0 s"),
+        ({"prices": {"replicaHour": 0}}, "replicaHour is 0.0; it has to be above 0; without a price"),
+        ({"group": {"heartbeatIntervalSeconds": 0}}, "heartbeatIntervalSeconds is 0; input should be greater than 0"),
+        ({"group": {"streams": {"tasks": 0, "stateful": True}}}, "tasks"),
+        ({"scaleToZero": {"enabled": True}, "minReplicas": 0}, "lagcast does not scale to zero"),
+    ],
+)
+def test_a_bad_object_is_one_sentence_in_its_own_words(spec: dict[str, Any], sentence: str) -> None:
+    """Field, value and expectation; the other objects are followed all the same."""
+    with pytest.raises(ScalerError, match=r"^[^\n]+$") as caught:
+        asked_by(SETTINGS, read_scaler(document(**spec)))
+    assert sentence in str(caught.value)
+    good = document(name="good", groupId="billing")
+    known = standing(SETTINGS, [document(**spec), good])
+    assert list(known.asked) == [("prod", "billing")]
+    assert known.troubles["shop", "orders"].group == ("prod", "orders")
