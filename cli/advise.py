@@ -94,19 +94,30 @@ def serve(
     publish: Publish = TOPICS,
     host: Annotated[str | None, typer.Option(help="Address to serve on; 127.0.0.1 unless set.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="TCP port; 8686 unless set.")] = None,
+    kubernetes: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAMESPACE", help="Follow the ConsumerGroupScalers there; may be given several times."),
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Cluster of --kubernetes. [default: the one it runs in]")
+    ] = None,
 ) -> int:
     """Decide again and again, and answer over REST, until Ctrl-C or SIGTERM.
 
-    With --bootstrap each decision is published on two Kafka topics as well.
+    With --bootstrap each decision is published on two Kafka topics as well. With --kubernetes, what a group's
+    ConsumerGroupScaler asks for wins over the settings, and its status tells what was decided.
     """
     from api.app import create_app
     from cli.server import listen, serving, url_of
-    from cli.wiring import open_store, recommender, settings_of, stopped_by_signals, version
+    from cli.wiring import open_store, recommender, scalers_in, settings_of, stopped_by_signals, version
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.long_forecasts import LongForecastsFolder
     from recommender.adapters.metrics import Metrics
     from recommender.run import run_forever
 
+    if kubeconfig is not None and not kubernetes:
+        message = "--kubeconfig is about a cluster that is not followed; add --kubernetes NAMESPACE"
+        raise InputError(message)
     if bootstrap is None and (client_config is not None or publish not in ("", TOPICS)):
         message = "--publish and --client-config are about Kafka brokers that are not named; add --bootstrap HOST:PORT"
         raise InputError(message)
@@ -117,18 +128,27 @@ def serve(
     metrics = Metrics(store, clock=read_clock, version=version())
     table = FeatureTable(features)
     weeks = LongForecastsFolder(forecasts) if forecasts is not None else None
-    app = create_app(
-        store, clock=read_clock, version=version(), metrics=metrics, settings=settings, long_forecasts=weeks
-    )
-    bound = listen(host or settings.host, settings.port if port is None else port, search=False)
     cycle_seconds = settings.decision.cycle_seconds
     talk = Talk()
-    with (
-        stopped_by_signals() as stop,
-        serving(app, bound),
-        publishing(publish if bootstrap else "", bootstrap or "", connection, settings, talk=talk) as publishers,
-    ):
-        talk.line(f"lagcast {version()} serves {url_of(bound)} and decides every {cycle_seconds} s; Ctrl-C stops")
-        loop = recommender(table, settings, store, publishers=[metrics, *publishers])
-        run_forever(loop, instants=each_cycle(cycle_seconds, stop=stop))
+    with scalers_in(kubernetes or (), kubeconfig, settings) as scalers:
+        in_force = scalers or settings
+        app = create_app(
+            store, clock=read_clock, version=version(), metrics=metrics, settings=in_force, long_forecasts=weeks
+        )
+        bound = listen(host or settings.host, settings.port if port is None else port, search=False)
+        with (
+            stopped_by_signals() as stop,
+            serving(app, bound),
+            publishing(publish if bootstrap else "", bootstrap or "", connection, in_force, talk=talk) as publishers,
+        ):
+            talk.line(f"lagcast {version()} serves {url_of(bound)} and decides every {cycle_seconds} s; Ctrl-C stops")
+            loop = recommender(
+                table,
+                in_force,
+                store,
+                publishers=[metrics, *publishers],
+                obstacles=dict if scalers is None else lambda: scalers.look(table.groups(), now=read_clock()),
+            )
+            instants = each_cycle(cycle_seconds, stop=stop)
+            run_forever(loop, instants=instants, report=None if scalers is None else scalers.report)
     return ExitCode.OK

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cost_model.price import Cost
     from forecasting.refusal import Refusal
     from recommender.recommendation import Decision, GradedMove, Recommendation
-    from recommender.settings import Settings
+    from recommender.settings import InForce, Settings
 
 MOVES_SHOWN = 5
 # Short headings, so that nine amounts and a plan's name stay under 100 columns.
@@ -115,11 +115,11 @@ def known_text(decision: "Decision", moves: "Sequence[GradedMove]") -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def wire_document(decision: "Decision", *, settings: "Settings", now: datetime) -> dict[str, object]:
+def wire_document(decision: "Decision", *, settings: "InForce", now: datetime) -> dict[str, object]:
     """The decision as the REST service answers it at `now`."""
     from api.convert import to_wire
 
-    document = to_wire(decision, settings.group(decision.group), now=now)
+    document = to_wire(decision, settings.of(decision.cluster, decision.group), now=now)
     return document.model_dump(mode="json", exclude_none=True)
 
 

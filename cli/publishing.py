@@ -15,7 +15,7 @@ from cli.progress import Talk
 if TYPE_CHECKING:
     from recommender.ports import Publisher
     from recommender.recommendation import Decision
-    from recommender.settings import Settings
+    from recommender.settings import InForce
 
 TOPICS = "lagcast.recommendations"
 Publish = Annotated[
@@ -25,7 +25,7 @@ Publish = Annotated[
 
 @contextmanager
 def publishing(
-    prefix: str, bootstrap: str, connection: Mapping[str, str], settings: "Settings", *, talk: Talk
+    prefix: str, bootstrap: str, connection: Mapping[str, str], settings: "InForce", *, talk: Talk
 ) -> "Iterator[list[Publisher]]":
     """The two topics, until the block ends; none where `prefix` is empty or the topics cannot be had.
 

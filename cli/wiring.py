@@ -11,13 +11,16 @@ from threading import Event
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from cli.errors import InputError
+
 if TYPE_CHECKING:
     from cost_model.profile import GroupProfile
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.store_sql import SqlDecisionStore
     from recommender.ports import Publisher
     from recommender.run import Group, Obstacle, Recommender
-    from recommender.settings import Settings
+    from recommender.scalers import Scalers
+    from recommender.settings import InForce, Settings
 
 
 def version() -> str:
@@ -44,7 +47,7 @@ def open_store(settings: "Settings") -> "SqlDecisionStore":
 
 def recommender(
     table: "FeatureTable",
-    settings: "Settings",
+    settings: "InForce",
     store: "SqlDecisionStore",
     *,
     publishers: "Sequence[Publisher]" = (),
@@ -54,18 +57,44 @@ def recommender(
     from recommender.run import Recommender
 
     def profile_of(cluster: str, group: str, partitions: int) -> "GroupProfile | None":
-        if settings.group(group).mode == "off":
-            return None
-        return settings.profile(cluster, group, partitions=partitions)
+        known = settings.of(cluster, group)
+        return None if known.mode == "off" else known.profile(cluster, group, partitions=partitions)
 
     return Recommender(
         histories=table,
         profile_of=profile_of,
         settings=settings.decision,
+        settings_of=settings.decision_of,
         store=store,
         publishers=publishers,
         obstacles=obstacles,
     )
+
+
+@contextmanager
+def scalers_in(namespaces: Sequence[str], kubeconfig: Path | None, settings: "Settings") -> "Iterator[Scalers | None]":
+    """The ConsumerGroupScalers of those namespaces over `settings`, followed inside the block; None without namespaces.
+
+    Errors: InputError where there is no cluster, or no client for one: it is an extra of 75 MB. AdapterError where the
+    cluster does not answer.
+    """
+    if not namespaces:
+        yield None
+        return
+    from recommender.ports import RejectedError
+    from recommender.scalers import Scalers
+
+    try:
+        from recommender.adapters.kubernetes_scalers import KubernetesScalers, connect
+
+        objects = KubernetesScalers(connect(kubeconfig), namespaces)
+    except ModuleNotFoundError as error:
+        message = f"--kubernetes needs the package {error.name}: pip install 'lagcast[k8s]'"
+        raise InputError(message) from error
+    except RejectedError as error:
+        raise InputError(str(error)) from error
+    with objects.following():
+        yield Scalers(objects=objects, settings=settings)
 
 
 @contextmanager

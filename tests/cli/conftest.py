@@ -1,20 +1,16 @@
 """What the tests of commands share: a command run as the shell would, and a feature table without a JVM."""
 
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
-import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 import pytest
 
 from cli.main import main
-from forecasting.history import GroupInterval
+from tests.feature_folder import steady_hour
 
 # Words of a command line in; exit code, stdout and stderr out.
 Lagcast = Callable[..., tuple[int, str, str]]
@@ -49,39 +45,7 @@ def lagcast_process(tmp_path: Path) -> Lagcast:
     return run
 
 
-def _row(group: str, at: datetime) -> GroupInterval:
-    return GroupInterval(
-        cluster="c",
-        group=group,
-        topics=group,
-        interval_end_at=at,
-        interval_seconds=15,
-        produce_messages_per_second=5000.0,
-        consume_messages_per_second=5000.0,
-        lag_messages=12_500.0,
-        lag_seconds=2.5,
-        partitions=12,
-        sampled_partitions=12,
-        members=12,
-    )
-
-
 @pytest.fixture
 def feature_table(tmp_path: Path) -> Path:
     """A feature table: an hour of steady rows of the groups `orders` and `a/b ü`, ending 2026-05-04 12:00 UTC."""
-    end_at = datetime(2026, 5, 4, 12, tzinfo=UTC)
-    rows = [
-        asdict(_row(group, end_at - timedelta(seconds=15 * back)))
-        for group in ("orders", "a/b ü")
-        for back in reversed(range(240))
-    ]
-    table = tmp_path / "features"
-    parts = []
-    for seconds in (15, 3600):
-        folder = Path("versions", "v1", f"interval_seconds={seconds}", "date=2026-05-04")
-        (table / folder).mkdir(parents=True)
-        pq.write_table(pa.Table.from_pylist(rows), table / folder / "part-0.parquet")
-        parts.append({"interval_seconds": seconds, "date": "2026-05-04", "folder": str(folder), "rows": len(rows)})
-    manifest = {"format": "lagcast group_intervals", "schema_version": 1, "feature_table_version": 1, "parts": parts}
-    (table / "manifest.json").write_text(json.dumps(manifest))
-    return table
+    return steady_hour(tmp_path / "features", ("orders", "a/b ü"), end_at=datetime(2026, 5, 4, 12, tzinfo=UTC))

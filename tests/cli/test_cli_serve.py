@@ -56,3 +56,21 @@ def test_what_is_to_be_published_needs_a_broker(feature_table: Path, lagcast: La
     assert err == (
         "lagcast: --publish and --client-config are about Kafka brokers that are not named; add --bootstrap HOST:PORT\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--kubeconfig", "FILE"], "--kubeconfig is about a cluster that is not followed; add --kubernetes NAMESPACE"),
+        (["--kubernetes", "shop", "--kubeconfig", "FILE"], "no cluster to connect to: "),
+        (["--kubernetes", "shop"], "run inside one, or give --kubeconfig FILE"),
+    ],
+)
+def test_a_cluster_that_is_not_there_is_one_sentence(
+    lagcast: Lagcast, feature_table: Path, tmp_path: Path, words: list[str], sentence: str
+) -> None:
+    """Before anything is served."""
+    given = [str(tmp_path / "missing") if word == "FILE" else word for word in words]
+    code, out, err = lagcast("serve", "--features", feature_table, "--port", 0, *given)
+    assert (code, out) == (2, "")
+    assert sentence in err

@@ -1,0 +1,227 @@
+"""ConsumerGroupScalers in a Kubernetes cluster: listed once, watched from then on, told by server-side apply.
+
+Of the cluster nothing else is read, and nothing written but `status` and Events.
+"""
+
+import json
+import secrets
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import structlog
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config import ConfigException
+from kubernetes.watch import Watch
+from urllib3.exceptions import HTTPError
+
+from recommender.ports import AdapterError, RejectedError, UnavailableError
+from recommender.scaler import API_GROUP, API_VERSION, KIND, PLURAL, Document, place_of
+from recommender.scaler_status import Status, Transition
+
+FIELD_MANAGER = "lagcast"
+_TIMEOUT_SECONDS = 10
+# A watch is begun anew this often: a connection that died without a word is noticed then, if not before.
+_WATCH_SECONDS = 240
+_RETRY_SECONDS = 5.0
+_APPLY = "application/apply-patch+yaml"
+
+_log = structlog.get_logger()
+
+
+def connect(kubeconfig: Path | None) -> client.ApiClient:
+    """A client for the cluster of `kubeconfig`, or, without one, for the cluster that this process runs in.
+
+    Errors: RejectedError.
+    """
+    settings = client.Configuration()
+    try:
+        if kubeconfig is not None:
+            config.load_kube_config(config_file=str(kubeconfig), client_configuration=settings)  # type: ignore[no-untyped-call]  # untyped there
+        else:
+            config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]  # untyped there
+    except (ConfigException, OSError) as error:
+        message = f"no cluster to connect to: {error}; run inside one, or give --kubeconfig FILE"
+        raise RejectedError(message) from error
+    return client.ApiClient(settings)
+
+
+class KubernetesScalers:
+    """The objects of some namespaces; a `ScalerObjects`. What is known is what the last list and the watch said.
+
+    `following` begins with a list, so that everything is known inside its block.
+    """
+
+    def __init__(self, api: client.ApiClient, namespaces: Sequence[str]) -> None:
+        self._custom = client.CustomObjectsApi(api)
+        self._events = client.EventsV1Api(api)
+        self._namespaces = namespaces
+        self._known: dict[tuple[str, str], Document] = {}
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._watches: dict[str, Watch] = {}
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Keep up with the cluster until the block ends. Errors: AdapterError where the first list fails."""
+        versions = {namespace: self._list(namespace) for namespace in self._namespaces}
+        threads = [
+            threading.Thread(target=self._follow, args=(namespace, version), name=f"watch {namespace}", daemon=True)
+            for namespace, version in versions.items()
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            for watch in list(self._watches.values()):
+                watch.stop()  # type: ignore[no-untyped-call]  # untyped there
+            for thread in threads:
+                thread.join(timeout=_TIMEOUT_SECONDS)
+
+    def documents(self) -> tuple[Document, ...]:
+        """Every object that is known, by namespace and name."""
+        with self._lock:
+            return tuple(self._known[place] for place in sorted(self._known))
+
+    def write_status(self, document: Document, status: Status) -> None:
+        """Set the status of `document` by server-side apply: fields of other managers stay as they are."""
+        namespace, name = place_of(document)
+        # With the uid, an object that was deleted and made again meanwhile is not told what its namesake was.
+        metadata = {"namespace": namespace, "name": name, "uid": document["metadata"]["uid"]}
+        body = {"apiVersion": f"{API_GROUP}/{API_VERSION}", "kind": KIND, "metadata": metadata, "status": status}
+        with _told(f"write the status of {namespace}/{name}", grant=f"patch on {PLURAL}/status.{API_GROUP}"):
+            written: Any = self._custom.patch_namespaced_custom_object_status(
+                API_GROUP,
+                API_VERSION,
+                namespace,
+                PLURAL,
+                name,
+                body,
+                field_manager=FIELD_MANAGER,
+                force=True,
+                _content_type=_APPLY,
+                _request_timeout=_TIMEOUT_SECONDS,
+            )
+        self._keep(written)
+
+    def tell(self, document: Document, event: Transition, *, now: datetime) -> None:
+        """An Event about `document`."""
+        namespace, name = place_of(document)
+        body = client.EventsV1Event(
+            metadata=client.V1ObjectMeta(namespace=namespace, name=f"{name}.{secrets.token_hex(8)}"),
+            event_time=now,
+            reporting_controller=f"{API_GROUP}/{FIELD_MANAGER}",
+            reporting_instance=socket.gethostname()[:128],
+            action="Recommend",
+            reason=event.reason,
+            type=event.kind,
+            note=event.note,
+            regarding=client.V1ObjectReference(
+                api_version=f"{API_GROUP}/{API_VERSION}",
+                kind=KIND,
+                namespace=namespace,
+                name=name,
+                uid=document["metadata"]["uid"],
+            ),
+        )
+        with _told(f"make an Event about {namespace}/{name}", grant="create on events.events.k8s.io"):
+            self._events.create_namespaced_event(namespace, body, _request_timeout=_TIMEOUT_SECONDS)
+
+    def _list(self, namespace: str) -> str:
+        """Take over what a namespace holds; the version from which it has to be watched."""
+        with _told(f"list the {PLURAL} of namespace {namespace}", grant=f"list and watch on {PLURAL}.{API_GROUP}"):
+            found: Any = self._custom.list_namespaced_custom_object(
+                API_GROUP, API_VERSION, namespace, PLURAL, _request_timeout=_TIMEOUT_SECONDS
+            )
+        objects = {place_of(each): each for each in found["items"]}
+        with self._lock:
+            others = {place: each for place, each in self._known.items() if place[0] != namespace}
+            self._known = others | objects
+        return str(found["metadata"]["resourceVersion"])
+
+    def _follow(self, namespace: str, first_version: str) -> None:
+        """Take over every change after `first_version`, until `_stop`.
+
+        A watch that ends is resumed where it was. One that fails is begun anew from a list, which says that the cluster
+        answers again and what was missed; so is one whose version the cluster has forgotten (410).
+        """
+        version: str | None = first_version
+        failing = False
+        while not self._stop.is_set():
+            try:
+                if version is None:
+                    version = self._list(namespace)
+                if failing:
+                    _log.info("watching_resumed", namespace=namespace)
+                failing = False
+                version = self._watch(namespace, version)
+            except (AdapterError, ApiException, HTTPError, OSError) as error:
+                version = None
+                expired = isinstance(error, ApiException) and error.status == HTTPStatus.GONE
+                if expired or self._stop.is_set():
+                    continue
+                if not failing:
+                    _log.warning("watching_failed", namespace=namespace, error=str(error))
+                failing = True
+                self._stop.wait(_RETRY_SECONDS)
+
+    def _watch(self, namespace: str, version: str) -> str:
+        """Take over changes for as long as one watch lasts; the version that it came to."""
+        watch = Watch()  # type: ignore[no-untyped-call]  # untyped there
+        self._watches[namespace] = watch
+        changes = watch.stream(  # type: ignore[no-untyped-call]  # untyped there
+            self._custom.list_namespaced_custom_object,
+            *(API_GROUP, API_VERSION, namespace, PLURAL),
+            resource_version=version,
+            allow_watch_bookmarks=True,
+            timeout_seconds=_WATCH_SECONDS,
+            _request_timeout=(_TIMEOUT_SECONDS, _WATCH_SECONDS + _TIMEOUT_SECONDS),
+        )
+        for change in changes:
+            if change["type"] == "DELETED":
+                with self._lock:
+                    self._known.pop(place_of(change["object"]), None)
+            elif change["type"] != "BOOKMARK":
+                self._keep(change["object"])
+        return str(watch.resource_version)
+
+    def _keep(self, document: Document) -> None:
+        with self._lock:
+            self._known[place_of(document)] = document
+
+
+@contextmanager
+def _told(asked: str, *, grant: str) -> Iterator[None]:
+    """Turn what the client raises into the port's errors, each a sentence with the next step."""
+    try:
+        yield
+    except HTTPError as error:
+        message = f"could not {asked}: {error}; is the cluster reachable?"
+        raise UnavailableError(message) from error
+    except ApiException as error:
+        answered = f"could not {asked}: the API server answered {error.status} {error.reason}"
+        if error.status == HTTPStatus.FORBIDDEN:
+            message = f"{answered}; grant {grant}"
+        elif error.status == HTTPStatus.NOT_FOUND:
+            message = f"{answered}; is the resource installed (deploy/manifests/scalers/crd.yaml)?"
+        else:
+            message = f"{answered}: {_complaint(error)}"
+        passing = error.status is None or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        kind = UnavailableError if passing or error.status == HTTPStatus.TOO_MANY_REQUESTS else RejectedError
+        raise kind(message) from error
+
+
+def _complaint(error: ApiException) -> str:
+    """What the API server says in its own words, where it says anything."""
+    try:
+        return str(json.loads(error.body or "")["message"])
+    except (ValueError, KeyError, TypeError):
+        return "no reason given"

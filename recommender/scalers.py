@@ -1,0 +1,147 @@
+"""Objects and decisions brought together once a cycle: what objects ask for comes in, what was decided goes out."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+import structlog
+
+from cost_model.profile import GroupProfile
+from recommender.decision import DecisionSettings
+from recommender.ports import AdapterError, UnavailableError
+from recommender.recommendation import Decision
+from recommender.run import Group, Obstacle
+from recommender.scaler import Document, Standing, place_of, standing
+from recommender.scaler_status import Status, Transition, is_news, rejected_status, status_of, transition
+from recommender.settings import GroupSettings, Settings
+
+_REMEDY = "Mend the ConsumerGroupScaler, or remove it: the settings hold then."
+_HELD_REMEDY = "Remove hold from the ConsumerGroupScaler to have advice again."
+_NO_ROWS = "No offsets of this group have been seen yet."
+_NO_ROWS_REMEDY = "Check cluster and groupId of the ConsumerGroupScaler, and that the collector may read the group."
+
+_log = structlog.get_logger()
+
+
+class ScalerObjects(Protocol):
+    """The ConsumerGroupScalers of a cluster, as they are known now. Errors: those of `recommender.ports`."""
+
+    def documents(self) -> Sequence[Document]:
+        """All of them; asking costs nothing."""
+        ...
+
+    def write_status(self, document: Document, status: Status) -> None:
+        """Set the status of an object, unless it is another one by now."""
+        ...
+
+    def tell(self, document: Document, event: Transition, *, now: datetime) -> None:
+        """Let those who look at the object know of a change."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Scalers:
+    """The settings, with what the objects of a cluster ask for laid over them.
+
+    `look` reads the objects anew; between two looks all answers are of one moment, whoever asks, from any thread.
+    """
+
+    objects: ScalerObjects
+    settings: Settings
+    _standing: Standing = field(default_factory=lambda: Standing(asked={}, troubles={}))
+    _failing: bool = False
+    _unwritten: set[tuple[str, str]] = field(default_factory=set)
+
+    @property
+    def decision(self) -> DecisionSettings:
+        """How decisions are made where no object says otherwise."""
+        return self.settings.decision
+
+    def of(self, cluster: str, group: str) -> GroupSettings:
+        """What is set for a group."""
+        asked = self._standing.asked.get((cluster, group))
+        return self.settings.of(cluster, group) if asked is None else asked.group
+
+    def decision_of(self, cluster: str, group: str) -> DecisionSettings:
+        """How decisions on a group are made."""
+        asked = self._standing.asked.get((cluster, group))
+        return self.settings.decision_of(cluster, group) if asked is None else asked.decision
+
+    def profile(self, cluster: str, group: str, *, partitions: int) -> GroupProfile:
+        """How a group behaves when its size changes."""
+        return self.of(cluster, group).profile(cluster, group, partitions=partitions)
+
+    def look(self, observed: Collection[Group], *, now: datetime) -> Mapping[Group, Obstacle]:
+        """Read the objects anew; the groups without advice: badly asked for, held, or not among the `observed`."""
+        self._standing = standing(self.settings, self.objects.documents())
+        bad = {
+            trouble.group: Obstacle("config_invalid", trouble.sentence, _REMEDY)
+            for trouble in self._standing.troubles.values()
+            if trouble.group is not None
+        }
+        unseen = {
+            group: Obstacle("no_data", _NO_ROWS, _NO_ROWS_REMEDY)
+            for group, asked in self._standing.asked.items()
+            if group not in observed and asked.group.mode != "off"
+        }
+        held = {
+            group: Obstacle("paused", asked.scaler.hold.sentence, _HELD_REMEDY, asked.scaler.hold.replicas)
+            for group, asked in self._standing.asked.items()
+            if asked.scaler.hold is not None and asked.scaler.hold.holds(now) and asked.group.mode != "off"
+        }
+        return unseen | held | bad
+
+    def report(self, decisions: Sequence[Decision], *, now: datetime) -> int:
+        """Tell each object what was decided, where that is news; how many statuses were written.
+
+        An object that cannot be written is logged once, and the rest go on; a cluster that does not answer is left
+        alone until the next cycle, and logged when that begins and when it is over.
+        """
+        newest = {(decision.cluster, decision.group): decision for decision in decisions}
+        written = 0
+        for document in self.objects.documents():
+            try:
+                written += self._visit(document, newest, now=now)
+            except UnavailableError as error:
+                if not self._failing:
+                    _log.warning("reporting_failed", error=str(error))
+                self._failing = True
+                return written
+            except AdapterError as error:
+                if place_of(document) not in self._unwritten:
+                    _log.warning("status_not_written", object="/".join(place_of(document)), error=str(error))
+                self._unwritten.add(place_of(document))
+        if self._failing and written:
+            _log.info("reporting_resumed")
+            self._failing = False
+        return written
+
+    def _visit(self, document: Document, newest: Mapping[Group, Decision], *, now: datetime) -> bool:
+        status = self._status(document, newest, now=now)
+        before = document.get("status", {})
+        if status is None or not is_news(before, status, now=now, cycle_seconds=self.decision.cycle_seconds):
+            return False
+        self.objects.write_status(document, status)
+        self._unwritten.discard(place_of(document))
+        event = transition(before, status)
+        if event is not None:
+            self._tell(document, event, now=now)
+        return True
+
+    def _tell(self, document: Document, event: Transition, *, now: datetime) -> None:
+        try:
+            self.objects.tell(document, event, now=now)
+        except AdapterError as error:  # the status says it all
+            _log.warning("event_not_made", object="/".join(place_of(document)), error=str(error))
+
+    def _status(self, document: Document, newest: Mapping[Group, Decision], *, now: datetime) -> Status | None:
+        place = place_of(document)
+        if place in self._standing.troubles:
+            return rejected_status(document, self._standing.troubles[place], now=now)
+        group = document["spec"]["cluster"], document["spec"]["groupId"]
+        asked = self._standing.asked.get(group)
+        # An object that came or changed hands since the look is told in the next cycle.
+        if asked is None or (asked.scaler.namespace, asked.scaler.name) != place:
+            return None
+        return status_of(document, asked, newest.get(group), now=now)

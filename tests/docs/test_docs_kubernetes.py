@@ -1,0 +1,28 @@
+"""The page about the resource shows an object that is accepted, and names every condition and Event that there is."""
+
+from pathlib import Path
+from typing import get_args, get_type_hints
+
+import yaml
+
+from recommender.scaler import asked_by, read_scaler
+from recommender.scaler_status import CONDITIONS, Transition
+from recommender.settings import Settings
+
+PAGE = (Path(__file__).parents[2] / "docs" / "kubernetes.md").read_text(encoding="utf-8")
+
+
+def test_the_example_is_followed() -> None:
+    """What stands at the top of the page means what it says."""
+    example = yaml.safe_load(PAGE.split("```yaml\n")[1].split("```")[0])
+    asked = asked_by(Settings(state_dir=Path("nowhere")), read_scaler(example))
+    assert asked.group.target is not None
+    assert (asked.group.target.namespace, asked.group.target.name, asked.group.max_replicas) == ("shop", "orders", 24)
+    assert (asked.decision.replica_hour, asked.decision.currency) == (0.04, "EUR")
+    assert (asked.group.protocol, asked.group.max_poll_records) == ("cooperative", 200)
+
+
+def test_every_condition_and_event_is_explained() -> None:
+    """The tables name them all."""
+    told = [*CONDITIONS, *get_args(get_type_hints(Transition)["reason"])]
+    assert [name for name in told if f"`{name}`" not in PAGE] == []

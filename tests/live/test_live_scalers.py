@@ -1,0 +1,319 @@
+"""ConsumerGroupScalers on a real API server: refused in words, followed as they change, told no more than needed."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from kubernetes import client
+
+from recommender.adapters.kubernetes_scalers import KubernetesScalers, connect
+from recommender.ports import RejectedError
+from recommender.recommendation import Recommendation
+from recommender.scaler import API_GROUP, API_VERSION, KIND, PLURAL
+from recommender.scalers import Scalers
+from recommender.settings import Settings
+from tests.feature_folder import steady_hour
+from tests.live.clients import fresh_name
+from tests.live.control_plane import ControlPlane, ControlPlaneError
+
+pytestmark = pytest.mark.kubernetes
+
+MANIFESTS = Path(__file__).parents[2] / "deploy" / "manifests"
+LIMIT_SECONDS = 30.0
+MANY = 1000
+
+
+def scaler(namespace: str, name: str = "orders", **spec: Any) -> dict[str, Any]:  # noqa: ANN401  # YAML
+    """An object about the group of its own name in cluster `c`."""
+    metadata = {"namespace": namespace, "name": name}
+    whole = {"cluster": "c", "groupId": name} | spec
+    return {"apiVersion": f"{API_GROUP}/{API_VERSION}", "kind": KIND, "metadata": metadata, "spec": whole}
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    """Ask again and again; a sentence instead of a hang."""
+    until = time.monotonic() + LIMIT_SECONDS
+    while not holds():
+        assert time.monotonic() < until, f"still not so after {LIMIT_SECONDS:.0f} s"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="session")
+def installed(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> ControlPlane:
+    """The cluster with everything that the manifests make, the scalers' component switched on."""
+    manifests = tmp_path_factory.mktemp("deploy") / "manifests"
+    shutil.copytree(MANIFESTS, manifests)
+    whole = manifests / "kustomization.yaml"
+    whole.write_text(f"{whole.read_text(encoding='utf-8')}components:\n  - scalers\n", encoding="utf-8")
+    control_plane.kubectl("apply", "--validate=strict", "-k", str(manifests))
+    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{PLURAL}.{API_GROUP}", "--timeout=30s")
+    # Established a moment before it is served.
+    wait_until(lambda: served(control_plane))
+    return control_plane
+
+
+def served(cluster: ControlPlane) -> bool:
+    """Whether the objects can be listed."""
+    try:
+        cluster.kubectl("get", PLURAL)
+    except ControlPlaneError:
+        return False
+    return True
+
+
+@pytest.fixture
+def namespace(installed: ControlPlane) -> str:
+    """A fresh namespace in which the recommender has its role."""
+    name = fresh_name("shop")
+    installed.kubectl("create", "namespace", name)
+    installed.kubectl("-n", name, "apply", "-f", str(MANIFESTS / "scalers" / "target-role.yaml"))
+    return name
+
+
+@pytest.fixture
+def kubeconfig(installed: ControlPlane) -> Path:
+    """The kubeconfig of the recommender's own service account."""
+    return installed.kubeconfig_for(
+        installed.kubectl("-n", "lagcast", "create", "token", "lagcast-recommender").strip()
+    )
+
+
+@pytest.fixture
+def objects(kubeconfig: Path, namespace: str) -> Iterator[KubernetesScalers]:
+    """The objects of the namespace as the recommender follows them, with its role and no more."""
+    known = KubernetesScalers(connect(kubeconfig), [namespace])
+    with known.following():
+        yield known
+
+
+def names(objects: KubernetesScalers) -> list[str]:
+    """Names of the objects that are known."""
+    return [document["metadata"]["name"] for document in objects.documents()]
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ({"minReplicas": 5, "maxReplicas": 3}, "minReplicas is above maxReplicas; lower one or raise the other"),
+        ({"minReplicas": 0}, "minReplicas is 0 and scaleToZero.enabled is not true; say 1 or more"),
+        ({"hold": {"until": "2026-01-05T12:00:00Z"}}, "hold names no replicas; give hold.replicas, or remove hold"),
+        ({"maxReplicas": 0}, "should be greater than or equal to 1"),
+        ({"mode": "apply"}, 'supported values: "Off", "Recommend", "Apply"'),
+        ({"prices": {"replicaHour": "cheap"}}, "prices.replicaHour in body should match"),
+        ({"objective": {"maxLagSeconds": 2.5}}, "maxLagSeconds in body must be of type"),
+        ({"target": {"kind": "Deployment"}}, "spec.target.name: Required value"),
+        ({"maxReplica": 5}, 'unknown field "spec.maxReplica"'),
+        ({"cluster": ""}, "spec.cluster in body should be at least 1 chars long"),
+    ],
+)
+def test_a_bad_object_is_refused_by_the_server(
+    installed: ControlPlane, namespace: str, spec: dict[str, Any], sentence: str
+) -> None:
+    """Before anything reads it, with the sentence of the rule that it misses."""
+    with pytest.raises(ControlPlaneError) as refused:
+        installed.apply(json.dumps(scaler(namespace, **spec)))
+    assert sentence in str(refused.value)
+
+
+def test_every_field_may_be_said(installed: ControlPlane, namespace: str) -> None:
+    """An object that says much is taken as it stands; a maximum of null is none, not 1."""
+    said: dict[str, Any] = {
+        "minReplicas": 0,
+        "maxReplicas": None,
+        "scaleToZero": {"enabled": True},
+        "target": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "orders"},
+        "objective": {"maxLagSeconds": 10},
+        "prices": {"currency": "EUR", "replicaHour": "0.05", "lateMessage": "1e-5"},
+        "group": {"protocol": "Cooperative", "streams": {"tasks": 8, "stateful": False}},
+        "hold": {"replicas": 3, "until": "2026-01-05T12:00:00Z"},
+    }
+    installed.apply(json.dumps(scaler(namespace, **said)))
+    found = json.loads(installed.kubectl("-n", namespace, "get", "cgs", "orders", "-o", "json"))["spec"]
+    assert found == {"cluster": "c", "groupId": "orders"} | {
+        name: value for name, value in said.items() if value is not None
+    }
+
+
+def test_the_example_of_the_page_is_taken(installed: ControlPlane, namespace: str) -> None:
+    """As it stands there, but for the namespace."""
+    page = (MANIFESTS.parents[1] / "docs" / "kubernetes.md").read_text(encoding="utf-8")
+    example = page.split("```yaml\n")[1].split("```")[0].replace("namespace: shop", f"namespace: {namespace}")
+    assert installed.apply(example) == "consumergroupscaler.lagcast.io/orders created\n"
+
+
+def test_objects_are_known_as_they_come_change_and_go(
+    installed: ControlPlane, namespace: str, objects: KubernetesScalers
+) -> None:
+    """By the watch, without another list."""
+    installed.apply(json.dumps(scaler(namespace)))
+    wait_until(lambda: names(objects) == ["orders"])
+    installed.apply(json.dumps(scaler(namespace, maxReplicas=7)))
+    wait_until(lambda: objects.documents()[0]["spec"].get("maxReplicas") == 7)
+    installed.kubectl("-n", namespace, "delete", "cgs", "orders")
+    wait_until(lambda: names(objects) == [])
+
+
+def test_a_version_that_the_cluster_has_forgotten_is_no_end(
+    installed: ControlPlane, kubeconfig: Path, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watch from version 1 is answered 410: the list begins anew, and what came meanwhile is known."""
+    objects = KubernetesScalers(connect(kubeconfig), [namespace])
+    real, lists = objects._list, []
+
+    def forgetful(asked: str) -> str:
+        lists.append(asked)
+        version = real(asked)
+        return "1" if len(lists) == 1 else version
+
+    monkeypatch.setattr(objects, "_list", forgetful)
+    with objects.following():
+        wait_until(lambda: len(lists) > 1)
+        installed.apply(json.dumps(scaler(namespace)))
+        wait_until(lambda: names(objects) == ["orders"])
+    assert len(lists) == 2
+
+
+def test_a_missing_grant_is_named(kubeconfig: Path) -> None:
+    """In a namespace without the role, before the first decision, with what has to be granted."""
+    objects = KubernetesScalers(connect(kubeconfig), ["default"])
+    with (
+        pytest.raises(RejectedError, match=r"grant list and watch on consumergroupscalers\.lagcast\.io"),
+        objects.following(),
+    ):
+        pass
+
+
+def test_the_role_is_what_is_used(installed: ControlPlane, kubeconfig: Path, namespace: str) -> None:
+    """It may not write a spec, nor see a pod, a secret or a workload."""
+    rules = installed.kubectl(f"--kubeconfig={kubeconfig}", "auth", "can-i", "--list", "--namespace", namespace)
+    assert f"{PLURAL}.{API_GROUP}/status" in rules
+    assert [word for word in ("*.*", "pods", "secrets", "deployments") if word in rules] == []
+
+
+def test_advice_is_in_the_columns_and_its_changes_are_events(
+    installed: ControlPlane, namespace: str, objects: KubernetesScalers, advice: Callable[..., Recommendation]
+) -> None:
+    """`kubectl get cgs` says from how many to how many replicas and when; a second count is a second Event."""
+    installed.apply(json.dumps(scaler(namespace, cluster="prod-eu", target={"name": "consumer"})))
+    wait_until(lambda: names(objects) == ["orders"])
+    scalers = Scalers(objects=objects, settings=Settings(state_dir=Path("nowhere")))
+    now = datetime.now(UTC)  # noqa: TID251  # what the server's clock says too
+    for replicas in (8, 9):
+        told = advice(
+            desired_replicas=replicas, issued_at=now, valid_until=now + timedelta(seconds=300), confidence=0.9
+        )
+        scalers.look({("prod-eu", "orders")}, now=now)
+        assert [scalers.report([told], now=now) for _ in range(2)] == [1, 0]
+    heads, line = installed.kubectl("-n", namespace, "get", "cgs").splitlines()
+    assert heads.split() == ["NAME", "TARGET", "MODE", "CURRENT", "DESIRED", "AT", "CONFIDENCE", "READY", "AGE"]
+    assert line.split()[:-1] == ["orders", "consumer", "Recommend", "6", "9", "2026-01-05T12:02:00Z", "High", "True"]
+    events = json.loads(installed.kubectl("-n", namespace, "get", "events", "-o", "json"))["items"]
+    assert [(event["reason"], event["involvedObject"]["name"]) for event in events] == [
+        ("RecommendationChanged", "orders")
+    ] * 2
+    assert "6 -> 9 replicas at" in {event["message"][:18] for event in events}
+    (manager,) = {
+        entry["manager"]
+        for entry in json.loads(
+            installed.kubectl("-n", namespace, "get", "cgs", "-o", "json", "--show-managed-fields")
+        )["items"][0]["metadata"]["managedFields"]
+        if entry.get("subresource") == "status"
+    }
+    assert manager == "lagcast"
+
+
+def test_a_thousand_unchanged_objects_cost_no_write(
+    installed: ControlPlane, namespace: str, objects: KubernetesScalers, advice: Callable[..., Recommendation]
+) -> None:
+    """The first cycle tells each; in the next three, with new advice that says the same, the server hears nothing."""
+    custom = client.CustomObjectsApi(connect(installed.kubeconfig))
+    groups = [f"group-{number}" for number in range(MANY)]
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda name: create(custom, scaler(namespace, name, cluster="prod-eu")), groups))
+    wait_until(lambda: len(objects.documents()) == MANY)
+    scalers = Scalers(objects=objects, settings=Settings(state_dir=Path("nowhere")))
+    start = datetime(2026, 1, 5, 12, tzinfo=UTC)
+    written, versions = [], []
+    for cycle in range(4):
+        now = start + timedelta(minutes=cycle)
+        said = advice(
+            recommendation_id=f"r-{cycle}", issued_at=now, valid_until=now + timedelta(seconds=300), execute_at=now
+        )
+        scalers.look([("prod-eu", name) for name in groups], now=now)
+        written.append(scalers.report([replace(said, group=name) for name in groups], now=now))
+        found: Any = custom.list_namespaced_custom_object(API_GROUP, API_VERSION, namespace, PLURAL)
+        versions.append({each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in found["items"]})
+    assert written == [MANY, 0, 0, 0]
+    assert all(version == versions[0] for version in versions)
+
+
+def create(custom: client.CustomObjectsApi, document: dict[str, Any]) -> None:
+    """Make one object."""
+    custom.create_namespaced_custom_object(API_GROUP, API_VERSION, document["metadata"]["namespace"], PLURAL, document)
+
+
+@pytest.fixture
+def server(namespace: str, kubeconfig: Path, tmp_path: Path) -> Iterator[str]:
+    """A running `lagcast serve --kubernetes` that decides each second on rows of the last hour; its address."""
+    now = datetime.now(UTC).replace(microsecond=0)  # noqa: TID251  # rows have to be fresh
+    table = steady_hour(tmp_path / "features", ["orders"], end_at=now - timedelta(seconds=now.second % 15))
+    command = [sys.executable, "-m", "cli.main", "serve", "--features", str(table), "--port", "0"]
+    command += ["--kubernetes", namespace, "--kubeconfig", str(kubeconfig)]
+    environment = os.environ | {
+        "LAGCAST_STATE_DIR": str(tmp_path / "state"),
+        "LAGCAST_DECISION__CYCLE_SECONDS": "1",
+    }
+    with (tmp_path / "log").open("wb") as log, subprocess.Popen(command, stderr=log, env=environment) as process:
+        try:
+            wait_until(lambda: re.search(r"http://\S+", (tmp_path / "log").read_text()))
+            address = re.search(r"http://\S+", (tmp_path / "log").read_text())
+            assert address is not None
+            yield address[0]
+        finally:
+            process.kill()
+
+
+def test_serve_follows_what_owners_ask_for(installed: ControlPlane, namespace: str, server: str) -> None:
+    """Within a cycle: a group whose capacity nobody knows is advised once its owner says what a pod carries.
+
+    Mode and target are on REST, a hold ends the advice, a maximum is kept, and without the object all is as before.
+    """
+
+    def ready() -> str:
+        path = 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}'
+        return installed.kubectl("-n", namespace, "get", "cgs", "orders", "-o", path)
+
+    def advised() -> dict[str, Any]:
+        answer = httpx2.get(f"{server}/api/v1/groups", timeout=10).json()["groups"][0]
+        full = httpx2.get(f"{server}/api/v1/groups/{answer['group_key']}/recommendation", timeout=10)
+        return dict(full.json())
+
+    asked: dict[str, Any] = {
+        "maxReplicas": 7,
+        "prices": {"currency": "EUR"},
+        "group": {"capacityMessagesPerSecondPerReplica": 1000},
+    }
+    installed.apply(json.dumps(scaler(namespace, mode="Apply", target={"name": "consumer"}, **asked)))
+    wait_until(lambda: ready() == "Advised")
+    advice = advised()
+    assert (advice["namespace"], advice["target"]["name"], advice["mode"]) == (namespace, "consumer", "apply")
+    # Of 12 partitions the busiest of 7 replicas has two, as of 6.
+    assert (advice["useful_replicas"], advice["cost"]["currency"]) == ([1, 2, 3, 4, 6], "EUR")
+    installed.apply(json.dumps(scaler(namespace, hold={"replicas": 7}, **asked)))
+    wait_until(lambda: advised().get("hold_replicas") == 7)
+    wait_until(lambda: ready() == "Paused")
+    assert (advised()["reason"]["code"], "target" in advised()) == ("Paused", False)
+    installed.kubectl("-n", namespace, "delete", "cgs", "orders")
+    wait_until(lambda: advised()["reason"]["code"] == "CapacityUnknown")

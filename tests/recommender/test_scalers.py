@@ -1,0 +1,179 @@
+"""Objects of a cluster in the loop: followed within a cycle, told only news, and none stops the others."""
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forecasting.refusal import Refusal
+from recommender.ports import RejectedError, UnavailableError
+from recommender.recommendation import Recommendation
+from recommender.scaler import Document, place_of
+from recommender.scaler_status import Status, Transition
+from recommender.scalers import Scalers
+from recommender.settings import GroupSettings, Settings
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+ORDERS = ("prod-eu", "orders")
+
+
+@dataclass(slots=True)
+class MemoryObjects:
+    """A cluster of a few objects that remembers what it was told; `failing` are names that cannot be written."""
+
+    objects: dict[str, dict[str, Any]] = field(default_factory=dict)
+    failing: dict[str, Exception] = field(default_factory=dict)
+    written: list[str] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
+
+    def add(self, name: str, *, created: datetime = NOW, **spec: Any) -> None:  # noqa: ANN401  # YAML
+        """An object about the group called as it is."""
+        metadata = {"namespace": "shop", "name": name, "uid": name, "generation": 1}
+        self.objects[name] = {
+            "metadata": metadata | {"creationTimestamp": created.strftime("%Y-%m-%dT%H:%M:%SZ")},
+            "spec": {"cluster": "prod-eu", "groupId": name} | spec,
+        }
+
+    def documents(self) -> Sequence[Document]:
+        """All of them, by name."""
+        return [deepcopy(self.objects[name]) for name in sorted(self.objects)]
+
+    def write_status(self, document: Document, status: Status) -> None:
+        """Keep it, or fail as asked."""
+        name = place_of(document)[1]
+        if name in self.failing:
+            raise self.failing[name]
+        self.objects[name]["status"] = deepcopy(dict(status))
+        self.written.append(name)
+
+    def tell(self, document: Document, event: Transition, *, now: datetime) -> None:
+        """Remember it, or fail as asked."""
+        if "events" in self.failing:
+            raise self.failing["events"]
+        self.events.append(f"{place_of(document)[1]} {now:%H:%M} {event.reason}")
+
+    def ready(self, name: str) -> str:
+        """The reason of an object's first condition."""
+        reason: str = self.objects[name]["status"]["conditions"][0]["reason"]
+        return reason
+
+
+@pytest.fixture
+def objects() -> MemoryObjects:
+    return MemoryObjects()
+
+
+@pytest.fixture
+def scalers(objects: MemoryObjects) -> Scalers:
+    settings = Settings(state_dir=Path("nowhere"), groups={"orders": GroupSettings(max_replicas=12)})
+    return Scalers(objects=objects, settings=settings)
+
+
+def test_objects_hold_from_the_next_look_on_and_settings_after_them(scalers: Scalers, objects: MemoryObjects) -> None:
+    """Between two looks all answers are of one moment; a removed object leaves what the settings say."""
+    objects.add("orders", maxReplicas=5, objective={"maxLagSeconds": 2}, target={"name": "consumer"})
+    assert scalers.of(*ORDERS).max_replicas == 12
+    scalers.look({ORDERS}, now=NOW)
+    assert (scalers.of(*ORDERS).max_replicas, scalers.decision_of(*ORDERS).max_lag_seconds) == (5, 2.0)
+    assert scalers.profile(*ORDERS, partitions=24).max_replicas == 5
+    assert scalers.decision_of("prod-eu", "billing") == scalers.decision
+    objects.objects.clear()
+    scalers.look({ORDERS}, now=NOW)
+    assert (scalers.of(*ORDERS).max_replicas, scalers.decision_of(*ORDERS)) == (12, scalers.decision)
+
+
+def test_groups_that_cannot_be_decided_are_obstacles(scalers: Scalers, objects: MemoryObjects) -> None:
+    """A bad object stops its own group, so does a hold, one without rows waits; a group that is off is left out."""
+    objects.add("orders", prices={"replicaHour": 0})
+    objects.add("unseen")
+    objects.add("off", mode="Off")
+    objects.add("good")
+    objects.add("held", hold={"replicas": 7})
+    obstacles = scalers.look({ORDERS, ("prod-eu", "good"), ("prod-eu", "held")}, now=NOW)
+    assert {group: obstacle.reason for group, obstacle in obstacles.items()} == {
+        ORDERS: "config_invalid",
+        ("prod-eu", "unseen"): "no_data",
+        ("prod-eu", "held"): "paused",
+    }
+    assert obstacles["prod-eu", "held"].hold_replicas == 7
+
+
+def test_only_news_is_written(
+    scalers: Scalers, objects: MemoryObjects, advice: Callable[..., Recommendation], refusal: Callable[..., Refusal]
+) -> None:
+    """Everything at the first visit, nothing while it stays so, one write and one Event where it turns."""
+    objects.add("orders")
+    for minute in range(3):
+        now = NOW + timedelta(minutes=minute)
+        again = advice(recommendation_id=f"r-{minute}", issued_at=now, valid_until=now + timedelta(seconds=300))
+        scalers.look({ORDERS}, now=now)
+        assert scalers.report([again], now=now) == (1 if minute == 0 else 0)
+    later = NOW + timedelta(minutes=3)
+    assert scalers.report([refusal(refused_at=later)], now=later) == 1
+    assert scalers.report([refusal(refused_at=later)], now=later) == 0
+    assert objects.events == ["orders 12:00 RecommendationChanged", "orders 12:03 RecommendationWithheld"]
+
+
+def test_a_bad_object_is_told_and_the_others_go_on(
+    scalers: Scalers, objects: MemoryObjects, advice: Callable[..., Recommendation]
+) -> None:
+    """One sentence on the bad one, the older owner on a second one for the same group, advice on the good one."""
+    objects.add("bad", prices={"replicaHour": 0})
+    objects.add("orders", created=NOW - timedelta(days=1))
+    objects.add("second", groupId="orders")
+    objects.add("off", mode="Off")
+    scalers.look({ORDERS}, now=NOW)
+    assert scalers.report([advice()], now=NOW) == 4
+    assert {name: objects.ready(name) for name in objects.objects} == {
+        "bad": "ConfigInvalid",
+        "orders": "Advised",
+        "second": "Conflicted",
+        "off": "Off",
+    }
+
+
+def test_an_object_that_cannot_be_written_stops_nobody(
+    scalers: Scalers, objects: MemoryObjects, advice: Callable[..., Recommendation], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A clear no is that object's, and said once; the rest is written, and it is tried again in each cycle."""
+    objects.add("orders")
+    objects.add("billing")
+    objects.failing["billing"] = RejectedError("no")
+    decisions = [advice(), replace(advice(), group="billing")]
+    scalers.look({ORDERS, ("prod-eu", "billing")}, now=NOW)
+    assert [scalers.report(decisions, now=NOW) for _ in range(3)] == [1, 0, 0]
+    objects.failing.clear()
+    assert scalers.report(decisions, now=NOW) == 1
+    assert objects.written == ["orders", "billing"]
+    assert capsys.readouterr().out.count("status_not_written") == 1
+
+
+def test_an_event_that_cannot_be_made_does_no_harm(
+    scalers: Scalers, objects: MemoryObjects, advice: Callable[..., Recommendation], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The status says it all; that somebody was not told of the change is logged."""
+    objects.add("orders")
+    objects.failing["events"] = RejectedError("no")
+    scalers.look({ORDERS}, now=NOW)
+    assert [scalers.report([advice()], now=NOW) for _ in range(2)] == [1, 0]
+    assert "event_not_made" in capsys.readouterr().out
+
+
+def test_a_cluster_that_does_not_answer_holds_up_nothing(
+    scalers: Scalers, objects: MemoryObjects, advice: Callable[..., Recommendation], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After the first object that gets no answer no other is tried in this cycle; begin and end are logged once."""
+    for name in ("a", "b", "orders"):
+        objects.add(name)
+        objects.failing[name] = UnavailableError("no answer")
+    scalers.look({ORDERS}, now=NOW)
+    for _ in range(3):
+        assert scalers.report([advice()], now=NOW) == 0
+    objects.failing.clear()
+    assert scalers.report([advice()], now=NOW) == 3
+    logged = capsys.readouterr().out
+    assert (logged.count("reporting_failed"), logged.count("reporting_resumed")) == (1, 1)
