@@ -21,6 +21,8 @@ COMMANDS = (
     "recommend",
     "serve",
     "explain",
+    "import",
+    "export",
 )
 # What makes a command slow to start; `--help` needs none of them.
 HEAVY = {"pyspark", "numpy", "pandas", "pyarrow", "sqlalchemy", "fastapi", "uvicorn", "confluent_kafka", "sklearn"}

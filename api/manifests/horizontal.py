@@ -1,0 +1,106 @@
+"""HorizontalPodAutoscalers of Kubernetes: an object of ours, and the v2 form of what no cluster takes any longer."""
+
+from typing import Any
+
+from api.manifests.objects import (
+    Document,
+    Imported,
+    least_replicas,
+    scaler,
+    target_of,
+    without_equivalent,
+)
+
+API_GROUP = "autoscaling"
+# Versions that Kubernetes has removed: v2beta1 in 1.25, v2beta2 in 1.26.
+REMOVED = ("autoscaling/v2beta1", "autoscaling/v2beta2")
+# What exporters call the group among the labels of their metrics.
+GROUP_LABELS = ("group", "consumergroup", "consumer_group", "group_id", "groupId")
+
+_REASONS = {
+    "behavior": "what a move costs decides, not a window; rivals of a replay have their own",
+    "metrics": "arrivals are forecast and priced; the metrics stay with the HPA",
+}
+
+_TWO_WRITERS = (
+    "it goes on scaling the same workload: remove it before mode is Apply, or have it follow lagcast_due_replicas, "
+    "as lagcast export hpa prints it"
+)
+
+
+def horizontal(source: Document, *, cluster: str, group: str | None) -> Imported:
+    """Of an HPA of any version. The group is the one that its metrics' labels name, else `group`."""
+    spec = source["spec"]
+    made = Imported()
+    if source["apiVersion"] in REMOVED:
+        modern = {**source, "apiVersion": "autoscaling/v2", "spec": spec | {"metrics": _modern_metrics(spec)}}
+        words = f"Kubernetes has removed {source['apiVersion']}: here it is as autoscaling/v2"
+        made += Imported(documents=(modern,), warnings=(words,))
+    consumed = _group_of(spec) or group
+    if consumed is None:
+        words = "no label of its metrics names a consumer group: say which with --group, one HPA a run"
+        return made + Imported(warnings=(words,))
+    target, warnings = target_of(spec["scaleTargetRef"], path="spec.scaleTargetRef")
+    least, said = least_replicas(spec.get("minReplicas"), path="spec.minReplicas")
+    taken = ("scaleTargetRef", "minReplicas", "maxReplicas")
+    warnings += said + without_equivalent(spec, taken=taken, path="spec", reasons=_REASONS)
+    warnings += (_TWO_WRITERS,)
+    document = scaler(
+        source,
+        name=str(source["metadata"]["name"]),
+        cluster=cluster,
+        group=consumed,
+        target=target,
+        least=least,
+        most=spec["maxReplicas"],
+    )
+    return made + Imported(documents=(document,), warnings=warnings)
+
+
+def _group_of(spec: Document) -> str | None:
+    """The consumer group that a metric is selected by."""
+    for metric in spec.get("metrics", []):
+        block = metric.get(str(metric["type"]).lower(), {})
+        selector = block.get("metricSelector") or block.get("selector") or block.get("metric", {}).get("selector") or {}
+        labels = selector.get("matchLabels", {})
+        for label in GROUP_LABELS:
+            if label in labels:
+                return str(labels[label])
+    return None
+
+
+def _modern_metrics(spec: Document) -> list[dict[str, Any]]:
+    """The metrics as v2 has them: the name under `metric`, the number under `target`.
+
+    >>> old = {"type": "Pods", "pods": {"metricName": "lag", "targetAverageValue": 10000}}
+    >>> _modern_metrics({"metrics": [old]})
+    [{'type': 'Pods', 'pods': {'metric': {'name': 'lag'}, 'target': {'type': 'AverageValue', 'averageValue': 10000}}}]
+    """
+    return [{**metric, _key(metric): _modern(metric[_key(metric)])} for metric in spec.get("metrics", [])]
+
+
+def _key(metric: Document) -> str:
+    kind = str(metric["type"])
+    return kind[0].lower() + kind[1:]
+
+
+def _modern(block: Document) -> dict[str, Any]:
+    if isinstance(block.get("target"), dict) and "type" in block["target"]:
+        return dict(block)  # v2beta2 has the words of v2 already
+    numbers = {
+        "targetAverageValue": ("AverageValue", "averageValue"),
+        "targetValue": ("Value", "value"),
+        "targetAverageUtilization": ("Utilization", "averageUtilization"),
+    }
+    kept = {key: block[key] for key in ("name", "container") if key in block}
+    if "metricName" in block:
+        selector = block.get("metricSelector") or block.get("selector")
+        kept["metric"] = {"name": block["metricName"], **({"selector": selector} if selector else {})}
+    if "target" in block:  # of an object in v2beta1: which object it is
+        kept["describedObject"] = block["target"]
+    # An object's average goes before its value, and its value is always there.
+    for old, (kind, key) in numbers.items():
+        if old in block:
+            kept["target"] = {"type": kind, key: block[old]}
+            break
+    return kept

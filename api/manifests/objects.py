@@ -1,0 +1,125 @@
+"""Manifests as they lie in a file, and what they become: objects of ours, and a line for whatever they cannot say."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+Document = Mapping[str, Any]
+
+# Workloads that lagcast advises on.
+SCALED_KINDS = ("Deployment", "StatefulSet")
+
+
+class ManifestError(ValueError):
+    """Manifests that cannot be read, or of which nothing can be made; the sentence says which and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """Documents to apply, and a sentence for each field that has no equivalent and for each gap to fill."""
+
+    documents: tuple[Document, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def __add__(self, other: "Imported") -> "Imported":
+        return Imported(documents=self.documents + other.documents, warnings=self.warnings + other.warnings)
+
+
+def read_documents(text: str) -> tuple[Document, ...]:
+    """The objects of a YAML or JSON text, those inside a `List` one by one. Errors: ManifestError."""
+    try:
+        found = [document for document in yaml.safe_load_all(text) if document is not None]
+    except yaml.YAMLError as error:
+        message = f"this is not YAML: {' '.join(str(error).split())}"
+        raise ManifestError(message) from error
+    documents = [each for document in found for each in _listed(document)]
+    for number, document in enumerate(documents, start=1):
+        if not isinstance(document, dict) or not isinstance(document.get("spec", {}), dict) or "kind" not in document:
+            message = f"document {number} is no object of Kubernetes: it has no kind, or a spec without fields"
+            raise ManifestError(message)
+    return tuple(documents)
+
+
+def _listed(document: Any) -> Sequence[Any]:  # noqa: ANN401  # whatever a file may hold
+    if isinstance(document, dict) and str(document.get("kind", "")).endswith("List"):
+        return document.get("items") or ()
+    return (document,)
+
+
+def place_of(document: Document) -> str:
+    """How a person would name the object.
+
+    >>> place_of({"kind": "ScaledObject", "metadata": {"name": "orders", "namespace": "shop"}})
+    'ScaledObject shop/orders'
+    """
+    metadata = document.get("metadata", {})
+    return f"{document['kind']} {metadata.get('namespace', 'default')}/{metadata.get('name', '?')}"
+
+
+def without_equivalent(
+    fields: Document, *, taken: Iterable[str], path: str, reasons: Mapping[str, str]
+) -> tuple[str, ...]:
+    """A sentence for each of the `fields` that nothing is `taken` from; `reasons` say what becomes of known ones."""
+    left = [name for name in fields if name not in set(taken)]
+    unknown = "it has no equivalent"
+    return tuple(f"{path}.{name}: {reasons.get(name, unknown)}" for name in left)
+
+
+def scaler(
+    source: Document,
+    *,
+    name: str,
+    cluster: str,
+    group: str,
+    target: Document | None,
+    namespace: str | None = None,
+    least: int | None = None,
+    most: int | None = None,
+    policy: str | None = None,
+) -> Document:
+    """A ConsumerGroupScaler that advises and does not act; what is None is left to the settings.
+
+    Labels of `source` that belong to its own autoscaler's applications are kept.
+    """
+    metadata = source.get("metadata", {})
+    labels = {key: value for key, value in metadata.get("labels", {}).items() if key.startswith("app.federator.ai/")}
+    spec = {
+        "cluster": cluster,
+        "groupId": group,
+        "target": target,
+        "minReplicas": least,
+        "maxReplicas": most,
+        "policy": policy,
+        "mode": "Recommend",
+    }
+    return {
+        "apiVersion": "lagcast.io/v1alpha1",
+        "kind": "ConsumerGroupScaler",
+        "metadata": {
+            "name": name,
+            "namespace": namespace or metadata.get("namespace", "default"),
+            **({"labels": labels} if labels else {}),
+        },
+        "spec": {key: value for key, value in spec.items() if value is not None},
+    }
+
+
+def least_replicas(asked: int | None, *, path: str) -> tuple[int, tuple[str, ...]]:
+    """At least one replica, and a sentence where none was asked for.
+
+    >>> least_replicas(0, path="spec.minReplicaCount")
+    (1, ('spec.minReplicaCount is 0: minReplicas is 1, because lagcast does not scale to zero',))
+    """
+    if asked is None or asked >= 1:
+        return asked or 1, ()
+    return 1, (f"{path} is {asked}: minReplicas is 1, because lagcast does not scale to zero",)
+
+
+def target_of(reference: Document, *, path: str) -> tuple[Document | None, tuple[str, ...]]:
+    """The workload of a scaleTargetRef, or a sentence where it is of a kind that is not scaled."""
+    kind = reference.get("kind", "Deployment")
+    if kind not in SCALED_KINDS:
+        return None, (f"{path}.kind is {kind}: no target, only {' and '.join(SCALED_KINDS)} are",)
+    return {"apiVersion": reference.get("apiVersion", "apps/v1"), "kind": kind, "name": reference["name"]}, ()

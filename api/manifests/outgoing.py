@@ -1,0 +1,199 @@
+"""What has HPA or KEDA follow `lagcast_due_replicas`, and what Prometheus needs for it; made for `lagcast export`.
+
+While a group is refused, or its advice has expired, that metric has no sample: HPA and KEDA then leave replicas alone.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from api.manifests.objects import ManifestError
+
+METRIC = "lagcast_due_replicas"
+# The first version of Kubernetes whose HPA has a `tolerance`.
+TOLERANCE_SINCE = (1, 33)
+# Kubernetes takes no other values of labels, https://kubernetes.io/docs/concepts/overview/working-with-objects/labels.
+LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """A group whose advice is to be followed, and the workload that is to have so many replicas."""
+
+    cluster: str
+    group: str
+    namespace: str
+    api_version: str
+    kind: str
+    name: str
+    least: int
+    most: int
+
+
+def horizontal_pod_autoscaler(followed: Followed, *, kubernetes: tuple[int, int]) -> Document:
+    """An HPA that has as many replicas as are due, through an adapter of Prometheus.
+
+    Errors: ManifestError for a cluster or group that no label selector can name.
+    """
+    labels = {"cluster": followed.cluster, "group": followed.group}
+    for label, value in labels.items():
+        if LABEL_VALUE.fullmatch(value) is None:
+            message = (
+                f"{label} {value!r} is no value of a label, so an HPA cannot select its metric; "
+                "`lagcast export keda` can, for its query may hold any name"
+            )
+            raise ManifestError(message)
+    metric = {
+        "type": "External",
+        "external": {
+            "metric": {"name": METRIC, "selector": {"matchLabels": labels}},
+            # The metric is the count itself: one for each replica.
+            "target": {"type": "AverageValue", "averageValue": "1"},
+        },
+    }
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": followed.name, "namespace": followed.namespace},
+        "spec": {
+            "scaleTargetRef": _target(followed),
+            "minReplicas": followed.least,
+            "maxReplicas": followed.most,
+            "metrics": [metric],
+            "behavior": _at_once(followed, kubernetes),
+        },
+    }
+
+
+def scaled_object(followed: Followed, *, prometheus: str, kubernetes: tuple[int, int]) -> Document:
+    """A ScaledObject of KEDA that has as many replicas as are due, as Prometheus at this address says.
+
+    Beside another trigger it is a floor: KEDA has the most that any of its triggers asks for.
+    """
+    trigger = {
+        "type": "prometheus",
+        "metadata": {
+            "serverAddress": prometheus,
+            "query": f"max({METRIC}{{cluster={_quoted(followed.cluster)},group={_quoted(followed.group)}}})",
+            "threshold": "1",
+            # By default KEDA takes a missing sample for 0.
+            "ignoreNullValues": "false",
+        },
+    }
+    return {
+        "apiVersion": "keda.sh/v1alpha1",
+        "kind": "ScaledObject",
+        "metadata": {"name": followed.name, "namespace": followed.namespace},
+        "spec": {
+            "scaleTargetRef": _target(followed),
+            # Due replicas change at an instant that was chosen; KEDA's own 30 s would be half a minute of it.
+            "pollingInterval": 15,
+            "minReplicaCount": followed.least,
+            "maxReplicaCount": followed.most,
+            "advanced": {"horizontalPodAutoscalerConfig": {"behavior": _at_once(followed, kubernetes)}},
+            "triggers": [trigger],
+        },
+    }
+
+
+def adapter_values() -> Document:
+    """Values for the Helm chart of prometheus-adapter: the metric that the HPA asks for, of every group."""
+    rule = {
+        "seriesQuery": f'{METRIC}{{cluster!="",group!=""}}',
+        # Groups belong to a cluster of Kafka, not to a namespace.
+        "resources": {"namespaced": False},
+        "name": {"as": METRIC},
+        "metricsQuery": "max(<<.Series>>{<<.LabelMatchers>>}) by (cluster, group)",
+    }
+    return {"rules": {"default": False, "external": [rule]}}
+
+
+def alerts() -> Document:
+    """A PrometheusRule: lagcast is gone, its data are stale, it gives no advice, nobody follows it."""
+    rules = [
+        _alert(
+            "LagcastAbsent",
+            "absent(lagcast_build_info)",
+            minutes=10,
+            says="Prometheus sees no lagcast. HPA and KEDA that follow it leave replicas as they are.",
+        ),
+        _alert(
+            "LagcastDataStale",
+            "lagcast_data_age_seconds > 600",
+            minutes=5,
+            says="The newest row of {{ $labels.group }} is {{ $value | humanizeDuration }} old: collector or features "
+            "job are behind.",
+        ),
+        _alert(
+            "LagcastRefuses",
+            "lagcast_refusal == 1",
+            minutes=30,
+            says="No advice for {{ $labels.group }}: {{ $labels.reason }}. `lagcast explain` says what to do.",
+        ),
+        _alert(
+            "LagcastAdviceNotFollowed",
+            f"{METRIC} != lagcast_current_replicas",
+            minutes=15,
+            says="{{ $labels.group }} should have {{ $value }} replicas and has not: nobody follows, or somebody else "
+            "scales it.",
+        ),
+    ]
+    return {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "PrometheusRule",
+        "metadata": {"name": "lagcast"},
+        "spec": {"groups": [{"name": "lagcast", "rules": rules}]},
+    }
+
+
+def kubernetes_version(text: str) -> tuple[int, int]:
+    """Major and minor version. Errors: ManifestError.
+
+    >>> kubernetes_version("v1.36.3")
+    (1, 36)
+    """
+    found = re.match(r"v?(\d+)\.(\d+)", text)
+    if found is None:
+        message = f"{text!r} is no version of Kubernetes; say it like 1.33"
+        raise ManifestError(message)
+    return int(found[1]), int(found[2])
+
+
+def _target(followed: Followed) -> Document:
+    return {"apiVersion": followed.api_version, "kind": followed.kind, "name": followed.name}
+
+
+def _at_once(followed: Followed, kubernetes: tuple[int, int]) -> Document:
+    """Moves as they are due: when is decided already, and how far."""
+    # By default a tenth: of eleven replicas, a twelfth that is due would never come.
+    tolerance = {"tolerance": "0"} if kubernetes >= TOLERANCE_SINCE else {}
+    return {
+        direction: {
+            "stabilizationWindowSeconds": 0,
+            "policies": [{"type": "Pods", "value": followed.most, "periodSeconds": 15}],
+            **tolerance,
+        }
+        for direction in ("scaleUp", "scaleDown")
+    }
+
+
+def _quoted(text: str) -> str:
+    r"""A string of PromQL.
+
+    >>> print(_quoted('say "hi"'))
+    "say \"hi\""
+    """
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _alert(name: str, expression: str, *, minutes: int, says: str) -> Document:
+    return {
+        "alert": name,
+        "expr": expression,
+        "for": f"{minutes}m",
+        "labels": {"severity": "warning"},
+        "annotations": {"description": says},
+    }

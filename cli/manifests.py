@@ -1,0 +1,122 @@
+# ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
+"""`lagcast import` and `lagcast export`: other autoscalers' objects as ours, and what has them follow the advice."""
+
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.errors import ExitCode, InputError
+
+if TYPE_CHECKING:
+    from api.manifests.outgoing import Followed
+
+export = typer.Typer(no_args_is_help=True, help="Print what has HPA or KEDA follow the advice. Nothing is applied.")
+
+GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="Consumer group, as Kafka calls it.")]
+Config = Annotated[Path, typer.Option(metavar="FILE", help="Settings file (YAML): the group's target and bounds.")]
+Cluster = Annotated[str, typer.Option(help="What the Kafka cluster is called.")]
+Kubernetes = Annotated[
+    str, typer.Option(metavar="VERSION", help="Of the cluster; before 1.33 an HPA has no `tolerance`.")
+]
+
+
+def import_objects(
+    *,
+    file: Annotated[Path, typer.Option("-f", "--file", metavar="FILE", help="Manifests (YAML); - is stdin.")],
+    cluster: Annotated[str | None, typer.Option(help="What the Kafka cluster is called, where they do not say.")] = (
+        None
+    ),
+    group: Annotated[str | None, typer.Option(help="Consumer group of an HPA that names none.")] = None,
+) -> int:
+    """Print ConsumerGroupScalers for AlamedaScalers, ScaledObjects and HPAs; what they cannot say goes to stderr."""
+    from api.manifests.incoming import imported
+
+    made = imported(_text_of(file), cluster=cluster, group=group)
+    for warning in made.warnings:
+        typer.echo(warning, err=True)
+    _write(made.documents)
+    return ExitCode.OK
+
+
+@export.command()
+def keda(
+    group: GroupName,
+    *,
+    config: Config,
+    prometheus: Annotated[str, typer.Option(metavar="URL", help="Prometheus, as KEDA reaches it.")],
+    cluster: Cluster = "default",
+    kubernetes: Kubernetes = "1.33",
+) -> int:
+    """A ScaledObject of KEDA with a Prometheus trigger."""
+    from api.manifests.outgoing import kubernetes_version, scaled_object
+
+    followed = _followed(config, cluster, group)
+    _write([scaled_object(followed, prometheus=prometheus, kubernetes=kubernetes_version(kubernetes))])
+    return ExitCode.OK
+
+
+@export.command()
+def hpa(group: GroupName, *, config: Config, cluster: Cluster = "default", kubernetes: Kubernetes = "1.33") -> int:
+    """A HorizontalPodAutoscaler on an external metric; `prometheus-adapter` has what serves it."""
+    from api.manifests.outgoing import horizontal_pod_autoscaler, kubernetes_version
+
+    followed = _followed(config, cluster, group)
+    _write([horizontal_pod_autoscaler(followed, kubernetes=kubernetes_version(kubernetes))])
+    return ExitCode.OK
+
+
+@export.command()
+def prometheus_adapter() -> int:
+    """Values for the Helm chart of prometheus-adapter, for the HPAs of all groups."""
+    from api.manifests.outgoing import adapter_values
+
+    _write([adapter_values()])
+    return ExitCode.OK
+
+
+@export.command()
+def prometheus_rule() -> int:
+    """Alerts: lagcast is gone, its data are stale, it gives no advice, nobody follows it."""
+    from api.manifests.outgoing import alerts
+
+    _write([alerts()])
+    return ExitCode.OK
+
+
+def _followed(config: Path, cluster: str, group: str) -> "Followed":
+    from api.manifests.outgoing import Followed
+    from cli.wiring import settings_of
+
+    settings = settings_of(config).group(group)
+    if settings.target is None:
+        message = f"groups.{group}.target is not set in {config}; name there the workload that is to follow the advice"
+        raise InputError(message)
+    most = settings.max_replicas or settings.partitions
+    if most is None:
+        message = (
+            f"groups.{group}.max_replicas is not set in {config}, and partitions neither; HPA and KEDA want a most: "
+            "set one of them"
+        )
+        raise InputError(message)
+    return Followed(
+        cluster=cluster, group=group, least=settings.min_replicas, most=most, **settings.target.model_dump()
+    )
+
+
+def _text_of(file: Path) -> str:
+    if str(file) == "-":
+        return sys.stdin.read()
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"cannot read {file}: {error}; name a file of manifests, or - for stdin"
+        raise InputError(message) from error
+
+
+def _write(documents: Iterable[Mapping[str, Any]]) -> None:
+    import yaml
+
+    sys.stdout.write(yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True, width=120))

@@ -1,0 +1,87 @@
+"""`lagcast import` and `lagcast export`: YAML on stdout, every remark on stderr, nothing applied."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+Lagcast = Callable[..., tuple[int, str, str]]
+
+SCALED_OBJECT = """
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {name: orders, namespace: shop}
+spec:
+  scaleTargetRef: {name: order-consumer}
+  triggers:
+    - {type: kafka, metadata: {consumerGroup: orders, topic: orders, lagThreshold: "50"}}
+"""
+CONFIG = """
+groups:
+  orders:
+    max_replicas: 24
+    target: {namespace: shop, name: order-consumer}
+  clicks: {max_replicas: 8}
+  refunds:
+    target: {namespace: shop, name: refund-consumer}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """Settings of a group that can be followed and of two that cannot."""
+    path = tmp_path / "lagcast.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+def test_imported_objects_are_yaml_and_remarks_are_lines(lagcast: Lagcast, tmp_path: Path) -> None:
+    """What is on stdout can be piped into kubectl."""
+    path = tmp_path / "scaledobject.yaml"
+    path.write_text(SCALED_OBJECT)
+    code, out, err = lagcast("import", "-f", path, "--cluster", "prod")
+    (document,) = yaml.safe_load_all(out)
+    assert code == 0
+    assert document["spec"]["cluster"] == "prod"
+    assert all(line.startswith("ScaledObject shop/orders: ") for line in err.splitlines())
+
+
+def test_what_cannot_be_imported_is_one_sentence(lagcast: Lagcast, tmp_path: Path) -> None:
+    """A missing file and one of other objects: exit code 2."""
+    other = tmp_path / "service.yaml"
+    other.write_text("{apiVersion: v1, kind: Service, metadata: {name: web}}")
+    for path, words in ((tmp_path / "none.yaml", "cannot read"), (other, "no object here is an AlamedaScaler")):
+        code, out, err = lagcast("import", "-f", path)
+        assert (code, out) == (2, "")
+        assert words in err
+
+
+def test_exports_name_the_workload_of_the_settings(lagcast: Lagcast, config: Path) -> None:
+    """Both kinds have the target and the bounds that lagcast has."""
+    for words in (["hpa", "orders"], ["keda", "orders", "--prometheus", "http://prometheus:9090"]):
+        code, out, _ = lagcast("export", *words, "--config", config)
+        document = yaml.safe_load(out)
+        assert code == 0
+        assert document["metadata"] == {"name": "order-consumer", "namespace": "shop"}
+        assert document["spec"]["scaleTargetRef"]["name"] == "order-consumer"
+        assert "&id" not in out
+
+
+def test_what_prometheus_needs_is_the_same_for_all_groups(lagcast: Lagcast) -> None:
+    """An adapter's rule and alerts, without any settings."""
+    assert "external" in yaml.safe_load(lagcast("export", "prometheus-adapter")[1])["rules"]
+    assert yaml.safe_load(lagcast("export", "prometheus-rule")[1])["kind"] == "PrometheusRule"
+
+
+@pytest.mark.parametrize(
+    ("group", "words"), [("clicks", "groups.clicks.target is not set"), ("refunds", "groups.refunds.max_replicas")]
+)
+def test_a_group_without_target_or_most_cannot_be_followed(
+    lagcast: Lagcast, config: Path, group: str, words: str
+) -> None:
+    """The sentence names the setting and the file."""
+    code, out, err = lagcast("export", "hpa", group, "--config", config)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert str(config.name) in "".join(err.split())
