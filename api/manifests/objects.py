@@ -6,6 +6,8 @@ from typing import Any
 
 import yaml
 
+from recommender.scaler import API_GROUP, API_VERSION, KIND
+
 Document = Mapping[str, Any]
 
 # Workloads that lagcast advises on.
@@ -95,8 +97,8 @@ def scaler(
         "mode": "Recommend",
     }
     return {
-        "apiVersion": "lagcast.io/v1alpha1",
-        "kind": "ConsumerGroupScaler",
+        "apiVersion": f"{API_GROUP}/{API_VERSION}",
+        "kind": KIND,
         "metadata": {
             "name": name,
             "namespace": namespace or metadata.get("namespace", "default"),

@@ -1,6 +1,7 @@
 """Other autoscalers' objects as ours: what each field becomes, and a line for whatever has no equivalent."""
 
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 
 from api.manifests.incoming import imported
 from api.manifests.objects import Imported, ManifestError
+from recommender.scaler import KIND, asked_by, read_scaler
+from recommender.settings import Settings
 
 FIRST = """
 apiVersion: autoscaling.containers.ai/v1alpha1
@@ -89,11 +92,7 @@ def read(text: str, *, cluster: str | None = None, group: str | None = None) -> 
 
 def specs(made: Imported) -> dict[str, dict[str, Any]]:
     """The specs of our objects, by name."""
-    return {
-        document["metadata"]["name"]: document["spec"]
-        for document in made.documents
-        if document["kind"] == "ConsumerGroupScaler"
-    }
+    return {document["metadata"]["name"]: document["spec"] for document in made.documents if document["kind"] == KIND}
 
 
 def test_b1_an_alamedascaler_becomes_one_object_for_each_group() -> None:
@@ -118,6 +117,17 @@ def test_b1_an_alamedascaler_becomes_one_object_for_each_group() -> None:
         },
     }
     assert made.documents[0]["metadata"]["labels"] == {"app.federator.ai/name": "shop"}
+
+
+def test_b1_every_object_that_is_made_can_be_followed(tmp_path: Path) -> None:
+    """The recommender reads each one, and finds the bounds in it that it was given."""
+    settings = Settings(state_dir=tmp_path)
+    for text in (FIRST + WORKLOAD, SECOND, SCALED_OBJECT, OLD_HPA):
+        for document in read(text, group="g").documents:
+            if document["kind"] == KIND:
+                asked = asked_by(settings, read_scaler(document))
+                assert asked.group.max_replicas == document["spec"].get("maxReplicas")
+                assert asked.group.mode == "recommend"
 
 
 def test_what_an_alamedascaler_says_beyond_that_is_told_line_by_line() -> None:

@@ -17,6 +17,14 @@ from collector.sample import OffsetSample
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
+def wait_until(holds: Callable[[], object], *, seconds: float = 30.0) -> None:
+    """Ask again and again; a sentence instead of a hang."""
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until, f"still not so after {seconds:.0f} s"
+        time.sleep(0.1)
+
+
 def fresh_name(kind: str) -> str:
     """A name that nothing on the broker has yet."""
     return f"{kind}-{uuid4().hex[:8]}"
