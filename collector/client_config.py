@@ -1,4 +1,4 @@
-"""The Kafka client's settings out of a file of `key=value` lines, with its secrets wherever they are kept.
+"""Settings of a client of Kafka or Prometheus out of a file of `key=value` lines, its secrets wherever they are kept.
 
 A value may refer to them as Kafka's own config providers do: `${env:NAME}` is an environment variable, `${file:/path}`
 the text of a file. What comes by reference, and what a setting of that name always holds, is never shown.
@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Self
 
 _REFERENCE = re.compile(r"\$\{(env|file):([^}]+)\}")
-# Settings that hold a secret, in librdkafka's words: `sasl.password`, `ssl.key.pem`, `sasl.oauthbearer.client.secret`.
-_SECRET_SETTING = re.compile(r"password|secret|key\.pem|oauthbearer\.config|assertion\.private\.key")
+# Settings that hold a secret, in librdkafka's words: `sasl.password`, `ssl.key.pem`, `sasl.oauthbearer.client.secret`;
+# and in ours, for Prometheus: `bearer.token`, `header.NAME`.
+_SECRET_SETTING = re.compile(
+    r"password|secret|key\.pem|oauthbearer\.config|assertion\.private\.key|^bearer\.|^header\."
+)
 _UNSHOWN = "***"
 
 

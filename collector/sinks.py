@@ -5,11 +5,12 @@ by Arrow. Its name is made of its time span and of the groups in it: the same ba
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple
 from datetime import UTC, date, datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
@@ -73,19 +74,46 @@ def first_samples(directory: Path, *, cluster: str, groups: frozenset[str]) -> d
     """
     found: dict[str, datetime] = {}
     for path in sorted(directory.glob("date=*/*.parquet"), key=lambda path: path.name):
-        if groups <= found.keys() and _begin(path) > max(found.values(), default=_begin(path)):
+        if groups <= found.keys() and _span(path)[0] > max(found.values(), default=_span(path)[0]):
             break
-        rows = pq.read_table(path, columns=["cluster", "group", "sampled_at"], partitioning=None)
-        firsts = rows.filter(pc.equal(rows["cluster"], cluster)).group_by("group").aggregate([("sampled_at", "min")])
-        for row in firsts.to_pylist():
-            if row["group"] in groups:
-                found[row["group"]] = min(row["sampled_at_min"], found.get(row["group"], row["sampled_at_min"]))
+        for group, first in _extremes(path, "min", cluster=cluster, groups=groups):
+            found[group] = min(first, found.get(group, first))
     return found
 
 
-def _begin(path: Path) -> datetime:
-    """When the samples of a file begin, by its name."""
-    return datetime.strptime(path.name.partition("-")[0], _INSTANT).replace(tzinfo=UTC)
+def last_samples(directory: Path, *, cluster: str, groups: frozenset[str]) -> dict[str, datetime]:
+    """When the samples of each of these groups of the cluster end; without those that have none.
+
+    Files are read newest first, and none that ends before the first of the answers.
+    """
+    found: dict[str, datetime] = {}
+    for path in sorted(directory.glob("date=*/*.parquet"), key=_span_end, reverse=True):
+        if groups <= found.keys() and _span_end(path) < min(found.values(), default=_span_end(path)):
+            break
+        for group, last in _extremes(path, "max", cluster=cluster, groups=groups):
+            found[group] = max(last, found.get(group, last))
+    return found
+
+
+def _extremes(
+    path: Path, extreme: Literal["min", "max"], *, cluster: str, groups: frozenset[str]
+) -> Iterator[tuple[str, datetime]]:
+    """The first or last instant of each of the groups that has a sample in the file."""
+    rows = pq.read_table(path, columns=["cluster", "group", "sampled_at"], partitioning=None)
+    ours = rows.filter(pc.equal(rows["cluster"], cluster)).group_by("group").aggregate([("sampled_at", extreme)])
+    for row in ours.to_pylist():
+        if row["group"] in groups:
+            yield row["group"], row[f"sampled_at_{extreme}"]
+
+
+def _span(path: Path) -> tuple[datetime, datetime]:
+    """When the samples of a file begin and end, by its name."""
+    begin, end, _ = path.name.split("-")
+    return datetime.strptime(begin, _INSTANT).replace(tzinfo=UTC), datetime.strptime(end, _INSTANT).replace(tzinfo=UTC)
+
+
+def _span_end(path: Path) -> datetime:
+    return _span(path)[1]
 
 
 def write_table(table: pa.Table, directory: Path) -> tuple[Path, ...]:

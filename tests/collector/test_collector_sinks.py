@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector.sample import OffsetSample
-from collector.sinks import arrow_schema, arrow_table, first_samples, write_samples, write_table
+from collector.sinks import arrow_schema, arrow_table, first_samples, last_samples, write_samples, write_table
 from forecasting.columns import SAMPLES
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -89,6 +89,18 @@ def test_samples_of_another_cluster_and_of_other_groups_begin_nothing(tmp_path: 
     write_samples([SAMPLE, replace(SAMPLE, cluster="prod-us", group="billing")], tmp_path)
     found = first_samples(tmp_path, cluster="prod-eu", groups=frozenset({"orders", "billing"}))
     assert found == {"orders": NOON}
+
+
+def test_ends_of_groups_are_read_from_the_newest_files_alone(tmp_path: Path) -> None:
+    """Billing's samples end three minutes before those of orders; files that end before both are not opened."""
+    (early,) = write_samples([SAMPLE], tmp_path)
+    early.write_bytes(b"not to be opened")
+    write_samples([replace(SAMPLE, group="billing", sampled_at=NOON + timedelta(minutes=2))], tmp_path)
+    write_samples([replace(SAMPLE, sampled_at=NOON + timedelta(minutes=minute)) for minute in (3, 5)], tmp_path)
+    ends = {"orders": NOON + timedelta(minutes=5), "billing": NOON + timedelta(minutes=2)}
+    assert last_samples(tmp_path, cluster="prod-eu", groups=frozenset(ends)) == ends
+    assert last_samples(tmp_path, cluster="prod-eu", groups=frozenset({"orders"})) == {"orders": ends["orders"]}
+    assert last_samples(tmp_path / "nothing", cluster="prod-eu", groups=frozenset({"orders"})) == {}
 
 
 def test_same_batch_twice_is_one_batch(tmp_path: Path) -> None:

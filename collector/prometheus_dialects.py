@@ -1,0 +1,259 @@
+"""How exporters of Kafka's offsets name things in Prometheus: one frozen value for each, and which of them is there.
+
+What a source cannot tell is left out of its value: nothing is made up in its place. Names and labels are those of the
+exporters' documentation; nothing in here talks to anybody.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from collector.errors import RejectedError
+
+# Google's Cloud Monitoring answers PromQL as well, and puts where a metric came from in front of its name.
+_PREFIX = r"(?:custom_googleapis_com:|external_googleapis_com:prometheus[_:])?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A metric: a pattern that its whole name matches, and the labels that tell it from others of that name."""
+
+    name: str
+    where: tuple[tuple[str, str], ...] = ()
+
+    def found_in(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The names that are this metric's, in their order.
+
+        >>> Metric(name="kafka_log_[Ll]og_[Vv]alue").found_in(["up", "kafka_log_Log_Value"])
+        ('kafka_log_Log_Value',)
+        """
+        pattern = re.compile(f"{_PREFIX}(?:{self.name})")
+        return tuple(name for name in names if pattern.fullmatch(name))
+
+    def __str__(self) -> str:
+        labels = ",".join(f'{label}="{value}"' for label, value in self.where)
+        return f"{self.name}{{{labels}}}" if labels else self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """What one kind of exporter publishes, and under which labels.
+
+    `ends` and what tells progress, `commits` or else `lags`, are alternatives: the first that is there counts, and
+    without one of each no sample can be made. Where only `lags` are told, a commit is the end less the lag.
+    `counts`: what `ends` hold, offsets of partitions, or the messages of the last minute of a topic.
+    `members` is a number of its own, or the distinct values of `member_label` on the progress. `states`: the group's
+    state, as `state_codes` of a number or as `state_label`, beside which older exporters tell the number of members as
+    the label `state_member_count`. `owners`: labels of the client that a lag is told by, which does not say its group.
+    `cluster`: the label that names the cluster. `switch_on`: what to do where a half is missing.
+    """
+
+    name: str
+    ends: tuple[Metric, ...]
+    topic: str = "topic"
+    partition: str = "partition"
+    counts: Literal["offsets", "messages"] = "offsets"
+    commits: tuple[Metric, ...] = ()
+    lags: tuple[Metric, ...] = ()
+    group: str = "group"
+    owners: tuple[str, ...] = ()
+    members: tuple[Metric, ...] = ()
+    member_label: str = ""
+    states: tuple[Metric, ...] = ()
+    state_codes: Mapping[int, str] = field(default_factory=dict)
+    state_label: str = ""
+    state_member_count: str = ""
+    cluster: str = ""
+    switch_on: str = ""
+
+
+_LOG_END = (
+    Metric(name="kafka_log_[Ll]og_[Vv]alue", where=(("name", "LogEndOffset"),)),
+    Metric(name="kafka_log_log_logendoffset"),
+)
+
+# In the order in which they are looked for; where two are there, the first one is read.
+DIALECTS: tuple[Dialect, ...] = (
+    Dialect(
+        name="kafka_exporter",  # also the Strimzi Kafka Exporter and the one of Amazon's recipe for MSK
+        ends=(Metric(name="kafka_topic_partition_current_offset"),),
+        commits=(Metric(name="kafka_consumergroup_current_offset"),),  # -1: never committed
+        group="consumergroup",
+        members=(Metric(name="kafka_consumergroup_members"),),
+    ),
+    Dialect(
+        name="kminion",
+        ends=(Metric(name="kminion_kafka_topic_partition_high_water_mark"),),
+        lags=(Metric(name="kminion_kafka_consumer_group_topic_partition_lag"),),
+        group="group_id",
+        topic="topic_name",
+        partition="partition_id",
+        members=(Metric(name="kminion_kafka_consumer_group_members"),),
+        states=(Metric(name="kminion_kafka_consumer_group_info"),),
+        state_label="state",
+        state_member_count="member_count",
+        switch_on="set the granularity of topics and of consumer groups to `partition` in kminion",
+    ),
+    Dialect(
+        name="kafka-lag-exporter",  # also klag-exporter, which speaks the same names
+        ends=(Metric(name="kafka_partition_latest_offset"),),
+        commits=(Metric(name="kafka_consumergroup_group_offset"),),
+        member_label="consumer_id",
+        states=(Metric(name="kafka_consumergroup_group_state"),),
+        state_codes={
+            1: "PREPARING_REBALANCING",
+            2: "COMPLETING_REBALANCING",
+            3: "STABLE",
+            4: "DEAD",
+            5: "EMPTY",
+            6: "ASSIGNING",
+            7: "RECONCILING",
+        },
+        cluster="cluster_name",
+        switch_on='klag-exporter tells offsets of groups with `granularity = "partition"` only',
+    ),
+    Dialect(
+        name="opentelemetry",  # the kafkametrics receiver; the unit "1" adds `_ratio` to a name
+        ends=(Metric(name="kafka_partition_current_offset(_ratio)?"),),
+        commits=(Metric(name="kafka_consumer_group_offset(_ratio)?"),),
+        members=(Metric(name="kafka_consumer_group_members(_ratio)?"),),
+        switch_on="the receiver needs the scrapers `topics` and `consumers`",
+    ),
+    Dialect(
+        name="redpanda",
+        ends=(Metric(name="redpanda_kafka_max_offset"),),
+        commits=(Metric(name="redpanda_kafka_consumer_group_committed_offset"),),
+        group="redpanda_group",
+        topic="redpanda_topic",
+        partition="redpanda_partition",
+        members=(Metric(name="redpanda_kafka_consumer_group_consumers"),),
+        switch_on="add `group` and `partition` to enable_consumer_group_metrics of Redpanda",
+    ),
+    Dialect(
+        name="burrow",
+        ends=(Metric(name="burrow_kafka_topic_partition_offset"),),
+        commits=(Metric(name="burrow_kafka_consumer_current_offset"),),
+        group="consumer_group",
+        cluster="cluster",
+    ),
+    Dialect(
+        name="confluent-cloud",
+        ends=(Metric(name="confluent_kafka_server_received_records"),),
+        counts="messages",
+        lags=(Metric(name="confluent_kafka_server_consumer_lag_offsets"),),
+        group="consumer_group_id",
+        cluster="kafka_id",
+    ),
+    Dialect(
+        name="msk",  # open monitoring: the brokers' JMX, with an MBean that Amazon adds
+        ends=_LOG_END,
+        lags=(
+            Metric(name="kafka_consumer_group_[Cc]onsumer[Ll]ag[Mm]etrics_[Vv]alue", where=(("name", "OffsetLag"),)),
+        ),
+        group="groupId",
+    ),
+    Dialect(
+        name="jmx",  # the JMX exporter on brokers and on Java clients
+        ends=_LOG_END,
+        lags=(
+            Metric(name="consumer_lag_.+", where=(("metric", "records-lag"),)),
+            Metric(name=".*_records_lag"),
+        ),
+        owners=("client_id", "client"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selector:
+    """Metrics by name, and what their labels have to be, on the way to a PromQL selector."""
+
+    names: tuple[str, ...]
+    where: tuple[tuple[str, str], ...] = ()
+
+    def text(
+        self,
+        labels: Mapping[str, Sequence[str]] | None = None,
+        *,
+        like: Mapping[str, Sequence[str]] | None = None,
+        present: str = "",
+    ) -> str:
+        r"""The selector of series whose labels have one of the values each, or match one of the patterns of `like`.
+
+        `present` is a label that they have, whatever its value.
+
+        >>> Selector(names=("lag",), where=(("name", "Sum"),)).text({"group": ["a.b", "c"]}, present="client")
+        'lag{name="Sum",group=~"a\\\\.b|c",client!=""}'
+        """
+        matchers = [f"{label}={_quoted(value)}" for label, value in self.where]
+        matchers += [_one_of(label, values) for label, values in (labels or {}).items()]
+        matchers += [f"{label}=~{_quoted('|'.join(patterns))}" for label, patterns in (like or {}).items()]
+        matchers += [f'{present}!=""'] if present else []
+        if len(self.names) == 1:
+            return f"{self.names[0]}{{{','.join(matchers)}}}"
+        return f"{{{','.join([_one_of('__name__', self.names), *matchers])}}}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """A dialect as a server speaks it: what is there of its metrics, None where nothing is."""
+
+    dialect: Dialect
+    ends: Selector
+    commits: Selector | None
+    lags: Selector | None
+    members: Selector | None
+    states: Selector | None
+
+    @property
+    def progress(self) -> Selector:
+        """What tells how far groups are."""
+        told = self.commits or self.lags
+        assert told is not None  # noqa: S101  # `detect` answers with one of them
+        return told
+
+
+def detect(names: Collection[str]) -> Spoken:
+    """The first dialect of which both ends and progress are among the names of metrics.
+
+    Errors: RejectedError saying what was looked for, and what is missing where only a part of a dialect is there.
+    """
+    told = sorted(names)
+    halves: list[str] = []
+    for dialect in DIALECTS:
+        ends = _first(dialect.ends, told)
+        commits, lags = _first(dialect.commits, told), _first(dialect.lags, told)
+        if ends is not None and (commits is not None or lags is not None):
+            members, states = _first(dialect.members, told), _first(dialect.states, told)
+            return Spoken(dialect=dialect, ends=ends, commits=commits, lags=lags, members=members, states=states)
+        if ends is not None or commits is not None or lags is not None:
+            halves.append(_half(dialect, has_ends=ends is not None))
+    looked_for = ", ".join(f"{dialect.ends[0]} ({dialect.name})" for dialect in DIALECTS)
+    what = "; ".join(halves) if halves else f"none of {looked_for} is there"
+    step = "let Prometheus scrape an exporter of Kafka's offsets, or ask Kafka itself with --bootstrap"
+    message = f"no known exporter among the {len(told):,} metric names: {what}; {step}"
+    raise RejectedError(message)
+
+
+def _half(dialect: Dialect, *, has_ends: bool) -> str:
+    there, missing = (dialect.ends, dialect.commits or dialect.lags) if has_ends else (dialect.lags, dialect.ends)
+    there = there or dialect.commits
+    hint = f" ({dialect.switch_on})" if dialect.switch_on else ""
+    return f"of {dialect.name} there is {there[0]}, without {' or '.join(map(str, missing))}{hint}"
+
+
+def _first(alternatives: Sequence[Metric], names: Iterable[str]) -> Selector | None:
+    found = ((metric, metric.found_in(names)) for metric in alternatives)
+    return next((Selector(names=named, where=metric.where) for metric, named in found if named), None)
+
+
+def _one_of(label: str, values: Sequence[str]) -> str:
+    if len(values) == 1:
+        return f"{label}={_quoted(values[0])}"
+    return f"{label}=~{_quoted('|'.join(map(re.escape, values)))}"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

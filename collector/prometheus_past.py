@@ -1,0 +1,199 @@
+"""Weeks of a group's past out of Prometheus: what is there, what it would cost to ask, and the samples of it.
+
+Values are taken at whole minutes, each no older than the time between two scrapes: an exporter that was away leaves a
+gap, where a plain query would repeat its last word for five minutes and make a rate of 0 of it.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+
+from collector.errors import RejectedError
+from collector.prometheus_found import HOUR_SECONDS, Discovered, ends_of
+from collector.prometheus_http import PrometheusRequests, RangeQuery
+from collector.prometheus_rows import STEP_SECONDS, GroupPast, Readings, sample_rows
+from forecasting.units import AnyArray
+
+# Points of all series in one answer: 500,000 are about 12 MB of JSON, and 1 % of what Prometheus loads for one query.
+MAX_POINTS = 500_000
+# Rows that one run writes at most: two weeks of 990 partitions.
+MAX_ROWS = 20_000_000
+# A stretch is a day at most: an eighth of the 11,000 points that Prometheus answers for a series.
+_LONGEST_MINUTES = 1440
+# Scraped less often than that, minutes have no rates: ten scrapes in ten minutes, one a minute, are 67 s at most.
+_SLOWEST_SECONDS = 70.0
+# A scrape comes this much late at most before its minute counts as missing.
+_LATE_SECONDS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Minutes that are asked for together, by their first and last second, and how old a value may be at each."""
+
+    first_seconds: int
+    last_seconds: int
+    window_seconds: int
+
+    @property
+    def minutes(self) -> range:
+        """Its minutes, in seconds since 1970."""
+        return range(self.first_seconds, self.last_seconds + 1, STEP_SECONDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastPlan:
+    """What is asked for, in this order, and what is known already: by group, the first and last second of its samples.
+
+    `slow_minutes` are left out: scraped less than once a minute, they have no rates.
+    """
+
+    discovered: Discovered
+    known: Mapping[str, tuple[int, int]]
+    stretches: tuple[Stretch, ...]
+    slow_minutes: int
+
+    def wanted(self, group: str, stretch: Stretch) -> AnyArray:
+        """Which of the minutes of a stretch are not known of the group, one boolean each."""
+        return _wanted(group, self.known, stretch)
+
+    @property
+    def queries(self) -> int:
+        """How many queries that takes."""
+        return len(self.stretches) * len(_expressions(self.discovered, window_seconds=STEP_SECONDS))
+
+    @property
+    def points(self) -> int:
+        """The most points that one of them answers with."""
+        return max((len(stretch.minutes) for stretch in self.stretches), default=0) * _series(self.discovered)
+
+    @property
+    def rows(self) -> int:
+        """Rows that come of it where every partition is told of at every minute."""
+        return sum(
+            int(self.wanted(group, stretch).sum()) * sum(self.discovered.partitions.get(topic, 0) for topic in own)
+            for stretch in self.stretches
+            for group, own in self.discovered.topics.items()
+        )
+
+
+def plan_past(discovered: Discovered, *, known: Mapping[str, tuple[datetime, datetime]]) -> PastPlan:
+    """What to ask for: what came after the samples that are `known` first, then what was before them, newest first.
+
+    Stopped anywhere, what was written has no hole, and the next run goes on from it.
+    Errors: RejectedError where that is more than `MAX_ROWS`.
+    """
+    stretches, slow_minutes = [], 0
+    seconds = {group: (int(first.timestamp()), int(last.timestamp())) for group, (first, last) in known.items()}
+    for first, last in _spans(
+        discovered, pivot=min((end for _, end in seconds.values()), default=discovered.now_seconds)
+    ):
+        hours = [every for end, every in discovered.every_hour.items() if first <= end < last + HOUR_SECONDS]
+        if not hours:
+            continue
+        # The hours in which a source begins or ends have few scrapes; among three of them the middle one is whole.
+        every = median(hours) if len(hours) > 2 else min(*hours, _SLOWEST_SECONDS)
+        if every > _SLOWEST_SECONDS:
+            slow_minutes += (last - first) // STEP_SECONDS + 1
+            continue
+        window = math.ceil(every) + _LATE_SECONDS
+        stretches.append(Stretch(first_seconds=first, last_seconds=last, window_seconds=window))
+    news = tuple(
+        stretch for stretch in stretches if any(_is_news(name, seconds, stretch) for name in discovered.topics)
+    )
+    plan = PastPlan(discovered=discovered, known=seconds, stretches=news, slow_minutes=slow_minutes)
+    if plan.rows > MAX_ROWS:
+        message = (
+            f"that would be {plan.rows:,} rows, and one run writes {MAX_ROWS:,} at most; name groups with --group, or "
+            "give fewer --days"
+        )
+        raise RejectedError(message)
+    return plan
+
+
+def past_tables(prometheus: PrometheusRequests, plan: PastPlan, *, cluster: str) -> Iterator[pa.Table]:
+    """The samples of each stretch, in the order of the plan.
+
+    Errors: AdapterError where the server stops to answer; what was handed over before is whole.
+    """
+    for stretch in plan.stretches:
+        expressions = _expressions(plan.discovered, window_seconds=stretch.window_seconds)
+        queries = [
+            RangeQuery(
+                expression=expression,
+                first_seconds=stretch.first_seconds,
+                last_seconds=stretch.last_seconds,
+                step_seconds=STEP_SECONDS,
+            )
+            for expression in expressions.values()
+        ]
+        answers = dict(zip(expressions, prometheus.ranges(queries), strict=True))
+        groups = [
+            GroupPast(group=group, topics=topics, wanted=plan.wanted(group, stretch))
+            for group, topics in sorted(plan.discovered.topics.items())
+        ]
+        readings = Readings(minutes=np.array(stretch.minutes), **answers)
+        yield sample_rows(plan.discovered.spoken.dialect, readings, groups, cluster=cluster)
+
+
+def _spans(discovered: Discovered, *, pivot: int) -> Iterator[tuple[int, int]]:
+    """First and last minute of each stretch: from the pivot on, and then from there back."""
+    since, now = discovered.since_seconds, discovered.now_seconds
+    turn = max(pivot // STEP_SECONDS * STEP_SECONDS, since)
+    longest = max(1, min(_LONGEST_MINUTES, MAX_POINTS // max(1, _series(discovered)))) * STEP_SECONDS
+    for first in range(turn + STEP_SECONDS, now + 1, longest):
+        yield first, min(first + longest - STEP_SECONDS, now)
+    for last in range(turn, since - 1, -longest):
+        yield max(last - longest + STEP_SECONDS, since), last
+
+
+def _wanted(group: str, known: Mapping[str, tuple[int, int]], stretch: Stretch) -> AnyArray:
+    minutes = np.array(stretch.minutes)
+    if group not in known:
+        return np.ones(len(minutes), dtype=bool)
+    first, last = known[group]
+    wanted: AnyArray = (minutes < first) | (minutes > last)
+    return wanted
+
+
+def _is_news(group: str, known: Mapping[str, tuple[int, int]], stretch: Stretch) -> bool:
+    return bool(_wanted(group, known, stretch).any())
+
+
+def _series(discovered: Discovered) -> int:
+    """Series in the longest answer: every partition, for each group that reads it."""
+    own = [sum(discovered.partitions.get(topic, 0) for topic in topics) for topics in discovered.topics.values()]
+    return max(sum(own), sum(discovered.partitions.values()))
+
+
+def _expressions(discovered: Discovered, *, window_seconds: int) -> dict[str, str]:
+    """The questions of a stretch, by the field of `Readings` that their answer is for.
+
+    Two exporters of one cluster are one: the higher of two offsets is the newer one. States and members are asked for
+    as of the minute, so that a label that has gone is gone at once.
+    """
+    spoken, dialect = discovered.spoken, discovered.spoken.dialect
+    where = {label: [value] for label, value in discovered.where.items()}
+    grouped = where if dialect.owners else {**where, dialect.group: sorted(discovered.topics)}
+    place = f"{dialect.topic}, {dialect.partition}"
+    whose = ", ".join(dialect.owners) or dialect.group
+    ends = f"max by ({place}) (last_over_time({ends_of(discovered)}[{window_seconds}s]))"
+    progress = f"max by ({whose}, {place}) (last_over_time({spoken.progress.text(grouped)}[{window_seconds}s]))"
+    if dialect.counts == "messages":
+        progress = f"sum by ({whose}, {dialect.topic}) ({progress})"
+    asked = {"ends": ends, "progress": progress}
+    if dialect.member_label:
+        members = spoken.progress.text(grouped, present=dialect.member_label)
+        asked["members"] = f"count by ({whose}) (count by ({whose}, {dialect.member_label}) ({members}))"
+    if spoken.members is not None:
+        asked["members"] = f"max by ({whose}) ({spoken.members.text(grouped)})"
+    if spoken.states is not None and dialect.state_label:
+        labels = ", ".join(filter(None, (whose, dialect.state_label, dialect.state_member_count)))
+        asked["states"] = f"count by ({labels}) ({spoken.states.text(grouped)})"
+    elif spoken.states is not None:
+        asked["states"] = f"max by ({whose}) ({spoken.states.text(grouped)})"
+    return asked

@@ -1,0 +1,261 @@
+"""What Prometheus answered for a stretch of minutes, as rows of the samples table. Pure: asks nobody, writes nothing.
+
+A gap is missing, not zero: where a source was silent about a partition, or about a group, there is no row.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+
+from collector.errors import MalformedError
+from collector.prometheus_dialects import Dialect
+from collector.prometheus_http import Series
+from collector.sinks import arrow_schema
+from forecasting.units import AnyArray, FloatArray, IntArray
+
+STEP_SECONDS = 60
+Partition = tuple[str, int]
+_UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """All series of one stretch: every `STEP_SECONDS` from the first of `minutes`, seconds since 1970, to the last."""
+
+    minutes: IntArray
+    ends: tuple[Series, ...]
+    progress: tuple[Series, ...]
+    members: tuple[Series, ...] = ()
+    states: tuple[Series, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPast:
+    """A group whose past is wanted: its topics, and of which of the minutes (one boolean each)."""
+
+    group: str
+    topics: frozenset[str]
+    wanted: AnyArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a group was at each minute: commits or lags by partition, and its members; NaN where nobody told.
+
+    Of topics that clients name, dots are underscores.
+    """
+
+    of: Mapping[Partition, FloatArray]
+    members: FloatArray
+
+    @property
+    def sums(self) -> FloatArray:
+        """The sum over the partitions, of lags in messages; NaN where one of them is missing."""
+        return np.sum(list(self.of.values()), axis=0) if self.of else np.full_like(self.members, np.nan)
+
+
+def sample_rows(dialect: Dialect, readings: Readings, groups: Sequence[GroupPast], *, cluster: str) -> pa.Table:
+    """The samples of these groups, in the schema of `forecasting.columns.SAMPLES`.
+
+    A partition with any commit in this stretch has rows where its commit is known. Any other one has them wherever its
+    end is; members only where the group was seen, for it had committed nothing then, and elsewhere nobody looked.
+    Errors: MalformedError for a label that is no partition.
+    """
+    ends = _ends(dialect, readings)
+    pieces = [piece for past in groups for piece in _group_rows(dialect, readings, past, ends, cluster)]
+    return pa.concat_tables([arrow_schema().empty_table(), *pieces])
+
+
+def progress_of(dialect: Dialect, readings: Readings, group: str) -> Progress:
+    """What is told of how far the group was; where clients tell it, each partition by its one owner.
+
+    Of two clients that tell a lag of the same partition, the owner is the one that began to later: a client may go on
+    about a partition that it has lost. Members are the clients that own a partition.
+    """
+    told: dict[Partition, list[tuple[str, FloatArray]]] = {}
+    for series in readings.progress:
+        if dialect.owners or series.labels.get(dialect.group) == group:
+            owner = "/".join(series.labels.get(label, "") for label in dialect.owners)
+            told.setdefault(_key(dialect, series), []).append((owner, _on_grid(readings.minutes, series)))
+    owned = {key: _by_owner(candidates) for key, candidates in told.items()}
+    members = np.full(len(readings.minutes), np.nan)
+    if dialect.owners and owned:
+        columns = zip(*(owners for _, owners in owned.values()), strict=True)
+        members = np.array([float(len(set(column) - {""})) for column in columns])
+    return Progress(of={key: values for key, (values, _) in owned.items()}, members=members)
+
+
+def _group_rows(
+    dialect: Dialect, readings: Readings, past: GroupPast, ends: Mapping[Partition, FloatArray], cluster: str
+) -> Iterator[pa.Table]:
+    progress = progress_of(dialect, readings, past.group)
+    wanted = past.wanted
+    if dialect.counts == "messages":
+        # Sums of messages begin anew with each stretch: without a minute on either side of what is wanted, no rate is
+        # made of two beginnings, as the next row is 120 s away and rates reach over 60 s at most.
+        wanted = wanted & np.append(wanted[1:], False) & np.append(False, wanted[:-1])
+    seen = np.isfinite([np.full(len(wanted), np.nan), *progress.of.values()]).any(axis=0)
+    states, members = _states_and_members(dialect, readings, past.group, progress)
+    for (topic, number), end in sorted(ends.items()):
+        if topic not in past.topics:
+            continue
+        commit = progress.of.get((_spelt(dialect, topic), number))
+        if commit is None or np.isnan(commit).all():
+            yield _rows(
+                (cluster, past.group, topic, number),
+                readings.minutes,
+                wanted & np.isfinite(end),
+                end=end,
+                commit=np.full(len(end), np.nan),
+                members=np.where(seen, members, np.nan),
+                states=states,
+            )
+        else:
+            commit = commit if dialect.commits else end - commit
+            yield _rows(
+                (cluster, past.group, topic, number),
+                readings.minutes,
+                wanted & np.isfinite(end) & np.isfinite(commit),
+                end=end,
+                commit=np.where(commit < 0, np.nan, commit),  # -1: never committed
+                members=members,
+                states=states,
+            )
+
+
+def _rows(
+    names: tuple[str, str, str, int],
+    minutes: IntArray,
+    kept: AnyArray,
+    *,
+    end: FloatArray,
+    commit: FloatArray,
+    members: FloatArray,
+    states: AnyArray,
+) -> pa.Table:
+    count = int(kept.sum())
+    cluster, group, topic, number = names
+    columns = {
+        "cluster": pa.repeat(cluster, count),
+        "group": pa.repeat(group, count),
+        "topic": pa.repeat(topic, count),
+        "partition": pa.repeat(number, count),
+        "sampled_at": pa.array(minutes[kept] * 1_000_000).cast(pa.timestamp("us", tz="UTC")),
+        "end_offset": _whole(end[kept]),
+        "committed_offset": _whole(commit[kept]),
+        # A partition without an end had no message: nothing can be gone from its beginning.
+        "log_start_offset": _whole(np.where(end[kept] == 0, 0.0, np.nan)),
+        "group_state": pa.array(states[kept], pa.string()),
+        "members": _whole(members[kept]),
+    }
+    schema = arrow_schema()
+    arrays = [columns.get(name, pa.nulls(count)) for name in schema.names]
+    return pa.Table.from_arrays(
+        [array.cast(kind) for array, kind in zip(arrays, schema.types, strict=True)], schema=schema
+    )
+
+
+def _ends(dialect: Dialect, readings: Readings) -> dict[Partition, FloatArray]:
+    """Where each partition ended, by the topic's own name; NaN where nobody told."""
+    told = [(_partition(dialect, series), _on_grid(readings.minutes, series)) for series in readings.ends]
+    if dialect.counts == "offsets":
+        return dict(told)
+    # No commit may be below 0: the sum begins where the most that anybody lags behind is.
+    begin = np.ceil(max((series.values.max(initial=0.0) for series in readings.progress), default=0.0))
+    return {key: np.where(np.isnan(counts), np.nan, begin + np.nancumsum(counts)) for key, counts in told}
+
+
+def _states_and_members(
+    dialect: Dialect, readings: Readings, group: str, progress: Progress
+) -> tuple[AnyArray, FloatArray]:
+    """The group's state in Kafka's words, and how many members it had, at each minute."""
+    silent = np.full(len(readings.minutes), np.nan)
+    told = [
+        (series.labels, _on_grid(readings.minutes, series))
+        for series in readings.states
+        if series.labels.get(dialect.group) == group
+    ]
+    states = np.full(len(silent), _UNKNOWN, dtype=object)
+    members = progress.members
+    if dialect.state_codes:
+        for _, codes in told:
+            states = np.array(
+                [dialect.state_codes.get(int(code), _UNKNOWN) for code in np.nan_to_num(codes)], dtype=object
+            )
+    elif told:
+        _, states = _by_owner([(_kafka_word(labels.get(dialect.state_label, "")), line) for labels, line in told])
+        states = np.where(states == "", _UNKNOWN, states)
+        counts = [(labels.get(dialect.state_member_count, ""), line) for labels, line in told]
+        if all(count for count, _ in counts):
+            members = np.array([float(count or "nan") for count in _by_owner(counts)[1]])
+    for series in readings.members:
+        if series.labels.get(dialect.group) == group:
+            members = _on_grid(readings.minutes, series)
+    # A group without members is called empty, and some sources tell no number then.
+    return states, np.where(np.isnan(members) & (states == "EMPTY"), 0.0, members)
+
+
+def _by_owner(candidates: Sequence[tuple[str, FloatArray]]) -> tuple[FloatArray, AnyArray]:
+    """The values of whoever began last, and who that is, at each minute; NaN and "" where all are silent.
+
+    Of those that began together the one with the most counts: a lag is never understated.
+    """
+    values = np.array([line for _, line in candidates])
+    names = np.array([name for name, _ in candidates], dtype=object)
+    told = np.isfinite(values)
+    before = np.concatenate([np.zeros((len(values), 1), dtype=bool), told[:, :-1]], axis=1)
+    began = np.maximum.accumulate(np.where(told & ~before, np.arange(values.shape[1]), -1), axis=1)
+    # The share of the largest value is at most 1, and halved it never outweighs a minute.
+    share = np.nan_to_num(values / np.maximum(np.nanmax(np.abs(np.append(values, 1.0))), 1.0))
+    chosen = np.argmax(np.where(told, began + share / 2.0, -np.inf), axis=0)
+    minutes = np.arange(values.shape[1])
+    return values[chosen, minutes], np.where(told.any(axis=0), names[chosen], "")
+
+
+def _kafka_word(state: str) -> str:
+    """A state as Kafka's admin client spells it.
+
+    >>> _kafka_word("PreparingRebalance")
+    'PREPARING_REBALANCE'
+    """
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", state).upper()
+
+
+def _on_grid(minutes: IntArray, series: Series) -> FloatArray:
+    """The values of a series at each of the minutes, NaN where it has none."""
+    values = np.full(len(minutes), np.nan)
+    places = (series.at_seconds - minutes[0]) // STEP_SECONDS
+    inside = (places >= 0) & (places < len(minutes))
+    values[places[inside]] = series.values[inside]
+    return values
+
+
+def _partition(dialect: Dialect, series: Series) -> Partition:
+    topic = series.labels.get(dialect.topic, "")
+    if dialect.counts == "messages":
+        return topic, 0
+    told = series.labels.get(dialect.partition, "")
+    try:
+        return topic, int(told)
+    except ValueError as error:
+        message = f"the label {dialect.partition} of a series of {dialect.name} is {told!r}; a number is wanted"
+        raise MalformedError(message) from error
+
+
+def _key(dialect: Dialect, series: Series) -> Partition:
+    topic, number = _partition(dialect, series)
+    return _spelt(dialect, topic), number
+
+
+def _spelt(dialect: Dialect, topic: str) -> str:
+    """The topic as whoever tells progress spells it: clients have underscores for the dots in its name."""
+    return topic.replace(".", "_") if dialect.owners else topic
+
+
+def _whole(values: FloatArray) -> pa.Array:
+    """Whole numbers, null where the value is NaN."""
+    unknown = np.isnan(values)
+    return pa.array(np.where(unknown, 0.0, values).round().astype(np.int64), mask=unknown)

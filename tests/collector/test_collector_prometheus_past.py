@@ -1,0 +1,232 @@
+"""The past out of Prometheus as ux has it: gaps stay gaps, two exporters are one, and only what is missing is asked."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from collector.errors import RejectedError
+from collector.prometheus_dialects import DIALECTS, detect
+from collector.prometheus_found import Discovered, discover
+from collector.prometheus_http import MAX_POINTS_PER_SERIES, PrometheusRequests, Series
+from collector.prometheus_past import MAX_POINTS, PastPlan, past_tables, plan_past
+from collector.prometheus_rows import GroupPast, Readings, sample_rows
+from collector.sinks import write_table
+from tests.collector.memory_prometheus import MemoryPrometheus, offsets_text, serving
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+NOON_SECONDS = int(NOON.timestamp())
+MINUTE = timedelta(minutes=1)
+KAFKA_EXPORTER = DIALECTS[0]
+Known = dict[str, tuple[datetime, datetime]]
+
+
+@pytest.fixture
+def memory() -> Iterator[MemoryPrometheus]:
+    with serving(MemoryPrometheus()) as server:
+        yield server
+
+
+def found(memory: MemoryPrometheus, *groups: str, cluster: str = "prod", hours: float = 0.5) -> Discovered:
+    since = NOON - timedelta(hours=hours)
+    with PrometheusRequests(memory.url, settings={}) as prometheus:
+        return discover(prometheus, cluster=cluster, groups=groups or None, since=since, now=NOON)
+
+
+def rows(memory: MemoryPrometheus, plan: PastPlan) -> list[dict[str, Any]]:
+    with PrometheusRequests(memory.url, settings={}) as prometheus:
+        return [row for table in past_tables(prometheus, plan, cluster="prod") for row in table.to_pylist()]
+
+
+def past(memory: MemoryPrometheus, *groups: str) -> list[dict[str, Any]]:
+    return rows(memory, plan_past(found(memory, *groups), known={}))
+
+
+def minutes_ago(told: list[dict[str, Any]]) -> set[int]:
+    return {round((NOON - row["sampled_at"]) / MINUTE) for row in told}
+
+
+def steady(memory: MemoryPrometheus, *, minutes: int, every: int = 15, quiet: tuple[int, int] = (0, 0)) -> None:
+    """Scrapes until noon of a group that is 5 behind, a message a second, except between two minutes before noon."""
+    for ago in range(60 * minutes, -1, -every):
+        if not 60 * quiet[0] > ago > 60 * quiet[1]:
+            end = 100_000 - ago
+            memory.scrape(offsets_text([end], [end - 5], members=2), at=NOON_SECONDS - ago)
+
+
+def test_a_gap_is_missing_and_not_zero(memory: MemoryPrometheus) -> None:
+    """No scrape between 8 and 3 minutes ago: no rows at 7, 6, 5 and 4, although Prometheus would repeat its last word.
+
+    At every other minute the offset is the one of that second: 60 more a minute.
+    """
+    steady(memory, minutes=12, quiet=(8, 3))
+    told = past(memory)
+    assert minutes_ago(told) == {12, 11, 10, 9, 8, 3, 2, 1, 0}
+    assert all(row["end_offset"] == 100_000 - 60 * round((NOON - row["sampled_at"]) / MINUTE) for row in told)
+
+
+def test_a_group_that_its_exporter_falls_silent_about_has_no_rows(memory: MemoryPrometheus) -> None:
+    """Ends go on during a rebalance and commits do not: a row without a commit would count as a reset of the group."""
+    for ago in range(600, -1, -15):
+        silent = 390 >= ago > 180
+        memory.scrape(offsets_text([900 - ago], [None if silent else 900 - ago]), at=NOON_SECONDS - ago)
+    told = past(memory)
+    assert minutes_ago(told) == {10, 9, 8, 7, 3, 2, 1, 0}
+    assert all(row["committed_offset"] is not None for row in told)
+
+
+def test_two_exporters_of_one_cluster_are_one(memory: MemoryPrometheus) -> None:
+    """A pair, one of them 10 s behind: offsets of the newer one, and nothing twice."""
+    for ago in range(300, -1, -15):
+        memory.scrape(offsets_text([9000 - ago], [8000 - ago]), at=NOON_SECONDS - ago, instance="a:9308", job="kafka")
+        memory.scrape(offsets_text([8990 - ago], [7990 - ago]), at=NOON_SECONDS - ago, instance="b:9308", job="kafka")
+    told = past(memory)
+    assert len(told) == 6
+    assert {(row["sampled_at"], row["end_offset"], row["committed_offset"]) for row in told} == {
+        (NOON - ago * MINUTE, 9000 - 60 * ago, 8000 - 60 * ago) for ago in range(6)
+    }
+
+
+def test_several_clusters_are_told_apart_by_name(memory: MemoryPrometheus) -> None:
+    """The same topic in two clusters: which one is meant has to be said, and is all that is read."""
+    for ago in range(300, -1, -15):
+        for cluster, end in (("prod", 100), ("test", 900)):
+            memory.scrape(offsets_text([end], [end]), at=NOON_SECONDS - ago, instance=cluster, cluster=cluster)
+    with pytest.raises(RejectedError, match="2 clusters, by the label cluster: prod, test; name one of them with"):
+        found(memory, cluster="default")
+    told = rows(memory, plan_past(found(memory, cluster="test"), known={}))
+    assert {row["end_offset"] for row in told} == {900}
+
+
+def test_an_offset_that_went_back_is_written_as_it_is(memory: MemoryPrometheus) -> None:
+    """A topic made anew: its end falls from 500 to 20, which the features job counts as a reset."""
+    for ago in range(300, -1, -15):
+        memory.scrape(offsets_text([500 if ago > 120 else 20], [20]), at=NOON_SECONDS - ago)
+    assert [row["end_offset"] for row in past(memory)] == [500, 500, 500, 20, 20, 20]
+
+
+def test_commits_that_were_never_made_are_not_minus_one(memory: MemoryPrometheus) -> None:
+    """-1 is no commit; a partition that is not told of has none either, where the group was seen."""
+    for ago in range(120, -1, -15):
+        memory.scrape(offsets_text([70, 80, 0], [-1, 60], members=3), at=NOON_SECONDS - ago)
+    told = [row for row in past(memory) if row["sampled_at"] == NOON]
+    assert [(row["committed_offset"], row["members"], row["log_start_offset"]) for row in told] == [
+        (None, 3, None),
+        (60, 3, None),
+        (None, 3, 0),
+    ]
+
+
+def test_an_unknown_group_is_one_sentence_that_names_some_that_are_there(memory: MemoryPrometheus) -> None:
+    """So that a misspelt name is seen at once."""
+    steady(memory, minutes=5)
+    with pytest.raises(RejectedError, match="knows no group 'odrers' in that time, but orders; check its name"):
+        found(memory, "odrers")
+
+
+def test_names_with_every_kind_of_character_are_asked_for_as_they_are(memory: MemoryPrometheus) -> None:
+    """A dot matches no other character, and quotes and backslashes end no string."""
+    for ago in range(120, -1, -15):
+        text = "".join(offsets_text([7], [number], group=name) for number, name in enumerate(("a.b", "axb", "c+d")))
+        memory.scrape(text, at=NOON_SECONDS - ago)
+    assert {row["group"] for row in past(memory, "a.b", "c+d")} == {"a.b", "c+d"}
+    assert {row["committed_offset"] for row in past(memory, "a.b")} == {0}
+
+
+def test_the_estimate_is_what_is_asked(memory: MemoryPrometheus) -> None:
+    """Three queries for half an hour of one group: ends, commits and members, and as many rows as were said."""
+    steady(memory, minutes=29)
+    plan = plan_past(found(memory), known={})
+    memory.asked.clear()
+    told = rows(memory, plan)
+    assert [path for path, _ in memory.asked] == ["/api/v1/query_range"] * plan.queries
+    assert (plan.queries, plan.points, plan.rows) == (3, 31, 31)
+    assert len(told) == 30  # the first minute of the thirty-one was before the first scrape
+
+
+def test_a_second_run_asks_for_the_tail_alone(memory: MemoryPrometheus, tmp_path: Path) -> None:
+    """What was written at 11:50 is not asked for again; the ten minutes since, and what came before, are."""
+    steady(memory, minutes=25)
+    known = {"orders": (NOON - 15 * MINUTE, NOON - 10 * MINUTE)}
+    told = rows(memory, plan_past(found(memory), known=known))
+    assert minutes_ago(told) == {*range(10), *range(16, 26)}
+    # What came after is written first, oldest first: stopped anywhere, the samples have no hole.
+    assert [round((NOON - row["sampled_at"]) / MINUTE) for row in told[:3]] == [9, 8, 7]
+    everything = plan_past(found(memory), known={"orders": (NOON - 40 * MINUTE, NOON)})
+    assert (everything.stretches, everything.rows) == ((), 0)
+    with PrometheusRequests(memory.url, settings={}) as prometheus:
+        for table in past_tables(prometheus, plan_past(found(memory), known=known), cluster="prod"):
+            write_table(table, tmp_path)
+    assert len(list(tmp_path.glob("date=2026-01-05/*.parquet"))) == 2
+
+
+def test_hours_without_a_sample_cost_no_query(memory: MemoryPrometheus) -> None:
+    """Two weeks are asked for and one hour was kept: one stretch of a day."""
+    steady(memory, minutes=60)
+    plan = plan_past(found(memory, hours=336), known={})
+    assert len(plan.stretches) == 1
+    assert len(rows(memory, plan)) == 61
+
+
+def test_what_is_scraped_too_slowly_has_no_rates_and_is_left_out(memory: MemoryPrometheus) -> None:
+    """A scrape every two minutes, four hours long: minutes cannot be told from it."""
+    steady(memory, minutes=240, every=120)
+    plan = plan_past(found(memory, hours=5), known={})
+    assert (plan.stretches, plan.slow_minutes) == ((), 301)
+
+
+def test_answers_stay_small_however_many_partitions_there_are() -> None:
+    """990 partitions of one group, two weeks: 40 stretches of 505 minutes, within what a server answers.
+
+    20,161 minutes in stretches of 505 are 40; three such groups are more than one run writes.
+    """
+    hours = {NOON_SECONDS - 3600 * ago: 15.0 for ago in range(337)}
+    wide = Discovered(
+        spoken=detect(["kafka_topic_partition_current_offset", "kafka_consumergroup_current_offset"]),
+        where={},
+        topics={"orders": frozenset({"orders-in"})},
+        partitions={"orders-in": 990},
+        since_seconds=NOON_SECONDS - 336 * 3600,
+        now_seconds=NOON_SECONDS,
+        every_hour=hours,
+        newest_age_seconds=5.0,
+    )
+    plan = plan_past(wide, known={})
+    assert len(plan.stretches) == 40
+    assert plan.points <= MAX_POINTS
+    assert max(len(stretch.minutes) for stretch in plan.stretches) <= MAX_POINTS_PER_SERIES
+    too_wide = replace(wide, topics={name: frozenset({"orders-in"}) for name in "abc"})
+    with pytest.raises(RejectedError, match=r"59,878,170 rows, and one run writes 20,000,000 at most; name groups"):
+        plan_past(too_wide, known={})
+
+
+_lines = st.lists(st.none() | st.integers(0, 1000), min_size=6, max_size=6)
+
+
+@settings(max_examples=200, deadline=None)
+@given(ends=_lines, commits=_lines, wanted=st.lists(st.booleans(), min_size=6, max_size=6))
+def test_no_row_is_made_up(ends: list[int | None], commits: list[int | None], wanted: list[bool]) -> None:
+    """Every row is a minute that was wanted, with the end and the commit that were told at that minute, no other."""
+    minutes = NOON_SECONDS + 60 * np.arange(6)
+
+    def line(values: list[int | None], **labels: str) -> Series:
+        told = [(int(at), float(value)) for at, value in zip(minutes, values, strict=True) if value is not None]
+        at_seconds = np.array([at for at, _ in told], dtype=np.int64)
+        labels = {"topic": "t", "partition": "0", **labels}
+        return Series(labels=labels, at_seconds=at_seconds, values=np.array([value for _, value in told], dtype=float))
+
+    readings = Readings(minutes=minutes, ends=(line(ends),), progress=(line(commits, consumergroup="g"),))
+    past_of = GroupPast(group="g", topics=frozenset({"t"}), wanted=np.array(wanted))
+    told = sample_rows(KAFKA_EXPORTER, readings, [past_of], cluster="c").to_pylist()
+    any_commit = any(commit is not None for commit in commits)
+    assert [(row["sampled_at"].timestamp(), row["end_offset"], row["committed_offset"]) for row in told] == [
+        (at, end, commit)
+        for at, end, commit, is_wanted in zip(minutes.tolist(), ends, commits, wanted, strict=True)
+        if is_wanted and end is not None and (commit is not None or not any_commit)
+    ]
