@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
-"""`lagcast history`: weeks of past arrivals out of Kafka itself, so that advice need not wait for them. Reads only."""
+"""`lagcast history`: weeks of the past from Kafka or Prometheus, so that advice need not wait for them. Reads only."""
 
 from datetime import timedelta
 from functools import partial
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.collect import Bootstrap, ClientConfig, Cluster, Groups, client_settings
-from cli.errors import ExitCode
+from cli.collect import Cluster, Groups, client_settings
+from cli.errors import ExitCode, InputError
 from cli.instants import read_clock
 from cli.logs import log_to_stderr
 from cli.progress import Talk
@@ -23,25 +23,38 @@ DAYS = 14
 
 def history(
     *,
-    bootstrap: Bootstrap,
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder that `lagcast collect` writes to.")],
+    bootstrap: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Kafka brokers, separated by commas: arrivals as far back as kept.")
+    ] = "",
+    prometheus: Annotated[
+        str, typer.Option(metavar="URL", help="A server that scraped an exporter: arrivals, commits, lag and members.")
+    ] = "",
     cluster: Cluster = "default",
     group: Groups = None,
     days: Annotated[int, typer.Option(min=1, max=365, help="How far back to look at most.")] = DAYS,
-    client_config: ClientConfig = None,
-    estimate: Annotated[bool, typer.Option("--estimate", help="Say what it would ask of Kafka, and stop there.")] = (
-        False
-    ),
+    client_config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="One key=value a line, for TLS and passwords: librdkafka's settings, or for Prometheus bearer.token, "
+            "basic.username, basic.password, ssl.ca.location and header.NAME.",
+        ),
+    ] = None,
+    estimate: Annotated[bool, typer.Option("--estimate", help="Say what would be asked, and stop there.")] = False,
 ) -> int:
-    """Write past arrivals, minute by minute as far back as Kafka keeps messages, and not one message is read.
+    """Write the past, minute by minute, from Kafka (not one message is read) or from Prometheus: name one of both.
 
-    A second run goes on where the first one stopped. Needs Describe on groups and topics.
+    A second run goes on where the first one stopped. From Kafka it needs Describe on groups and topics.
     """
+    if bool(bootstrap) == bool(prometheus):
+        message = "history wants one source: give --bootstrap HOST:PORT for Kafka, or --prometheus URL, not both"
+        raise InputError(message)
     log_to_stderr()
     talk = Talk()
+    read = partial(backfill, bootstrap) if bootstrap else partial(backfill_from_prometheus, prometheus)
     with talk.running():
-        backfill(
-            bootstrap,
+        read(
             out,
             cluster=cluster,
             groups=group,
@@ -99,4 +112,53 @@ def backfill(
             if stop is not None and stop.is_set():
                 break
         stage.note = f"{asked}, {rows:,} rows"
+    return rows
+
+
+def backfill_from_prometheus(
+    url: str,
+    out: Path,
+    *,
+    cluster: str,
+    groups: "Sequence[str] | None",
+    days: int,
+    settings: "Mapping[str, str]",
+    talk: Talk,
+    only_estimate: bool = False,
+) -> int:
+    """Write what Prometheus knows of the time before and after the samples in `out`: so many rows."""
+    from collector.prometheus_found import discover
+    from collector.prometheus_http import PrometheusRequests
+    from collector.prometheus_past import past_tables, plan_past
+    from collector.sinks import first_samples, last_samples, write_table
+
+    now = read_clock()
+    with (
+        talk.stage("history", f"asking {url} what it knows of consumer groups") as stage,
+        PrometheusRequests(url, settings=settings) as prometheus,
+    ):
+        found = discover(prometheus, cluster=cluster, groups=groups, since=now - timedelta(days=days), now=now)
+        names = frozenset(found.topics)
+        first = first_samples(out, cluster=cluster, groups=names)
+        last = last_samples(out, cluster=cluster, groups=names)
+        plan = plan_past(found, known={group: (first[group], last[group]) for group in first})
+        age = found.newest_age_seconds
+        newest = "no sample in the last 5 minutes" if age is None else f"newest sample {age:.0f} s old"
+        talk.line(f"    {found.spoken.dialect.name}: {len(names)} groups, {newest}")
+        if found.spoken.dialect.owners:
+            talk.line(
+                f"    clients do not say their group: whoever reads {', '.join(sorted(*found.topics.values()))} is it"
+            )
+        if plan.slow_minutes:
+            talk.line(
+                f"    {plan.slow_minutes:,} minutes are left out: scraped less than once a minute, they have no rates"
+            )
+        if only_estimate:
+            stage.note = f"{plan.queries} queries of {plan.points:,} points at most, {plan.rows:,} rows at most"
+            return 0
+        rows = 0
+        for table in past_tables(prometheus, plan, cluster=cluster):
+            write_table(table, out)
+            rows += table.num_rows
+        stage.note = f"{len(names)} groups, {prometheus.requests} requests, {rows:,} rows"
     return rows

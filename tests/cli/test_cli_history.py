@@ -1,0 +1,132 @@
+"""`lagcast history --prometheus`: what it writes and says, and one sentence where it cannot."""
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyarrow import dataset as ds  # type: ignore[import-untyped]  # ships no types
+
+from tests.collector.memory_prometheus import MemoryPrometheus, exposition, offsets_text, serving
+
+Lagcast = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def memory() -> Iterator[MemoryPrometheus]:
+    """Half an hour of scrapes up to now of a group of two partitions."""
+    with serving(MemoryPrometheus()) as server:
+        now = int(datetime.now(UTC).timestamp())  # noqa: TID251  # the command looks back from the clock
+        for ago in range(1800, -1, -15):
+            server.scrape(offsets_text([9000 - ago, 70], [8000 - ago, 70], members=2), at=now - ago)
+        yield server
+
+
+def test_the_past_is_written_and_a_second_run_adds_the_tail_alone(
+    lagcast: Lagcast, memory: MemoryPrometheus, tmp_path: Path
+) -> None:
+    """30 or 31 minutes of two partitions, with lag and members; the same again writes at most the newest minute."""
+    out = tmp_path / "samples"
+    code, printed, said = lagcast("history", "--prometheus", memory.url, "--out", out, "--cluster", "prod")
+    assert (code, printed) == (0, "")
+    assert "kafka_exporter: 1 groups, newest sample" in said
+    stored = ds.dataset(out, partitioning=None).to_table().to_pylist()
+    assert 60 <= len(stored) <= 62
+    assert {row["end_offset"] - row["committed_offset"] for row in stored} == {0, 1000}
+    assert {(row["cluster"], row["group"], row["members"]) for row in stored} == {("prod", "orders", 2)}
+    requests = len(memory.asked)
+    assert f"1 groups, {requests} requests, {len(stored)} rows" in said
+    assert lagcast("history", "--prometheus", memory.url, "--out", out, "--cluster", "prod")[0] == 0
+    assert len(ds.dataset(out, partitioning=None).to_table()) <= len(stored) + 2
+    assert len(memory.asked) <= 2 * requests
+
+
+def test_the_estimate_asks_for_no_past_and_writes_nothing(
+    lagcast: Lagcast, memory: MemoryPrometheus, tmp_path: Path
+) -> None:
+    """How many queries and points, and one answer alone, by the hour, of how often there was a scrape."""
+    code, _, said = lagcast("history", "--prometheus", memory.url, "--out", tmp_path / "samples", "--estimate")
+    assert code == 0
+    assert "3 queries of 2,880 points at most, 2,880 rows at most" in said
+    assert [path for path, _ in memory.asked if path.endswith("query_range")] == ["/api/v1/query_range"]
+    assert not (tmp_path / "samples").exists()
+
+
+@pytest.mark.parametrize(
+    ("refusal", "words", "code", "told"),
+    [
+        (
+            (401, "{}"),
+            (),
+            4,
+            "put bearer.token, or basic.username and basic.password, into the file of --client-config",
+        ),
+        ((200, json.dumps({"data": ["up"]})), (), 4, "no known exporter among the 1 metric names: none of kafka_topic"),
+        (None, ("--group", "odrers"), 4, "knows no group 'odrers' in that time, but orders; check its name"),
+        (
+            (422, json.dumps({"error": "query processing would load too many samples"})),
+            (),
+            4,
+            "ask for less: name groups with --group, or give fewer --days",
+        ),
+        (
+            None,
+            ("--bootstrap", "127.0.0.1:1"),
+            2,
+            "give --bootstrap HOST:PORT for Kafka, or --prometheus URL, not both",
+        ),
+    ],
+)
+def test_what_goes_wrong_is_one_sentence(
+    *,
+    refusal: tuple[int, str] | None,
+    words: tuple[str, ...],
+    code: int,
+    told: str,
+    lagcast: Lagcast,
+    memory: MemoryPrometheus,
+    tmp_path: Path,
+) -> None:
+    """An exit code, what came back, and the next step; nothing is written."""
+    memory.refusals = [refusal] if refusal is not None else []
+    out = tmp_path / "samples"
+    given, _, said = lagcast("history", "--prometheus", memory.url, "--out", out, *words)
+    assert given == code
+    assert told in said.splitlines()[-1]
+    assert not out.exists()
+
+
+def test_no_source_and_a_source_that_is_not_there(lagcast: Lagcast, tmp_path: Path) -> None:
+    """Without either option it says which there are; a wrong address is said at once."""
+    code, _, said = lagcast("history", "--out", tmp_path)
+    assert (code, "history wants one source" in said) == (2, True)
+    code, _, said = lagcast("history", "--prometheus", "http://127.0.0.1:1", "--out", tmp_path)
+    assert code == 4
+    assert said.endswith("check the address, and that the server runs\n")
+
+
+def test_a_token_out_of_the_environment_goes_along_and_is_not_shown(
+    lagcast: Lagcast, memory: MemoryPrometheus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`bearer.token=${env:WORD}`: the server gets it, and an error that repeats it shows stars."""
+    monkeypatch.setenv("WORD", "open-sesame")
+    config = tmp_path / "prometheus.properties"
+    config.write_text("bearer.token=${env:WORD}\n", encoding="utf-8")
+    memory.refusals = [(403, json.dumps({"error": "open-sesame may not"}))]
+    words = ("history", "--prometheus", memory.url, "--out", tmp_path, "--client-config", config)
+    code, _, said = lagcast(*words)
+    assert (code, "open-sesame" in said, "*** may not" in said) == (4, False, True)
+    assert memory.headers[-1]["Authorization"] == "Bearer open-sesame"
+
+
+def test_clients_without_a_group_are_said_to_be_taken_for_one(lagcast: Lagcast, tmp_path: Path) -> None:
+    """The JMX exporter: which topics' readers count as the group that was named."""
+    with serving(MemoryPrometheus()) as memory:
+        now = int(datetime.now(UTC).timestamp())  # noqa: TID251  # the command looks back from the clock
+        for ago in range(300, -1, -15):
+            memory.scrape(exposition("jmx"), at=now - ago)
+        words = ("history", "--prometheus", memory.url, "--out", tmp_path, "--group", "orders")
+        code, _, said = lagcast(*words)
+    assert code == 0
+    assert "clients do not say their group: whoever reads orders-in is it" in said
