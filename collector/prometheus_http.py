@@ -3,6 +3,7 @@
 import base64
 import re
 import ssl
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -72,8 +73,8 @@ class PrometheusRequests:
 
     def __init__(self, url: str, *, settings: Mapping[str, str], wait: Callable[[float], object] = time.sleep) -> None:
         self.where = url.rstrip("/")
-        self.requests = 0
         self._settings, self._wait, self._has_answered = dict(settings), wait, False
+        self.requests, self._counting = 0, threading.Lock()
         _check(self.where, self._settings)
         self._http = httpx2.Client(
             base_url=f"{self.where}/api/v1/",
@@ -145,7 +146,8 @@ class PrometheusRequests:
         raise AssertionError  # the last pause is None
 
     def _once(self, method: str, path: str, words: Mapping[str, str], what: str) -> Any:  # noqa: ANN401  # JSON
-        self.requests += 1
+        with self._counting:
+            self.requests += 1
         try:
             carried = {"params": words} if method == "GET" else {"data": words}
             answer = self._http.request(method, path, **carried)  # type: ignore[arg-type]  # both take such a mapping
@@ -157,7 +159,7 @@ class PrometheusRequests:
             )
             message = self._words(what, f"{type(error).__name__}: {error}", step)
             raise UnavailableError(message) from error
-        self._has_answered = self._has_answered or answer.status_code not in _BUSY
+        self._has_answered = True
         if answer.status_code in _BUSY:
             raise UnavailableError(self._words(what, _status(answer), "ask again later, or for less with --group"))
         if answer.is_error or answer.is_redirect:

@@ -65,7 +65,7 @@ def test_every_refusal_is_one_sentence(
     memory: MemoryPrometheus, status: int, body: str, kind: type[AdapterError], told: str
 ) -> None:
     """Who was asked for what, what came back, and what to do."""
-    memory.refusals = [(status, body)]
+    memory.refusals = [(status, body)] * 4  # one that is busy is asked again
     with pytest.raises(kind) as caught:
         names(memory)
     sentence = str(caught.value)
