@@ -16,6 +16,7 @@ from cli.errors import InputError
 if TYPE_CHECKING:
     from cost_model.profile import GroupProfile
     from recommender.adapters.feature_table import FeatureTable
+    from recommender.adapters.kubernetes_client import Connection
     from recommender.adapters.store_sql import SqlDecisionStore
     from recommender.ports import Publisher
     from recommender.run import Group, Obstacle, Recommender
@@ -71,28 +72,38 @@ def recommender(
     )
 
 
-@contextmanager
-def scalers_in(namespaces: Sequence[str], kubeconfig: Path | None, settings: "Settings") -> "Iterator[Scalers | None]":
-    """The ConsumerGroupScalers of those namespaces over `settings`, followed inside the block; None without namespaces.
+def cluster_client(kubeconfig: Path | None) -> "Connection":
+    """A client for the cluster of a kubeconfig, or for the one around this process.
 
-    Errors: InputError where there is no cluster, or no client for one: it is an extra of 75 MB. AdapterError where the
-    cluster does not answer.
+    Errors: InputError where there is no cluster, or no package to talk to one: it is an extra of 75 MB.
     """
-    if not namespaces:
-        yield None
-        return
     from recommender.ports import RejectedError
-    from recommender.scalers import Scalers
 
     try:
-        from recommender.adapters.kubernetes_scalers import KubernetesScalers, connect
+        from recommender.adapters.kubernetes_client import connect
 
-        objects = KubernetesScalers(connect(kubeconfig), namespaces)
+        return connect(kubeconfig)
     except ModuleNotFoundError as error:
         message = f"--kubernetes needs the package {error.name}: pip install 'lagcast[k8s]'"
         raise InputError(message) from error
     except RejectedError as error:
         raise InputError(str(error)) from error
+
+
+@contextmanager
+def scalers_in(namespaces: Sequence[str], kubeconfig: Path | None, settings: "Settings") -> "Iterator[Scalers | None]":
+    """The ConsumerGroupScalers of those namespaces over `settings`, followed inside the block; None without namespaces.
+
+    Errors: those of `cluster_client`; AdapterError where the cluster does not answer.
+    """
+    if not namespaces:
+        yield None
+        return
+    api = cluster_client(kubeconfig)
+    from recommender.adapters.kubernetes_scalers import KubernetesScalers
+    from recommender.scalers import Scalers
+
+    objects = KubernetesScalers(api, namespaces)
     with objects.following():
         yield Scalers(objects=objects, settings=settings)
 

@@ -66,7 +66,8 @@ class Answers(Generic[Key, Value]):
 class GroupDescription:
     """A group as its coordinator describes it, in Kafka's words; None where the broker did not say.
 
-    `is_simple`: nobody ever joined it, its offsets are stored by hand.
+    `hosts` has the address that each member connects from. `is_simple`: nobody ever joined it, its offsets are stored
+    by hand.
     """
 
     state: str
@@ -74,6 +75,7 @@ class GroupDescription:
     assignor: str | None
     members: int
     static_members: int
+    hosts: tuple[str, ...]
     is_simple: bool
     assigned: frozenset[Partition]
 
@@ -293,6 +295,8 @@ def _description(group: ConsumerGroupDescription) -> GroupDescription:
         assignor=group.partition_assignor or None,
         members=len(group.members),
         static_members=sum(bool(member.group_instance_id) for member in group.members),
+        # Brokers are written in Java, which puts a slash between name and address of a host: "/10.1.2.3".
+        hosts=tuple(member.host.rpartition("/")[2] for member in group.members),
         is_simple=group.is_simple_consumer_group,
         assigned=frozenset(
             (entry.topic, entry.partition) for member in group.members for entry in member.assignment.topic_partitions

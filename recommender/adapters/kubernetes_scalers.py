@@ -3,7 +3,6 @@
 Of the cluster nothing else is read, and nothing written but `status` and Events.
 """
 
-import json
 import secrets
 import socket
 import threading
@@ -11,45 +10,27 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 
 import structlog
-from kubernetes import client, config
+from kubernetes import client
 from kubernetes.client.exceptions import ApiException
-from kubernetes.config import ConfigException
 from kubernetes.watch import Watch
 from urllib3.exceptions import HTTPError
 
-from recommender.ports import AdapterError, RejectedError, UnavailableError
+from recommender.adapters.kubernetes_client import TIMEOUT_SECONDS, told
+from recommender.ports import AdapterError
 from recommender.scaler import API_GROUP, API_VERSION, KIND, PLURAL, Document, place_of
 from recommender.scaler_status import Status, Transition
 
 FIELD_MANAGER = "lagcast"
-_TIMEOUT_SECONDS = 10
 # A watch is begun anew this often: a connection that died without a word is noticed then, if not before.
 _WATCH_SECONDS = 240
 _RETRY_SECONDS = 5.0
 _APPLY = "application/apply-patch+yaml"
+_NOT_INSTALLED = "is the resource installed (deploy/manifests/scalers/crd.yaml)?"
 
 _log = structlog.get_logger()
-
-
-def connect(kubeconfig: Path | None) -> client.ApiClient:
-    """A client for the cluster of `kubeconfig`, or, without one, for the cluster that this process runs in.
-
-    Errors: RejectedError.
-    """
-    settings = client.Configuration()
-    try:
-        if kubeconfig is not None:
-            config.load_kube_config(config_file=str(kubeconfig), client_configuration=settings)  # type: ignore[no-untyped-call]  # untyped there
-        else:
-            config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]  # untyped there
-    except (ConfigException, OSError) as error:
-        message = f"no cluster to connect to: {error}; run inside one, or give --kubeconfig FILE"
-        raise RejectedError(message) from error
-    return client.ApiClient(settings)
 
 
 class KubernetesScalers:
@@ -84,7 +65,7 @@ class KubernetesScalers:
             for watch in list(self._watches.values()):
                 watch.stop()  # type: ignore[no-untyped-call]  # untyped there
             for thread in threads:
-                thread.join(timeout=_TIMEOUT_SECONDS)
+                thread.join(timeout=TIMEOUT_SECONDS)
 
     def documents(self) -> tuple[Document, ...]:
         """Every object that is known, by namespace and name."""
@@ -97,7 +78,7 @@ class KubernetesScalers:
         # With the uid, an object that was deleted and made again meanwhile is not told what its namesake was.
         metadata = {"namespace": namespace, "name": name, "uid": document["metadata"]["uid"]}
         body = {"apiVersion": f"{API_GROUP}/{API_VERSION}", "kind": KIND, "metadata": metadata, "status": status}
-        with _told(f"write the status of {namespace}/{name}", grant=f"patch on {PLURAL}/status.{API_GROUP}"):
+        with told(f"write the status of {namespace}/{name}", grant=f"patch on {PLURAL}/status.{API_GROUP}"):
             written: Any = self._custom.patch_namespaced_custom_object_status(
                 API_GROUP,
                 API_VERSION,
@@ -108,7 +89,7 @@ class KubernetesScalers:
                 field_manager=FIELD_MANAGER,
                 force=True,
                 _content_type=_APPLY,
-                _request_timeout=_TIMEOUT_SECONDS,
+                _request_timeout=TIMEOUT_SECONDS,
             )
         self._keep(written)
 
@@ -132,14 +113,18 @@ class KubernetesScalers:
                 uid=document["metadata"]["uid"],
             ),
         )
-        with _told(f"make an Event about {namespace}/{name}", grant="create on events.events.k8s.io"):
-            self._events.create_namespaced_event(namespace, body, _request_timeout=_TIMEOUT_SECONDS)
+        with told(f"make an Event about {namespace}/{name}", grant="create on events.events.k8s.io"):
+            self._events.create_namespaced_event(namespace, body, _request_timeout=TIMEOUT_SECONDS)
 
     def _list(self, namespace: str) -> str:
         """Take over what a namespace holds; the version from which it has to be watched."""
-        with _told(f"list the {PLURAL} of namespace {namespace}", grant=f"list and watch on {PLURAL}.{API_GROUP}"):
+        with told(
+            f"list the {PLURAL} of namespace {namespace}",
+            grant=f"list and watch on {PLURAL}.{API_GROUP}",
+            missing=_NOT_INSTALLED,
+        ):
             found: Any = self._custom.list_namespaced_custom_object(
-                API_GROUP, API_VERSION, namespace, PLURAL, _request_timeout=_TIMEOUT_SECONDS
+                API_GROUP, API_VERSION, namespace, PLURAL, _request_timeout=TIMEOUT_SECONDS
             )
         objects = {place_of(each): each for each in found["items"]}
         with self._lock:
@@ -183,7 +168,7 @@ class KubernetesScalers:
             resource_version=version,
             allow_watch_bookmarks=True,
             timeout_seconds=_WATCH_SECONDS,
-            _request_timeout=(_TIMEOUT_SECONDS, _WATCH_SECONDS + _TIMEOUT_SECONDS),
+            _request_timeout=(TIMEOUT_SECONDS, _WATCH_SECONDS + TIMEOUT_SECONDS),
         )
         for change in changes:
             if change["type"] == "DELETED":
@@ -196,32 +181,3 @@ class KubernetesScalers:
     def _keep(self, document: Document) -> None:
         with self._lock:
             self._known[place_of(document)] = document
-
-
-@contextmanager
-def _told(asked: str, *, grant: str) -> Iterator[None]:
-    """Turn what the client raises into the port's errors, each a sentence with the next step."""
-    try:
-        yield
-    except HTTPError as error:
-        message = f"could not {asked}: {error}; is the cluster reachable?"
-        raise UnavailableError(message) from error
-    except ApiException as error:
-        answered = f"could not {asked}: the API server answered {error.status} {error.reason}"
-        if error.status == HTTPStatus.FORBIDDEN:
-            message = f"{answered}; grant {grant}"
-        elif error.status == HTTPStatus.NOT_FOUND:
-            message = f"{answered}; is the resource installed (deploy/manifests/scalers/crd.yaml)?"
-        else:
-            message = f"{answered}: {_complaint(error)}"
-        passing = error.status is None or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        kind = UnavailableError if passing or error.status == HTTPStatus.TOO_MANY_REQUESTS else RejectedError
-        raise kind(message) from error
-
-
-def _complaint(error: ApiException) -> str:
-    """What the API server says in its own words, where it says anything."""
-    try:
-        return str(json.loads(error.body or "")["message"])
-    except (ValueError, KeyError, TypeError):
-        return "no reason given"

@@ -23,6 +23,7 @@ COMMANDS = (
     "explain",
     "import",
     "export",
+    "discover",
 )
 # What makes a command slow to start; `--help` needs none of them.
 HEAVY = {"pyspark", "numpy", "pandas", "pyarrow", "sqlalchemy", "fastapi", "uvicorn", "confluent_kafka", "sklearn"}

@@ -118,6 +118,7 @@ def group(
             SimpleNamespace(
                 assignment=SimpleNamespace(topic_partitions=[TopicPartition(*entry) for entry in entries]),
                 group_instance_id=instance_id,
+                host="/10.1.2.3",
             )
             for entries, instance_id in zip(assigned, instance_ids, strict=False)
         ],

@@ -1,7 +1,5 @@
 """The control plane of these tests is a real one: pods come up, and the executor has the rights that it is given."""
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,13 +8,17 @@ from api.schemas import Target
 from executor.errors import ScaleConflictError, ScaleError
 from executor.kubernetes_scale import KubernetesScales, connect
 from executor.plan import Act, Move, Scale
-from tests.live.clients import fresh_name
+from recommender.adapters import kubernetes_workloads
+from recommender.adapters.kubernetes_client import connect as connect_to
+from recommender.adapters.kubernetes_workloads import pods_in
+from recommender.discovery import Found, NotFound, Workload, discover
+from recommender.ports import RejectedError
+from tests.live.clients import fresh_name, wait_until
 from tests.live.control_plane import ControlPlane
 
 pytestmark = pytest.mark.kubernetes
 
 EXECUTOR = Path(__file__).parents[2] / "deploy" / "manifests" / "executor"
-LIMIT_SECONDS = 30.0
 DEPLOYMENT = """
 apiVersion: apps/v1
 kind: Deployment
@@ -39,18 +41,35 @@ def namespace(control_plane: ControlPlane) -> str:
     return name
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Ask again and again; a sentence instead of a hang."""
-    until = time.monotonic() + LIMIT_SECONDS
-    while not holds():
-        assert time.monotonic() < until, f"still not so after {LIMIT_SECONDS:.0f} s"
-        time.sleep(0.1)
-
-
 def test_pods_become_ready(control_plane: ControlPlane, namespace: str) -> None:
     """Controllers make pods of a Deployment, the scheduler gives them a node, and there they become Ready."""
     field = "jsonpath={.status.readyReplicas}"
     wait_until(lambda: control_plane.kubectl("-n", namespace, "get", "deployment", "orders", "-o", field) == "3")
+
+
+def test_members_are_traced_to_their_deployment(
+    control_plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From addresses over pods and ReplicaSets to the Deployment, in pages of two, past a pod of somebody else's.
+
+    Without the right to see pods, the sentence names it.
+    """
+    control_plane.kubectl("-n", namespace, "run", "bare", "--image=none:1")
+    api = connect_to(control_plane.kubeconfig)
+    monkeypatch.setattr(kubernetes_workloads, "_PAGE", 2)
+    wait_until(lambda: len(pods_in(api, [namespace])) == 4)
+    pods = pods_in(api, [namespace])
+    hosts = {
+        name: [address for pod in pods for address in pod.addresses if pod.name.startswith(name)]
+        for name in ("orders", "bare")
+    }
+    answers = discover(hosts, pods)
+    workload = Workload(namespace=namespace, kind="Deployment", name="orders", api_version="apps/v1")
+    assert answers["orders"] == Found(workload=workload, members=3, pods=3)
+    assert isinstance(answers["bare"], NotFound)
+    token = control_plane.kubectl("-n", namespace, "create", "token", "default").strip()
+    with pytest.raises(RejectedError, match="403 Forbidden; grant list on pods"):
+        pods_in(connect_to(control_plane.kubeconfig_for(token)), [namespace])
 
 
 def test_the_executor_has_the_rights_that_it_needs_and_no_others(control_plane: ControlPlane, namespace: str) -> None:

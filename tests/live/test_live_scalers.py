@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -18,20 +17,20 @@ import httpx2
 import pytest
 from kubernetes import client
 
-from recommender.adapters.kubernetes_scalers import KubernetesScalers, connect
+from recommender.adapters.kubernetes_client import connect
+from recommender.adapters.kubernetes_scalers import KubernetesScalers
 from recommender.ports import RejectedError
 from recommender.recommendation import Recommendation
 from recommender.scaler import API_GROUP, API_VERSION, KIND, PLURAL
 from recommender.scalers import Scalers
 from recommender.settings import Settings
 from tests.feature_folder import steady_hour
-from tests.live.clients import fresh_name
+from tests.live.clients import fresh_name, wait_until
 from tests.live.control_plane import ControlPlane, ControlPlaneError
 
 pytestmark = pytest.mark.kubernetes
 
 MANIFESTS = Path(__file__).parents[2] / "deploy" / "manifests"
-LIMIT_SECONDS = 30.0
 MANY = 1000
 
 
@@ -40,14 +39,6 @@ def scaler(namespace: str, name: str = "orders", **spec: Any) -> dict[str, Any]:
     metadata = {"namespace": namespace, "name": name}
     whole = {"cluster": "c", "groupId": name} | spec
     return {"apiVersion": f"{API_GROUP}/{API_VERSION}", "kind": KIND, "metadata": metadata, "spec": whole}
-
-
-def wait_until(holds: Callable[[], object]) -> None:
-    """Ask again and again; a sentence instead of a hang."""
-    until = time.monotonic() + LIMIT_SECONDS
-    while not holds():
-        assert time.monotonic() < until, f"still not so after {LIMIT_SECONDS:.0f} s"
-        time.sleep(0.05)
 
 
 @pytest.fixture(scope="session")

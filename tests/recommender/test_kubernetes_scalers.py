@@ -8,7 +8,8 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import ProtocolError
 
-from recommender.adapters.kubernetes_scalers import KubernetesScalers, connect
+from recommender.adapters.kubernetes_client import connect
+from recommender.adapters.kubernetes_scalers import KubernetesScalers
 from recommender.ports import AdapterError, RejectedError, UnavailableError
 
 

@@ -1,0 +1,91 @@
+# ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
+"""`lagcast discover`: which workload runs which consumer group, from its members' addresses. Reads only."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.collect import Bootstrap, ClientConfig, Cluster, Groups, client_settings
+from cli.errors import ExitCode
+from cli.output import Field, OutputFormat, Table, write_csv, write_json, write_table
+from cli.progress import Talk
+
+if TYPE_CHECKING:
+    from recommender.discovery import Found, NotFound
+
+FIELDS = [
+    Field(key="group", heading="Group", left=True),
+    Field(key="members", heading="Members"),
+    Field(key="pods", heading="Pods"),
+    Field(key="namespace", heading="Namespace", left=True),
+    Field(key="kind", heading="Kind", left=True),
+    Field(key="name", heading="Name", left=True),
+    Field(key="reason", heading="Reason", left=True),
+    Field(key="note", heading="Note", left=True),
+]
+
+
+def discover(
+    *,
+    bootstrap: Bootstrap,
+    kubernetes: Annotated[
+        list[str], typer.Option(metavar="NAMESPACE", help="Look at the pods there; may be given several times.")
+    ],
+    cluster: Cluster = "default",
+    group: Groups = None,
+    client_config: ClientConfig = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Cluster to look at. [default: the one it runs in]")
+    ] = None,
+    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="How to write the answer.")] = (
+        OutputFormat.TABLE
+    ),
+) -> int:
+    """Say which Deployment or StatefulSet runs each consumer group, by the addresses that its members connect from.
+
+    Needs Describe on the groups, and list on pods and replicasets of the namespaces. Nothing is written.
+    """
+    from cli.wiring import cluster_client
+    from collector.kafka_requests import KafkaRequests
+    from recommender.adapters.kubernetes_workloads import pods_in
+    from recommender.discovery import discover as discovered
+
+    api = cluster_client(kubeconfig)
+    kafka = KafkaRequests(bootstrap, cluster=cluster, client_config=client_settings(client_config))
+    talk = Talk()
+    names, errors = (tuple(group), ()) if group else kafka.group_names()
+    if errors and not names:
+        raise errors[0]
+    described = kafka.descriptions(names)
+    for error in (*errors, *described.failed.values()):
+        talk.line(str(error))
+    hosts = {name: known.hosts for name, known in described.got.items()}
+    answers = discovered(hosts, pods_in(api, kubernetes))
+    records = [_record(name, answers[name]) for name in sorted(answers)]
+    if output is OutputFormat.JSON:
+        write_json(records)
+    elif output is OutputFormat.CSV:
+        write_csv(Table(fields=FIELDS, records=records))
+    else:
+        write_table(Table(fields=FIELDS, records=records))
+    return ExitCode.OK
+
+
+def _record(group: str, answer: "Found | NotFound") -> dict[str, object]:
+    from recommender.discovery import Found
+    from recommender.ports import wire_code
+
+    record: dict[str, object] = {field.key: None for field in FIELDS}
+    record |= {"group": group, "members": answer.members}
+    if not isinstance(answer, Found):
+        return record | {"reason": wire_code(answer.reason), "note": answer.sentence}
+    workload = answer.workload
+    shared = f"runs {', '.join(answer.shared_with)} too; or are these proxies?" if answer.shared_with else None
+    return record | {
+        "pods": answer.pods,
+        "namespace": workload.namespace,
+        "kind": workload.kind,
+        "name": workload.name,
+        "note": shared,
+    }

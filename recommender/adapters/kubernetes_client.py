@@ -1,0 +1,67 @@
+"""A connection to a Kubernetes cluster, and what it answers as the errors of the ports."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from pathlib import Path
+
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config import ConfigException
+from urllib3.exceptions import HTTPError
+
+from recommender.ports import RejectedError, UnavailableError
+
+# What adapters hold, by a name that others may use without knowing the client.
+Connection = client.ApiClient
+TIMEOUT_SECONDS = 10
+
+
+def connect(kubeconfig: Path | None) -> Connection:
+    """A client for the cluster of `kubeconfig`, or, without one, for the cluster that this process runs in.
+
+    Errors: RejectedError.
+    """
+    settings = client.Configuration()
+    try:
+        if kubeconfig is not None:
+            config.load_kube_config(config_file=str(kubeconfig), client_configuration=settings)  # type: ignore[no-untyped-call]  # untyped there
+        else:
+            config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]  # untyped there
+    except (ConfigException, OSError) as error:
+        message = f"no cluster to connect to: {error}; run inside one, or give --kubeconfig FILE"
+        raise RejectedError(message) from error
+    return Connection(settings)
+
+
+@contextmanager
+def told(asked: str, *, grant: str, missing: str = "is it there?") -> Iterator[None]:
+    """Turn what the client raises into the ports' errors, each a sentence with the next step.
+
+    `grant` is what may be done to be allowed to, `missing` what to look at where there is no such thing.
+    """
+    try:
+        yield
+    except HTTPError as error:
+        message = f"could not {asked}: {error}; is the cluster reachable?"
+        raise UnavailableError(message) from error
+    except ApiException as error:
+        answered = f"could not {asked}: the API server answered {error.status} {error.reason}"
+        if error.status == HTTPStatus.FORBIDDEN:
+            message = f"{answered}; grant {grant}"
+        elif error.status == HTTPStatus.NOT_FOUND:
+            message = f"{answered}; {missing}"
+        else:
+            message = f"{answered}: {_complaint(error)}"
+        passing = error.status is None or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        kind = UnavailableError if passing or error.status == HTTPStatus.TOO_MANY_REQUESTS else RejectedError
+        raise kind(message) from error
+
+
+def _complaint(error: ApiException) -> str:
+    """What the API server says in its own words, where it says anything."""
+    try:
+        return str(json.loads(error.body or "")["message"])
+    except (ValueError, KeyError, TypeError):
+        return "no reason given"

@@ -1,0 +1,75 @@
+"""Pods and their owners, as a cluster has them now: what discovery starts from. Reads pods and ReplicaSets alone."""
+
+import json
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+
+from recommender.adapters.kubernetes_client import TIMEOUT_SECONDS, told
+from recommender.discovery import Pod, Workload
+
+# A list is asked for in pages, so that a namespace of thousands of pods is not one answer.
+_PAGE = 500
+_ENDED = {"Succeeded", "Failed"}
+
+
+def pods_in(api: client.ApiClient, namespaces: Sequence[str]) -> tuple[Pod, ...]:
+    """Every pod of those namespaces that has an address and has not ended: that of an ended one may be another's.
+
+    Errors: AdapterError, naming the grant that is missing.
+    """
+    core, apps = client.CoreV1Api(api), client.AppsV1Api(api)
+    found: list[Pod] = []
+    for namespace in namespaces:
+        with told(f"list the pods of namespace {namespace}", grant="list on pods"):
+            pods = _all(core.list_namespaced_pod, namespace)
+        with told(f"list the replicasets of namespace {namespace}", grant="list on replicasets.apps"):
+            replica_sets = _all(apps.list_namespaced_replica_set, namespace)
+        above = {entry["metadata"]["name"]: _owner(entry) for entry in replica_sets}
+        found += [
+            Pod(
+                namespace=namespace,
+                name=pod["metadata"]["name"],
+                addresses=tuple(address["ip"] for address in pod["status"]["podIPs"]),
+                workload=_topmost(_owner(pod), above),
+            )
+            for pod in pods
+            if pod["status"].get("podIPs") and pod["status"]["phase"] not in _ENDED
+        ]
+    return tuple(found)
+
+
+def _all(page_of: Any, namespace: str) -> list[dict[str, Any]]:  # noqa: ANN401  # a method of the client
+    """Every entry of a list, as JSON has it: the client's own types bear other names in each of its versions."""
+    entries: list[dict[str, Any]] = []
+    words: dict[str, Any] = {}
+    while True:
+        answer = page_of(namespace, limit=_PAGE, **words, _preload_content=False, _request_timeout=TIMEOUT_SECONDS)
+        if answer.status != HTTPStatus.OK:
+            raise ApiException(status=answer.status, reason=answer.reason)
+        page = json.loads(answer.data)
+        entries += page["items"]
+        if not page["metadata"].get("continue"):
+            return entries
+        words = {"_continue": page["metadata"]["continue"]}
+
+
+def _owner(entry: dict[str, Any]) -> Workload | None:
+    """The controller of a pod or a ReplicaSet."""
+    metadata = entry["metadata"]
+    for owner in metadata.get("ownerReferences", ()):
+        if owner.get("controller"):
+            return Workload(
+                namespace=metadata["namespace"], kind=owner["kind"], name=owner["name"], api_version=owner["apiVersion"]
+            )
+    return None
+
+
+def _topmost(owner: Workload | None, above: dict[str, Workload | None]) -> Workload | None:
+    """A ReplicaSet is a Deployment's in most cases, and then scaled through it."""
+    if owner is None or owner.kind != "ReplicaSet":
+        return owner
+    return above.get(owner.name) or owner

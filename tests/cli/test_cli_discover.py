@@ -1,0 +1,86 @@
+"""`lagcast discover`: a line for each group, on stdout for programs too; nothing is written anywhere."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from collector.errors import UnavailableError
+from collector.kafka_requests import Answers, GroupDescription, KafkaRequests
+from recommender.adapters import kubernetes_client, kubernetes_workloads
+from recommender.discovery import Pod, Workload
+
+Lagcast = Callable[..., tuple[int, str, str]]
+ORDERS = Workload(namespace="shop", kind="Deployment", name="consumer", api_version="apps/v1")
+
+
+@pytest.fixture(autouse=True)
+def around(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Kafka with three groups, one of which it cannot describe, and a cluster with one pod."""
+    hosts = {"orders": ("10.0.0.1", "10.0.0.1"), "audit": ()}
+
+    def descriptions(_: KafkaRequests, names: Sequence[str]) -> Answers[str, GroupDescription]:
+        got = {
+            name: GroupDescription(
+                state="STABLE",
+                protocol="classic",
+                assignor="range",
+                members=len(hosts[name]),
+                static_members=0,
+                hosts=hosts[name],
+                is_simple=False,
+                assigned=frozenset(),
+            )
+            for name in names
+            if name in hosts
+        }
+        failed = {name: UnavailableError(f"group {name!r} did not answer") for name in names if name not in hosts}
+        return Answers(got=got, failed=failed)
+
+    monkeypatch.setattr(KafkaRequests, "group_names", lambda _: (("audit", "away", "orders"), ()))
+    monkeypatch.setattr(KafkaRequests, "descriptions", descriptions)
+    monkeypatch.setattr(kubernetes_client, "connect", lambda _: None)
+    pods = (Pod(namespace="shop", name="consumer-1", addresses=("10.0.0.1",), workload=ORDERS),)
+    monkeypatch.setattr(kubernetes_workloads, "pods_in", lambda _api, _namespaces: pods)
+
+
+def test_each_group_is_a_line(lagcast: Lagcast) -> None:
+    """Found, or why not; a group that cannot be asked about is said on stderr, and the others go on."""
+    code, out, err = lagcast("discover", "--bootstrap", "nowhere:9092", "--kubernetes", "shop")
+    assert code == 0
+    heads, audit, orders = out.splitlines()
+    assert heads.split() == ["Group", "Members", "Pods", "Namespace", "Kind", "Name", "Reason", "Note"]
+    assert audit.split()[:7] == ["audit", "0", "-", "-", "-", "-", "NoTarget"]
+    assert orders.split() == ["orders", "2", "1", "shop", "Deployment", "consumer", "-", "-"]
+    assert "group 'away' did not answer" in err
+
+
+def test_json_has_the_same_records(lagcast: Lagcast) -> None:
+    """With what is not known as null."""
+    words = ["--bootstrap", "nowhere:9092", "--kubernetes", "shop", "--group", "orders", "-o", "json"]
+    code, out, _ = lagcast("discover", *words)
+    assert code == 0
+    assert json.loads(out) == [
+        {
+            "group": "orders",
+            "members": 2,
+            "pods": 1,
+            "namespace": "shop",
+            "kind": "Deployment",
+            "name": "consumer",
+            "reason": None,
+            "note": None,
+        }
+    ]
+
+
+def test_without_a_cluster_nothing_is_asked_of_kafka(
+    lagcast: Lagcast, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One sentence, and the exit code of usage."""
+    monkeypatch.undo()
+    words = ["--bootstrap", "nowhere:9092", "--kubernetes", "shop", "--kubeconfig", str(tmp_path / "missing")]
+    code, out, err = lagcast("discover", *words)
+    assert (code, out) == (2, "")
+    assert err.startswith("lagcast: no cluster to connect to: ")
