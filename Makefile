@@ -43,7 +43,7 @@ test-fast: $(READY) ## tests that need no JVM, no broker, no cluster and no pati
 test-spark: $(READY) ## the features job on a local JVM
 	@scripts/step spark-tests $(BIN)/pytest -q -m "spark"
 
-test-live-kafka: $(READY) ## the collector against a real Kafka broker (needs Java and Maven)
+test-live-kafka: $(READY) ## against a real Kafka broker (needs Java and Maven; for the exporters of Prometheus cargo and apt-get)
 	@scripts/step kafka-tests $(BIN)/pytest -q -m "kafka"
 
 test-live-kubernetes: $(READY) ## the cluster's side against a real Kubernetes control plane (needs Go; builds it once)

@@ -43,12 +43,20 @@ class Broker:
     """
 
     def __init__(
-        self, jars: Path, folder: Path, *, node: int, ports: Mapping[str, int], properties: Mapping[str, str]
+        self,
+        jars: Path,
+        folder: Path,
+        *,
+        node: int,
+        ports: Mapping[str, int],
+        properties: Mapping[str, str],
+        java_options: Sequence[str] = (),
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.ports = ports
         self.address = f"127.0.0.1:{ports['PLAINTEXT']}"
         self._jars, self._file, self._log = jars, folder / "server.properties", folder / "broker.log"
+        self._java_options = java_options
         self._process: subprocess.Popen[bytes] | None = None
         settings = {
             **_PROPERTIES,
@@ -65,7 +73,7 @@ class Broker:
     def start(self) -> None:
         """Start the process; `wait_until_open` tells when it answers."""
         with self._log.open("ab") as output:
-            command = _java(self._jars, "kafka.Kafka", str(self._file))
+            command = _java(self._jars, *self._java_options, "kafka.Kafka", str(self._file))
             self._process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
 
     def wait_until_open(self) -> None:
@@ -95,7 +103,13 @@ class Broker:
 
 @contextmanager
 def running_brokers(
-    jars: Path, folder: Path, *, count: int = 1, listeners: Sequence[str] = (), properties: Mapping[str, str] = {}
+    jars: Path,
+    folder: Path,
+    *,
+    count: int = 1,
+    listeners: Sequence[str] = (),
+    properties: Mapping[str, str] = {},
+    java_options: Sequence[str] = (),
 ) -> Iterator[tuple[Broker, ...]]:
     """Brokers of one cluster on free ports, each with PLAINTEXT and with `listeners`; the first is the controller.
 
@@ -112,7 +126,8 @@ def running_brokers(
             # A broker that is no controller listens for brokers and clients alone.
             open_ports = own if node == 1 else {name: port for name, port in own.items() if name != "CONTROLLER"}
             settings = voters if node == 1 else broker_only
-            broker = Broker(jars, folder / f"node-{node}", node=node, ports=open_ports, properties=settings)
+            place = folder / f"node-{node}"
+            broker = Broker(jars, place, node=node, ports=open_ports, properties=settings, java_options=java_options)
             stops.callback(broker.stop)
             broker.start()
             brokers.append(broker)
@@ -139,10 +154,12 @@ def compiled(jars: Path, classes: Path) -> Path:
 
 
 @contextmanager
-def running_java(jars: Path, classes: Path, program: str, *words: str) -> Iterator[None]:
+def running_java(
+    jars: Path, classes: Path, program: str, *words: str, java_options: Sequence[str] = ()
+) -> Iterator[None]:
     """One of those programs, ended by SIGTERM with the block."""
     with (classes / f"{program}.log").open("ab") as output:
-        command = ["java", "-Xmx128m", "-cp", f"{jars}/*:{classes}", program, *words]
+        command = ["java", "-Xmx128m", *java_options, "-cp", f"{jars}/*:{classes}", program, *words]
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
     try:
         yield

@@ -8,7 +8,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from tests.cli.conftest import feature_table
 from tests.live.broker import compiled, fetched_jars, running_brokers, running_java
 from tests.live.clients import create_topic, fresh_name, produce
 from tests.live.control_plane import ControlPlane, built_control_plane
+from tests.live.exporters import fetched
 from tests.live.secured import Secured, secured_broker
 
 __all__ = ["feature_table"]
@@ -63,6 +64,27 @@ def bootstrap(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def java_client(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., AbstractContextManager[None]]:
     """Runs one of the programs in `java/` with the words that it wants, until the block ends."""
     return partial(running_java, jars, compiled(jars, tmp_path_factory.mktemp("java")))
+
+
+@pytest.fixture(scope="session")
+def program() -> Callable[[str], Path]:
+    """`program(name)`: the path of `prometheus`, `klag-exporter` or `jmx-agent`; a skip where it cannot be had."""
+    wanted = {
+        "prometheus": () if shutil.which("prometheus") else ("apt-get", "dpkg-deb"),
+        "klag-exporter": ("cargo", "cmake", "g++", "pkg-config", "apt-get", "dpkg-deb"),
+        "jmx-agent": ("mvn", "java"),
+    }
+
+    def path(name: str) -> Path:
+        missing = [tool for tool in wanted[name] if shutil.which(tool) is None]
+        if missing:
+            reason = f"the live tests of Prometheus need {' and '.join(missing)} on the PATH, to fetch {name}"
+            if os.environ.get("CI") == "true":
+                pytest.fail(reason)
+            pytest.skip(reason)
+        return fetched(name)
+
+    return cache(path)
 
 
 @pytest.fixture

@@ -1,0 +1,118 @@
+"""Real exporters and a real Prometheus beside a broker, each a process of its own on a free port."""
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+
+from tests.live.broker import BrokerError, free_ports
+
+_HERE = Path(__file__).parent
+# Exporters of Java's beans read the log ends of a broker, and the lag that a client has of each of its partitions.
+JMX_BEANS = {
+    "broker": "kafka.log:type=Log,name=LogEndOffset,*",
+    "client": "kafka.consumer:type=consumer-fetch-manager-metrics,*",
+}
+
+
+def fetched(program: str) -> Path:
+    """The path of `prometheus`, `klag-exporter` or `jmx-agent`, fetched the first time. Errors: BrokerError."""
+    done = subprocess.run([_HERE / "fetch_exporters.sh", program], check=False, capture_output=True, text=True)
+    if done.returncode:
+        message = f"{program} could not be had: {done.stderr.strip()[-2000:]}"
+        raise BrokerError(message)
+    return Path(done.stdout.strip())
+
+
+def jmx_option(agent: Path, folder: Path, *, of: str, port: int) -> str:
+    """The option that makes a JVM tell the beans of a `broker` or a `client` on that port."""
+    config = folder / f"jmx-{of}.yaml"
+    config.write_text(f'includeObjectNames: ["{JMX_BEANS[of]}"]\nrules: [{{pattern: ".*"}}]\n', encoding="utf-8")
+    return f"-javaagent:{agent}=127.0.0.1:{port}:{config}"
+
+
+class KlagExporter:
+    """One klag-exporter of one cluster; it can be stopped and started again."""
+
+    def __init__(self, program: Path, folder: Path, *, bootstrap: str, cluster: str, port: int) -> None:
+        self.port = port
+        self._program, self._log, self._config = program, folder / "klag.log", folder / "klag.toml"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._config.write_text(
+            f'[exporter]\npoll_interval = "1s"\nhttp_host = "127.0.0.1"\nhttp_port = {port}\n'
+            'granularity = "partition"\n'
+            "[exporter.timestamp_sampling]\nenabled = false\n"
+            f'[[clusters]]\nname = "{cluster}"\nbootstrap_servers = "{bootstrap}"\n',
+            encoding="utf-8",
+        )
+
+    def start(self) -> None:
+        """Start it, and wait until it tells of offsets. Errors: BrokerError with the end of what it said."""
+        with self._log.open("ab") as output:
+            command = [str(self._program), "--config", str(self._config)]
+            self._process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        wait_until(f"http://127.0.0.1:{self.port}/metrics", holds="kafka_partition_latest_offset{", log=self._log)
+
+    def stop(self) -> None:
+        """End it, if it runs."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+@contextmanager
+def running_prometheus(
+    program: Path, folder: Path, *, jobs: Mapping[str, Sequence[int]], options: Sequence[str] = ()
+) -> Iterator[str]:
+    """A Prometheus that scrapes these ports every second, by job, until the block ends: its address.
+
+    The job `self` is its own port. `options` are more words of its command line.
+    """
+    (port,) = free_ports(1)
+    folder.mkdir()
+    config, log = folder / "prometheus.yml", folder / "prometheus.log"
+    lines = ["global: {scrape_interval: 1s, scrape_timeout: 1s}", "scrape_configs:"]
+    for job, ports in {"self": [port], **jobs}.items():
+        targets = ", ".join(f"'127.0.0.1:{target}'" for target in ports)
+        lines.append(f"  - {{job_name: {job}, static_configs: [{{targets: [{targets}]}}]}}")
+    config.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    command = [
+        str(program),
+        f"--config.file={config}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        f"--web.listen-address=127.0.0.1:{port}",
+        *options,
+    ]
+    with log.open("ab") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        # Whoever has a password or a certificate to show is ready when the port is open.
+        wait_until(f"http://127.0.0.1:{port}/-/ready", log=log, any_answer=bool(options))
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def wait_until(url: str, *, holds: str = "", log: Path, any_answer: bool = False, seconds: float = 60.0) -> None:
+    """Wait until the page answers with these words in it, or at all. Errors: BrokerError with the end of the log."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            answer = httpx2.get(url, timeout=5)
+            if any_answer or (answer.status_code == httpx2.codes.OK and holds in answer.text):
+                return
+        except httpx2.HTTPError:
+            pass
+        time.sleep(0.2)
+    message = f"{url} does not answer with {holds!r} within {seconds:.0f} s: {log.read_text(encoding='utf-8')[-2000:]}"
+    raise BrokerError(message)

@@ -1,0 +1,321 @@
+"""A real Prometheus that scraped real exporters of a real broker, read back and compared with what was produced."""
+
+import bisect
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from prometheus_client.parser import text_string_to_metric_families
+from pyarrow import dataset as ds  # type: ignore[import-untyped]  # ships no types
+
+from cli.main import main
+from collector.errors import RejectedError, UnavailableError
+from collector.kafka_admin import KafkaAdminCollector
+from collector.prometheus_dialects import DIALECTS, detect
+from collector.prometheus_found import Discovered
+from collector.prometheus_http import PrometheusRequests, RangeQuery
+from collector.prometheus_past import past_tables, plan_past
+from tests.collector.memory_prometheus import exposition
+from tests.live.broker import compiled, free_ports, running_brokers, running_java
+from tests.live.clients import create_topic
+from tests.live.exporters import KlagExporter, jmx_option, running_prometheus, wait_until
+
+pytestmark = pytest.mark.kafka
+
+Program = Callable[[str], Path]
+
+MINUTE = timedelta(minutes=1)
+# Messages into each of the partitions every half second; nothing into the last one.
+MESSAGES = (4, 2, 0)
+# How much older than its minute a value may be: a second between two looks of the exporter, one between two scrapes,
+# and three times that on a machine that is busy.
+OLDEST = timedelta(seconds=6)
+# The bcrypt hash of "test", as Prometheus keeps passwords; the example of its guide to basic authentication.
+PASSWORD_AS_STORED = "$2b$12$hNf2lSsxfm0.i4a.1kVpSOVyBCfIB51VRjgBUyv6kdnyTlgWj81Ay"  # noqa: S105  # of a minute's server
+GROUP, SLOW_GROUP, TOPIC = "orders", "slow-orders", "orders.in"
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What was produced and committed, partition by partition: instants, and the offset from then on."""
+
+    produced: dict[int, list[tuple[datetime, int]]]
+    committed: dict[int, list[tuple[datetime, int]]]
+
+    @staticmethod
+    def between(line: list[tuple[datetime, int]], first: datetime, last: datetime) -> tuple[int, int]:
+        """The lowest and the highest offset that a look between two instants may have seen.
+
+        What is noted had happened before: the highest is the one that was noted next.
+        """
+        low = bisect.bisect_right(line, first, key=lambda entry: entry[0]) - 1
+        high = min(bisect.bisect_right(line, last, key=lambda entry: entry[0]), len(line) - 1)
+        return (line[low][1] if low >= 0 else 0), line[high][1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What was left behind: two servers, what had happened, and the minutes that were whole."""
+
+    klag: str
+    jmx: str
+    ledger: Ledger
+    slow_commits: dict[datetime, int]
+    minutes: tuple[datetime, ...]
+    without_klag: datetime
+
+
+def now() -> datetime:
+    return datetime.now(UTC)  # noqa: TID251  # exporters and brokers live by the clock
+
+
+def traffic(bootstrap: str, ledger: Ledger, stop: threading.Event) -> None:
+    """Produce twice a second and read everything, committing it, until told to stop."""
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP, "enable.auto.commit": False})
+    consumer.subscribe([TOPIC])
+    sums = [0] * len(MESSAGES)
+    read: dict[int, int] = {}
+    while not stop.wait(0.5):
+        for number, count in enumerate(MESSAGES):
+            for _ in range(count):
+                producer.produce(TOPIC, b"m", partition=number)
+            sums[number] += count
+        assert producer.flush(20) == 0
+        for number, total in enumerate(sums):
+            ledger.produced[number].append((now(), total))
+        while (message := consumer.poll(0.0)) is not None:
+            partition, offset = message.partition(), message.offset()
+            assert partition is not None
+            assert offset is not None
+            read[partition] = offset + 1
+        if read:
+            consumer.commit(offsets=[TopicPartition(TOPIC, *entry) for entry in read.items()], asynchronous=False)
+            for number, committed in read.items():
+                ledger.committed[number].append((now(), committed))
+    consumer.close()
+
+
+def wait_until_scraped(url: str, folder: Path) -> None:
+    """A server looks for its targets for 5 s before it scrapes the first one."""
+    wait_until(f"{url}/api/v1/label/__name__/values", holds='"up"', log=folder / "prometheus.log")
+
+
+def sleep_until(instant: datetime) -> None:
+    time.sleep(max(0.0, (instant - now()).total_seconds()))
+
+
+@pytest.fixture(scope="module")
+def scene(jars: Path, program: Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """Three minutes of traffic; klag-exporter is away at the second of them."""
+    folder = tmp_path_factory.mktemp("prometheus")
+    klag_port, broker_port, client_port = free_ports(3)
+    options = {
+        name: [jmx_option(program("jmx-agent"), folder, of=name, port=port)]
+        for name, port in (("broker", broker_port), ("client", client_port))
+    }
+    ledger = Ledger({number: [] for number in range(3)}, {number: [] for number in range(3)})
+    stop = threading.Event()
+    with ExitStack() as running:
+        brokers = running.enter_context(running_brokers(jars, folder / "kafka", java_options=options["broker"]))
+        bootstrap = brokers[0].address
+        create_topic(bootstrap, TOPIC, partitions=len(MESSAGES))
+        thread = threading.Thread(target=traffic, args=(bootstrap, ledger, stop))
+        thread.start()
+        running.callback(thread.join)
+        running.callback(stop.set)
+        classes = folder / "classes"
+        classes.mkdir()
+        compiled(jars, classes)
+        words = ("SlowMember", bootstrap, SLOW_GROUP, TOPIC)
+        running.enter_context(running_java(jars, classes, *words, java_options=options["client"]))
+        klag = KlagExporter(program("klag-exporter"), folder, bootstrap=bootstrap, cluster="live", port=klag_port)
+        running.callback(klag.stop)
+        klag.start()
+        prometheus = program("prometheus")
+        jvms = {"brokers": [broker_port], "clients": [client_port]}
+        jobs = {"klag": [klag_port], **jvms}
+        ours = running.enter_context(running_prometheus(prometheus, folder / "first", jobs=jobs))
+        theirs = running.enter_context(running_prometheus(prometheus, folder / "second", jobs=jvms))
+        wait_until_scraped(ours, folder / "first")
+        wait_until_scraped(theirs, folder / "second")
+        # A minute counts if everything had been scraped for 10 s before it.
+        begin = now() + timedelta(seconds=10)
+        whole = begin.replace(second=0, microsecond=0) + MINUTE
+        minutes = (whole, whole + MINUTE, whole + 2 * MINUTE)
+        slow_commits = {}
+        for at in minutes:
+            sleep_until(at - timedelta(seconds=20))
+            if at == minutes[1]:
+                klag.stop()
+            sleep_until(at)
+            collected = KafkaAdminCollector(bootstrap, cluster="live").collect([SLOW_GROUP], now=at)
+            slow_commits[at] = sum(sample.committed_offset or 0 for sample in collected.samples)
+            if at == minutes[1]:
+                klag.start()
+        sleep_until(minutes[2] + timedelta(seconds=3))
+        stop.set()
+        yield Scene(
+            klag=ours,
+            jmx=theirs,
+            ledger=ledger,
+            slow_commits=slow_commits,
+            minutes=minutes,
+            without_klag=minutes[1],
+        )
+
+
+Rows = dict[tuple[datetime, int], dict[str, Any]]
+ReadBack = Callable[..., Rows]
+
+
+@pytest.fixture
+def read_back(tmp_path: Path) -> ReadBack:
+    """`read_back(url, group)`: what `lagcast history --prometheus` writes of the group, by instant and partition."""
+
+    def read(url: str, group: str) -> Rows:
+        words = ["history", "--prometheus", url, "--out", str(tmp_path), "--group", group, "--cluster", "live"]
+        assert main([*words, "--days", "1"]) == 0
+        stored = ds.dataset(tmp_path, partitioning=None).to_table().to_pylist()
+        return {(row["sampled_at"], row["partition"]): row for row in stored if row["group"] == group}
+
+    return read
+
+
+def assert_ends(scene: Scene, rows: Rows, minutes: tuple[datetime, ...]) -> None:
+    for at in minutes:
+        for partition in range(len(MESSAGES)):
+            low, high = scene.ledger.between(scene.ledger.produced[partition], at - OLDEST, at)
+            assert low <= rows[at, partition]["end_offset"] <= high, (at, partition)
+
+
+def test_what_klag_exporter_told_is_what_was_produced_and_committed(scene: Scene, read_back: ReadBack) -> None:
+    """Ends and commits of each minute are those of a few seconds before, of one member of a stable group."""
+    rows = read_back(scene.klag, GROUP)
+    whole = tuple(at for at in scene.minutes if at != scene.without_klag)
+    assert_ends(scene, rows, whole)
+    for at in whole:
+        for partition in (0, 1):
+            low, high = scene.ledger.between(scene.ledger.committed[partition], at - OLDEST, at)
+            assert low <= rows[at, partition]["committed_offset"] <= high, (at, partition)
+        assert {(rows[at, number]["group_state"], rows[at, number]["members"]) for number in (0, 1)} == {("STABLE", 1)}
+
+
+def test_the_minute_in_which_the_exporter_was_away_is_missing(scene: Scene, read_back: ReadBack) -> None:
+    """No row 20 s after its end, where a plain query would still give its last word."""
+    assert scene.without_klag not in {at for at, _ in read_back(scene.klag, GROUP)}
+
+
+def test_what_java_tells_itself_is_the_same(scene: Scene, read_back: ReadBack) -> None:
+    """Log ends of the broker and the lag of one client, by the JMX exporter: a group that falls behind.
+
+    The client counts its lag when it fetches: what it had committed by that is right to what is produced in the seconds
+    between fetch, look and scrape.
+    """
+    rows = read_back(scene.jmx, SLOW_GROUP)
+    assert_ends(scene, rows, scene.minutes)
+    slack = 2 * sum(MESSAGES) * OLDEST.total_seconds()
+    for at in scene.minutes:
+        told = sum(rows[at, partition]["committed_offset"] for partition in (0, 1))
+        assert abs(told - scene.slow_commits[at]) <= slack, at
+        assert sum(rows[at, partition]["end_offset"] for partition in (0, 1)) - told > slack
+    assert {rows[at, 0]["members"] for at in scene.minutes} == {1}
+
+
+def test_the_estimate_of_a_real_server(scene: Scene, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Which exporter, how old its newest sample is, and what would be asked."""
+    words = ["history", "--prometheus", scene.klag, "--out", str(tmp_path / "none"), "--group", GROUP, "--days", "14"]
+    assert main([*words, "--estimate"]) == 0
+    said = capsys.readouterr().err
+    assert "kafka-lag-exporter: 1 groups, newest sample" in said
+    assert "4 queries of 4,320 points at most, 4,320 rows at most" in said
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.fixture(scope="module")
+def alone(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server that scrapes nothing but itself."""
+    folder = tmp_path_factory.mktemp("alone") / "server"
+    with running_prometheus(program("prometheus"), folder, jobs={}) as url:
+        wait_until_scraped(url, folder)
+        yield url
+
+
+@pytest.mark.parametrize("dialect", [dialect.name for dialect in DIALECTS])
+def test_every_question_is_understood(alone: str, dialect: str) -> None:
+    """The questions of each dialect are PromQL: a real server answers them, with nothing as it scraped nothing."""
+    names = {family.name for family in text_string_to_metric_families(exposition(dialect))}
+    end = round(now().timestamp()) // 60 * 60
+    discovered = Discovered(
+        spoken=detect(names),
+        where={"cluster": "prod"},
+        topics={'a "group" of\\many.words': frozenset({"orders.in"}), "b": frozenset({"orders.in", "c"})},
+        partitions={"orders.in": 1, "c": 1},
+        since_seconds=end - 3600,
+        now_seconds=end,
+        every_hour={end: 15.0},
+        newest_age_seconds=None,
+    )
+    with PrometheusRequests(alone, settings={}) as prometheus:
+        tables = list(past_tables(prometheus, plan_past(discovered, known={}), cluster="prod"))
+        assert prometheus.requests >= 2
+    assert [table.num_rows for table in tables] == [0]
+
+
+def test_a_server_without_an_exporter_says_what_was_looked_for(
+    alone: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The names of the ends of every dialect, and what to do."""
+    assert main(["history", "--prometheus", alone, "--out", str(tmp_path / "samples")]) == 4
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "no known exporter among the" in said
+    assert "kafka_topic_partition_current_offset (kafka_exporter)" in said
+
+
+def test_a_server_that_loads_too_little_says_what_to_ask_for(program: Program, tmp_path: Path) -> None:
+    """A limit of 10 samples a query: refused in the server's words, and the next step is in the sentence."""
+    options = ["--query.max-samples=10"]
+    with (
+        running_prometheus(program("prometheus"), tmp_path / "small", jobs={}, options=options) as url,
+        PrometheusRequests(url, settings={}) as prometheus,
+    ):
+        wait_until_scraped(url, tmp_path / "small")
+        last = round(now().timestamp())
+        query = RangeQuery(expression="{job='self'}", first_seconds=last - 4, last_seconds=last, step_seconds=1)
+        with pytest.raises(RejectedError, match=r"too many samples.*; ask for less: name groups with --group"):
+            prometheus.ranges([query])
+
+
+def test_passwords_and_certificates_of_a_real_server(program: Program, tmp_path: Path) -> None:
+    """The right authority, user and password get in; without one of them a sentence says which is missing."""
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=ca"
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not on the PATH: it makes the certificate of this test")
+    words = [*command.split(), "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out", "ca.pem"]
+    subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
+    web = tmp_path / "web.yml"
+    files = f"cert_file: {tmp_path / 'ca.pem'}\n  key_file: {tmp_path / 'key.pem'}"
+    web.write_text(f"tls_server_config:\n  {files}\nbasic_auth_users:\n  admin: {PASSWORD_AS_STORED}\n")
+    secured = {"ssl.ca.location": str(tmp_path / "ca.pem"), "basic.username": "admin", "basic.password": "test"}
+
+    def names(**changed: str) -> frozenset[str]:
+        settings = {key: value for key, value in (secured | changed).items() if value}
+        with PrometheusRequests(url.replace("http:", "https:"), settings=settings) as prometheus:
+            return prometheus.metric_names(first_seconds=0, last_seconds=round(now().timestamp()))
+
+    options = [f"--web.config.file={web}"]
+    with running_prometheus(program("prometheus"), tmp_path / "secured", jobs={}, options=options) as url:
+        assert isinstance(names(), frozenset)
+        with pytest.raises(RejectedError, match=r"401 Unauthorized; put bearer\.token, or basic\.username"):
+            names(**{"basic.password": "wrong"})
+        with pytest.raises(UnavailableError, match=r"let ssl\.ca\.location in the file of --client-config name the CA"):
+            names(**{"ssl.ca.location": ""})
