@@ -1,8 +1,11 @@
 """One look at each group: read the advice, check it against the cluster, send the patch where all agrees."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
+from threading import Lock
 from typing import Protocol
 
 import structlog
@@ -12,7 +15,12 @@ from executor.advice import AdviceClient
 from executor.errors import OutsideError, ScaleConflictError
 from executor.plan import Act, Bounds, Held, Move, Scale, due_move, may_act
 
+# Looks at one time. Two hundred moves that are due in one second wait for answers most of the time.
+AT_ONCE = 8
+
 Outcome = Act | Held | OutsideError
+# Kind and name of a workload, and who else scales it.
+Writers = Mapping[tuple[str, str], tuple[str, ...]]
 _Identity = dict[str, object]
 
 _log = structlog.get_logger()
@@ -22,11 +30,19 @@ class Scales(Protocol):
     """The cluster, as far as an executor may touch it."""
 
     def read(self, namespace: str, target: Target) -> Scale:
-        """How the workload stands. Errors: ScaleError."""
+        """How the workload stands; `other_writers` are not looked for. Errors: ScaleError."""
         ...
 
-    def apply(self, act: Act) -> None:
-        """Send the patch. Errors: ScaleConflictError, ScaleError."""
+    def writers(self, namespace: str) -> Writers:
+        """Which workloads of the namespace autoscalers claim. Errors: ScaleError."""
+        ...
+
+    def apply(self, act: Act) -> int:
+        """Send the patch; the count that the workload then has. Errors: ScaleConflictError, ScaleError."""
+        ...
+
+    def tell(self, act: Act, *, now: datetime) -> None:
+        """Leave an Event at the workload, for whoever looks there. Errors: ScaleError."""
         ...
 
 
@@ -51,9 +67,12 @@ class Executor:
 
         Errors: AdviceError where the groups themselves cannot be listed.
         """
-        return tuple(self._look(key) for key in (self.advice.keys() if keys is None else keys))
+        known = self.advice.keys() if keys is None else keys
+        look = partial(self._look, writers=_WritersOnce(self.scales))
+        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="look") as threads:
+            return tuple(threads.map(look, known))
 
-    def _look(self, key: str) -> Outcome:
+    def _look(self, key: str, *, writers: "_WritersOnce") -> Outcome:
         identity: _Identity = {"group_key": key}
         try:
             advice, skew = self.advice.advice(key, now=self.clock())
@@ -67,7 +86,8 @@ class Executor:
             move = due_move(advice, now=self.clock(), bounds=self.bounds, clock_skew=skew)
             if isinstance(move, Held):
                 return self._held(move, identity)
-            scale = self.scales.read(move.namespace, move.target)
+            others = writers.of(move.namespace).get((move.target.kind, move.target.name), ())
+            scale = replace(self.scales.read(move.namespace, move.target), other_writers=others)
             # Reading took time: what was due may be too late by now.
             move = due_move(advice, now=self.clock(), bounds=self.bounds, clock_skew=skew)
             verdict = move if isinstance(move, Held) else self._judged(move, scale)
@@ -94,16 +114,39 @@ class Executor:
             _log.info("would_act", **identity, **change)
             return act
         try:
-            self.scales.apply(act)
+            replicas = self.scales.apply(act)
         except ScaleConflictError as error:
             return self._held(Held(reason="conflicted", sentence=str(error)), identity)
         self._applied[_place(act.move)] = act.move.desired_replicas
+        if replicas != act.move.desired_replicas:
+            sentence = f"the cluster made {replicas} replicas of the {act.move.desired_replicas} that were asked for"
+            return self._held(Held(reason="conflicted", sentence=sentence), identity)
         _log.info("acted", **identity, **change)
+        try:
+            self.scales.tell(act, now=self.clock())
+        except OutsideError as error:
+            _log.warning("untold", **identity, error=str(error))
         return act
 
     def _held(self, held: Held, identity: _Identity) -> Held:
         _log.info("held", **identity, reason=held.reason, sentence=held.sentence)
         return held
+
+
+class _WritersOnce:
+    """Who scales what, asked once for each namespace however many of its workloads are looked at."""
+
+    def __init__(self, scales: Scales) -> None:
+        self._scales = scales
+        self._known: dict[str, Writers] = {}
+        self._lock = Lock()
+
+    def of(self, namespace: str) -> Writers:
+        """Of one namespace. Errors: ScaleError."""
+        with self._lock:
+            if namespace not in self._known:
+                self._known[namespace] = self._scales.writers(namespace)
+            return self._known[namespace]
 
 
 def _place(move: Move) -> tuple[str, str, str]:

@@ -68,6 +68,7 @@ class Scale:
 
     replicas: int
     resource_version: str
+    uid: str | None = None
     other_writers: tuple[str, ...] = ()
 
 

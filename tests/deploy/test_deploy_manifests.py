@@ -135,7 +135,7 @@ def test_only_the_executor_gets_a_token() -> None:
 
 
 def test_executor_may_scale_and_nothing_else() -> None:
-    """The executor reads and patches /scale, sees the autoscalers that it must not fight, and has no other right."""
+    """The executor reads and patches /scale, sees the autoscalers that it must not fight, and leaves Events."""
     bindings = [
         binding
         for binding in (*of_kind("RoleBinding"), *of_kind("ClusterRoleBinding"))
@@ -147,6 +147,8 @@ def test_executor_may_scale_and_nothing_else() -> None:
     assert role["rules"] == [
         {"apiGroups": ["apps"], "resources": ["deployments/scale", "statefulsets/scale"], "verbs": ["get", "patch"]},
         {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": ["list"]},
+        {"apiGroups": ["keda.sh"], "resources": ["scaledobjects"], "verbs": ["list"]},
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
     ]
 
 

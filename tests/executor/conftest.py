@@ -2,6 +2,7 @@
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -20,16 +21,27 @@ from recommender.settings import load_settings
 
 SCALE = "/apis/apps/v1/namespaces/shop/{kind}/orders-consumer/scale"
 AUTOSCALERS = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers"
+SCALED_OBJECTS = "/apis/keda.sh/v1alpha1/namespaces/shop/scaledobjects"
+EVENTS = "/api/v1/namespaces/shop/events"
 
 
 @dataclass
 class Cluster:
-    """One workload `shop/orders-consumer`, kept as the API server keeps it: each write makes a new version."""
+    """One workload `shop/orders-consumer`, kept as the API server keeps it: each write makes a new version.
+
+    `keda` are the workloads that ScaledObjects claim, None where KEDA is not installed. `caps_at` is what an admission
+    webhook lets through at most.
+    """
 
     replicas: int = 6
     version: int = 41
     autoscaled: bool = False
+    keda: list[str] | None = None
     forbidden: bool = False
+    mutes_events: bool = False
+    caps_at: int | None = None
+    reads: Counter[str] = field(default_factory=Counter)
+    events: list[dict[str, Any]] = field(default_factory=list)
     before_patch: Callable[[], None] = lambda: None
     patches: list[dict[str, Any]] = field(default_factory=list)
     url: str = ""
@@ -43,7 +55,12 @@ class Cluster:
         return {
             "kind": "Scale",
             "apiVersion": "autoscaling/v1",
-            "metadata": {"name": "orders-consumer", "namespace": "shop", "resourceVersion": str(self.version)},
+            "metadata": {
+                "name": "orders-consumer",
+                "namespace": "shop",
+                "uid": "0b1e",
+                "resourceVersion": str(self.version),
+            },
             "spec": {"replicas": self.replicas} if self.replicas else {},
             "status": {"replicas": self.replicas, "selector": "app=orders"},
         }
@@ -72,14 +89,26 @@ class _Handler(BaseHTTPRequestHandler):
     cluster: Cluster
 
     def do_GET(self) -> None:
+        self.cluster.reads[self.path] += 1
         if self.cluster.forbidden:
             self._answer(403, {"kind": "Status", "reason": "Forbidden"})
         elif self.path in (SCALE.format(kind="deployments"), SCALE.format(kind="statefulsets")):
             self._answer(200, self.cluster.scale())
         elif self.path == AUTOSCALERS:
             self._answer(200, self.cluster.autoscalers())
+        elif self.path == SCALED_OBJECTS and self.cluster.keda is not None:
+            claims = [{"metadata": {"name": n}, "spec": {"scaleTargetRef": {"name": n}}} for n in self.cluster.keda]
+            self._answer(200, {"kind": "ScaledObjectList", "items": claims})
         else:
             self._answer(404, {"kind": "Status", "reason": "NotFound"})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.cluster.mutes_events or self.path != EVENTS:
+            self._answer(403, {"kind": "Status", "reason": "Forbidden"})
+            return
+        self.cluster.events.append(body)
+        self._answer(201, body)
 
     def do_PATCH(self) -> None:
         self.cluster.before_patch()
@@ -88,7 +117,8 @@ class _Handler(BaseHTTPRequestHandler):
         if body["metadata"]["resourceVersion"] != str(self.cluster.version):
             self._answer(409, {"kind": "Status", "reason": "Conflict"})
             return
-        self.cluster.write(body["spec"]["replicas"])
+        asked = body["spec"]["replicas"]
+        self.cluster.write(asked if self.cluster.caps_at is None else min(asked, self.cluster.caps_at))
         self._answer(200, self.cluster.scale())
 
     def _answer(self, status: int, document: dict[str, Any]) -> None:

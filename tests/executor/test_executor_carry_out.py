@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from kubernetes import client
+from structlog.testing import capture_logs
 
 from api import schemas
 from api.convert import group_key, to_wire
@@ -28,6 +29,8 @@ MakeAdvice = Callable[..., Recommendation]
 MakeExecutor = Callable[..., Executor]
 PROGRAM = "from executor.run import main; main()"
 KEY = group_key("prod-eu", "orders")
+SCALE = "/apis/apps/v1/namespaces/shop/{kind}/orders-consumer/scale"
+AUTOSCALERS = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers"
 
 
 @pytest.fixture(name="executor")
@@ -178,6 +181,72 @@ def test_an_autoscaler_on_the_workload_is_not_fought(
     assert cluster.patches == []
 
 
+def test_a_scaledobject_claims_its_workload_even_without_an_autoscaler(
+    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
+) -> None:
+    """Paused, KEDA has removed its HPA, and the workload is its own all the same."""
+    service.store.save(due_advice())
+    cluster.keda = ["somebody-else", "orders-consumer"]
+    (held,) = executor().run_once(None)
+    assert isinstance(held, Held)
+    assert "ScaledObject shop/orders-consumer" in held.sentence
+    assert cluster.patches == []
+
+
+def test_an_act_leaves_an_event_at_the_workload(
+    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
+) -> None:
+    """From how many to how many, on whose advice; with its uid, so that `kubectl describe` finds it."""
+    service.store.save(due_advice())
+    executor().run_once(None)
+    (event,) = cluster.events
+    assert event["message"] == "6 -> 8 replicas by lagcast's r-1"
+    assert event["involvedObject"] == {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "name": "orders-consumer",
+        "namespace": "shop",
+        "uid": "0b1e",
+    }
+
+
+def test_an_act_that_cannot_be_told_is_an_act(
+    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
+) -> None:
+    """Without the right to make Events it scales, and logs that nobody was told."""
+    service.store.save(due_advice())
+    cluster.mutes_events = True
+    with capture_logs() as logs:
+        assert _reasons(executor().run_once(None)) == ["Act"]
+    assert [line["event"] for line in logs] == ["acted", "untold"]
+
+
+def test_what_the_cluster_makes_of_a_patch_is_looked_at(
+    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
+) -> None:
+    """Something on the way lets only seven through: conflicted, and left alone from then on."""
+    service.store.save(due_advice())
+    cluster.caps_at = 7
+    acting = executor()
+    (held,) = acting.run_once(None)
+    assert isinstance(held, Held)
+    assert held.sentence == "the cluster made 7 replicas of the 8 that were asked for"
+    acting.run_once(None)
+    assert len(cluster.patches) == 1
+
+
+def test_a_move_costs_one_read_and_one_patch(
+    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
+) -> None:
+    """Who else scales what is asked once for a namespace and look."""
+    service.store.save(due_advice())
+    executor().run_once([KEY] * 1)
+    scale, autoscalers = SCALE.format(kind="deployments"), AUTOSCALERS
+    assert (cluster.reads[scale], cluster.reads[autoscalers], len(cluster.patches)) == (1, 1, 1)
+    executor().run_once([KEY] * 5)
+    assert (cluster.reads[scale], cluster.reads[autoscalers]) == (6, 2)
+
+
 def test_a_write_in_between_is_not_overwritten(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
@@ -207,7 +276,7 @@ def test_missing_rights_are_told(
     cluster.forbidden = True
     (failed,) = executor().run_once(None)
     assert isinstance(failed, ScaleError)
-    assert "grant get and patch" in str(failed)
+    assert "apply deploy/manifests/executor/target-role.yaml" in str(failed)
     assert cluster.patches == []
 
 

@@ -1,5 +1,6 @@
 """The control plane of these tests is a real one: pods come up, and the executor has the rights that it is given."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -88,9 +89,14 @@ def test_the_executor_has_the_rights_that_it_needs_and_no_others(control_plane: 
     seen = scales.read(namespace, target)
     scales.apply(act(namespace, target, seen))
     assert (seen.replicas, scales.read(namespace, target).replicas) == (3, 5)
+    assert scales.writers(namespace) == {}  # KEDA is not installed here
+    scales.tell(act(namespace, target, seen), now=datetime(2026, 1, 5, 12, tzinfo=UTC))
+    described = control_plane.kubectl("-n", namespace, "describe", "deployment", "orders")
+    assert "ScaledOnAdvice" in described
+    assert "3 -> 5 replicas by lagcast's r-1" in described
     with pytest.raises(ScaleConflictError):
         scales.apply(act(namespace, target, seen))
-    with pytest.raises(ScaleError, match="403 Forbidden; grant get and patch on it"):
+    with pytest.raises(ScaleError, match=r"403 Forbidden; apply deploy/manifests/executor/target-role\.yaml"):
         scales.read("default", target)
     mine = f"--kubeconfig={control_plane.kubeconfig_for(token)}"
     rules = control_plane.kubectl(mine, "auth", "can-i", "--list", "--namespace", namespace)
