@@ -164,9 +164,10 @@ def _verdicts(asked: Asked, decision: Decision | None, *, now: datetime) -> dict
     else:
         none = Verdict(holds=None, reason="NoDecision", sentence="No decision is made for this group.")
         known = dict.fromkeys(("Ready", "DataSufficient", "CapacityKnown", "ForecastTrusted"), none)
-        known["Ready"] = Verdict(
-            holds=False, reason="Off", sentence="mode is Off: the group is left out; Recommend brings it back."
-        )
+        if asked.group.mode == "off":
+            known["Ready"] = Verdict(
+                holds=False, reason="Off", sentence="mode is Off: the group is left out; Recommend brings it back."
+            )
     return known | {
         "Executing": _executing(asked),
         "Conflicted": Verdict(

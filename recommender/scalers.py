@@ -52,6 +52,7 @@ class Scalers:
     _standing: Standing = field(default_factory=lambda: Standing(asked={}, troubles={}))
     _failing: bool = False
     _unwritten: set[tuple[str, str]] = field(default_factory=set)
+    _events_failing: bool = False
 
     @property
     def decision(self) -> DecisionSettings:
@@ -132,8 +133,11 @@ class Scalers:
     def _tell(self, document: Document, event: Transition, *, now: datetime) -> None:
         try:
             self.objects.tell(document, event, now=now)
+            self._events_failing = False
         except AdapterError as error:  # the status says it all
-            _log.warning("event_not_made", object="/".join(place_of(document)), error=str(error))
+            if not self._events_failing:
+                _log.warning("event_not_made", object="/".join(place_of(document)), error=str(error))
+            self._events_failing = True
 
     def _status(self, document: Document, newest: Mapping[Group, Decision], *, now: datetime) -> Status | None:
         place = place_of(document)

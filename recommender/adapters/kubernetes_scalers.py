@@ -8,7 +8,7 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -41,7 +41,6 @@ class KubernetesScalers:
 
     def __init__(self, api: client.ApiClient, namespaces: Sequence[str]) -> None:
         self._custom = client.CustomObjectsApi(api)
-        self._events = client.EventsV1Api(api)
         self._namespaces = namespaces
         self._known: dict[tuple[str, str], Document] = {}
         self._lock = threading.Lock()
@@ -96,25 +95,25 @@ class KubernetesScalers:
     def tell(self, document: Document, event: Transition, *, now: datetime) -> None:
         """An Event about `document`."""
         namespace, name = place_of(document)
-        body = client.EventsV1Event(
-            metadata=client.V1ObjectMeta(namespace=namespace, name=f"{name}.{secrets.token_hex(8)}"),
-            event_time=now,
-            reporting_controller=f"{API_GROUP}/{FIELD_MANAGER}",
-            reporting_instance=socket.gethostname()[:128],
-            action="Recommend",
-            reason=event.reason,
-            type=event.kind,
-            note=event.note,
-            regarding=client.V1ObjectReference(
-                api_version=f"{API_GROUP}/{API_VERSION}",
-                kind=KIND,
-                namespace=namespace,
-                name=name,
-                uid=document["metadata"]["uid"],
-            ),
-        )
+        regarding = {"apiVersion": f"{API_GROUP}/{API_VERSION}", "kind": KIND, "namespace": namespace, "name": name}
+        body = {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"namespace": namespace, "name": f"{name}.{secrets.token_hex(8)}"},
+            # To the microsecond also where that is 0: the API server reads nothing shorter.
+            "eventTime": now.astimezone(UTC).isoformat(timespec="microseconds"),
+            "reportingController": f"{API_GROUP}/{FIELD_MANAGER}",
+            "reportingInstance": socket.gethostname()[:128],
+            "action": "Recommend",
+            "reason": event.reason,
+            "type": event.kind,
+            "note": event.note,
+            "regarding": {**regarding, "uid": document["metadata"]["uid"]},
+        }
         with told(f"make an Event about {namespace}/{name}", grant="create on events.events.k8s.io"):
-            self._events.create_namespaced_event(namespace, body, _request_timeout=TIMEOUT_SECONDS)
+            self._custom.create_namespaced_custom_object(
+                "events.k8s.io", "v1", namespace, "events", body, _request_timeout=TIMEOUT_SECONDS
+            )
 
     def _list(self, namespace: str) -> str:
         """Take over what a namespace holds; the version from which it has to be watched."""

@@ -14,11 +14,14 @@ from pathlib import Path
 import pytest
 
 from collector.kafka_admin import KafkaAdminCollector
+from recommender.adapters.kubernetes_client import connect
+from recommender.adapters.kubernetes_scalers import KubernetesScalers
 from tests.cli.conftest import feature_table
 from tests.live.broker import compiled, fetched_jars, running_brokers, running_java
 from tests.live.clients import create_topic, fresh_name, produce
 from tests.live.control_plane import ControlPlane, built_control_plane
 from tests.live.exporters import fetched
+from tests.live.scalers import MANIFESTS, wait_until_served
 from tests.live.secured import Secured, secured_broker
 
 __all__ = ["feature_table"]
@@ -41,6 +44,43 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
         yield cluster
     finally:
         cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def installed(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> ControlPlane:
+    """The cluster with everything that the manifests make, the scalers' component switched on."""
+    manifests = tmp_path_factory.mktemp("deploy") / "manifests"
+    shutil.copytree(MANIFESTS, manifests)
+    whole = manifests / "kustomization.yaml"
+    whole.write_text(f"{whole.read_text(encoding='utf-8')}components:\n  - scalers\n", encoding="utf-8")
+    control_plane.kubectl("apply", "--validate=strict", "-k", str(manifests))
+    wait_until_served(control_plane)
+    return control_plane
+
+
+@pytest.fixture
+def namespace(installed: ControlPlane) -> str:
+    """A fresh namespace in which the recommender has its role."""
+    name = fresh_name("shop")
+    installed.kubectl("create", "namespace", name)
+    installed.kubectl("-n", name, "apply", "-f", str(MANIFESTS / "scalers" / "target-role.yaml"))
+    return name
+
+
+@pytest.fixture
+def kubeconfig(installed: ControlPlane) -> Path:
+    """The kubeconfig of the recommender's own service account."""
+    return installed.kubeconfig_for(
+        installed.kubectl("-n", "lagcast", "create", "token", "lagcast-recommender").strip()
+    )
+
+
+@pytest.fixture
+def objects(kubeconfig: Path, namespace: str) -> Iterator[KubernetesScalers]:
+    """The objects of the namespace as the recommender follows them, with its role and no more."""
+    known = KubernetesScalers(connect(kubeconfig), [namespace])
+    with known.following():
+        yield known
 
 
 def _need(*tools: str, because: str) -> None:

@@ -62,6 +62,13 @@ class ControlPlane:
         self._spawn("kwok", *given, "--manage-all-nodes=true", "--config", stages, *addresses)
         self.apply((_HERE / "node.yaml").read_text(encoding="utf-8"))
 
+    def restart_api_server(self, *, after: Callable[[], object]) -> None:
+        """Kill the API server as a crash would, let `after` have a look, and start it as it was."""
+        self._processes["kube-apiserver"].kill()
+        self._processes["kube-apiserver"].wait()
+        after()
+        self._serve_api()
+
     def stop(self) -> None:
         """End every part. SIGKILL: the data is thrown away, and an API server without its etcd waits for a minute."""
         for process in self._processes.values():
@@ -114,6 +121,10 @@ class ControlPlane:
         make_key = ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(key)]
         subprocess.run(make_key, check=True, capture_output=True)
         tokens.write_text(f'{_ADMIN_TOKEN},admin,admin,"system:masters"\n', encoding="utf-8")
+        self._serve_api()
+
+    def _serve_api(self) -> None:
+        key, tokens = self._folder / "service-accounts.key", self._folder / "tokens.csv"
         self._spawn(
             "kube-apiserver",
             *("--etcd-servers", self._etcd_url, "--endpoint-reconciler-type=none"),

@@ -1,19 +1,13 @@
 """ConsumerGroupScalers on a real API server: refused in words, followed as they change, told no more than needed."""
 
 import json
-import os
-import re
-import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 from kubernetes import client
 
@@ -21,77 +15,16 @@ from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_scalers import KubernetesScalers
 from recommender.ports import RejectedError
 from recommender.recommendation import Recommendation
-from recommender.scaler import API_GROUP, API_VERSION, KIND, PLURAL
+from recommender.scaler import API_GROUP, API_VERSION, PLURAL
 from recommender.scalers import Scalers
 from recommender.settings import Settings
-from tests.feature_folder import steady_hour
-from tests.live.clients import fresh_name, wait_until
-from tests.live.control_plane import ControlPlane, ControlPlaneError
+from tests.live.clients import wait_until
+from tests.live.control_plane import ControlPlane, ControlPlaneError, built_control_plane
+from tests.live.scalers import MANIFESTS, names, scaler, served, wait_until_served
 
 pytestmark = pytest.mark.kubernetes
 
-MANIFESTS = Path(__file__).parents[2] / "deploy" / "manifests"
 MANY = 1000
-
-
-def scaler(namespace: str, name: str = "orders", **spec: Any) -> dict[str, Any]:  # noqa: ANN401  # YAML
-    """An object about the group of its own name in cluster `c`."""
-    metadata = {"namespace": namespace, "name": name}
-    whole = {"cluster": "c", "groupId": name} | spec
-    return {"apiVersion": f"{API_GROUP}/{API_VERSION}", "kind": KIND, "metadata": metadata, "spec": whole}
-
-
-@pytest.fixture(scope="session")
-def installed(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> ControlPlane:
-    """The cluster with everything that the manifests make, the scalers' component switched on."""
-    manifests = tmp_path_factory.mktemp("deploy") / "manifests"
-    shutil.copytree(MANIFESTS, manifests)
-    whole = manifests / "kustomization.yaml"
-    whole.write_text(f"{whole.read_text(encoding='utf-8')}components:\n  - scalers\n", encoding="utf-8")
-    control_plane.kubectl("apply", "--validate=strict", "-k", str(manifests))
-    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{PLURAL}.{API_GROUP}", "--timeout=30s")
-    # Established a moment before it is served.
-    wait_until(lambda: served(control_plane))
-    return control_plane
-
-
-def served(cluster: ControlPlane) -> bool:
-    """Whether the objects can be listed."""
-    try:
-        cluster.kubectl("get", PLURAL)
-    except ControlPlaneError:
-        return False
-    return True
-
-
-@pytest.fixture
-def namespace(installed: ControlPlane) -> str:
-    """A fresh namespace in which the recommender has its role."""
-    name = fresh_name("shop")
-    installed.kubectl("create", "namespace", name)
-    installed.kubectl("-n", name, "apply", "-f", str(MANIFESTS / "scalers" / "target-role.yaml"))
-    return name
-
-
-@pytest.fixture
-def kubeconfig(installed: ControlPlane) -> Path:
-    """The kubeconfig of the recommender's own service account."""
-    return installed.kubeconfig_for(
-        installed.kubectl("-n", "lagcast", "create", "token", "lagcast-recommender").strip()
-    )
-
-
-@pytest.fixture
-def objects(kubeconfig: Path, namespace: str) -> Iterator[KubernetesScalers]:
-    """The objects of the namespace as the recommender follows them, with its role and no more."""
-    known = KubernetesScalers(connect(kubeconfig), [namespace])
-    with known.following():
-        yield known
-
-
-def names(objects: KubernetesScalers) -> list[str]:
-    """Names of the objects that are known."""
-    return [document["metadata"]["name"] for document in objects.documents()]
 
 
 @pytest.mark.parametrize(
@@ -176,6 +109,49 @@ def test_a_version_that_the_cluster_has_forgotten_is_no_end(
     assert len(lists) == 2
 
 
+def test_an_api_server_that_crashes_is_outlived(
+    tmp_path: Path, installed: ControlPlane, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was known stays known, a cycle is not held up, and what changed meanwhile is known after it is back.
+
+    Begin and end are said once. The cluster is one of its own: the others' tests go on.
+    """
+    own = ControlPlane(built_control_plane(), tmp_path / "own")
+    try:
+        own.start()
+        own.kubectl("apply", "-f", str(MANIFESTS / "scalers" / "crd.yaml"))
+        wait_until_served(own)
+        own.apply(json.dumps(scaler("default")))
+        objects = KubernetesScalers(connect(own.kubeconfig), ["default"])
+        scalers = Scalers(objects=objects, settings=Settings(state_dir=Path("nowhere")))
+        now = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+        def while_it_is_away() -> None:
+            assert [names(objects), scalers.report([], now=now), scalers.report([], now=now)] == [["orders"], 0, 0]
+            wait_until(lambda: "watching_failed" in seen(capsys, said))
+
+        said: list[str] = []
+        with objects.following():
+            scalers.look([], now=now)
+            own.restart_api_server(after=while_it_is_away)
+            own.apply(json.dumps(scaler("default", "billing")))
+            wait_until(lambda: names(objects) == ["billing", "orders"])
+            scalers.look([], now=now)
+            wait_until(lambda: scalers.report([], now=now) == 0 and "reporting_resumed" in seen(capsys, said))
+        logged = "".join(said)
+        for event in ("watching_failed", "watching_resumed", "reporting_failed", "reporting_resumed"):
+            assert logged.count(event) == 1, event
+    finally:
+        own.stop()
+    assert served(installed)
+
+
+def seen(capsys: pytest.CaptureFixture[str], said: list[str]) -> str:
+    """All that was logged so far."""
+    said.append(capsys.readouterr().out)
+    return "".join(said)
+
+
 def test_a_missing_grant_is_named(kubeconfig: Path) -> None:
     """In a namespace without the role, before the first decision, with what has to be granted."""
     objects = KubernetesScalers(connect(kubeconfig), ["default"])
@@ -247,64 +223,12 @@ def test_a_thousand_unchanged_objects_cost_no_write(
         found: Any = custom.list_namespaced_custom_object(API_GROUP, API_VERSION, namespace, PLURAL)
         versions.append({each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in found["items"]})
     assert written == [MANY, 0, 0, 0]
+    # An instant without a fraction of a second is one that Events may have.
+    events: Any = custom.list_namespaced_custom_object("events.k8s.io", "v1", namespace, "events")
+    assert len(events["items"]) == MANY
     assert all(version == versions[0] for version in versions)
 
 
 def create(custom: client.CustomObjectsApi, document: dict[str, Any]) -> None:
     """Make one object."""
     custom.create_namespaced_custom_object(API_GROUP, API_VERSION, document["metadata"]["namespace"], PLURAL, document)
-
-
-@pytest.fixture
-def server(namespace: str, kubeconfig: Path, tmp_path: Path) -> Iterator[str]:
-    """A running `lagcast serve --kubernetes` that decides each second on rows of the last hour; its address."""
-    now = datetime.now(UTC).replace(microsecond=0)  # noqa: TID251  # rows have to be fresh
-    table = steady_hour(tmp_path / "features", ["orders"], end_at=now - timedelta(seconds=now.second % 15))
-    command = [sys.executable, "-m", "cli.main", "serve", "--features", str(table), "--port", "0"]
-    command += ["--kubernetes", namespace, "--kubeconfig", str(kubeconfig)]
-    environment = os.environ | {
-        "LAGCAST_STATE_DIR": str(tmp_path / "state"),
-        "LAGCAST_DECISION__CYCLE_SECONDS": "1",
-    }
-    with (tmp_path / "log").open("wb") as log, subprocess.Popen(command, stderr=log, env=environment) as process:
-        try:
-            wait_until(lambda: re.search(r"http://\S+", (tmp_path / "log").read_text()))
-            address = re.search(r"http://\S+", (tmp_path / "log").read_text())
-            assert address is not None
-            yield address[0]
-        finally:
-            process.kill()
-
-
-def test_serve_follows_what_owners_ask_for(installed: ControlPlane, namespace: str, server: str) -> None:
-    """Within a cycle: a group whose capacity nobody knows is advised once its owner says what a pod carries.
-
-    Mode and target are on REST, a hold ends the advice, a maximum is kept, and without the object all is as before.
-    """
-
-    def ready() -> str:
-        path = 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}'
-        return installed.kubectl("-n", namespace, "get", "cgs", "orders", "-o", path)
-
-    def advised() -> dict[str, Any]:
-        answer = httpx2.get(f"{server}/api/v1/groups", timeout=10).json()["groups"][0]
-        full = httpx2.get(f"{server}/api/v1/groups/{answer['group_key']}/recommendation", timeout=10)
-        return dict(full.json())
-
-    asked: dict[str, Any] = {
-        "maxReplicas": 7,
-        "prices": {"currency": "EUR"},
-        "group": {"capacityMessagesPerSecondPerReplica": 1000},
-    }
-    installed.apply(json.dumps(scaler(namespace, mode="Apply", target={"name": "consumer"}, **asked)))
-    wait_until(lambda: ready() == "Advised")
-    advice = advised()
-    assert (advice["namespace"], advice["target"]["name"], advice["mode"]) == (namespace, "consumer", "apply")
-    # Of 12 partitions the busiest of 7 replicas has two, as of 6.
-    assert (advice["useful_replicas"], advice["cost"]["currency"]) == ([1, 2, 3, 4, 6], "EUR")
-    installed.apply(json.dumps(scaler(namespace, hold={"replicas": 7}, **asked)))
-    wait_until(lambda: advised().get("hold_replicas") == 7)
-    wait_until(lambda: ready() == "Paused")
-    assert (advised()["reason"]["code"], "target" in advised()) == ("Paused", False)
-    installed.kubectl("-n", namespace, "delete", "cgs", "orders")
-    wait_until(lambda: advised()["reason"]["code"] == "CapacityUnknown")

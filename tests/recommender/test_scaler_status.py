@@ -75,6 +75,12 @@ def test_advice_is_told_in_full(advice: Callable[..., Recommendation]) -> None:
     }
 
 
+def test_without_a_decision_nothing_is_claimed() -> None:
+    """A group that is off says so; of any other one nobody can say anything yet."""
+    assert verdicts(told(None, mode="Off"))["Ready"] == ("False", "Off")
+    assert verdicts(told(None))["Ready"] == ("Unknown", "NoDecision")
+
+
 def test_a_refusal_is_told_without_a_number(refusal: Callable[..., Refusal]) -> None:
     """There is no count to read by mistake, but the sentence, and what to do next."""
     status = told(refusal(), told(None))

@@ -1,0 +1,38 @@
+"""ConsumerGroupScalers in a cluster, as the tests of them make and see them."""
+
+from pathlib import Path
+from typing import Any
+
+from recommender.adapters.kubernetes_scalers import KubernetesScalers
+from recommender.scaler import API_GROUP, API_VERSION, KIND, PLURAL
+from tests.live.clients import wait_until
+from tests.live.control_plane import ControlPlane, ControlPlaneError
+
+MANIFESTS = Path(__file__).parents[2] / "deploy" / "manifests"
+
+
+def scaler(namespace: str, name: str = "orders", **spec: Any) -> dict[str, Any]:  # noqa: ANN401  # YAML
+    """An object about the group of its own name in cluster `c`."""
+    metadata = {"namespace": namespace, "name": name}
+    whole = {"cluster": "c", "groupId": name} | spec
+    return {"apiVersion": f"{API_GROUP}/{API_VERSION}", "kind": KIND, "metadata": metadata, "spec": whole}
+
+
+def names(objects: KubernetesScalers) -> list[str]:
+    """Names of the objects that are known."""
+    return [document["metadata"]["name"] for document in objects.documents()]
+
+
+def wait_until_served(cluster: ControlPlane) -> None:
+    """The definition is established a moment before objects of it can be listed."""
+    cluster.kubectl("wait", "--for=condition=Established", f"crd/{PLURAL}.{API_GROUP}", "--timeout=30s")
+    wait_until(lambda: served(cluster))
+
+
+def served(cluster: ControlPlane) -> bool:
+    """Whether the objects can be listed."""
+    try:
+        cluster.kubectl("get", PLURAL)
+    except ControlPlaneError:
+        return False
+    return True
