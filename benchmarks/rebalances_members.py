@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -68,15 +69,17 @@ class Host:
         """SIGKILL, in the middle of whatever its members do."""
         self._process.kill()
         self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
 
     def end(self) -> None:
         """Have all members leave, and wait for it; killed where that takes longer than half a minute."""
         if self._process.stdin is not None:
             self._process.stdin.close()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            self.kill()
+        self.kill()
 
     def _say(self, words: str) -> None:
         if self._process.stdin is None:

@@ -1,0 +1,123 @@
+"""The lab: an arm is accounted for message by message, and its replicas are moved through the executor's port."""
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from api.schemas import Target
+from cost_model.price import Prices
+from executor.errors import ScaleConflictError
+from executor.plan import Act, Move, Scale
+from forecasting.units import MessagesPerSecond
+
+ROOT = Path(__file__).parents[2]
+WORKLOAD = Target(api_version="apps/v1", kind="Deployment", name="lab")
+
+
+@pytest.fixture(autouse=True)
+def _beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command's parts are found beside it."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+
+
+def part(name: str) -> Any:  # noqa: ANN401 - a module that is no package of ours
+    return importlib.import_module(name)
+
+
+def batch(partition: int, begin: float, end: float, first: int, last: int) -> Any:  # noqa: ANN401
+    return part("rebalances_measure").Batch(
+        member="replica",
+        group="lab",
+        partition=partition,
+        begin_at=begin,
+        end_at=end,
+        first=first,
+        last=last,
+        produced_at=begin,
+    )
+
+
+def account(*batches: Any, moves_at: tuple[float, ...] = ()) -> Any:  # noqa: ANN401
+    """Two partitions with a message a second from 100 s on, ten in each."""
+    stamps = 100.0 + np.arange(10.0)
+    return part("lab_account").account(
+        {0: stamps, 1: stamps}, batches, moves_at=moves_at, replica_seconds=7200.0, max_lag_seconds=5.0
+    )
+
+
+def test_waits_are_from_the_time_stamp_to_the_end_of_the_first_batch() -> None:
+    """All twenty messages are done at 110 s: waits of 1 to 10 s, of which those of 6 to 10 s, ten of them, are late."""
+    found = account(batch(0, 109.0, 110.0, 0, 9), batch(1, 109.0, 110.0, 0, 9))
+    assert (found.messages, found.late_messages, found.lost_messages, found.duplicate_messages) == (20, 10, 0, 0)
+    assert found.wait_p50_seconds == pytest.approx(5.5)
+    # 2 x (1 + ... + 10) s of waiting in 10 s: eleven messages wait on average.
+    assert found.mean_lag_messages == pytest.approx(11.0)
+
+
+def test_what_nobody_did_is_lost_and_what_two_did_is_a_duplicate() -> None:
+    """Partition 1 is left from its sixth message on; of partition 0 three messages are done again."""
+    found = account(batch(0, 109.0, 110.0, 0, 9), batch(1, 109.0, 110.0, 0, 4), batch(0, 111.0, 112.0, 7, 9))
+    assert (found.lost_messages, found.duplicate_messages) == (5, 3)
+
+
+def test_stops_are_those_after_moves() -> None:
+    """After the move at 104 s partition 0 stops for 3 s, of which 2 s are usual; what came before it does not count."""
+    found = account(
+        batch(0, 100.0, 101.0, 0, 0),
+        batch(0, 103.0, 105.0, 1, 4),
+        batch(0, 108.0, 110.0, 5, 9),
+        batch(1, 100.0, 110.0, 0, 9),
+        moves_at=(104.0,),
+    )
+    assert found.stopped_partition_seconds == pytest.approx(1.0)
+    assert found.longest_stop_seconds == pytest.approx(1.0)
+
+
+def test_lost_messages_cost_what_late_ones_do() -> None:
+    """Two replica-hours at 0.05, five messages that are late for ever."""
+    prices = Prices.from_replica_hour(0.05, capacity=MessagesPerSecond(60.0))
+    found = account(batch(0, 100.0, 101.0, 0, 9), batch(1, 100.0, 101.0, 0, 4))
+    assert found.cost(prices) == pytest.approx(0.1 + 5 * prices.late_message)
+
+
+def test_an_empty_topic_has_no_account() -> None:
+    """A figure of no message would be made up."""
+    with pytest.raises(ValueError, match="no message was produced"):
+        part("lab_account").account({0: np.zeros(0)}, [], moves_at=(), replica_seconds=1.0, max_lag_seconds=5.0)
+
+
+class Process:
+    """A replica that ends when it is told to."""
+
+    def __init__(self, ended: list[int], number: int) -> None:
+        self._ended, self._number = ended, number
+
+    def end(self) -> None:
+        """Note that it is over."""
+        self._ended.append(self._number)
+
+
+def test_the_youngest_replicas_go_first_and_an_old_version_moves_nothing() -> None:
+    """Three, then one through the port; a move that was made for another version is refused."""
+    ended: list[int] = []
+    replicas = part("lab_group").LocalReplicas(lambda number: Process(ended, number))
+    replicas.set(3)
+    scale = replicas.read("lab", WORKLOAD)
+    move = Move(
+        recommendation_id="r",
+        mode="apply",
+        namespace="lab",
+        target=WORKLOAD,
+        seen_replicas=3,
+        desired_replicas=1,
+    )
+    replicas.apply(Act(move=move, scale=scale))
+    assert replicas.count == 1
+    with pytest.raises(ScaleConflictError, match="is not the newest"):
+        replicas.apply(Act(move=move, scale=Scale(replicas=3, resource_version=scale.resource_version)))
+    assert replicas.end() > 0.0
+    assert sorted(ended[:2]) == [1, 2]
+    assert ended[2] == 0
