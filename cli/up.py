@@ -2,6 +2,7 @@
 """`lagcast up`: all of it beside a Kafka cluster: collector, features, decisions, REST; one command, one JVM."""
 
 import time
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from forecasting.refusal import RefusalReason
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.metrics import Metrics
+    from recommender.grade import MeasuredStop
     from recommender.run import Group, Obstacle
 
 # How often the loop looks for new rows: reading the manifest takes 0.1 ms.
@@ -100,7 +102,12 @@ def up(
         watching = threads.submit(source.watch, metrics, stop)
         with publishing(publish, bootstrap, source.connection, settings, talk=talk) as publishers:
             loop = recommender(
-                table, settings, store, publishers=[metrics, *publishers], obstacles=lambda: source.obstacles
+                table,
+                settings,
+                store,
+                publishers=[metrics, *publishers],
+                obstacles=lambda: source.obstacles,
+                stops=source.drained_stops,
             )
             instants = news(
                 table, settings.decision.cycle_seconds, threads=(collecting, following, watching), stop=stop
@@ -122,6 +129,7 @@ class Source:
     attention: "Attention"
     arrived: Event = field(default_factory=Event)
     obstacles: "dict[Group, Obstacle]" = field(default_factory=dict)
+    stops: "defaultdict[Group, deque[MeasuredStop]]" = field(default_factory=lambda: defaultdict(deque))
 
     @property
     def samples(self) -> Path:
@@ -177,17 +185,37 @@ class Source:
         from collector.watch import watch_forever
 
         def tell(found: "Interruption") -> None:
-            metrics.interrupted(
-                found.cluster,
-                found.group,
-                kind=found.kind,
-                pause_seconds=found.pause_seconds if found.stops else None,
-                repeated_least=found.repeated_messages_least,
-                repeated_most=found.repeated_messages_most,
-            )
+            self.note(found, metrics)
 
         with IsolatedCollector(self._collector()) as collector:
             watch_forever(collector, lambda: self.attention.groups, tell, clock=read_clock, wait=stop.wait)
+
+    def note(self, found: "Interruption", metrics: "Metrics") -> None:
+        """Have `metrics` count an interruption, and keep a rebalance for the move that it belongs to."""
+        from recommender.grade import MeasuredStop
+
+        metrics.interrupted(
+            found.cluster,
+            found.group,
+            kind=found.kind,
+            pause_seconds=found.pause_seconds if found.stops else None,
+            repeated_least=found.repeated_messages_least,
+            repeated_most=found.repeated_messages_most,
+        )
+        if found.kind == "rebalance" and found.stops:
+            self.stops[found.cluster, found.group].append(
+                MeasuredStop(
+                    began_at=found.began_at,
+                    ended_at=found.ended_at,
+                    lost_seconds=found.lost_partition_seconds / found.partitions,
+                    resolution_seconds=found.resolution_seconds,
+                )
+            )
+
+    def drained_stops(self, group: "Group") -> "tuple[MeasuredStop, ...]":
+        """What was measured of the group's rebalances since this was last asked."""
+        kept = self.stops[group]
+        return tuple(kept.popleft() for _ in range(len(kept)))
 
     def _collector(self) -> "partial[KafkaAdminCollector]":
         """What makes a collector of this cluster, in a process of its own."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.kubernetes_client import Connection
     from recommender.adapters.store_sql import SqlDecisionStore
+    from recommender.grade import MeasuredStop
     from recommender.ports import Publisher
     from recommender.run import Group, Obstacle, Recommender
     from recommender.scalers import Scalers
@@ -53,6 +54,7 @@ def recommender(
     *,
     publishers: "Sequence[Publisher]" = (),
     obstacles: "Callable[[], Mapping[Group, Obstacle]]" = dict,
+    stops: "Callable[[Group], Sequence[MeasuredStop]]" = lambda _: (),
 ) -> "Recommender":
     """The loop over the groups of `table`, deciding as `settings` say and keeping what it decides in `store`."""
     from recommender.run import Recommender
@@ -69,6 +71,7 @@ def recommender(
         store=store,
         publishers=publishers,
         obstacles=obstacles,
+        stops=stops,
     )
 
 

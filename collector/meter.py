@@ -59,6 +59,7 @@ class Interruption:
     members_before: int | None
     members_after: int | None
     rebalancing_seconds: float
+    partitions: int
     stops: tuple[PartitionStop, ...]
     standing_partitions: int
     repeated_messages_least: int
@@ -262,6 +263,7 @@ class Meter:
             members_before=unrest.members_before,
             members_after=self._members,
             rebalancing_seconds=unrest.rebalancing_seconds,
+            partitions=len(self._tracks),
             stops=tuple(
                 PartitionStop(topic=topic, partition=number, seconds=track.stopped_seconds)
                 for (topic, number), track in stopped.items()

@@ -1,8 +1,9 @@
 """Grading: what a move really did to the group, read from the rows around it.
 
 A move is watched from its command (or, where somebody else moved the group, from the first row that shows it) until the
-group has been quiet for a while. Its stop is how far lag rose, in seconds of arrivals, above what it was before and
-above what a lack of replicas alone would have built up.
+group has been quiet for a while. Its stop is what was measured of its rebalances, where somebody looked often enough;
+else how far lag rose, in seconds of arrivals, above what it was before and above what a lack of replicas alone would
+have built up.
 """
 
 from collections import deque
@@ -24,6 +25,8 @@ PATIENCE_FACTOR = 2.0
 ROWS_BEFORE = 8
 # Leavers that are noticed only after this share of their session went without a word.
 SILENT_SHARE_OF_SESSION = 0.6
+# A move in two steps causes a few rebalances; twenty replicas that come one by one cause twenty.
+STOPS_KEPT = 20
 # Where a lack of replicas alone builds up more than this share of the promised wait, nobody can tell what the move
 # made late: 40,000/s that are late for 75 s after a jump would be 30 replica-hours.
 SHORT_SHARE = 0.5
@@ -41,6 +44,20 @@ class Command:
     stopped_share: float
     recommendation_id: str | None = None
     promised: PromisedPrice | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredStop:
+    """What somebody who looked more often than rows come saw of one rebalance.
+
+    `lost_seconds` is what all partitions together stood still, over their number; each stop may be off by
+    `resolution_seconds`.
+    """
+
+    began_at: datetime
+    ended_at: datetime
+    lost_seconds: float
+    resolution_seconds: float
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,11 +85,16 @@ class Grader:
     _lags: deque[float] = field(default_factory=lambda: deque(maxlen=ROWS_BEFORE))
     _members: int | None = None
     _watch: _Watch | None = None
+    _measured: deque[MeasuredStop] = field(default_factory=lambda: deque(maxlen=STOPS_KEPT))
 
     def commanded(self, command: Command) -> None:
         """A move was advised for now; the rows will tell whether it came."""
         if self._watch is None and self._lags:
             self._watch = self._opened(command.at, command.from_replicas, command)
+
+    def measured(self, stop: MeasuredStop) -> None:
+        """Keep what was measured; a move that it falls into is graded by it."""
+        self._measured.append(stop)
 
     def observe(self, row: GroupInterval, capacity: MessagesPerSecond | None) -> GradedMove | None:
         """Take the next row; the move that is over with it, graded, else None."""
@@ -138,7 +160,7 @@ class Grader:
             from_replicas=watch.before,
             to_replicas=watch.after,
             expected_stop_seconds=command.stop_seconds if command else 0.0,
-            stop_seconds=max(0.0, watch.peak_seconds) / (command.stopped_share if command else 1.0),
+            stop_seconds=self._stop_seconds(watch, now, stopped_share=command.stopped_share if command else 1.0),
             expected_late_messages=command.late_messages if command else 0.0,
             late_messages=None if hidden else watch.late_messages,
             silent=(took > SILENT_SHARE_OF_SESSION * self.profile.session_timeout_seconds)
@@ -154,3 +176,14 @@ class Grader:
             outcome=outcome,
             promised=command.promised if command else None,
         )
+
+    def _stop_seconds(self, watch: _Watch, now: datetime, *, stopped_share: float) -> float:
+        """As it was measured, if it was, and by more than measuring is off; else as lag rose.
+
+        Rows of 15 s show the lag that is left when they are read: a stop of 3 s may be worked off by then.
+        """
+        stops = [stop for stop in self._measured if watch.began_at <= stop.ended_at and stop.began_at <= now]
+        measured = sum(stop.lost_seconds for stop in stops) / stopped_share
+        if measured > max((stop.resolution_seconds for stop in stops), default=0.0):
+            return measured
+        return max(0.0, watch.peak_seconds) / stopped_share

@@ -14,6 +14,7 @@ from cost_model.profile import GroupProfile
 from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal, RefusalReason
 from recommender.decision import DecisionSettings
+from recommender.grade import MeasuredStop
 from recommender.ports import AdapterError, DecisionStore, Publisher, says
 from recommender.recommendation import Decision, Recommendation
 from recommender.session import Session
@@ -87,6 +88,7 @@ class Recommender:
 
     `settings_of` has the groups that are decided otherwise than by `settings`; both it and `profile_of` are asked anew
     in each cycle. `obstacles` says which groups cannot be read now: they are refused with its sentence, rows or not.
+    `stops` gives what was measured of a group's rebalances since it was last asked.
     """
 
     histories: Histories
@@ -96,6 +98,7 @@ class Recommender:
     settings_of: SettingsOf | None = None
     publishers: Sequence[Publisher] = ()
     obstacles: Callable[[], Mapping[Group, Obstacle]] = dict
+    stops: Callable[[Group], Sequence[MeasuredStop]] = lambda _: ()
     _watched: dict[Group, _Watched] = field(default_factory=dict)
     _tidied_at: datetime | None = None
     _told: dict[Group, tuple[str | int, ...]] = field(default_factory=dict)
@@ -150,9 +153,11 @@ class Recommender:
 
     def _session(self, group: Group, *, now: datetime) -> Session | None:
         """The group's session, with every row that has come since the last cycle and none from after `now`."""
-        watched = self._watched.get(group)
+        watched, stops = self._watched.get(group), self.stops(group)
         settings = self.settings if self.settings_of is None else self.settings_of(*group)
         if watched is not None and watched.seen_until <= now and self._as_before(watched, group, settings):
+            for stop in stops:
+                watched.session.measured(stop)
             for row in self.histories.intervals(*group, since=watched.seen_until, until=now):
                 watched.session.observe(row)
                 watched.seen_until = row.interval_end_at
@@ -173,6 +178,8 @@ class Recommender:
         newest = self.store.outcomes(*group, limit=OUTCOMES_KEPT_IN_MIND)
         outcomes = [move for move in reversed(newest) if move.graded_at <= now]
         session = Session(profile, settings, rows, previous=previous, outcomes=outcomes)
+        for stop in stops:
+            session.measured(stop)
         seen_until = rows[-1].interval_end_at if rows else now - LOOK_BACK
         self._watched[group] = _Watched(session, profile, settings, partitions, seen_until)
         return session

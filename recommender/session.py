@@ -25,7 +25,7 @@ from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from recommender.careful import TIME_LIMIT_SECONDS, Trouble, fit_carefully, forecast_carefully
 from recommender.decision import DecisionSettings
 from recommender.gate import REVIEW_AFTER, review, seen_from
-from recommender.grade import Command, Grader
+from recommender.grade import Command, Grader, MeasuredStop
 from recommender.headroom import HeadRoom
 from recommender.question import STEP_SECONDS
 from recommender.recommend import day_one, prices_for, recommend
@@ -106,6 +106,10 @@ class Session:
             reference = self._reference_of(self._capacity)
             reference.learned = self._learned
             reference.observe(row)
+
+    def measured(self, stop: MeasuredStop) -> None:
+        """Take what was measured of a rebalance; the move that caused it is graded by it."""
+        self._grader.measured(stop)
 
     @property
     def learned(self) -> Learned:

@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import Future
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -12,9 +13,11 @@ import cli.up
 from cli.up import Source, news, threads_until
 from collector.errors import RejectedError, UnavailableError, UnsupportedError
 from collector.kafka_admin import Collected
+from collector.meter import Interruption, PartitionStop
 from collector.sample import OffsetSample
 from collector.watch import Attention
 from recommender.adapters.feature_table import FeatureTable
+from recommender.adapters.metrics import Metrics
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -145,3 +148,50 @@ def test_groups_that_brought_an_error_and_no_sample_are_refused_with_its_sentenc
     source._hear(Collected(samples=(sample,), errors=()))
     assert source.obstacles == {}
     assert source.attention.groups == ("orders",)
+
+
+class Counted:
+    """Metrics that only remember."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, float | None]] = []
+
+    def interrupted(self, _cluster: str, _group: str, *, kind: str, pause_seconds: float | None, **_: int) -> None:
+        """Remember kind and pause."""
+        self.told.append((kind, pause_seconds))
+
+
+def test_a_measured_rebalance_is_kept_for_the_move_that_caused_it(tmp_path: Path) -> None:
+    """Two of four partitions stopped for 3 s: 1.5 s of the group, handed out once; a stall is counted and not kept."""
+    source = Source(
+        bootstrap="127.0.0.1:9092",
+        cluster="prod-eu",
+        groups=None,
+        read_committed=(),
+        connection={},
+        folder=tmp_path,
+        attention=Attention(),
+    )
+    rebalance = Interruption(
+        cluster="prod-eu",
+        group="orders",
+        kind="rebalance",
+        began_at=NOON,
+        ended_at=NOON + timedelta(seconds=5),
+        members_before=2,
+        members_after=3,
+        rebalancing_seconds=3.0,
+        partitions=4,
+        stops=tuple(PartitionStop(topic="orders", partition=number, seconds=3.0) for number in range(2)),
+        standing_partitions=0,
+        repeated_messages_least=0,
+        repeated_messages_most=20,
+        resolution_seconds=0.8,
+    )
+    metrics = Counted()
+    for found in (rebalance, replace(rebalance, kind="stall"), replace(rebalance, stops=())):
+        source.note(found, cast("Metrics", metrics))
+    assert metrics.told == [("rebalance", 3.0), ("stall", 3.0), ("rebalance", None)]
+    (kept,) = source.drained_stops(("prod-eu", "orders"))
+    assert (kept.lost_seconds, kept.resolution_seconds) == (1.5, 0.8)
+    assert source.drained_stops(("prod-eu", "orders")) == ()

@@ -12,7 +12,7 @@ from cost_model.profile import GroupProfile
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
-from recommender.grade import Command, Grader
+from recommender.grade import Command, Grader, MeasuredStop
 from recommender.headroom import HeadRoom
 from recommender.reference import Reference
 from recommender.trust import Trust
@@ -84,6 +84,41 @@ def test_leavers_are_believed_graceful_until_one_was_silent(silences: tuple[bool
     for silent in silences:
         learned = learned.after(replace(outcome(3.0, to_replicas=6), silent=silent), late_price=5e-7)
     assert learned.silent_share == (None if share is None else pytest.approx(share))
+
+
+@pytest.mark.parametrize(
+    ("lost_seconds", "resolution_seconds", "graded"),
+    [(1.5, 0.9, 3.0), (1.5, 4.0, 2.0), (0.0, 0.9, 2.0)],
+    ids=["measured", "too coarse to say", "nothing was seen to stop"],
+)
+def test_a_stop_that_was_measured_is_graded_as_measured(
+    lost_seconds: float, resolution_seconds: float, graded: float
+) -> None:
+    """Half of the partitions stop, 1.5 s over all of them: 3 s, though the rows show 1 s of lag, which makes it 2 s.
+
+    Where measuring may be off by more than that, the lag decides.
+    """
+    grader = Grader(profile=PROFILE, max_lag_seconds=10.0)
+    seen = [grader.observe(row(place), RATE) for place in range(8)]
+    at = row(7).interval_end_at
+    grader.measured(stop_at(at - timedelta(minutes=9), 7.0, 0.9))  # of the move before
+    grader.commanded(
+        Command(at=at, from_replicas=8, to_replicas=16, stop_seconds=12, late_messages=0, stopped_share=0.5)
+    )
+    grader.measured(stop_at(at + timedelta(seconds=20), lost_seconds, resolution_seconds))
+    seen += [grader.observe(row(8, members=16, lag_seconds=3.5), RATE)]
+    seen += [grader.observe(row(place, members=16), RATE) for place in range(9, 16)]
+    (found,) = [one.outcome for one in seen if one is not None]
+    assert found.stop_seconds == pytest.approx(graded)
+
+
+def stop_at(at: datetime, lost_seconds: float, resolution_seconds: float) -> MeasuredStop:
+    return MeasuredStop(
+        began_at=at,
+        ended_at=at + timedelta(seconds=4),
+        lost_seconds=lost_seconds,
+        resolution_seconds=resolution_seconds,
+    )
 
 
 def test_a_stop_is_read_from_how_far_lag_rose() -> None:

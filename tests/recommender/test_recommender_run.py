@@ -15,6 +15,7 @@ from forecasting.units import Replicas
 from recommender.adapters.documents import to_document
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.decision import DecisionSettings
+from recommender.grade import MeasuredStop
 from recommender.ports import UnavailableError
 from recommender.recommendation import Decision, Recommendation
 from recommender.run import Obstacle, Recommender, run_forever
@@ -394,3 +395,23 @@ def test_a_report_hears_each_cycle_as_a_whole(
         report=lambda decisions, *, now: heard.append((len(decisions), now)),
     )
     assert heard == [(2, now)]
+
+
+def test_measured_stops_are_asked_for_once_a_cycle_and_reach_the_session(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
+) -> None:
+    """What was measured before the first cycle and between two is given to the group's session, and to no other."""
+    loop = make(Rows(hour))
+    asked: list[tuple[str, str]] = []
+    stop = MeasuredStop(began_at=now, ended_at=now, lost_seconds=2.0, resolution_seconds=0.8)
+
+    def stops(group: tuple[str, str]) -> tuple[MeasuredStop, ...]:
+        asked.append(group)
+        return (stop,)
+
+    loop.stops = stops
+    loop.run_once(now=now)
+    loop.run_once(now=now + timedelta(seconds=60))
+    (watched,) = loop._watched.items()
+    assert asked == [watched[0]] * 2
+    assert list(watched[1].session._grader._measured) == [stop, stop]
