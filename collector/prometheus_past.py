@@ -6,7 +6,7 @@ gap, where a plain query would repeat its last word for five minutes and make a 
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import median
 
@@ -33,11 +33,15 @@ _LATE_SECONDS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Minutes that are asked for together, by their first and last second, and how old a value may be at each."""
+    """Minutes that are asked for together, by their first and last second, and how old a value may be at each.
+
+    `is_news`: of groups that have samples it is asked what came after them, otherwise what came before them.
+    """
 
     first_seconds: int
     last_seconds: int
     window_seconds: int
+    is_news: bool
 
     @property
     def minutes(self) -> range:
@@ -58,8 +62,13 @@ class PastPlan:
     slow_minutes: int
 
     def wanted(self, group: str, stretch: Stretch) -> AnyArray:
-        """Which of the minutes of a stretch are not known of the group, one boolean each."""
-        return _wanted(group, self.known, stretch)
+        """Which of the minutes of a stretch are asked for of the group, one boolean each."""
+        minutes = np.array(stretch.minutes)
+        if group not in self.known:
+            return np.full(len(minutes), not stretch.is_news)
+        first, last = self.known[group]
+        wanted: AnyArray = minutes > last if stretch.is_news else minutes < first
+        return wanted
 
     @property
     def queries(self) -> int:
@@ -82,16 +91,14 @@ class PastPlan:
 
 
 def plan_past(discovered: Discovered, *, known: Mapping[str, tuple[datetime, datetime]]) -> PastPlan:
-    """What to ask for: what came after the samples that are `known` first, then what was before them, newest first.
+    """What to ask for: what came after the samples that are `known`, oldest first, then what was before, newest first.
 
-    Stopped anywhere, what was written has no hole, and the next run goes on from it.
+    Stopped anywhere, the samples of a group have no hole, and the next run goes on from them.
     Errors: RejectedError where that is more than `MAX_ROWS`.
     """
     stretches, slow_minutes = [], 0
     seconds = {group: (int(first.timestamp()), int(last.timestamp())) for group, (first, last) in known.items()}
-    for first, last in _spans(
-        discovered, pivot=min((end for _, end in seconds.values()), default=discovered.now_seconds)
-    ):
+    for first, last, is_news in _spans(discovered, seconds):
         hours = [every for end, every in discovered.every_hour.items() if first <= end < last + HOUR_SECONDS]
         if not hours:
             continue
@@ -101,11 +108,8 @@ def plan_past(discovered: Discovered, *, known: Mapping[str, tuple[datetime, dat
             slow_minutes += (last - first) // STEP_SECONDS + 1
             continue
         window = math.ceil(every) + _LATE_SECONDS
-        stretches.append(Stretch(first_seconds=first, last_seconds=last, window_seconds=window))
-    news = tuple(
-        stretch for stretch in stretches if any(_is_news(name, seconds, stretch) for name in discovered.topics)
-    )
-    plan = PastPlan(discovered=discovered, known=seconds, stretches=news, slow_minutes=slow_minutes)
+        stretches.append(Stretch(first_seconds=first, last_seconds=last, window_seconds=window, is_news=is_news))
+    plan = PastPlan(discovered=discovered, known=seconds, stretches=tuple(stretches), slow_minutes=slow_minutes)
     if plan.rows > MAX_ROWS:
         message = (
             f"that would be {plan.rows:,} rows, and one run writes {MAX_ROWS:,} at most; name groups with --group, or "
@@ -121,7 +125,9 @@ def past_tables(prometheus: PrometheusRequests, plan: PastPlan, *, cluster: str)
     Errors: AdapterError where the server stops to answer; what was handed over before is whole.
     """
     for stretch in plan.stretches:
-        expressions = _expressions(plan.discovered, window_seconds=stretch.window_seconds)
+        wanted = {group: plan.wanted(group, stretch) for group in sorted(plan.discovered.topics)}
+        topics = {group: plan.discovered.topics[group] for group, minutes in wanted.items() if minutes.any()}
+        expressions = _expressions(replace(plan.discovered, topics=topics), window_seconds=stretch.window_seconds)
         queries = [
             RangeQuery(
                 expression=expression,
@@ -132,36 +138,21 @@ def past_tables(prometheus: PrometheusRequests, plan: PastPlan, *, cluster: str)
             for expression in expressions.values()
         ]
         answers = dict(zip(expressions, prometheus.ranges(queries), strict=True))
-        groups = [
-            GroupPast(group=group, topics=topics, wanted=plan.wanted(group, stretch))
-            for group, topics in sorted(plan.discovered.topics.items())
-        ]
+        groups = [GroupPast(group=group, topics=own, wanted=wanted[group]) for group, own in topics.items()]
         readings = Readings(minutes=np.array(stretch.minutes), **answers)
         yield sample_rows(plan.discovered.spoken.dialect, readings, groups, cluster=cluster)
 
 
-def _spans(discovered: Discovered, *, pivot: int) -> Iterator[tuple[int, int]]:
-    """First and last minute of each stretch: from the pivot on, and then from there back."""
+def _spans(discovered: Discovered, known: Mapping[str, tuple[int, int]]) -> Iterator[tuple[int, int, bool]]:
+    """First and last minute of each stretch that some group wants, and whether it is news: these come first."""
     since, now = discovered.since_seconds, discovered.now_seconds
-    turn = max(pivot // STEP_SECONDS * STEP_SECONDS, since)
     longest = max(1, min(_LONGEST_MINUTES, MAX_POINTS // max(1, _series(discovered)))) * STEP_SECONDS
-    for first in range(turn + STEP_SECONDS, now + 1, longest):
-        yield first, min(first + longest - STEP_SECONDS, now)
-    for last in range(turn, since - 1, -longest):
-        yield max(last - longest + STEP_SECONDS, since), last
-
-
-def _wanted(group: str, known: Mapping[str, tuple[int, int]], stretch: Stretch) -> AnyArray:
-    minutes = np.array(stretch.minutes)
-    if group not in known:
-        return np.ones(len(minutes), dtype=bool)
-    first, last = known[group]
-    wanted: AnyArray = (minutes < first) | (minutes > last)
-    return wanted
-
-
-def _is_news(group: str, known: Mapping[str, tuple[int, int]], stretch: Stretch) -> bool:
-    return bool(_wanted(group, known, stretch).any())
+    ends = min((last for _, last in known.values()), default=now)
+    for first in range(max((ends // STEP_SECONDS + 1) * STEP_SECONDS, since), now + 1, longest):
+        yield first, min(first + longest - STEP_SECONDS, now), True
+    begins = max((known[group][0] if group in known else now + 1 for group in discovered.topics), default=since)
+    for last in range(min(now, (begins - 1) // STEP_SECONDS * STEP_SECONDS), since - 1, -longest):
+        yield max(last - longest + STEP_SECONDS, since), last, False
 
 
 def _series(discovered: Discovered) -> int:

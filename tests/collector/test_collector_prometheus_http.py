@@ -85,8 +85,8 @@ def test_a_server_that_is_not_there_is_not_waited_for() -> None:
     assert pauses == []
 
 
-def test_a_server_that_is_busy_is_asked_again_after_growing_pauses(memory: MemoryPrometheus) -> None:
-    """Three times, after 1, 2 and 4 s; then it is said. All of it counts as requests."""
+def test_p15_a_server_that_is_busy_is_asked_again_after_growing_pauses(memory: MemoryPrometheus) -> None:
+    """P15: three times, after 1, 2 and 4 s; then it is said. All of it counts as requests."""
     pauses: list[float] = []
     with PrometheusRequests(memory.url, settings={}, wait=pauses.append) as prometheus:
         prometheus.metric_names(first_seconds=0, last_seconds=200)
@@ -99,8 +99,8 @@ def test_a_server_that_is_busy_is_asked_again_after_growing_pauses(memory: Memor
     assert pauses == [1.0, 2.0, 1.0, 2.0, 4.0]
 
 
-def test_no_more_than_four_queries_wait_at_once(memory: MemoryPrometheus) -> None:
-    """Twenty range queries: never more than four of them at the server."""
+def test_p15_no_more_than_four_queries_wait_at_once(memory: MemoryPrometheus) -> None:
+    """P15: twenty range queries: never more than four of them at the server."""
     lock, inside, most = threading.Lock(), [0], [0]
     answer = memory.answer
 

@@ -181,8 +181,8 @@ def test_what_is_scraped_too_slowly_has_no_rates_and_is_left_out(memory: MemoryP
     assert (plan.stretches, plan.slow_minutes) == ((), 301)
 
 
-def test_answers_stay_small_however_many_partitions_there_are() -> None:
-    """990 partitions of one group, two weeks: 40 stretches of 505 minutes, within what a server answers.
+def test_p15_answers_stay_small_however_many_partitions_there_are() -> None:
+    """P15: 990 partitions of one group, two weeks: 40 stretches of 505 minutes, within what a server answers.
 
     20,161 minutes in stretches of 505 are 40; three such groups are more than one run writes.
     """
@@ -204,6 +204,52 @@ def test_answers_stay_small_however_many_partitions_there_are() -> None:
     too_wide = replace(wide, topics={name: frozenset({"orders-in"}) for name in "abc"})
     with pytest.raises(RejectedError, match=r"59,878,170 rows, and one run writes 20,000,000 at most; name groups"):
         plan_past(too_wide, known={})
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    known=st.dictionaries(st.sampled_from("abc"), st.tuples(st.integers(-400, 3700), st.integers(0, 3000)), max_size=3),
+    partitions=st.integers(300, 30_000),
+    stop=st.floats(0.0, 1.0),
+)
+def test_each_minute_is_asked_for_once_and_stopped_anywhere_no_hole_is_left(
+    known: dict[str, tuple[int, int]], partitions: int, stop: float
+) -> None:
+    """Whatever is known of three groups, in seconds of an hour: the rest of the hour comes once, outwards from it."""
+    since = NOON_SECONDS - 3600
+    spans = {group: (since + first, since + first + more) for group, (first, more) in known.items()}
+    there = Discovered(
+        spoken=detect(["kafka_topic_partition_current_offset", "kafka_consumergroup_current_offset"]),
+        where={},
+        topics=dict.fromkeys("abc", frozenset({"orders-in"})),
+        partitions={"orders-in": partitions},
+        since_seconds=since,
+        now_seconds=NOON_SECONDS,
+        every_hour={NOON_SECONDS - 3600: 15.0, NOON_SECONDS: 15.0},
+        newest_age_seconds=5.0,
+    )
+    instants = {group: tuple(datetime.fromtimestamp(second, UTC) for second in span) for group, span in spans.items()}
+    plan = plan_past(there, known=instants)  # type: ignore[arg-type]  # pairs stay pairs
+    assert plan.points <= max(MAX_POINTS, 3 * partitions)
+    for group in "abc":
+        asked = [
+            minute
+            for stretch in plan.stretches
+            for minute, wanted in zip(stretch.minutes, plan.wanted(group, stretch), strict=True)
+            if wanted
+        ]
+        first, last = spans.get(group, (NOON_SECONDS + 1, NOON_SECONDS))
+        grid = range(since, NOON_SECONDS + 1, 60)
+        assert sorted(asked) == [minute for minute in grid if not first <= minute <= last]
+        done = {
+            minute
+            for stretch in plan.stretches[: round(stop * len(plan.stretches))]
+            for minute, wanted in zip(stretch.minutes, plan.wanted(group, stretch), strict=True)
+            if wanted
+        }
+        covered = done | ({first, last} if group in spans else set())
+        inside = [minute for minute in grid if covered and min(covered) < minute < max(covered)]
+        assert all(minute in done or first <= minute <= last for minute in inside)
 
 
 _lines = st.lists(st.none() | st.integers(0, 1000), min_size=6, max_size=6)
