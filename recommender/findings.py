@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from recommender.recommendation import FindingCode, Recommendation
 LEAST_SILENCE_SECONDS = 180.0
 # A commit that failed is tried again at the next one; three in a row do not fail by chance.
 COMMITS_MISSED = 3.0
+# What waits in a partition that stands still grows by a second a second, less what rates of 15 s are uncertain by.
+STANDING_GROWTH = 0.8
+# And what is left of all arrivals is one partition's share: over half of the mean's, for keys are uneven, under twice.
+LEAST_LEFT, MOST_LEFT = 0.5, 2.0
 # A pod that crashes and comes back makes two rebalances; a rolling restart makes one or two for each pod.
 REBALANCES_OF_A_ROLLOUT = 3
 ROLLOUT_LOOK_BACK = timedelta(minutes=5)
@@ -61,6 +65,7 @@ def finding_of(
     """
     return (
         _livelock(history, profile, now=now)
+        or _standing_partition(history, profile, now=now)
         or _rollout(history, previous, now=now)
         or _downstream(history, profile)
         or _hot_partition(history, profile)
@@ -69,16 +74,19 @@ def finding_of(
 
 
 def _livelock(history: History, profile: GroupProfile, *, now: datetime) -> Refusal | None:
-    """Messages wait, nothing is committed for minutes, and members come and go, are too slow for a batch, or hang.
+    """Messages wait, nothing was committed for minutes, and members come and go, are too slow for a batch, or hang.
 
     Those that stay hang once they are silent for longer than a batch may last, or than they wait between commits, while
     messages arrive: without arrivals what seems to wait may be markers of transactions, which nobody consumes.
     """
-    rows = [row for row in history.recent if row.consume_messages_per_second is not None]
-    if not rows or any(row.consume_messages_per_second for row in rows) or not rows[-1].lag_messages:
+    known = [row for row in history.recent if row.consume_messages_per_second is not None]
+    silent = takewhile(lambda row: not row.consume_messages_per_second and row.lag_messages != 0.0, reversed(known))
+    rows = list(silent)[::-1]
+    if not rows or not rows[-1].lag_messages:
         return None
     seconds = (rows[-1].interval_end_at - rows[0].interval_end_at).total_seconds() + rows[0].interval_seconds
-    slow, churn = slow_batches(profile), len(_rebalances(history.recent))
+    slow = slow_batches(profile)
+    churn = len(_rebalances([row for row in history.recent if row.interval_end_at >= rows[0].interval_end_at]))
     longest = max(profile.max_poll_interval_seconds, COMMITS_MISSED * profile.commit_interval_seconds)
     hanging = seconds > longest and any(row.produce_messages_per_second for row in rows)
     if seconds < LEAST_SILENCE_SECONDS or (slow is None and churn < REBALANCES_OF_A_ROLLOUT and not hanging):
@@ -109,6 +117,42 @@ def _why_silent(slow: SlowBatches | None, churn: int) -> tuple[str, str]:
         )
     why = slow.sentence if slow is not None else f"the group rebalanced {churn} times meanwhile"
     return why, "Lower max.poll.records until a batch fits well into max.poll.interval.ms; replicas only add churn."
+
+
+def _standing_partition(history: History, profile: GroupProfile, *, now: datetime) -> Refusal | None:
+    """One partition waits for longer than a batch may last while the others go on: at a message that fails, as a rule.
+
+    What waits there grows by a second each second, and what waits in all by about one partition's arrivals. Where more
+    is left behind, something else is wrong as well, and that is for advice.
+    """
+    newest = history.recent[-1] if history.recent else None
+    if newest is None or not newest.members or newest.worst_partition is None or profile.work_units == 1:
+        return None
+    same = (newest.members, newest.worst_partition)
+    alike = takewhile(
+        lambda row: (row.members, row.worst_partition) == same and not row.in_rebalance, reversed(history.recent)
+    )
+    rows = list(alike)[::-1]
+    lags = [row.lag_messages for row in rows if row.lag_messages is not None]
+    waits = [row.worst_lag_seconds for row in rows if row.worst_lag_seconds is not None]
+    if not len(lags) == len(waits) == len(rows) > 1:
+        return None
+    seconds = (rows[-1].interval_end_at - rows[0].interval_end_at).total_seconds()
+    longest = max(profile.max_poll_interval_seconds, COMMITS_MISSED * profile.commit_interval_seconds)
+    arrived = sum((row.produce_messages_per_second or 0.0) * row.interval_seconds for row in rows[1:])
+    left = (lags[-1] - lags[0]) * rows[-1].partitions / arrived if arrived else 0.0
+    if seconds <= longest or waits[-1] - waits[0] < STANDING_GROWTH * seconds or not LEAST_LEFT < left < MOST_LEFT:
+        return None
+    return _refusal(
+        history,
+        now,
+        "livelock_suspected",
+        f"For {seconds:,.0f} s partition {newest.worst_partition} stands still and the others go on: what waits there "
+        f"came in {waits[-1]:,.0f} s.",
+        remedy="Look at the message that this partition waits at, and at the consumer that reads it; further replicas "
+        "would wait at it too.",
+        evidence=(("partition_silent_seconds", seconds), ("worst_lag_seconds", waits[-1])),
+    )
 
 
 def _rollout(history: History, previous: Recommendation | None, *, now: datetime) -> Refusal | None:

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from cost_model.profile import GroupProfile
 from forecasting.history import History
+from forecasting.refusal import Refusal
 from recommender.findings import Finding, finding_of
+from tests.recommender.conftest import NOW
 
 MakeHistory = Callable[..., History]
 
@@ -54,3 +57,57 @@ def test_a_capacity_that_was_measured_is_not_short_of_itself(history: MakeHistor
     assert profile.capacity is not None
     measured = replace(profile, capacity=replace(profile.capacity, source="saturated_windows"))
     assert found(history(9000.0, consume_messages_per_second=4000.0, lag_messages=200_000.0), measured) is None
+
+
+def standing(
+    history: MakeHistory, profile: GroupProfile, *, seconds: int, growth: float = 1.0, left: float = 1.0
+) -> object:
+    """What is found where partition 7 of 24 has stood still for so long; `left`: in partitions' worth of arrivals."""
+    steady = history(2400.0)
+    rows = []
+    for seen in steady.recent:
+        age = max(0.0, seconds - (NOW - seen.interval_end_at).total_seconds())
+        row = replace(seen, lag_messages=6000.0 + age * 100.0 * left)  # 2,400/s over 24 partitions
+        rows.append(replace(row, worst_lag_seconds=2.5 + age * growth, worst_partition="orders-7") if age else row)
+    return finding_of(replace(steady, recent=tuple(rows)), profile, previous=None, now=NOW)
+
+
+def test_a_partition_that_stands_still_while_others_go_on_is_named(history: MakeHistory, profile: GroupProfile) -> None:
+    """Six minutes are longer than a batch may last (300 s); four are not, nor is a partition that is only slow."""
+    refusal = standing(history, profile, seconds=360)
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason == "livelock_suspected"
+    assert refusal.sentence == (
+        "For 345 s partition orders-7 stands still and the others go on: what waits there came in 362 s."
+    )
+    assert refusal.remedy == (
+        "Look at the message that this partition waits at, and at the consumer that reads it; further replicas would "
+        "wait at it too."
+    )
+    assert refusal.hold_replicas == 8
+    assert standing(history, profile, seconds=240) is None
+    assert standing(history, profile, seconds=360, growth=0.5) is None
+
+
+def test_a_group_that_leaves_more_behind_than_one_partition_is_advised(
+    history: MakeHistory, profile: GroupProfile
+) -> None:
+    """Three partitions' arrivals are left each second: more replicas may well help there."""
+    assert not isinstance(standing(history, profile, seconds=360, left=3.0), Refusal)
+
+
+def test_a_group_that_worked_until_five_minutes_ago_and_hangs_is_refused(
+    history: MakeHistory, profile: GroupProfile
+) -> None:
+    """Silence counts from the last commit, not from a quarter of an hour ago; without waiting messages it is none."""
+    steady = history(2400.0)
+    for minutes, lag, reason in ((6, 50_000.0, "livelock_suspected"), (4, 50_000.0, None), (6, 0.0, None)):
+        silent_from = NOW - timedelta(minutes=minutes)
+        rows = [
+            row
+            if row.interval_end_at <= silent_from
+            else replace(row, consume_messages_per_second=0.0, lag_messages=lag)
+            for row in steady.recent
+        ]
+        found = finding_of(replace(steady, recent=tuple(rows)), profile, previous=None, now=NOW)
+        assert (found.reason if isinstance(found, Refusal) else None) == reason
