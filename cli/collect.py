@@ -12,6 +12,7 @@ import typer
 
 from cli.errors import ExitCode, InputError
 from cli.instants import read_clock
+from cli.keeping import KEPT_DAYS, KeepDays, keeping
 from cli.logs import log_to_stderr
 from cli.progress import Talk
 
@@ -44,6 +45,7 @@ def collect(
     group: Groups = None,
     read_committed: ReadCommitted = None,
     client_config: ClientConfig = None,
+    keep_days: KeepDays = KEPT_DAYS,
 ) -> int:
     """Write offsets, group states and member counts every 15 s until Ctrl-C, into files, onto a topic, or both.
 
@@ -69,6 +71,8 @@ def collect(
     with ExitStack() as ends:
         stop = ends.enter_context(stopped_by_signals())
         collector = ends.enter_context(IsolatedCollector(make))
+        if out is not None:
+            ends.enter_context(keeping(out, kept_days=keep_days, stop=stop))
         sinks = _sinks(ends, bootstrap, out, topic, settings)
         places = " and ".join([*([str(out)] if out else []), *([f"topic {topic}"] if topic else [])])
         Talk().line(f"lagcast reads {bootstrap} every 15 s and writes to {places} once a minute; Ctrl-C stops")

@@ -8,6 +8,7 @@ import typer
 
 from cli.collect import Bootstrap, ClientConfig, client_settings
 from cli.errors import ExitCode
+from cli.keeping import KEPT_DAYS, KeepDays, keeping
 from cli.logs import log_to_stderr
 from cli.progress import Talk
 
@@ -18,6 +19,7 @@ def land(
     topic: Annotated[str, typer.Option(metavar="NAME", help="The topic of `lagcast collect --topic`.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where samples are appended as parquet files.")],
     client_config: ClientConfig = None,
+    keep_days: KeepDays = KEPT_DAYS,
 ) -> int:
     """Write the samples of a topic into files until Ctrl-C, each batch exactly once. Needs Read on the topic.
 
@@ -28,7 +30,7 @@ def land(
 
     log_to_stderr()
     talk = Talk()
-    with stopped_by_signals() as stop:
+    with stopped_by_signals() as stop, keeping(out, kept_days=keep_days, stop=stop):
         done = land_forever(
             bootstrap,
             topic,

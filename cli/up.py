@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.collect import Bootstrap, ClientConfig, Cluster, Groups, ReadCommitted, client_settings
-from cli.errors import ExitCode
+from cli.errors import ExitCode, InputError
 from cli.features import make_features
 from cli.history import DAYS, backfill
 from cli.instants import read_clock
+from cli.keeping import KEPT_DAYS, KeepDays, keeping
 from cli.logs import log_to_stderr
 from cli.progress import Talk
 from cli.publishing import TOPICS, Publish, publishing
@@ -51,6 +52,7 @@ def up(
     read_committed: ReadCommitted = None,
     client_config: ClientConfig = None,
     days: Annotated[int, typer.Option(min=1, max=365, help="How far back to read past arrivals at most.")] = DAYS,
+    keep_days: KeepDays = KEPT_DAYS,
     publish: Publish = TOPICS,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings file (YAML).")] = None,
     state_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where samples and decisions are kept.")] = None,
@@ -69,6 +71,12 @@ def up(
     from recommender.adapters.metrics import Metrics
     from recommender.run import run_forever
 
+    if keep_days <= days:
+        message = (
+            f"--keep-days is {keep_days} and --days {days}: the oldest history would be removed and read again at each "
+            f"start; give --keep-days {days + 1} or more"
+        )
+        raise InputError(message)
     log_to_stderr()
     talk = Talk()
     settings = settings_of(config, state_dir=state_dir)
@@ -90,6 +98,7 @@ def up(
         stopped_by_signals() as stop,
         spark_beside(talk, log_path=settings.state_dir / "spark.log") as starting,
         threads_until(stop) as threads,
+        keeping(source.samples, kept_days=keep_days, stop=stop),
     ):
         talk.line(f"lagcast {version()} reads {bootstrap} and serves {url_of(bound)}; advice only; Ctrl-C stops")
         with talk.running():

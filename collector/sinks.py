@@ -167,7 +167,7 @@ def _days_since_epoch(table: pa.Table) -> IntArray:
 def _write_day(table: pa.Table, day: int, directory: Path) -> Path:
     folder = directory / f"date={(_EPOCH + timedelta(days=day)).isoformat()}"
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / _file_name(table)
+    path = folder / file_name(table)
     unfinished = folder / f".{path.name}.{os.getpid()}"
     try:
         with unfinished.open("wb") as file:
@@ -181,7 +181,7 @@ def _write_day(table: pa.Table, day: int, directory: Path) -> Path:
     return path
 
 
-def _file_name(table: pa.Table) -> str:
+def file_name(table: pa.Table) -> str:
     """Span and groups: two collectors that watch different groups at the same instants do not replace each other."""
     span = pc.min_max(table["sampled_at"].cast(pa.int64())).as_py()
     groups = table.select(["cluster", "group"]).group_by(["cluster", "group"]).aggregate([]).to_pylist()

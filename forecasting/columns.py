@@ -122,6 +122,13 @@ LONG_FORECASTS_FOLDER = "long_forecasts"
 ISSUE_DAY = "date=%Y-%m-%d"
 ISSUE_FILE = "issued-%Y%m%dT%H%M%SZ.parquet"
 
+# The samples of a finished day are one file, whose name ends like this and whose footer names, under this key and one a
+# line, the files that it was made of: where they are still there, they do not count. Who reads a folder of samples
+# holds a shared lock on this file, so that none is removed meanwhile.
+DAY_FILE = ".day.parquet"
+MADE_OF = "lagcast.made_of"
+SAMPLES_LOCK = ".lock"
+
 BASE_INTERVAL_SECONDS = 15
 ROLLUP_INTERVALS_SECONDS: tuple[int, ...] = (60, 300, 3600)
 

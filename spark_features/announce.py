@@ -19,7 +19,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from forecasting.columns import BASE_INTERVAL_SECONDS, SAMPLES
+from forecasting.columns import BASE_INTERVAL_SECONDS, DAY_FILE, SAMPLES
 
 # A micro-batch takes files until it has so many samples: a day of 20 groups of 24 partitions is 2,764,800.
 MOST_SAMPLES = 1_000_000
@@ -195,7 +195,8 @@ class SampleFiles(SimpleDataSourceStreamReader):
     def _unknown(self) -> Iterator[tuple[str, str]]:
         """Day and name of files that are not in the journal, in the order of their oldest samples.
 
-        A day that is no longer listed has no name when its folder has changed: one look at the folder tells that.
+        A day that is no longer listed has no name when files came into its folder: one look at the folder tells whether
+        to look for them. That a day's files became one is no news.
         """
         first = first_followed_day(self._journal, self._started_from)
         for folder in _names_in(self._samples_dir):
@@ -206,7 +207,7 @@ class SampleFiles(SimpleDataSourceStreamReader):
             known_ns = self._changed_ns.get(day, self._began_ns)
             self._changed_ns[day] = changed_ns
             if day < first:
-                if changed_ns > known_ns:
+                if changed_ns > known_ns and _arrived_ns(self._samples_dir / folder) > known_ns:
                     yield day, ""
                 continue
             for name in _names_in(self._samples_dir / folder):
@@ -253,6 +254,20 @@ def _changed_ns(folder: Path) -> int:
     """When a file came into the folder or left it, in nanoseconds since 1970; 0 where it is gone."""
     try:
         return folder.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def _arrived_ns(folder: Path) -> int:
+    """When the last file of samples came into the folder, in nanoseconds since 1970; a day's file is made of others."""
+    names = [name for name in _names_in(folder) if name.endswith(".parquet") and not name.endswith(DAY_FILE)]
+    return max((_named_ns(folder / name) for name in names if name[0] not in "._"), default=0)
+
+
+def _named_ns(path: Path) -> int:
+    """When the file got its name, in nanoseconds since 1970; 0 where it is gone."""
+    try:
+        return path.stat().st_ctime_ns
     except FileNotFoundError:
         return 0
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
 
 from forecasting.columns import BASE_INTERVAL_SECONDS, ROLLUP_INTERVALS_SECONDS
 from spark_features.rollups import rollup
-from spark_features.samples import FeaturesError, SampleFiles, find_samples
+from spark_features.samples import FeaturesError, SampleFiles, find_samples, reading, require_folder
 from spark_features.schema import GROUP_INTERVALS_SCHEMA, SAMPLES_SCHEMA
 from spark_features.session import SQL_SETTINGS
 from spark_features.table import Part, fresh_folder, parts_in, read_manifest, swap, writing
@@ -39,8 +39,9 @@ def build_features(
     A day's rows replace the day whole and other days stay. Readers see the table before or the table after.
     Errors: FeaturesError on input that cannot be right, and where another run is writing.
     """
-    samples = find_samples(samples_dir, first=first, last=last)
-    with writing(out_dir):
+    require_folder(samples_dir)
+    with writing(out_dir), reading(samples_dir):
+        samples = find_samples(samples_dir, first=first, last=last)
         before = read_manifest(out_dir)
         folder = fresh_folder(out_dir, version=before.feature_table_version + 1)
         _write_base(_read(spark, samples, first=first, last=last), folder, first=first)

@@ -1,7 +1,10 @@
 """Which sample files the job reads, checked before Spark starts on them: Spark reads a missing column as nulls."""
 
+import fcntl
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -9,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 
-from forecasting.columns import SAMPLES, Column, Kind
+from forecasting.columns import DAY_FILE, MADE_OF, SAMPLES, SAMPLES_LOCK, Column, Kind
 
 # Parquet's (physical type, converted type) of what Spark reads as each kind. INT96 is how older Spark writes instants.
 _STORED: dict[Kind, frozenset[tuple[str, str]]] = {
@@ -42,7 +45,8 @@ def find_samples(samples_dir: Path, *, first: date | None, last: date | None) ->
     Errors: FeaturesError on no folder, no files, no rows, a missing column, a wrong type, a null where none may be.
     """
     require_folder(samples_dir)
-    stored = sorted(path for path in samples_dir.rglob("*.parquet") if not _is_hidden(path.relative_to(samples_dir)))
+    visible = sorted(path for path in samples_dir.rglob("*.parquet") if not _is_hidden(path.relative_to(samples_dir)))
+    stored = _without_merged(visible)
     if not stored:
         message = f"{samples_dir} holds no parquet file; let the collector run first, or name the folder it writes to"
         raise FeaturesError(message)
@@ -55,11 +59,38 @@ def find_samples(samples_dir: Path, *, first: date | None, last: date | None) ->
     return SampleFiles(paths=picked, rows=rows)
 
 
+@contextmanager
+def reading(samples_dir: Path) -> Iterator[None]:
+    """No file is merged or removed by those who keep the folder until the block ends, where it can be locked."""
+    try:
+        lock = (samples_dir / SAMPLES_LOCK).open("a")
+    except OSError:  # read-only, as an archive may be: nobody else writes there either
+        yield
+        return
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        yield
+
+
 def require_folder(samples_dir: Path) -> None:
     """Nothing where `samples_dir` is a folder, empty or not. Errors: FeaturesError where it is none."""
     if not samples_dir.is_dir():
         message = f"{samples_dir} is no folder; --samples wants the folder that the collector writes parquet files to"
         raise FeaturesError(message)
+
+
+def _without_merged(paths: Sequence[Path]) -> list[Path]:
+    """The files without those of which a day's file was made: it has their rows."""
+    folders = Counter(path.parent for path in paths)
+    merged: set[Path] = set()
+    for path in paths:
+        if path.name.endswith(DAY_FILE) and folders[path.parent] > 1:
+            try:
+                metadata = pq.read_metadata(path).metadata or {}
+            except (pa.ArrowException, OSError) as error:
+                raise FeaturesError(unreadable(path, error)) from error
+            merged.update(path.parent / name for name in str(metadata.get(MADE_OF.encode(), b""), "utf-8").splitlines())
+    return [path for path in paths if path not in merged]
 
 
 def _is_hidden(path: Path) -> bool:

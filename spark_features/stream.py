@@ -24,6 +24,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from forecasting.columns import DAY_FILE
 from spark_features.announce import Journal, SampleFileSource, first_followed_day
 from spark_features.growth import GrowingTable
 from spark_features.recent import Marks, late_samples, read_samples, thinned
@@ -131,9 +132,11 @@ class _MicroBatches:
     def _take(self, files: dict[int, Path]) -> None:
         if self._samples is None:
             self._samples = self._read_again(before=min(files))
-        read = [samples for path in files.values() if (samples := self._read(path)) is not None]
-        new = pa.concat_tables([SAMPLES_ARROW.empty_table(), *read])
-        late = self._count_late(new)
+        read = {path: samples for path in files.values() if (samples := self._read(path)) is not None}
+        new = pa.concat_tables([SAMPLES_ARROW.empty_table(), *read.values()])
+        # A day's file repeats what was read of the day before it was made, while nobody followed for instance.
+        single = [samples for path, samples in read.items() if not path.name.endswith(DAY_FILE)]
+        late = self._count_late(pa.concat_tables([SAMPLES_ARROW.empty_table(), *single]))
         samples = pa.concat_tables([self._samples, new])
         base = group_intervals(self._spark.createDataFrame(samples.combine_chunks(), SAMPLES_SCHEMA)).toArrow()
         rows = self._table.add(base, files=max(files))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collector.keeping import keep_days
 from collector.sample import OffsetSample
 from collector.sinks import write_samples
 from spark_features import announce
@@ -107,6 +108,22 @@ def test_a_change_in_a_day_that_is_no_longer_listed_is_told(folder: Path, sample
     again = _files(folder)
     assert _told(again, 4) == ([(5, "2026-05-04")], 5)
     assert _told(again, 5) == ([], 5)
+
+
+def test_a_days_files_that_became_one_are_no_news(folder: Path, sampled: Sampled) -> None:
+    """Neither while it is followed nor afterwards, and a file that comes into such a day is."""
+    for day in range(4):
+        write_samples([sampled(86_400 * day + 30, 1)], folder / "samples")
+        write_samples([sampled(86_400 * day + 45, 1)], folder / "samples")
+    files = _files(folder)
+    assert _told(files, 0)[1] == 8
+    files.commit({"files": 8})
+    assert _told(files, 8) == ([], 8)
+    assert keep_days(folder / "samples", now=_MIDNIGHT + timedelta(days=4), kept_days=35).merged_files == 4
+    assert _told(files, 8) == ([], 8)
+    assert _told(_files(folder), 8) == ([], 8)
+    write_samples([sampled(60, 1)], folder / "samples")
+    assert _told(files, 8) == ([(9, "2026-05-04")], 9)
 
 
 def test_a_micro_batch_is_no_larger_than_it_has_to_be(

@@ -21,6 +21,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 from structlog.testing import CapturingLogger
 
+from collector.keeping import keep_days
 from collector.sample import OffsetSample
 from collector.sinks import write_samples
 from forecasting.history import GroupInterval
@@ -132,6 +133,27 @@ def test_a_day_in_random_chunks_is_the_batch_jobs_day(spark: SparkSession, folde
     assert first.rows + second.rows == sum(rows for _, rows in run.rows)
     for key, rows in wanted.items():
         assert streamed[key] == rows, key
+
+
+@pytest.mark.spark
+def test_days_whose_files_became_one_give_no_row_twice(spark: SparkSession, folder: Path, sampled: Sampled) -> None:
+    """Between two runs two days were merged, one of them not yet read to its end: rows are those of single files."""
+    seen = [sampled(21_600 * number + second, 100 * number + second) for number in range(18) for second in (14, 29)]
+    made = _in_files(seen, folder / "made", seconds=15)
+    read, unread = made[:11], made[11:]
+    first = _follow(spark, folder, [read])
+    for path in unread[:-2]:
+        target = folder / "samples" / path.relative_to(folder / "made")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(target)
+    kept = keep_days(folder / "samples", now=START_AT + timedelta(days=4, hours=1, minutes=1), kept_days=35)
+    assert kept.merged_files == 24
+    second = _follow(spark, folder, [unread[-2:]])
+    build_features(spark, folder / "samples", folder / "batch")
+    assert first.late_samples == second.late_samples == 0
+    streamed, wanted = _rows(folder / "out", ("g",)), _rows(folder / "batch", ("g",))
+    assert streamed["g", 15] == wanted["g", 15]
+    assert len(wanted["g", 15]) == len(seen)
 
 
 @pytest.fixture(name="outliving_jvm")

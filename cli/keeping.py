@@ -1,0 +1,38 @@
+# ruff: noqa: PLC0415 - pyarrow is imported when a command runs, so that `--help` answers in 0.2 s
+"""How long samples are kept, and the thread that sees to it, for every command that writes them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from typing import Annotated
+
+import typer
+
+from cli.instants import read_clock
+
+# Forecasts look back 28 days; with a week more, the features of all of them can still be made anew.
+KEPT_DAYS = 35
+# The newest two days are the stream's, and the one before them may just have ended.
+LEAST_KEPT_DAYS = 4
+KeepDays = Annotated[
+    int, typer.Option(min=LEAST_KEPT_DAYS, metavar="DAYS", help="How many days samples are kept; older ones go.")
+]
+
+
+@contextmanager
+def keeping(samples_dir: Path, *, kept_days: int, stop: Event) -> Iterator[None]:
+    """Beside the block, files of finished days become one a day, and days that are too old go.
+
+    `stop` is set at its end, and ends the block's own loops as it ends this.
+    """
+    from collector.keeping import keep_days_forever
+
+    words = {"kept_days": kept_days, "clock": read_clock, "wait": stop.wait}
+    thread = Thread(target=keep_days_forever, args=(samples_dir,), kwargs=words, name="keeping")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()

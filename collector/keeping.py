@@ -1,0 +1,186 @@
+"""Sample files of finished days: one file a day, and none when a day is older than anybody asks for.
+
+A minute's or a round's file is right while a day grows. When it has been over for a day and an hour, nobody waits for
+single files any more: the stream lists the newest two days alone, and is late by less than an hour.
+
+    date=2026-05-04/20260504T000014.000000Z-20260504T235959.000000Z-1a2b3c4d.day.parquet
+
+The day's file appears by one rename and says in its footer which files it was made of; these no longer count from that
+moment on, whoever removes them. So a kill at any point loses no row and shows none twice.
+"""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+
+import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
+import structlog
+
+from collector.sinks import arrow_schema, conformed, file_name, sync_folder
+from forecasting.columns import DAY_FILE, MADE_OF, SAMPLES_LOCK
+
+SETTLED_AFTER = timedelta(hours=25)
+EVERY_SECONDS = 3600.0
+# A row group of a day's file; a day of 20 groups of 24 partitions has 2,764,800 rows.
+_ROWS_AT_ONCE = 1_000_000
+_FOLDER = "date="
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What was done: files that became part of a day's file, and days that were removed."""
+
+    merged_files: int = 0
+    removed_days: int = 0
+
+
+def keep_days(samples_dir: Path, *, now: datetime, kept_days: int) -> Kept:
+    """Make one file of each day that has been over for `SETTLED_AFTER`, and remove days before the last `kept_days`.
+
+    A day is left for the next time while somebody reads the folder, or another process does the same. A file that
+    cannot be read stays as it is. Errors: OSError where the folder cannot be written to.
+    """
+    merged, removed = 0, 0
+    for folder in sorted(samples_dir.glob(f"{_FOLDER}*")):
+        day = _day_of(folder)
+        with _alone(samples_dir) as is_alone:
+            if day is None or not is_alone:
+                continue
+            if day < (now - timedelta(days=kept_days)).date():
+                # Out of sight in one step: readers have the day whole or not at all.
+                folder.replace(folder.with_name(f".{folder.name}"))
+                removed += 1
+            elif datetime.combine(day + timedelta(days=1), time(), tzinfo=UTC) + SETTLED_AFTER <= now:
+                merged += _merge(folder)
+    for folder in sorted(samples_dir.glob(f".{_FOLDER}*")):
+        shutil.rmtree(folder)
+    return Kept(merged_files=merged, removed_days=removed)
+
+
+def keep_days_forever(
+    samples_dir: Path,
+    *,
+    kept_days: int,
+    clock: Callable[[], datetime],
+    wait: Callable[[float], bool],
+) -> None:
+    """`keep_days` now and once an hour until `wait(seconds)` says stop; what was done, and what failed, is logged."""
+    while True:
+        try:
+            kept = keep_days(samples_dir, now=clock(), kept_days=kept_days)
+        except (OSError, pa.ArrowException) as error:
+            _log.warning("keeping_failed", folder=str(samples_dir), error=str(error))
+        else:
+            if kept != Kept():
+                _log.info("samples_kept", merged_files=kept.merged_files, removed_days=kept.removed_days)
+        if wait(EVERY_SECONDS):
+            return
+
+
+@contextmanager
+def _alone(samples_dir: Path) -> Iterator[bool]:
+    """Whether nobody else has the folder's lock, until the block ends; it goes with the process."""
+    with (samples_dir / SAMPLES_LOCK).open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def _merge(folder: Path) -> int:
+    """One file of the day's files, and how many they were; 0 where there is only one that can be read."""
+    files = {path.name: path for path in folder.glob("*.parquet") if path.name[0] not in "._"}
+    made_of = {name for path in files.values() for name in _made_of(path)}
+    for name in made_of & files.keys():
+        files.pop(name).unlink()  # a merge that was cut short
+    readable = [path for path in sorted(files.values()) if _is_readable(path)]
+    if len(readable) < 2:
+        return 0
+    unfinished = folder / f".day.{os.getpid()}"
+    try:
+        name = _write(readable, unfinished, made_of=made_of | {path.name for path in readable})
+        unfinished.replace(folder / name)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    # Without this a power cut could leave the removals and not the name.
+    sync_folder(folder)
+    for path in readable:
+        if path.name != name:
+            path.unlink()
+    return len(readable)
+
+
+def _write(paths: list[Path], unfinished: Path, *, made_of: set[str]) -> str:
+    """The rows of the files in one file; its name, as a batch of them all would have it."""
+    spans: list[pa.Table] = []
+    waiting: list[pa.Table] = []
+    with unfinished.open("wb") as file:
+        with pq.ParquetWriter(file, arrow_schema(), compression="zstd") as writer:
+            for rows in (rows for path in paths for rows in _pieces(path)):
+                waiting.append(rows)
+                spans.append(_span(rows))
+                if sum(table.num_rows for table in waiting) >= _ROWS_AT_ONCE:
+                    writer.write_table(pa.concat_tables(waiting))
+                    waiting.clear()
+            if waiting:
+                writer.write_table(pa.concat_tables(waiting))
+            name = file_name(pa.concat_tables(spans)).removesuffix(".parquet") + DAY_FILE
+            # Rows that came later into the same span leave the day's file its name: it replaces itself.
+            writer.add_key_value_metadata({MADE_OF: "\n".join(sorted(made_of - {name}))})
+        file.flush()
+        os.fsync(file.fileno())
+    return name
+
+
+def _pieces(path: Path) -> Iterator[pa.Table]:
+    """The rows of a file, a row group at a time: a day of a large fleet is more than fits in memory."""
+    with pq.ParquetFile(path) as file:
+        for number in range(file.num_row_groups):
+            yield conformed(file.read_row_group(number))
+
+
+def _span(rows: pa.Table) -> pa.Table:
+    """What a file's name is made of: the groups, each with its first and its last instant."""
+    firsts_and_lasts = rows.group_by(["cluster", "group"]).aggregate([("sampled_at", "min"), ("sampled_at", "max")])
+    return pa.concat_tables(
+        [
+            firsts_and_lasts.select(["cluster", "group", column]).rename_columns(["cluster", "group", "sampled_at"])
+            for column in ("sampled_at_min", "sampled_at_max")
+        ]
+    )
+
+
+def _made_of(path: Path) -> list[str]:
+    """The files that a day's file was made of; none where it is no day's file."""
+    if not path.name.endswith(DAY_FILE):
+        return []
+    try:
+        metadata = pq.read_metadata(path).metadata or {}
+    except (pa.ArrowException, OSError):
+        return []
+    return str(metadata.get(MADE_OF.encode(), b""), "utf-8").splitlines()
+
+
+def _is_readable(path: Path) -> bool:
+    """Whether the file has rows and can be read to its end as samples."""
+    try:
+        return any([rows.num_rows for rows in _pieces(path)])  # noqa: C419  # all of them are read
+    except (pa.ArrowException, OSError, ValueError):
+        return False
+
+
+def _day_of(folder: Path) -> date | None:
+    try:
+        return date.fromisoformat(folder.name.removeprefix(_FOLDER))
+    except ValueError:
+        return None

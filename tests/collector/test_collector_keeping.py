@@ -1,0 +1,222 @@
+"""Files of finished days become one a day: no row is lost and none is seen twice, whatever ends the process."""
+
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from unittest.mock import patch
+
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from collector.keeping import Kept, keep_days, keep_days_forever
+from collector.sample import OffsetSample
+from collector.sinks import arrow_schema, write_samples
+from spark_features.samples import find_samples, reading
+from tests.collector.test_collector_batches import SAMPLE
+
+MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
+# Monday and Tuesday are over for more than a day, Wednesday is not.
+THURSDAY = MONDAY + timedelta(days=3, hours=2)
+
+
+def sample(minute: int, group: str = "orders") -> OffsetSample:
+    return replace(SAMPLE, group=group, sampled_at=MONDAY + timedelta(minutes=minute))
+
+
+def seen(samples_dir: Path) -> Counter[OffsetSample]:
+    """What the features job reads."""
+    paths = find_samples(samples_dir, first=None, last=None).paths
+    tables = [pq.read_table(path, columns=arrow_schema().names, partitioning=None) for path in paths]
+    return Counter(OffsetSample(**row) for table in tables for row in table.to_pylist())
+
+
+def files(samples_dir: Path) -> dict[str, int]:
+    """How many files each day has."""
+    return dict(Counter(path.parent.name.removeprefix("date=") for path in samples_dir.glob("date=*/[!.]*.parquet")))
+
+
+def keep(samples_dir: Path, *, now: datetime = THURSDAY, kept_days: int = 35) -> Kept:
+    return keep_days(samples_dir, now=now, kept_days=kept_days)
+
+
+@pytest.fixture
+def three_days(tmp_path: Path) -> list[OffsetSample]:
+    """Four files on each of three days."""
+    rows = [sample(360 * number) for number in range(12)]
+    for row in rows:
+        write_samples([row], tmp_path)
+    return rows
+
+
+class Death(BaseException):
+    """The process ends here."""
+
+
+@contextmanager
+def dying_at(step: int, *, after: bool) -> Iterator[None]:
+    """Ends the process before or after its n-th rename or removal: nothing else changes what readers see."""
+    steps = 0
+
+    def mortal(work: object) -> object:
+        def worked(*words: object, **more: object) -> object:
+            nonlocal steps
+            steps += 1
+            if steps == step and not after:
+                raise Death
+            done = work(*words, **more)  # type: ignore[operator]  # a function or a method
+            if steps == step:
+                raise Death
+            return done
+
+        return worked
+
+    with (
+        patch.object(Path, "replace", mortal(Path.replace)),
+        patch.object(Path, "unlink", mortal(Path.unlink)),
+        patch.object(shutil, "rmtree", mortal(shutil.rmtree)),
+    ):
+        yield
+
+
+def test_finished_days_are_one_file_each_and_the_newest_stay_as_they_are(
+    tmp_path: Path, three_days: list[OffsetSample]
+) -> None:
+    """Monday and Tuesday have been over for more than 25 hours, Wednesday for two; again, there is nothing to do."""
+    assert keep(tmp_path) == Kept(merged_files=8)
+    assert files(tmp_path) == {"2026-01-05": 1, "2026-01-06": 1, "2026-01-07": 4}
+    assert seen(tmp_path) == Counter(three_days)
+    assert keep(tmp_path) == Kept()
+    (monday,) = tmp_path.glob("date=2026-01-05/*")
+    assert monday.name.startswith("20260105T000000.000000Z-20260105T180000.000000Z-")
+    assert monday.name.endswith(".day.parquet")
+
+
+def test_what_comes_into_a_day_later_joins_it(tmp_path: Path, three_days: list[OffsetSample]) -> None:
+    """History that was read afterwards, of the same group or of another; a file that comes again is not there twice."""
+    keep(tmp_path)
+    late = [sample(1), sample(2, "billing")]
+    write_samples(late, tmp_path)
+    write_samples([three_days[1]], tmp_path)
+    assert seen(tmp_path) == Counter([*three_days, *late])
+    assert keep(tmp_path) == Kept(merged_files=2)
+    assert files(tmp_path)["2026-01-05"] == 1
+    assert seen(tmp_path) == Counter([*three_days, *late])
+
+
+def test_a_days_file_that_keeps_its_name_is_not_taken_for_one_of_its_own_parts(
+    tmp_path: Path, three_days: list[OffsetSample]
+) -> None:
+    """A late row of the same group inside the day's span; twice, since what a file was made of is remembered."""
+    keep(tmp_path)
+    (before,) = tmp_path.glob("date=2026-01-05/*")
+    for minute in (1, 2):
+        write_samples([sample(minute)], tmp_path)
+        assert keep(tmp_path) == Kept(merged_files=2)
+        assert keep(tmp_path) == Kept()
+        assert list(tmp_path.glob("date=2026-01-05/*")) == [before]
+    assert seen(tmp_path) == Counter([*three_days, sample(1), sample(2)])
+
+
+def test_days_that_are_too_old_are_removed_whole(tmp_path: Path, three_days: list[OffsetSample]) -> None:
+    """Ten days later five days are kept: none of these."""
+    write_samples([sample(13 * 1440)], tmp_path)
+    assert keep(tmp_path, now=MONDAY + timedelta(days=13), kept_days=11).removed_days == 2
+    assert seen(tmp_path) == Counter([*three_days[8:], sample(13 * 1440)])
+    assert not list(tmp_path.glob(".date=*"))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    minutes=st.lists(st.integers(0, 4 * 1440), min_size=1, max_size=12, unique=True),
+    deaths=st.lists(st.tuples(st.integers(1, 25), st.booleans()), max_size=4),
+    late=st.lists(st.tuples(st.integers(0, 1440), st.sampled_from(["late", "orders"])), max_size=3, unique=True),
+)
+def test_whatever_ends_it_each_row_is_seen_once(
+    tmp_path_factory: pytest.TempPathFactory,
+    minutes: list[int],
+    deaths: list[tuple[int, bool]],
+    late: list[tuple[int, str]],
+) -> None:
+    """After each death, and with rows that come between two of them; Monday is older than what is kept."""
+    samples_dir = tmp_path_factory.mktemp("samples")
+    now = MONDAY + timedelta(days=5)
+    rows = {sample(minute) for minute in minutes} | {sample(4 * 1440 + 60)}
+    for row in rows:
+        write_samples([row], samples_dir)
+    of_monday = {row for row in rows if row.sampled_at < MONDAY + timedelta(days=1)}
+    for step, after in deaths:
+        try:
+            with dying_at(step, after=after):
+                keep(samples_dir, now=now, kept_days=4)
+        except Death:
+            pass
+        for minute, group in late:
+            row = sample(1440 + minute, group)
+            rows.add(row)
+            write_samples([row], samples_dir)
+        there = seen(samples_dir)
+        assert max(there.values()) == 1
+        assert there.keys() in (rows, rows - of_monday)
+    keep(samples_dir, now=now, kept_days=4)
+    keep(samples_dir, now=now, kept_days=4)
+    assert seen(samples_dir) == Counter(rows - of_monday)
+    days = files(samples_dir)
+    assert all(count == 1 for day, count in days.items() if day < "2026-01-08")
+    assert not list(samples_dir.glob(".date=*"))
+
+
+def test_a_file_that_cannot_be_read_stays_and_the_others_become_one(
+    tmp_path: Path, three_days: list[OffsetSample]
+) -> None:
+    """Whoever wants to look at it finds it, and nothing is made of it."""
+    broken = tmp_path / "date=2026-01-05" / "broken.parquet"
+    broken.write_bytes(b"PAR1")
+    assert keep(tmp_path) == Kept(merged_files=8)
+    assert broken.read_bytes() == b"PAR1"
+    assert keep(tmp_path) == Kept()
+    broken.unlink()
+    assert seen(tmp_path) == Counter(three_days)
+
+
+def test_nothing_is_removed_while_somebody_reads(tmp_path: Path, three_days: list[OffsetSample]) -> None:
+    """The features job lists files first and reads them a minute later."""
+    with reading(tmp_path):
+        assert keep(tmp_path, kept_days=1) == Kept()
+    assert keep(tmp_path) == Kept(merged_files=8)
+    assert seen(tmp_path) == Counter(three_days)
+
+
+def test_a_disk_that_is_full_is_told_and_tried_again(
+    tmp_path: Path, three_days: list[OffsetSample], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread goes on: an hour later there is room, and nothing was lost meanwhile."""
+    waited: list[float] = []
+
+    def wait(seconds: float) -> bool:
+        waited.append(seconds)
+        monkeypatch.undo()
+        return len(waited) == 2
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("collector.keeping.os.fsync", full)
+    with capture_logs() as lines:
+        keep_days_forever(tmp_path, kept_days=35, clock=lambda: THURSDAY, wait=wait)
+    assert waited == [3600.0, 3600.0]
+    assert [line["event"] for line in lines] == ["keeping_failed", "samples_kept"]
+    assert "No space left on device" in lines[0]["error"]
+    assert not list(tmp_path.glob("date=*/.day*"))
+    assert seen(tmp_path) == Counter(three_days)
+
+
+def test_a_folder_that_is_not_there_yet_is_no_trouble(tmp_path: Path) -> None:
+    """Collectors make it with their first file."""
+    assert keep(tmp_path / "samples") == Kept()
