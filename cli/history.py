@@ -85,7 +85,7 @@ def backfill(
     from collector.isolated import IsolatedCollector
     from collector.kafka_admin import KafkaAdminCollector
     from collector.kafka_requests import KafkaRequests
-    from collector.offsets_for_times import past_samples, plan_backfill
+    from collector.offsets_for_times import past_samples, plan_backfill, stamped_ahead
     from collector.sinks import first_samples, write_samples
 
     now = read_clock()
@@ -101,6 +101,11 @@ def backfill(
         plan = plan_backfill(kafka, collected.samples, since=now - timedelta(days=days), known_from=known_from)
         for topic in sorted(plan.left_out):
             talk.line(f"    topic {topic} is compacted: old messages vanish by key, so its past cannot be counted")
+        for topic, seconds in sorted(stamped_ahead(kafka, plan.present, now=now).items()):
+            talk.line(
+                f"    messages of topic {topic} are stamped {seconds:,.0f} s after now: set this machine's clock and "
+                "theirs by NTP; until then arrivals count when they are stamped"
+            )
         asked = f"{len(plan.spans)} groups, {len(plan.minutes):,} minutes"
         if only_estimate:
             stage.note = f"{asked}: a request each to every broker concerned, {plan.samples:,} rows"

@@ -8,6 +8,7 @@ import typer
 
 from cli.collect import Bootstrap, ClientConfig, client_settings
 from cli.errors import ExitCode
+from cli.instants import read_clock
 from cli.keeping import KEPT_DAYS, KeepDays, keeping
 from cli.logs import log_to_stderr
 from cli.progress import Talk
@@ -36,6 +37,7 @@ def land(
             topic,
             out,
             client_config=client_settings(client_config),
+            clock=read_clock,
             stop=stop,
             begun=lambda: talk.line(f"lagcast lands topic {topic} of {bootstrap} in {out}; Ctrl-C stops"),
         )

@@ -11,17 +11,21 @@ it has already: a file's name is made of what is in it.
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
+import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+import pyarrow.compute as pc  # type: ignore[import-untyped]  # as above
 import structlog
 
 from collector.batches import UnknownVersionError, table_of
 from collector.errors import AdapterError, MalformedError
+from collector.sample import CLOCK_TOLERANCE
 from collector.sinks import sync_folder, write_table
 
 _NEXT_OFFSETS = "lagcast_next_offsets"
@@ -57,9 +61,11 @@ class Landing:
     Errors: LandingError where the offsets cannot be understood.
     """
 
-    def __init__(self, out: Path, *, kafka: str, topic: str) -> None:
+    def __init__(self, out: Path, *, kafka: str, topic: str, clock: Callable[[], datetime]) -> None:
         self._out = out
         self._topic = topic
+        self._clock = clock
+        self._told_ahead: set[str] = set()
         self._path = _offsets_path(out, kafka=kafka, topic=topic)
         self.next_offsets: dict[int, int] = _read(self._path)
         self.done = Landed()
@@ -87,6 +93,7 @@ class Landing:
                 counts["parked"] += 1
             else:
                 folders.update(path.parent for path in write_table(table, self._out))
+                self._look_at_clock(table)
                 counts["messages"] += 1
             counts["gone"] += self._gone(message, following.get(message.partition))
             following[message.partition] = message.offset + 1
@@ -98,6 +105,17 @@ class Landing:
         self.done = Landed(**{name: getattr(self.done, name) + count for name, count in counts.items()})
         if refused is not None:
             raise refused
+
+    def _look_at_clock(self, table: pa.Table) -> None:
+        """Say once of each cluster that its collector's clock is ahead of ours: rows are used when they are over."""
+        newest = pc.max(table["sampled_at"]).as_py()
+        ahead = newest - self._clock()
+        for cluster in set(table["cluster"].to_pylist()) - self._told_ahead:
+            if ahead > CLOCK_TOLERANCE:
+                self._told_ahead.add(cluster)
+                next_step = "set the clocks of both machines by NTP; until then advice is late by as much"
+                seconds = round(ahead.total_seconds())
+                _log.warning("clock_ahead", cluster=cluster, ahead_seconds=seconds, next_step=next_step)
 
     def _where(self, message: Arrived) -> str:
         return f"message {message.offset} in partition {message.partition} of topic {self._topic!r}"
@@ -117,7 +135,7 @@ class Landing:
 
 
 @contextmanager
-def landing(out: Path, *, kafka: str, topic: str) -> Iterator[Landing]:
+def landing(out: Path, *, kafka: str, topic: str, clock: Callable[[], datetime]) -> Iterator[Landing]:
     """Alone with the offsets of this topic until the end of the block; the lock goes with the process.
 
     Errors: LandingError where another process lands the same, and where the folder cannot be written to.
@@ -135,7 +153,7 @@ def landing(out: Path, *, kafka: str, topic: str) -> Iterator[Landing]:
         except BlockingIOError as error:
             message = f"another `lagcast land` writes topic {topic!r} into {out}; stop it, or choose another --out"
             raise LandingError(message) from error
-        yield Landing(out, kafka=kafka, topic=topic)
+        yield Landing(out, kafka=kafka, topic=topic, clock=clock)
 
 
 def _offsets_path(out: Path, *, kafka: str, topic: str) -> Path:

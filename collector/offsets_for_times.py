@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from collector.kafka_requests import Answers, FirstMessage, KafkaRequests, Partition
-from collector.sample import OffsetSample
+from collector.sample import CLOCK_TOLERANCE, OffsetSample
 
 STEP = timedelta(minutes=1)
 # So many minutes are asked for and handed over at a time, the newest first: 400,000 rows of 300 partitions.
@@ -83,6 +83,20 @@ def plan_backfill(
             spans[group] = Span(first=first, last=last)
     kept = tuple(sample for sample in wanted if sample.group in spans)
     return Backfill(present=kept, spans=spans, left_out=left_out)
+
+
+def stamped_ahead(kafka: KafkaRequests, present: Sequence[OffsetSample], *, now: datetime) -> dict[str, float]:
+    """The topics with messages that are stamped as later than it is, and by how many seconds at least the first is.
+
+    Up to CLOCK_TOLERANCE nothing is said. Whoever stamps them, producers or brokers, has another clock than this one.
+    """
+    ahead: dict[str, float] = {}
+    for _, answers in kafka.offsets_at({_key(sample) for sample in present}, [now + CLOCK_TOLERANCE]):
+        for (topic, _), message in answers.got.items():
+            if message is not None:
+                stamped_at = _EPOCH + timedelta(milliseconds=message.timestamp_milliseconds)
+                ahead[topic] = max(ahead.get(topic, 0.0), (stamped_at - now).total_seconds())
+    return ahead
 
 
 def past_samples(kafka: KafkaRequests, plan: Backfill) -> Iterator[tuple[OffsetSample, ...]]:

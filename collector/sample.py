@@ -1,7 +1,10 @@
 """OffsetSample: one partition of one group at one instant."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+
+# Clocks that are set by NTP differ by milliseconds, and rows of 15 s would hardly notice a few seconds.
+CLOCK_TOLERANCE = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

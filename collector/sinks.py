@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # as above
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
+import structlog
 
 from collector.sample import OffsetSample
 from forecasting.columns import SAMPLES, Kind
@@ -32,6 +33,8 @@ _ARROW_TYPES: dict[Kind, pa.DataType] = {
 _EPOCH = date(1970, 1, 1)
 _MICROSECONDS_PER_DAY = 86_400_000_000
 _INSTANT = "%Y%m%dT%H%M%S.%fZ"
+
+_log = structlog.get_logger(__name__)
 
 
 def arrow_schema() -> pa.Schema:
@@ -73,7 +76,7 @@ def first_samples(directory: Path, *, cluster: str, groups: frozenset[str]) -> d
     Files are read oldest first, and none that begins after the last of the answers: two weeks are 80,640 of them.
     """
     found: dict[str, datetime] = {}
-    for path in sorted(directory.glob("date=*/*.parquet"), key=lambda path: path.name):
+    for path in sorted(directory.glob("date=*/*.parquet"), key=_span):
         if groups <= found.keys() and _span(path)[0] > max(found.values(), default=_span(path)[0]):
             break
         for group, first in _extremes(path, "min", cluster=cluster, groups=groups):
@@ -98,8 +101,14 @@ def last_samples(directory: Path, *, cluster: str, groups: frozenset[str]) -> di
 def _extremes(
     path: Path, extreme: Literal["min", "max"], *, cluster: str, groups: frozenset[str]
 ) -> Iterator[tuple[str, datetime]]:
-    """The first or last instant of each of the groups that has a sample in the file."""
-    rows = pq.read_table(path, columns=["cluster", "group", "sampled_at"], partitioning=None)
+    """The first or last instant of each of the groups that has a sample in the file; none where it cannot be read."""
+    try:
+        rows = conformed(pq.read_table(path, partitioning=None)).select(["cluster", "group", "sampled_at"])
+    except (pa.ArrowException, OSError, ValueError) as error:
+        _log.warning(
+            "sample_file_set_aside", file=str(path), error=str(error), next_step="remove it, or write it again"
+        )
+        return
     ours = rows.filter(pc.equal(rows["cluster"], cluster)).group_by("group").aggregate([("sampled_at", extreme)])
     for row in ours.to_pylist():
         if row["group"] in groups:
@@ -107,9 +116,16 @@ def _extremes(
 
 
 def _span(path: Path) -> tuple[datetime, datetime]:
-    """When the samples of a file begin and end, by its name."""
-    begin, end, _ = path.name.split("-")
-    return datetime.strptime(begin, _INSTANT).replace(tzinfo=UTC), datetime.strptime(end, _INSTANT).replace(tzinfo=UTC)
+    """When the samples of a file begin and end, by its name; all time where its name does not say."""
+    try:
+        begin, end, _ = path.name.split("-")
+        return _instant(begin), _instant(end)
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+
+
+def _instant(stamp: str) -> datetime:
+    return datetime.strptime(stamp, _INSTANT).replace(tzinfo=UTC)
 
 
 def _span_end(path: Path) -> datetime:

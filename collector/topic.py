@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -141,6 +142,7 @@ def land_forever(
     out: Path,
     *,
     client_config: Mapping[str, str],
+    clock: Callable[[], datetime],
     stop: Stop,
     begun: Callable[[], object] = lambda: None,
 ) -> Landed:
@@ -157,7 +159,7 @@ def land_forever(
     consumer: Consumer = _made(Consumer, settings, where, client_config)
     try:
         found = _ask(consumer, topic, where, complaints)
-        with landing(out, kafka=found.kafka, topic=topic) as folder:
+        with landing(out, kafka=found.kafka, topic=topic, clock=clock) as folder:
             begun()
             absence.begin()
             assigned: frozenset[int] = frozenset()

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from unittest.mock import patch
 
@@ -37,8 +37,12 @@ def arrived(number: int, *, partition: int = 0, offset: int | None = None) -> Ar
     return Arrived(partition, number if offset is None else offset, batch.headers, batch.value)
 
 
+def clock() -> datetime:
+    return NOON + timedelta(days=2)
+
+
 def land(out: Path) -> Landing:
-    return Landing(out, kafka="k", topic="samples")
+    return Landing(out, kafka="k", topic="samples", clock=clock)
 
 
 @contextmanager
@@ -129,25 +133,43 @@ def test_what_retention_took_before_it_was_read_is_counted_and_told(tmp_path: Pa
     assert land(tmp_path).next_offsets == {0: 81, 1: 7}
 
 
+def test_a_collector_whose_clock_is_ahead_is_told_once(tmp_path: Path) -> None:
+    """Five minutes ahead of this machine, cluster by cluster; thirty seconds are nothing."""
+    folder = Landing(tmp_path, kafka="k", topic="samples", clock=lambda: NOON)
+    with capture_logs() as lines:
+        folder.land([arrived(number, offset=offset) for offset, number in enumerate((0, 4, 7))])
+    # The fourth minute ends 299 s after noon and is cluster c-1's, as the seventh is.
+    assert [(line["event"], line["cluster"], line["ahead_seconds"]) for line in lines] == [
+        ("clock_ahead", "c-0", 59),
+        ("clock_ahead", "c-1", 299),
+    ]
+    assert "set the clocks of both machines by NTP" in lines[0]["next_step"]
+    with capture_logs() as quiet:
+        Landing(tmp_path / "other", kafka="k", topic="samples", clock=lambda: NOON + timedelta(seconds=30)).land(
+            [arrived(0)]
+        )
+    assert quiet == []
+
+
 def test_topics_and_kafkas_are_kept_apart(tmp_path: Path) -> None:
     """Two clusters may have a topic of one name, and land in one folder."""
     land(tmp_path).land([arrived(0)])
-    assert Landing(tmp_path, kafka="k", topic="others").next_offsets == {}
-    assert Landing(tmp_path, kafka="../k", topic="samples").next_offsets == {}
+    assert Landing(tmp_path, kafka="k", topic="others", clock=clock).next_offsets == {}
+    assert Landing(tmp_path, kafka="../k", topic="samples", clock=clock).next_offsets == {}
     assert land(tmp_path).next_offsets == {0: 1}
 
 
 def test_two_cannot_land_the_same(tmp_path: Path) -> None:
     """The second is told what to do; when the first has ended, it may."""
-    with landing(tmp_path, kafka="k", topic="samples"):
+    with landing(tmp_path, kafka="k", topic="samples", clock=clock):
         with (
             pytest.raises(LandingError, match="another `lagcast land` writes topic 'samples' into"),
-            landing(tmp_path, kafka="k", topic="samples"),
+            landing(tmp_path, kafka="k", topic="samples", clock=clock),
         ):
             pass
-        with landing(tmp_path, kafka="k", topic="others"):
+        with landing(tmp_path, kafka="k", topic="others", clock=clock):
             pass
-    with landing(tmp_path, kafka="k", topic="samples"):
+    with landing(tmp_path, kafka="k", topic="samples", clock=clock):
         pass
 
 
@@ -170,6 +192,6 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(LandingError, match=r"cannot be written to .*; choose another --out"),
-        landing(tmp_path / "file" / "out", kafka="k", topic="samples"),
+        landing(tmp_path / "file" / "out", kafka="k", topic="samples", clock=clock),
     ):
         pass

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from collector.sample import OffsetSample
 from collector.sinks import arrow_schema, arrow_table, first_samples, last_samples, write_samples, write_table
@@ -81,6 +82,20 @@ def test_where_samples_begin_is_known_of_each_group_without_reading_what_came_la
     begins = {"orders": NOON, "billing": NOON + timedelta(minutes=2)}
     assert first_samples(tmp_path, cluster="prod-eu", groups=frozenset(begins)) == begins
     assert first_samples(tmp_path, cluster="prod-eu", groups=frozenset({"orders"})) == {"orders": NOON}
+
+
+def test_files_that_cannot_be_read_are_set_aside_where_samples_begin(tmp_path: Path) -> None:
+    """A torn file, one without a column and one with a name of its own: a line for each that says nothing."""
+    (path,) = write_samples([SAMPLE], tmp_path)
+    path.with_name("torn.parquet").write_bytes(b"PAR1")
+    pq.write_table(arrow_table([SAMPLE]).drop_columns(["cluster"]), path.with_name("bare.parquet"))
+    pq.write_table(arrow_table([replace(SAMPLE, group="billing")]), path.with_name("export.parquet"))
+    groups = frozenset({"orders", "billing"})
+    for find in (first_samples, last_samples):
+        with capture_logs() as lines:
+            assert find(tmp_path, cluster="prod-eu", groups=groups) == {"orders": NOON, "billing": NOON}
+        assert sorted(Path(str(line["file"])).name for line in lines) == ["bare.parquet", "torn.parquet"]
+        assert {line["next_step"] for line in lines} == {"remove it, or write it again"}
 
 
 def test_samples_of_another_cluster_and_of_other_groups_begin_nothing(tmp_path: Path) -> None:

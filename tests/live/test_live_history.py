@@ -1,5 +1,6 @@
 """Past arrivals out of a real broker: what was produced in each minute, read from its time index."""
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -88,3 +89,18 @@ def test_a_compacted_topic_has_no_past(
     group = log({0: {5: 3, 4: 3}}, **{"cleanup.policy": "compact"})
     assert past(bootstrap, group, tmp_path / "samples") == {}
     assert f"topic {group} is compacted" in capsys.readouterr().err
+
+
+def test_stamps_of_a_clock_that_is_ahead_are_told(
+    bootstrap: str, log: MakeLog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Five minutes ahead: one line with the next step, and the past is written all the same."""
+    group = log({0: {**dict.fromkeys(range(1, 31), 1), -5: 1}})
+    offsets = past(bootstrap, group, tmp_path / "samples")
+    assert offsets[0][:3] == [1, 2, 3]
+    said = capsys.readouterr().err
+    (line,) = [line for line in said.splitlines() if "are stamped" in line]
+    told = re.fullmatch(r" +messages of topic (\S+) are stamped (\d+) s after now: set .* by NTP; .*", line)
+    assert told is not None
+    assert told[1] == group
+    assert 240 <= int(told[2]) <= 330

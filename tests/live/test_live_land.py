@@ -19,6 +19,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]  # documented, not in __all__
 from structlog.testing import capture_logs
 
+from cli.instants import read_clock
 from collector.batches import VERSION_HEADER
 from collector.errors import RejectedError
 from collector.sample import OffsetSample
@@ -146,7 +147,7 @@ def test_partitions_that_are_added_are_landed_too(
     """What a collector then puts on the new partition is not passed over."""
     monkeypatch.setattr("collector.topic._PARTITIONS_EVERY_LOOKS", 2)
     stop = threading.Event()
-    words = {"client_config": {}, "stop": stop}
+    words = {"client_config": {}, "clock": read_clock, "stop": stop}
     thread = threading.Thread(target=land_forever, args=(bootstrap, topic, tmp_path), kwargs=words)
     thread.start()
     try:
@@ -169,7 +170,7 @@ def test_a_broker_that_goes_and_comes_back_is_told_once_each(jars: Path, tmp_pat
     stop = threading.Event()
     with running_brokers(jars, tmp_path / "kafka") as (broker,), capture_logs() as lines:
         create_topic(broker.address, "samples", partitions=1)
-        words = {"client_config": quick, "stop": stop}
+        words = {"client_config": quick, "clock": read_clock, "stop": stop}
         args = (broker.address, "samples", tmp_path / "out")
         thread = threading.Thread(target=land_forever, args=args, kwargs=words)
         thread.start()
@@ -216,7 +217,7 @@ def test_a_topic_that_is_not_there_is_named_with_the_next_step(bootstrap: str, t
     with pytest.raises(RejectedError, match=told):
         SamplePublisher(bootstrap, "no-such-topic", client_config={})
     with pytest.raises(RejectedError, match=told):
-        land_forever(bootstrap, "no-such-topic", tmp_path, client_config={}, stop=threading.Event())
+        land_forever(bootstrap, "no-such-topic", tmp_path, client_config={}, clock=read_clock, stop=threading.Event())
 
 
 def test_a_grant_that_is_missing_is_named(secured: Secured, tmp_path: Path) -> None:
@@ -230,6 +231,7 @@ def test_a_grant_that_is_missing_is_named(secured: Secured, tmp_path: Path) -> N
         "sasl.username": "lagcast",
         "sasl.password": PASSWORD,
     }
+    where = secured.address("PLAIN")
     with pytest.raises(RejectedError, match=f"grant this user Read on Topic '{name}'") as caught:
-        land_forever(secured.address("PLAIN"), name, tmp_path, client_config=login, stop=threading.Event())
+        land_forever(where, name, tmp_path, client_config=login, clock=read_clock, stop=threading.Event())
     assert PASSWORD not in str(caught.value)
