@@ -139,27 +139,17 @@ def place_of(document: Document) -> tuple[str, str]:
 
 
 def read_scaler(document: Document) -> Scaler:
-    """The object behind `document`. Errors: ScalerError for what it may not say."""
-    spec = document["spec"]
-    namespace, name = place_of(document)
-    if spec.get("scaleToZero", {}).get("enabled"):
+    """The object behind `document`. Errors: ScalerError for what it may not say, or not in this way."""
+    try:
+        return _read(document)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, ScalerError):
+            raise
+        # Kept from before its definition was as it is now; the API server checks what is written, not what lies there.
         message = (
-            "scaleToZero.enabled is true; lagcast does not scale to zero: leave it out, with minReplicas 1 or more"
+            f"spec does not read ({type(error).__name__}: {error}); apply the object again, and see what is refused"
         )
-        raise ScalerError(message, reason="Unsupported")
-    group_keys = _named(spec, GROUP_BLOCKS)
-    if "target" in spec:
-        # The object's own namespace: whoever may write here cannot have anything scaled elsewhere.
-        group_keys["target"] = {"namespace": namespace, **_snake(spec["target"])}
-    return Scaler(
-        namespace=namespace,
-        name=name,
-        cluster=spec["cluster"],
-        group=spec["groupId"],
-        group_keys=group_keys,
-        decision_keys=_named(spec, DECISION_BLOCKS),
-        hold=_hold(spec.get("hold")),
-    )
+        raise ScalerError(message) from error
 
 
 def asked_by(settings: Settings, scaler: Scaler) -> Asked:
@@ -187,20 +177,56 @@ def standing(settings: Settings, documents: Iterable[Document]) -> Standing:
     troubles: dict[tuple[str, str], Trouble] = {}
     owners: dict[Group, tuple[str, str]] = {}
     for document in sorted(documents, key=lambda each: (each["metadata"]["creationTimestamp"], place_of(each))):
-        place, group = place_of(document), (document["spec"]["cluster"], document["spec"]["groupId"])
-        owner = owners.setdefault(group, place)
-        if owner != place:
-            sentence = (
-                f"{owner[0]}/{owner[1]} names group {group[1]!r} of cluster {group[0]!r} already; "
-                "only the older one is followed: remove one of them"
-            )
-            troubles[place] = Trouble(reason="Conflicted", sentence=sentence, group=None)
-            continue
+        place, group = place_of(document), _group_of(document)
+        owner = place if group is None else owners.setdefault(group, place)
         try:
-            asked[group] = asked_by(settings, read_scaler(document))
+            if owner != place:
+                raise _taken(group, owner)
+            known = asked_by(settings, read_scaler(document))
+            asked[known.scaler.cluster, known.scaler.group] = known
         except ScalerError as error:
-            troubles[place] = Trouble(reason=error.reason, sentence=str(error), group=group)
+            waits = group if owner == place else None
+            troubles[place] = Trouble(reason=error.reason, sentence=str(error), group=waits)
     return Standing(asked=asked, troubles=troubles)
+
+
+def _taken(group: Group | None, owner: tuple[str, str]) -> ScalerError:
+    cluster, name = group or ("", "")
+    sentence = (
+        f"{owner[0]}/{owner[1]} names group {name!r} of cluster {cluster!r} already; "
+        "only the older one is followed: remove one of them"
+    )
+    return ScalerError(sentence, reason="Conflicted")
+
+
+def _read(document: Document) -> Scaler:
+    spec = document["spec"]
+    namespace, name = place_of(document)
+    if spec.get("scaleToZero", {}).get("enabled"):
+        message = (
+            "scaleToZero.enabled is true; lagcast does not scale to zero: leave it out, with minReplicas 1 or more"
+        )
+        raise ScalerError(message, reason="Unsupported")
+    group_keys = _named(spec, GROUP_BLOCKS)
+    if "target" in spec:
+        # The object's own namespace: whoever may write here cannot have anything scaled elsewhere.
+        group_keys["target"] = {"namespace": namespace, **_snake(spec["target"])}
+    return Scaler(
+        namespace=namespace,
+        name=name,
+        cluster=spec["cluster"],
+        group=spec["groupId"],
+        group_keys=group_keys,
+        decision_keys=_named(spec, DECISION_BLOCKS),
+        hold=_hold(spec.get("hold")),
+    )
+
+
+def _group_of(document: Document) -> Group | None:
+    """The group that an object names, whatever else it says; None where it names none."""
+    spec = document.get("spec")
+    named = (spec.get("cluster"), spec.get("groupId")) if isinstance(spec, Mapping) else (None, None)
+    return (named[0], named[1]) if isinstance(named[0], str) and isinstance(named[1], str) else None
 
 
 def _named(spec: Document, blocks: Mapping[str, Sequence[str]]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from recommender.decision import DecisionSettings
 from recommender.ports import AdapterError, UnavailableError
 from recommender.recommendation import Decision
 from recommender.run import Group, Obstacle
-from recommender.scaler import Document, Standing, place_of, standing
+from recommender.scaler import Asked, Document, Standing, place_of, standing
 from recommender.scaler_status import Status, Transition, is_news, rejected_status, status_of, transition
 from recommender.settings import GroupSettings, Settings
 
@@ -100,10 +100,11 @@ class Scalers:
         alone until the next cycle, and logged when that begins and when it is over.
         """
         newest = {(decision.cluster, decision.group): decision for decision in decisions}
+        followed = {(asked.scaler.namespace, asked.scaler.name): asked for asked in self._standing.asked.values()}
         written = 0
         for document in self.objects.documents():
             try:
-                written += self._visit(document, newest, now=now)
+                written += self._visit(document, followed, newest, now=now)
             except UnavailableError as error:
                 if not self._failing:
                     _log.warning("reporting_failed", error=str(error))
@@ -118,8 +119,15 @@ class Scalers:
             self._failing = False
         return written
 
-    def _visit(self, document: Document, newest: Mapping[Group, Decision], *, now: datetime) -> bool:
-        status = self._status(document, newest, now=now)
+    def _visit(
+        self,
+        document: Document,
+        followed: Mapping[tuple[str, str], Asked],
+        newest: Mapping[Group, Decision],
+        *,
+        now: datetime,
+    ) -> bool:
+        status = self._status(document, followed, newest, now=now)
         before = document.get("status", {})
         if status is None or not is_news(before, status, now=now, cycle_seconds=self.decision.cycle_seconds):
             return False
@@ -139,13 +147,18 @@ class Scalers:
                 _log.warning("event_not_made", object="/".join(place_of(document)), error=str(error))
             self._events_failing = True
 
-    def _status(self, document: Document, newest: Mapping[Group, Decision], *, now: datetime) -> Status | None:
+    def _status(
+        self,
+        document: Document,
+        followed: Mapping[tuple[str, str], Asked],
+        newest: Mapping[Group, Decision],
+        *,
+        now: datetime,
+    ) -> Status | None:
         place = place_of(document)
         if place in self._standing.troubles:
             return rejected_status(document, self._standing.troubles[place], now=now)
-        group = document["spec"]["cluster"], document["spec"]["groupId"]
-        asked = self._standing.asked.get(group)
-        # An object that came or changed hands since the look is told in the next cycle.
-        if asked is None or (asked.scaler.namespace, asked.scaler.name) != place:
+        asked = followed.get(place)
+        if asked is None:  # it came since the look, and is told in the next cycle
             return None
-        return status_of(document, asked, newest.get(group), now=now)
+        return status_of(document, asked, newest.get((asked.scaler.cluster, asked.scaler.group)), now=now)

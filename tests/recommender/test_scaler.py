@@ -156,3 +156,30 @@ def test_a_bad_object_is_one_sentence_in_its_own_words(spec: dict[str, Any], sen
     known = standing(SETTINGS, [document(**spec), good])
     assert list(known.asked) == [("prod", "billing")]
     assert known.troubles["shop", "orders"].group == ("prod", "orders")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from([*map(camel_case, ALL_VALUES)]), inner),
+    max_leaves=4,
+)
+BLOCKS = ["cluster", "groupId", "target", "scaleToZero", "hold", *map(camel_case, filter(None, set(BLOCK_OF.values())))]
+
+
+@given(st.one_of(JSON, st.dictionaries(st.sampled_from([*BLOCKS, *map(camel_case, ALL_VALUES)]), JSON)))
+def test_whatever_lies_there_stops_no_other_object(spec: Any) -> None:  # noqa: ANN401  # anything at all
+    """An object of an older definition, or of nobody's, is followed or told why not; its neighbour is followed."""
+    odd = document(name="odd") | {"spec": spec}
+    good = document(name="good", groupId="billing", cluster="another")
+    known = standing(SETTINGS, [odd, good])
+    assert ("another", "billing") in known.asked
+    followed = {asked.scaler.name for asked in known.asked.values()}
+    assert ("odd" in followed) != (("shop", "odd") in known.troubles)
+
+
+def test_an_instant_that_does_not_read_is_said() -> None:
+    """In one sentence, for its group alone."""
+    known = standing(SETTINGS, [document(hold={"replicas": 3, "until": "soon"})])
+    trouble = known.troubles["shop", "orders"]
+    assert (trouble.reason, trouble.group) == ("ConfigInvalid", ("prod", "orders"))
+    assert "soon" in trouble.sentence
