@@ -16,7 +16,7 @@ import httpx2
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from tests.live.clients import create_topic, fresh_name, read_topic
+from tests.live.clients import create_topic, fresh_name, member, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -97,6 +97,16 @@ class Running:
         return code
 
 
+def seen_on(url: str, words: str) -> bool:
+    """Whether the page shows the words within half a minute."""
+    until = time.monotonic() + 30
+    while words not in httpx2.get(url).text:
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.2)
+    return True
+
+
 @contextmanager
 def up(bootstrap: str, folder: Path, group: str, prefix: str) -> Iterator[Running]:
     """`lagcast up` for this group and one that nobody knows."""
@@ -115,7 +125,10 @@ def up(bootstrap: str, folder: Path, group: str, prefix: str) -> Iterator[Runnin
 def test_one_command_goes_from_nothing_to_published_advice_and_on_after_a_restart(
     bootstrap: str, orders: str, tmp_path: Path
 ) -> None:
-    """Both groups are answered within two minutes: advice for one, a refusal for the one that Kafka does not know."""
+    """Both groups are answered within two minutes: advice for one, a refusal for the one that Kafka does not know.
+
+    A member that joins meanwhile is a rebalance on the metrics page.
+    """
     prefix = fresh_name("advice")
     with up(bootstrap, tmp_path, orders, prefix) as first:
         answers = first.decisions({orders, "nobody"})
@@ -123,6 +136,9 @@ def test_one_command_goes_from_nothing_to_published_advice_and_on_after_a_restar
         assert answers[orders]["kind"] == "Recommendation"
         assert (answers["nobody"]["kind"], answers["nobody"]["reason_code"]) == ("Refusal", "SourceUnreachable")
         assert f'lagcast_desired_replicas{{cluster="default",group="{orders}"}}' in httpx2.get(f"{url}/metrics").text
+        with member(bootstrap, orders, orders):
+            counted = f'lagcast_interruptions_total{{cluster="default",group="{orders}",kind="rebalance"}}'
+            assert seen_on(f"{url}/metrics", counted)
         assert first.stop(signal.SIGINT) == 0
         assert (
             int((first.told(r"history +1 groups, ([\d,]+) minutes") or "0").replace(",", "")) >= MINUTES_OF_HISTORY - 2
