@@ -86,6 +86,7 @@ class _Track:
     waits_since: datetime | None
     gaps: deque[float] = field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
     steps: deque[int] = field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
+    backlog: int = 0
     stopped_seconds: float = 0.0
     stopped_since: datetime | None = None
     taken_back: int = 0
@@ -97,11 +98,24 @@ class _Track:
     def stood_seconds(self, at: datetime) -> float:
         return 0.0 if self.waits_since is None else (at - self.waits_since).total_seconds()
 
-    def stop(self, gap: float) -> None:
-        # The last commit came up to a commit interval before the stop, and the next one up to another after it, or the
-        # stop began and ended at once after one: half an interval too long in the middle.
+    def idle_seconds(self, gap: float, step: int, spacing: float) -> float:
+        """How much of a gap between two commits, in which `step` messages were done, was no work.
+
+        The last commit came up to a commit interval before a stop, and the next one up to another after it, or the stop
+        began and ended at once after one: a gap is half an interval too long in the middle. Who was behind by then, by
+        half as much again as a commit and a reading leave, works as fast as it can: what was done took its time. With
+        batches of 8 s commits are 8 s apart, and nothing stops.
+        """
+        worked, known = self.usual_seconds / 2.0, sum(self.gaps)
+        if known > 0.0:
+            rate = sum(self.steps) / known
+            if self.backlog > 1.5 * rate * (self.usual_seconds + spacing):
+                worked = max(worked, step / rate)
+        return gap - worked
+
+    def stop(self, seconds: float) -> None:
         self.stopped_since = self.stopped_since or self.waits_since
-        self.stopped_seconds += gap - self.usual_seconds / 2.0
+        self.stopped_seconds += seconds
 
     def forget_stop(self) -> None:
         self.stopped_seconds, self.stopped_since, self.taken_back = 0.0, None, 0
@@ -211,18 +225,18 @@ class Meter:
         nobody_is_missed = self._members == 0 and self._unrest is None
         if step != 0 or track.waits_since is None or nobody_is_missed:
             track.waits_since = at if row.end_offset > committed else None
+            track.backlog = row.end_offset - committed
 
     def _went_on(self, track: _Track, step: int, gap: float, since_last: float) -> None:
-        if self._unrest is None:
-            # A gap of one reading says that commits come at least as often, which is known by then.
-            if len(track.gaps) < LEAST_GAPS or gap > since_last:
-                track.gaps.append(gap)
-                track.steps.append(step)
-            return
-        usual = track.usual_seconds
-        longest = 1.5 * usual if self._unrest.is_told else 2.0 * usual + STALL_SECONDS
-        if gap > longest + since_last:
-            track.stop(gap)
+        usual, is_told = track.usual_seconds, self._unrest is not None and self._unrest.is_told
+        idle = track.idle_seconds(gap, step, since_last)
+        least = usual if is_told else 1.5 * usual + STALL_SECONDS
+        if self._unrest is not None and idle > least + since_last:
+            track.stop(idle)
+        # A gap of one reading says that commits come at least as often, which is known by then.
+        elif not is_told and (len(track.gaps) < LEAST_GAPS or gap > since_last):
+            track.gaps.append(gap)
+            track.steps.append(step)
 
     def _closed(self, newest: OffsetSample, since_last: float) -> Interruption | None:
         unrest, at = self._unrest, newest.sampled_at
@@ -237,7 +251,7 @@ class Meter:
         if not is_over and (at - unrest.opened_at).total_seconds() < LONGEST_SECONDS:
             return None
         for track in standing:
-            track.stop(track.stood_seconds(at))
+            track.stop(track.idle_seconds(track.stood_seconds(at), 0, since_last))
             track.waits_since = at
         interruption = self._told(newest, unrest, since_last, standing_partitions=len(standing))
         for track in self._tracks.values():

@@ -146,6 +146,39 @@ def test_a_rebalance_is_told_with_its_members_and_its_stops() -> None:
     assert (found.repeated_messages_least, found.repeated_messages_most) == (0, 40)
 
 
+def behind(*, stop: tuple[float, float] = (0.0, 0.0)) -> Interruption:
+    """What is told of a rebalance from 70 to 74 s; it works at 20 messages a second, and 40 come from 30 s on.
+
+    It then has batches of 8 s, commits after each, and does nothing in its `stop`.
+    """
+    done, at, commits = 0, 0.0, [(0.0, 0)]
+    while at < 130.0:
+        begin, at = at, at + (5.0 if at < 30.0 else 8.0)
+        at += stop[1] - stop[0] if begin <= stop[0] < at else 0.0
+        done += round(20.0 * (5.0 if begin < 30.0 else 8.0))
+        commits.append((at, done))
+    readings = []
+    for look in range(1, 480):
+        now = 0.25 * look
+        committed = max(offset for instant, offset in commits if instant <= now)
+        end = int(20.0 * now + 20.0 * max(0.0, now - 30.0))
+        state = "preparing" if 70.0 <= now < 74.0 else "stable"
+        readings.append(reading(now, [committed], state=state, end=max(end, committed)))
+    (found,) = told(readings)
+    return found
+
+
+def test_long_batches_of_who_is_behind_are_no_stops() -> None:
+    """Commits that were 5 s apart come each 8 s while there is a backlog: all of that is work, rebalance or not."""
+    assert behind().stops == ()
+
+
+def test_who_is_behind_and_stops_is_measured_less_its_work() -> None:
+    """In the gap of 28 s one batch of 8 s was done: 20 s, and not 28."""
+    found = behind(stop=(70.0, 90.0))
+    assert found.pause_seconds == pytest.approx(20.0, abs=2.0)
+
+
 def test_members_that_are_back_before_all_goes_on_are_a_restart() -> None:
     """Both members go and two come: a restart; none was there in between."""
     (found,) = rebalanced(members=(2, 0, 2), state="empty")
