@@ -200,8 +200,11 @@ def _taken(group: Group | None, owner: tuple[str, str]) -> ScalerError:
 
 
 def _read(document: Document) -> Scaler:
-    spec = document["spec"]
+    spec, group = document["spec"], _group_of(document)
     namespace, name = place_of(document)
+    if group is None:
+        message = "spec names no group; give cluster and groupId"
+        raise ScalerError(message)
     if spec.get("scaleToZero", {}).get("enabled"):
         message = (
             "scaleToZero.enabled is true; lagcast does not scale to zero: leave it out, with minReplicas 1 or more"
@@ -214,8 +217,8 @@ def _read(document: Document) -> Scaler:
     return Scaler(
         namespace=namespace,
         name=name,
-        cluster=spec["cluster"],
-        group=spec["groupId"],
+        cluster=group[0],
+        group=group[1],
         group_keys=group_keys,
         decision_keys=_named(spec, DECISION_BLOCKS),
         hold=_hold(spec.get("hold")),
