@@ -205,6 +205,15 @@ def carry_out(replicas: LocalReplicas, wanted: int) -> None:
     replicas.apply(Act(move=move, scale=scale))
 
 
+def longest_pause(interruptions: Sequence[Interruption]) -> str:
+    """The longest mean stop that the meter saw, and by how much it may be off: commits each 5 s tell no better."""
+    stopped = [each for each in interruptions if each.stops]
+    if not stopped:
+        return "-"
+    longest = max(stopped, key=lambda each: each.pause_seconds)
+    return f"{longest.pause_seconds:.1f} +/- {longest.resolution_seconds:.1f} s"
+
+
 def wait_for_members(collector: KafkaAdminCollector, group: str, count: int) -> None:
     """Until the group is stable with so many members. Errors: TimeoutError after a minute."""
     until = time.monotonic() + START_LIMIT_SECONDS
@@ -232,7 +241,7 @@ def table_of(results: Sequence[Result], setting: Setting) -> str:
     prices = Prices.from_replica_hour(setting.settings.replica_hour, capacity=MessagesPerSecond(CAPACITY))
     lines = []
     for result in results:
-        found, pauses = result.account, [each.pause_seconds for each in result.interruptions if each.stops]
+        found = result.account
         lines.append(
             (
                 result.arm,
@@ -243,7 +252,7 @@ def table_of(results: Sequence[Result], setting: Setting) -> str:
                 f"{found.late_messages:,} of {found.messages:,}",
                 str(result.moves),
                 str(len(result.interruptions)),
-                f"{max(pauses, default=0.0):.1f} s",
+                longest_pause(result.interruptions),
                 f"{found.stopped_partition_seconds:.0f}",
                 f"{found.longest_stop_seconds:.1f} s",
                 f"{found.duplicate_messages:,}",

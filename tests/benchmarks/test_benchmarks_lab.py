@@ -1,6 +1,8 @@
 """The lab: an arm is accounted for message by message, and its replicas are moved through the executor's port."""
 
 import importlib
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +10,14 @@ import numpy as np
 import pytest
 
 from api.schemas import Target
+from collector.meter import Interruption, PartitionStop
 from cost_model.price import Prices
 from executor.errors import ScaleConflictError
 from executor.plan import Act, Move, Scale
 from forecasting.units import MessagesPerSecond
 
 ROOT = Path(__file__).parents[2]
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 WORKLOAD = Target(api_version="apps/v1", kind="Deployment", name="lab")
 
 
@@ -87,6 +91,37 @@ def test_an_empty_topic_has_no_account() -> None:
     """A figure of no message would be made up."""
     with pytest.raises(ValueError, match="no message was produced"):
         part("lab_account").account({0: np.zeros(0)}, [], moves_at=(), replica_seconds=1.0, max_lag_seconds=5.0)
+
+
+def test_the_table_says_by_how_much_the_meter_may_be_off() -> None:
+    """Two rebalances, of which one stopped two partitions for 7 s, give or take 8 s; the other arm had none."""
+    lab = part("lab")
+    rebalance = Interruption(
+        cluster="lab",
+        group="lab-keda",
+        kind="rebalance",
+        began_at=NOON,
+        ended_at=NOON,
+        members_before=2,
+        members_after=3,
+        rebalancing_seconds=3.0,
+        partitions=12,
+        stops=(PartitionStop(topic="t", partition=0, seconds=7.0), PartitionStop(topic="t", partition=1, seconds=7.0)),
+        standing_partitions=0,
+        repeated_messages_least=0,
+        repeated_messages_most=0,
+        resolution_seconds=8.0,
+    )
+    found = account(batch(0, 109.0, 110.0, 0, 9), batch(1, 109.0, 110.0, 0, 9))
+    both = (rebalance, replace(rebalance, stops=()))
+    results = [
+        lab.Result(arm="keda", moves=1, interruptions=both, account=found),
+        lab.Result(arm="fixed", moves=0, interruptions=(), account=found),
+    ]
+    told = lab.table_of(results, lab.setting_of("eager", seconds=20))
+    assert "| keda | 7,200 | 11 | 5.5 s |" in told
+    assert "| 1 | 2 | 7.0 +/- 8.0 s | 0 | 0.0 s | 0 | 0 |" in told
+    assert "| 0 | 0 | - | 0 | 0.0 s | 0 | 0 |" in told
 
 
 class Process:
