@@ -46,7 +46,7 @@ test-spark: $(READY) ## the features job on a local JVM
 test-live-kafka: $(READY) ## against a real Kafka broker (needs Java and Maven; for the exporters of Prometheus cargo and apt-get)
 	@scripts/step kafka-tests $(BIN)/pytest -q -m "kafka"
 
-test-live-kubernetes: $(READY) ## the cluster's side against a real Kubernetes control plane (needs Go; builds it once)
+test-live-kubernetes: $(READY) ## the cluster's side and its chart against a real Kubernetes control plane (needs Go; builds it and Helm once)
 	@scripts/step kubernetes $(BIN)/pytest -q -m "kubernetes"
 
 test-slow: $(READY) ## the tests that take more than a few seconds, without JVM, broker and cluster
@@ -99,9 +99,12 @@ MINUTES := 5
 lab: $(READY) ## scalers on a real Kafka with real replicas: make lab PROTOCOL=cooperative MINUTES=5
 	@PYTHONPATH=. $(BIN)/python benchmarks/lab.py --protocol $(PROTOCOL) --minutes $(MINUTES)
 
-docs: $(READY) ## rewrite what is made of the settings: docs/settings.md and the resource's definition
+docs: $(READY) ## rewrite what is made of the code: docs/settings.md, the resource's definition, the chart's schema and alerts
 	@$(BIN)/python scripts/settings_page.py > docs/settings.md
 	@$(BIN)/python scripts/resource_definition.py > deploy/manifests/scalers/crd.yaml
+	@cp deploy/manifests/scalers/crd.yaml deploy/chart/files/consumergroupscalers.yaml
+	@$(BIN)/lagcast export prometheus-rule > deploy/chart/files/prometheus-rule.yaml
+	@$(BIN)/python scripts/chart_schema.py > deploy/chart/values.schema.json
 
 lock: $(READY) ## solve pyproject.toml anew into requirements/*.txt
 	@scripts/lock

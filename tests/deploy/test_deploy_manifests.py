@@ -20,10 +20,11 @@ NOT_FOUND = 404
 
 
 def documents() -> list[tuple[str, Document]]:
-    """Every document of every YAML file below deploy/, with a name for the test's output."""
+    """Every document of the manifests and of Spark's, with a name for the test's output; the chart is templates."""
     return [
         (f"{path.relative_to(DEPLOY)}: {document['kind']} {document.get('metadata', {}).get('name', '')}", document)
-        for path in sorted(DEPLOY.rglob("*.yaml"))
+        for folder in ("manifests", "spark")
+        for path in sorted((DEPLOY / folder).rglob("*.yaml"))
         for document in yaml.safe_load_all(path.read_text(encoding="utf-8"))
     ]
 

@@ -1,7 +1,7 @@
 """The real things, one of each for a session, on loopback.
 
-Tests marked `kafka` get an Apache Kafka of jars from Maven Central, those marked `kubernetes` a control plane that is
-built from Kubernetes' Go modules.
+Tests marked `kafka` get an Apache Kafka of jars from Maven Central, those marked `kubernetes` a control plane and
+a Helm that are built from their Go modules.
 """
 
 import os
@@ -21,6 +21,7 @@ from tests.live.broker import compiled, fetched_jars, running_brokers, running_j
 from tests.live.clients import create_topic, fresh_name, produce
 from tests.live.control_plane import ControlPlane, built_control_plane
 from tests.live.exporters import fetched
+from tests.live.helm import Helm, built_helm
 from tests.live.scalers import MANIFESTS, wait_until_served
 from tests.live.secured import Secured, secured_broker
 
@@ -81,6 +82,13 @@ def objects(kubeconfig: Path, namespace: str) -> Iterator[KubernetesScalers]:
     known = KubernetesScalers(connect(kubeconfig), [namespace])
     with known.following():
         yield known
+
+
+@pytest.fixture(scope="session")
+def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """Helm without a cluster; a skip with its reason where it cannot be built."""
+    _need("go", because="Helm is built from its Go module")
+    return Helm(built_helm(), tmp_path_factory.mktemp("helm"))
 
 
 def _need(*tools: str, because: str) -> None:

@@ -1,0 +1,88 @@
+{{/* Name of this release's objects: `lagcast` for a release of that name. */}}
+{{- define "lagcast.name" -}}
+{{- if contains "lagcast" .Release.Name }}{{ .Release.Name }}{{ else }}{{ .Release.Name }}-lagcast{{ end }}
+{{- end }}
+
+{{/* What a Deployment selects its pods by; arguments: root, component. */}}
+{{- define "lagcast.selector" -}}
+app.kubernetes.io/name: lagcast
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{/* Labels of an object that is not a pod. */}}
+{{- define "lagcast.labels" -}}
+app.kubernetes.io/name: lagcast
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{/* Image and pull policy; arguments: root, image. */}}
+{{- define "lagcast.image" -}}
+image: {{ printf "%s:%s" .image.repository (.image.tag | default .root.Chart.AppVersion) | quote }}
+{{- with .image.pullPolicy }}
+imagePullPolicy: {{ . }}
+{{- end }}
+{{- end }}
+
+{{/* A service account that gets no token unless its pod asks for one; arguments: root, component. */}}
+{{- define "lagcast.serviceAccount" -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ include "lagcast.name" .root }}-{{ .component }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "lagcast.labels" .root | nindent 4 }}
+automountServiceAccountToken: false
+{{- end }}
+
+{{/* What the pods of collector, jobs and recommender have in common; arguments: root, component, token. */}}
+{{- define "lagcast.pod" -}}
+serviceAccountName: {{ include "lagcast.name" .root }}-{{ .component }}
+automountServiceAccountToken: {{ .token | default false }}
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  {{- with .root.Values.fsGroup }}
+  fsGroup: {{ int . }}
+  {{- end }}
+  seccompProfile:
+    type: RuntimeDefault
+{{- end }}
+
+{{/* Any user id, nothing written to the root, nothing gained. */}}
+{{- define "lagcast.securityContext" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  runAsNonRoot: true
+  capabilities:
+    drop: [ALL]
+{{- end }}
+
+{{/* Name of a claim; arguments: root, volume. */}}
+{{- define "lagcast.claim" -}}
+{{- (index .root.Values.storage .volume).existingClaim | default (printf "%s-%s" (include "lagcast.name" .root) .volume) }}
+{{- end }}
+
+{{/* The API server, and names: ports of an egress rule. */}}
+{{- define "lagcast.apiServerPorts" -}}
+- port: 443
+  protocol: TCP
+- port: 6443
+  protocol: TCP
+{{ include "lagcast.namePorts" . }}
+{{- end }}
+
+{{- define "lagcast.namePorts" -}}
+- port: 53
+  protocol: UDP
+- port: 53
+  protocol: TCP
+{{- end }}

@@ -1,0 +1,87 @@
+# ruff: noqa: INP001 - a script is run, never imported
+"""Writes what values the chart takes; its settings are the settings' own description of themselves.
+
+python scripts/chart_schema.py > deploy/chart/values.schema.json
+"""
+
+import json
+import sys
+from typing import Any
+
+from recommender.settings import Settings
+
+Schema = dict[str, Any]
+
+TEXT = {"type": "string"}
+NAME = {"type": "string", "minLength": 1}
+SWITCH = {"type": "boolean"}
+# Kubernetes' own rule for the names of namespaces.
+NAMESPACE = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"}
+NAMESPACES = {"type": "array", "items": NAMESPACE, "uniqueItems": True}
+LABELS = {"type": "object", "additionalProperties": TEXT}
+OBJECTS = {"type": "array", "items": {"type": "object"}}
+PORT = {"type": "integer", "minimum": 1, "maximum": 65535}
+ACCESS_MODES = ("ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+PULL_POLICIES = ("", "Always", "IfNotPresent", "Never")
+
+
+def schema() -> Schema:
+    """The whole of it: what is not named is refused."""
+    settings = Settings.model_json_schema()
+    image = block(repository=NAME, tag=TEXT, pullPolicy={"enum": list(PULL_POLICIES)})
+    job = {"schedule": NAME, "resources": {"type": "object"}}
+    ports = block(port=PORT, endPort=PORT, protocol={"const": "TCP"})
+    values = block(
+        kafka=block(bootstrap=TEXT, cluster=NAME, existingSecret=NAME),
+        # The rest of the settings is where the chart puts things: folders, addresses, ports.
+        settings=block(**{name: settings["properties"][name] for name in ("decision", "groups")}),
+        image=image,
+        imagePullSecrets=OBJECTS,
+        fsGroup={"type": ["integer", "null"], "minimum": 1},
+        storage=block(data=volume(), state=volume()),
+        collector=block(resources={"type": "object"}),
+        features=block(**job),
+        forecasts=block(**job, podDisruptionBudget=SWITCH),
+        recommender=block(resources={"type": "object"}),
+        scalers=block(namespaces=NAMESPACES, definition=SWITCH),
+        executor=executor(image),
+        networkPolicy=block(enabled=SWITCH, kafkaPorts={"type": "array", "items": ports}),
+        serviceMonitor=block(enabled=SWITCH, labels=LABELS, interval=NAME),
+        prometheusRule=block(enabled=SWITCH, labels=LABELS),
+        extraEnv=OBJECTS,
+        extraVolumes=OBJECTS,
+        extraVolumeMounts=OBJECTS,
+        extraObjects=OBJECTS,
+    )
+    # Helm's own, for charts of charts.
+    values["properties"]["global"] = {"type": "object"}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **values, "$defs": settings["$defs"]}
+
+
+def block(**properties: Schema) -> Schema:
+    """An object with these fields and no others."""
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def volume() -> Schema:
+    """A claim of the chart's, or one that is there already."""
+    modes = {"type": "array", "minItems": 1, "items": {"enum": list(ACCESS_MODES)}}
+    return block(existingClaim=TEXT, storageClassName=TEXT, accessModes=modes, size=NAME)
+
+
+def executor(image: Schema) -> Schema:
+    """Switched on it needs to know where it may scale."""
+    whole = block(
+        enabled=SWITCH,
+        mode={"enum": ["recommend", "apply"]},
+        namespaces=NAMESPACES,
+        namespace=NAMESPACE,
+        image=image,
+        resources={"type": "object"},
+    )
+    switched_on = {"properties": {"enabled": {"const": True}}}
+    return whole | {"if": switched_on, "then": {"properties": {"namespaces": {"minItems": 1}}}}
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(schema(), indent=1, ensure_ascii=False) + "\n")

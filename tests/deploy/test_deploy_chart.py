@@ -1,0 +1,89 @@
+"""The chart, as far as it can be seen without Helm: nothing in it is a second copy that may drift, no value unsaid."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from api.manifests.outgoing import alerts
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "deploy" / "chart"
+VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+SCHEMA: dict[str, Any] = yaml.safe_load((CHART / "values.schema.json").read_text(encoding="utf-8"))
+
+
+def read(name: str) -> str:
+    return (CHART / name).read_text(encoding="utf-8")
+
+
+def test_the_schema_is_made_of_the_settings() -> None:
+    """values.schema.json is exactly what the script makes of them; `make docs` rewrites it."""
+    script = [sys.executable, "scripts/chart_schema.py"]
+    made = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert read("values.schema.json") == made.stdout
+
+
+def test_the_definition_is_that_of_the_manifests() -> None:
+    """Byte for byte; `make docs` copies it."""
+    assert read("files/consumergroupscalers.yaml") == (
+        ROOT / "deploy" / "manifests" / "scalers" / "crd.yaml"
+    ).read_text(encoding="utf-8")
+
+
+def test_the_alerts_are_those_that_are_exported() -> None:
+    """What `lagcast export prometheus-rule` prints; `make docs` writes it."""
+    assert yaml.safe_load(read("files/prometheus-rule.yaml")) == alerts()
+
+
+def unnamed(values: Mapping[str, Any], schema: Mapping[str, Any], where: str = "") -> Iterator[str]:
+    """Paths that only one of the two has."""
+    known = schema["properties"]
+    for name in values.keys() ^ known.keys():
+        yield f"{where}{name}"
+    for name in values.keys() & known.keys():
+        if "properties" in known[name]:
+            yield from unnamed(values[name], known[name], f"{where}{name}.")
+
+
+def test_values_and_schema_name_the_same() -> None:
+    """Every value that the schema knows has a default in values.yaml, and the other way about."""
+    # `global` is Helm's own.
+    assert list(unnamed(VALUES, SCHEMA)) == ["global"]
+
+
+def test_templates_use_the_values_that_there_are() -> None:
+    """A misspelt value would be empty without a word."""
+    texts = [path.read_text(encoding="utf-8") for path in (CHART / "templates").rglob("*.*")]
+    used = {tuple(path.split(".")) for text in texts for path in re.findall(r"\.Values\.([A-Za-z.]+)", text)}
+    assert len(used) > 20
+    for path in used:
+        value: Any = VALUES
+        for name in path:
+            assert name in value, ".".join(path)
+            value = value[name]
+    assert {path[0] for path in used} == VALUES.keys()
+
+
+@pytest.mark.parametrize("name", ["executor", "serviceMonitor", "prometheusRule"])
+def test_what_acts_or_needs_an_operator_is_off(name: str) -> None:
+    """As delivered the chart advises, and needs nothing that a plain cluster lacks."""
+    assert VALUES[name]["enabled"] is False
+
+
+def test_nobody_may_act_as_delivered() -> None:
+    """Neither the executor nor a group is told to."""
+    assert VALUES["executor"]["mode"] == "recommend"
+    assert [group["mode"] for group in VALUES["settings"]["groups"].values()] == ["recommend"]
+
+
+def test_the_version_is_the_projects() -> None:
+    """So that the image is that of the same release."""
+    chart = yaml.safe_load(read("Chart.yaml"))
+    (version,) = re.findall(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert chart["version"] == chart["appVersion"] == version

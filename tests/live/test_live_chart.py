@@ -1,0 +1,240 @@
+"""The chart, rendered by the real Helm and installed on a real API server: the same objects as the manifests'."""
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from api.manifests.outgoing import Followed, alerts, scaled_object
+from tests.live.control_plane import ControlPlane, built_control_plane
+from tests.live.helm import CHART, Document, Helm, HelmError, named
+
+pytestmark = pytest.mark.kubernetes
+
+MANIFESTS = CHART.parent / "manifests"
+SCALERS = "--set=scalers.namespaces={shop}"
+EXECUTOR = ["--set=executor.enabled=true", "--set=executor.namespaces={shop}"]
+EVERYTHING = [SCALERS, *EXECUTOR]
+# What one of the two has and the other has not, and why.
+OF_THE_CHART = {("PodDisruptionBudget", "lagcast", "forecasts")}
+OF_THE_MANIFESTS = {
+    # `helm install --create-namespace` makes it.
+    ("Namespace", "", "lagcast"),
+    # For a SparkApplication, which is applied by hand.
+    ("NetworkPolicy", "lagcast", "spark"),
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, helm: Helm) -> Iterator[ControlPlane]:
+    """A control plane of this file alone: other tests bring the definition of the resource by other means."""
+    del helm  # asked for because it skips where there is no Go
+    running = ControlPlane(built_control_plane(), tmp_path_factory.mktemp("chart"))
+    try:
+        running.start()
+        for name in ("lagcast", "shop", "lagcast-executor"):
+            running.kubectl("create", "namespace", name)
+        yield running
+    finally:
+        running.stop()
+
+
+def compared(value: Any) -> Any:  # noqa: ANN401  # YAML
+    """A value without what Helm adds to selectors and pods, and without what is empty."""
+    if isinstance(value, dict):
+        kept = {name: compared(entry) for name, entry in value.items() if name != "app.kubernetes.io/instance"}
+        return {name: entry for name, entry in kept.items() if entry != {}}
+    return [compared(entry) for entry in value] if isinstance(value, list) else value
+
+
+def comparable(documents: list[Document]) -> dict[tuple[str, str, str], Document]:
+    """What each object says, by kind, namespace and name; labels and annotations are the tool's."""
+    found = {}
+    for document in documents:
+        metadata = document.pop("metadata")
+        key = (document["kind"], metadata.get("namespace", ""), metadata["name"].removeprefix("lagcast-"))
+        spec = document.get("spec", {})
+        for template in (spec.get("template"), spec.get("jobTemplate", {}).get("spec", {}).get("template")):
+            if template is not None:
+                template["metadata"].pop("annotations", None)
+        if document["kind"] == "ConfigMap":
+            document["data"]["settings.yaml"] = yaml.safe_load(document["data"]["settings.yaml"])
+        found[key] = compared(document)
+    return found
+
+
+def of_the_manifests(cluster: ControlPlane, folder: Path) -> list[Document]:
+    """What `kubectl apply -k` makes with scalers and executor, and their roles in the namespace shop."""
+    whole = folder / "manifests"
+    subprocess.run(["cp", "-r", MANIFESTS, whole], check=True)
+    with (whole / "kustomization.yaml").open("a", encoding="utf-8") as file:
+        file.write("components:\n  - scalers\n")
+    texts = [cluster.kubectl("kustomize", str(path)) for path in (whole, whole / "executor")]
+    documents = [document for text in texts for document in yaml.safe_load_all(text)]
+    for part in ("scalers", "executor"):
+        for document in yaml.safe_load_all((whole / part / "target-role.yaml").read_text(encoding="utf-8")):
+            document["metadata"]["namespace"] = "shop"
+            documents.append(document)
+    return documents
+
+
+def test_the_chart_makes_what_the_manifests_make(cluster: ControlPlane, helm: Helm, tmp_path: Path) -> None:
+    """Object by object and field by field, roles and policies too; a release that asks for the executor runs one."""
+    ours = comparable([each for each in helm.rendered(*EVERYTHING) if "helm.sh/hook" not in annotations(each)])
+    theirs = comparable(of_the_manifests(cluster, tmp_path))
+    theirs["Deployment", "lagcast-executor", "executor"]["spec"]["replicas"] = 1
+    assert ours.keys() - theirs.keys() == OF_THE_CHART
+    assert theirs.keys() - ours.keys() == OF_THE_MANIFESTS
+    for key in ours.keys() & theirs.keys():
+        assert ours[key] == theirs[key], key
+
+
+def annotations(document: Document) -> dict[str, str]:
+    return document["metadata"].get("annotations") or {}
+
+
+def test_every_object_is_taken_by_the_api_server(cluster: ControlPlane, helm: Helm) -> None:
+    """With strict validation: no field is unknown, misplaced or out of bounds, those of the test included."""
+    text = yaml.safe_dump_all(helm.rendered(*EVERYTHING))
+    taken = cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", given=text)
+    assert len(taken.splitlines()) == len(helm.rendered(*EVERYTHING))
+
+
+def test_a_release_is_installed_changed_and_removed(cluster: ControlPlane, helm: Helm) -> None:
+    """Settings roll the recommender alone; what was measured stays, and is taken up by the next release."""
+    theirs, release = helm.using(cluster.kubeconfig), "beside-lagcast"
+    where = ["--namespace=beside", "--create-namespace", "--set=executor.namespace=acting"]
+
+    def kept(kind: str) -> list[str]:
+        return cluster.kubectl("-n", "beside", "get", kind, "-o", "name").split()
+
+    def templates() -> dict[str, Any]:
+        items = json.loads(cluster.kubectl("-n", "beside", "get", "deployments", "-o", "json"))["items"]
+        return {entry["metadata"]["name"]: entry["spec"]["template"] for entry in items}
+
+    for _ in range(2):
+        theirs("install", release, str(CHART), *where, *named(), SCALERS)
+        before = templates()
+        (secret,) = [
+            entry["secret"] for entry in before[f"{release}-collector"]["spec"]["volumes"] if "secret" in entry
+        ]
+        assert secret["defaultMode"] == 0o440
+        changes = ["--reuse-values", "--set=settings.decision.max_lag_seconds=20", *EXECUTOR]
+        theirs("upgrade", release, str(CHART), *where, *changes)
+        changed = {name for name, template in templates().items() if template != before[name]}
+        assert changed == {f"{release}-recommender"}
+        assert cluster.kubectl("-n", "acting", "get", "deployment", f"{release}-executor", "-o", "name")
+        theirs("uninstall", release, "--namespace=beside")
+        assert kept("deployments,cronjobs,services,networkpolicies,poddisruptionbudgets") == []
+        assert kept("persistentvolumeclaims") == [
+            f"persistentvolumeclaim/{release}-{name}" for name in ("data", "state")
+        ]
+        assert cluster.kubectl("get", "crd", "consumergroupscalers.lagcast.io", "-o", "name")
+        cluster.kubectl("wait", "--for=delete", "namespace/acting", "--timeout=30s")
+
+
+def test_the_notes_say_what_comes_next(cluster: ControlPlane, helm: Helm) -> None:
+    """The Secret that is missing, the test, KEDA's trigger as it is exported, and the two steps to act."""
+    shown = helm.using(cluster.kubeconfig)(
+        "install", "lagcast", str(CHART), "--namespace=lagcast", "--dry-run=server", *named()
+    ).split("NOTES:\n")[1]
+    assert "create secret generic lagcast-kafka --from-file=client.properties" in shown
+    assert "helm -n lagcast test lagcast" in shown
+    followed = Followed(
+        cluster="default",
+        group="GROUP",
+        namespace="shop",
+        api_version="apps/v1",
+        kind="Deployment",
+        name="orders",
+        least=1,
+        most=2,
+    )
+    exported = scaled_object(followed, prometheus="http://PROMETHEUS:9090", kubernetes=(1, 36))["spec"]["triggers"]
+    told = "  triggers:\n" + shown.split("  triggers:\n")[1].split("\n\n")[0]
+    assert yaml.safe_load(told)["triggers"] == exported
+    steps = [line.split()[0] for line in shown.splitlines() if line.strip().startswith(("1. ", "2. "))]
+    assert steps == ["1.", "2."]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--set=executer.enabled=true"], "additional properties 'executer' not allowed"),
+        (["--set=executor.enabled=true"], "at '/executor/namespaces': minItems: got 0, want 1"),
+        (["--set=executor.mode=act"], "at '/executor/mode': value must be one of 'recommend', 'apply'"),
+        (["--set=scalers.namespaces={Shop}"], "at '/scalers/namespaces/0': 'Shop' does not match pattern"),
+        (["--set=settings.decision.max_lag_second=1"], "additional properties 'max_lag_second' not allowed"),
+        (["--set=settings.decision.max_lag_seconds=-1"], "at '/settings/decision/max_lag_seconds'"),
+        (["--set=kafka.existingSecret="], "at '/kafka/existingSecret': minLength: got 0, want 1"),
+        (["--set=kafka.bootstrap="], "kafka.bootstrap is empty; name your brokers"),
+        ([*EXECUTOR, "--set=executor.namespace=lagcast"], "executor.namespace is the release's own"),
+    ],
+)
+def test_wrong_values_are_refused(helm: Helm, words: list[str], sentence: str) -> None:
+    """Before anything is installed, saying which and why."""
+    with pytest.raises(HelmError) as refused:
+        helm.rendered(*words)
+    assert sentence in str(refused.value)
+
+
+def test_it_is_without_blemish(helm: Helm) -> None:
+    """As `helm lint --strict` sees it."""
+    assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART), *named())
+
+
+def test_alerts_and_scraping_are_for_the_asking(helm: Helm) -> None:
+    """Off as delivered; the alerts are those of `lagcast export prometheus-rule`."""
+    kinds = {"ServiceMonitor", "PrometheusRule"}
+    assert [each["kind"] for each in helm.rendered() if each["kind"] in kinds] == []
+    switched_on = [
+        f"--set={name}.enabled=true,{name}.labels.release=prom" for name in ("serviceMonitor", "prometheusRule")
+    ]
+    made = {each["kind"]: each for each in helm.rendered(*switched_on) if each["kind"] in kinds}
+    assert made["PrometheusRule"]["spec"] == alerts()["spec"]
+    assert {each["metadata"]["labels"]["release"] for each in made.values()} == {"prom"}
+    monitor = made["ServiceMonitor"]["spec"]
+    (service,) = [each for each in helm.rendered() if each["kind"] == "Service"]
+    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert [entry["port"] for entry in monitor["endpoints"]] == [entry["name"] for entry in service["spec"]["ports"]]
+
+
+def test_no_secret_is_made(helm: Helm) -> None:
+    """Passwords are named, never held: a release keeps its values where whoever reads Secrets can read them."""
+    assert [each["kind"] for each in helm.rendered(*EVERYTHING) if each["kind"] == "Secret"] == []
+
+
+@pytest.mark.parametrize(("status", "said"), [(200, "store: ok"), (503, "503 store: ok")])
+def test_the_test_passes_once_lagcast_is_ready(helm: Helm, status: int, said: str) -> None:
+    """What the pod of `helm test` runs: it prints what /readyz says, and fails unless that is 200."""
+    asked = []
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(b"store: ok\n")
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    (pod,) = [each for each in helm.rendered() if each["kind"] == "Pod"]
+    program, *words, url = pod["spec"]["containers"][0]["args"]
+    assert program == "python"
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        here = url.replace("lagcast.lagcast.svc:8686", f"127.0.0.1:{server.server_address[1]}")
+        done = subprocess.run([sys.executable, *words, here], check=False, capture_output=True, text=True, timeout=30)
+        server.shutdown()
+        thread.join()
+    assert asked == ["/readyz?verbose"]
+    assert ((done.returncode == 0), (done.stdout or done.stderr).strip()) == (status == 200, said)
