@@ -15,10 +15,10 @@ import yaml
 from api.manifests.outgoing import Followed, alerts, scaled_object
 from tests.live.control_plane import ControlPlane, built_control_plane
 from tests.live.helm import CHART, Document, Helm, HelmError, named
+from tests.live.scalers import MANIFESTS, scaler, wait_until_served
 
 pytestmark = pytest.mark.kubernetes
 
-MANIFESTS = CHART.parent / "manifests"
 SCALERS = "--set=scalers.namespaces={shop}"
 EXECUTOR = ["--set=executor.enabled=true", "--set=executor.namespaces={shop}"]
 EVERYTHING = [SCALERS, *EXECUTOR]
@@ -41,6 +41,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, helm: Helm) -> Iterator[Co
         running.start()
         for name in ("lagcast", "shop", "lagcast-executor"):
             running.kubectl("create", "namespace", name)
+        # Pods that are not closed are refused there, that of the test too.
+        running.kubectl("label", "namespace", "lagcast", "pod-security.kubernetes.io/enforce=restricted")
         yield running
     finally:
         running.stop()
@@ -107,8 +109,44 @@ def test_every_object_is_taken_by_the_api_server(cluster: ControlPlane, helm: He
     assert len(taken.splitlines()) == len(helm.rendered(*EVERYTHING))
 
 
+def test_what_is_added_is_in_every_pod(cluster: ControlPlane, helm: Helm, tmp_path: Path) -> None:
+    """A variable, a volume and a registry's credentials; with claims of one's own no claim is made."""
+    asked: dict[str, Any] = {
+        "extraEnv": [{"name": "SASL", "valueFrom": {"secretKeyRef": {"name": "mine", "key": "password"}}}],
+        "extraVolumes": [{"name": "authority", "secret": {"secretName": "mine"}}],
+        "extraVolumeMounts": [{"name": "authority", "mountPath": "/etc/authority"}],
+        "extraObjects": [
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine", "namespace": "lagcast"}}
+        ],
+        "imagePullSecrets": [{"name": "registry"}],
+        "image": {"repository": "registry.example/lagcast", "tag": "1", "pullPolicy": "Always"},
+        "fsGroup": None,
+        "networkPolicy": {"enabled": False},
+        "storage": {"data": {"existingClaim": "wide"}, "state": {"existingClaim": "narrow"}},
+    }
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump(asked), encoding="utf-8")
+    documents = helm.rendered(f"--values={tmp_path / 'values.yaml'}")
+    text = yaml.safe_dump_all(documents)
+    assert cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", given=text).count("mine") == 1
+    kinds = [document["kind"] for document in documents]
+    assert {"NetworkPolicy", "PersistentVolumeClaim"} & set(kinds) == set()
+    pods = [
+        (spec["jobTemplate"]["spec"] if "jobTemplate" in spec else spec)["template"]["spec"]
+        for spec in (document["spec"] for document in documents if document["kind"] in {"Deployment", "CronJob"})
+    ]
+    assert len(pods) == 4
+    for pod in pods:
+        (container,) = pod["containers"]
+        assert (container["image"], container["imagePullPolicy"]) == ("registry.example/lagcast:1", "Always")
+        assert asked["extraEnv"][0] in container["env"]
+        assert asked["extraVolumes"][0] in pod["volumes"]
+        assert asked["extraVolumeMounts"][0] in container["volumeMounts"]
+        assert pod["imagePullSecrets"] == asked["imagePullSecrets"]
+        assert "fsGroup" not in pod["securityContext"]
+
+
 def test_a_release_is_installed_changed_and_removed(cluster: ControlPlane, helm: Helm) -> None:
-    """Settings roll the recommender alone; what was measured stays, and is taken up by the next release."""
+    """Settings roll the recommender alone; objects of owners and what was measured stay for the next release."""
     theirs, release = helm.using(cluster.kubeconfig), "beside-lagcast"
     where = ["--namespace=beside", "--create-namespace", "--set=executor.namespace=acting"]
 
@@ -121,6 +159,8 @@ def test_a_release_is_installed_changed_and_removed(cluster: ControlPlane, helm:
 
     for _ in range(2):
         theirs("install", release, str(CHART), *where, *named(), SCALERS)
+        wait_until_served(cluster)
+        cluster.apply(json.dumps(scaler("shop")))
         before = templates()
         (secret,) = [
             entry["secret"] for entry in before[f"{release}-collector"]["spec"]["volumes"] if "secret" in entry
@@ -136,7 +176,9 @@ def test_a_release_is_installed_changed_and_removed(cluster: ControlPlane, helm:
         assert kept("persistentvolumeclaims") == [
             f"persistentvolumeclaim/{release}-{name}" for name in ("data", "state")
         ]
-        assert cluster.kubectl("get", "crd", "consumergroupscalers.lagcast.io", "-o", "name")
+        assert cluster.kubectl("-n", "shop", "get", "cgs", "-o", "name").split() == [
+            "consumergroupscaler.lagcast.io/orders"
+        ]
         cluster.kubectl("wait", "--for=delete", "namespace/acting", "--timeout=30s")
 
 
@@ -172,7 +214,9 @@ def test_the_notes_say_what_comes_next(cluster: ControlPlane, helm: Helm) -> Non
         (["--set=executor.mode=act"], "at '/executor/mode': value must be one of 'recommend', 'apply'"),
         (["--set=scalers.namespaces={Shop}"], "at '/scalers/namespaces/0': 'Shop' does not match pattern"),
         (["--set=settings.decision.max_lag_second=1"], "additional properties 'max_lag_second' not allowed"),
-        (["--set=settings.decision.max_lag_seconds=-1"], "at '/settings/decision/max_lag_seconds'"),
+        (["--set=settings.decision.max_lag_seconds=soon"], "max_lag_seconds': got string, want number"),
+        (["--set=settings.groups.*.min_replicas=0"], "at '/settings/groups/*/min_replicas': minimum: got 0, want 1"),
+        (["--set=settings.groups.*.mode=act"], "mode': value must be one of 'off', 'recommend', 'apply'"),
         (["--set=kafka.existingSecret="], "at '/kafka/existingSecret': minLength: got 0, want 1"),
         (["--set=kafka.bootstrap="], "kafka.bootstrap is empty; name your brokers"),
         ([*EXECUTOR, "--set=executor.namespace=lagcast"], "executor.namespace is the release's own"),
