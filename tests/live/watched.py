@@ -32,6 +32,7 @@ from tests.live.clients import NOON
 STEP = timedelta(seconds=BASE_INTERVAL_SECONDS)
 # Of each partition, and as much as a reading's fifteen seconds bring.
 MESSAGES_PER_LOOK = 60
+# Messages/s of a replica: one member carries three partitions and has room.
 CAPACITY = 24.0
 
 
@@ -42,11 +43,19 @@ class Watched:
     """
 
     def __init__(
-        self, collector: Collector, bootstrap: str, group: str, topic: str, *, partitions: int, members: int
+        self,
+        collector: Collector,
+        bootstrap: str,
+        group: str,
+        topic: str,
+        *,
+        partitions: int,
+        members: int,
+        capacity: float = CAPACITY,
     ) -> None:
         self._collector, self._group, self._topic = collector, group, topic
         self._names = Names("live", group)
-        rate = MessagesPerSecond(CAPACITY)
+        rate = MessagesPerSecond(capacity)
         profile = GroupProfile(
             cluster="live",
             group=group,
