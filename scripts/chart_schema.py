@@ -40,7 +40,7 @@ def schema() -> Schema:
         fsGroup={"type": ["integer", "null"], "minimum": 1},
         storage=block(data=volume(), state=volume()),
         collector=block(resources={"type": "object"}),
-        features=block(**job),
+        features=block(**job, enabled=SWITCH),
         forecasts=block(**job, podDisruptionBudget=SWITCH),
         recommender=block(resources={"type": "object"}),
         scalers=block(namespaces=NAMESPACES, definition=SWITCH),

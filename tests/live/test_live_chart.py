@@ -250,6 +250,20 @@ def test_alerts_and_scraping_are_for_the_asking(helm: Helm) -> None:
     assert [entry["port"] for entry in monitor["endpoints"]] == [entry["name"] for entry in service["spec"]["ports"]]
 
 
+def test_spark_may_run_elsewhere(helm: Helm) -> None:
+    """Without its job the chart leaves nothing of it, and the volume that a SparkApplication names is there."""
+    made = {(each["kind"], each["metadata"]["name"]) for each in helm.rendered("--set=features.enabled=false")}
+    assert [key for key in made if "features" in key[1]] == []
+    (spark,) = yaml.safe_load_all((CHART.parent / "spark" / "sparkapplication.yaml").read_text(encoding="utf-8"))
+    claims = [
+        entry["persistentVolumeClaim"]["claimName"]
+        for entry in spark["spec"]["volumes"]
+        if "persistentVolumeClaim" in entry
+    ]
+    assert claims
+    assert {("PersistentVolumeClaim", name) for name in claims} <= made
+
+
 def test_no_secret_is_made(helm: Helm) -> None:
     """Passwords are named, never held: a release keeps its values where whoever reads Secrets can read them."""
     assert [each["kind"] for each in helm.rendered(*EVERYTHING) if each["kind"] == "Secret"] == []
