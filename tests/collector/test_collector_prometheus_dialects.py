@@ -114,6 +114,27 @@ def test_half_an_exporter_says_what_is_missing_and_how_to_switch_it_on() -> None
     assert "without kafka_consumergroup_group_offset" in str(caught.value)
 
 
+def test_a_member_that_has_gone_is_gone_at_once_and_its_partition_goes_on(memory: MemoryPrometheus) -> None:
+    """90 s before noon the second member leaves: its series are stale from then on, and the group rebalances for 60 s.
+
+    At 11:58 there are two members, at 11:59 there is one in a rebalance, at noon that is over; no commit is missing.
+    """
+    both = exposition("kafka-lag-exporter")
+    alone = both.replace('consumer_id="a-2"', 'consumer_id="a-1"')
+    rebalancing = alone.replace('kafka_consumergroup_group_state{cluster_name="prod",group="orders"} 3', "") + (
+        'kafka_consumergroup_group_state{cluster_name="prod",group="orders"} 1\n'
+    )
+    for ago in range(300, -1, -15):
+        text = both if ago > 90 else rebalancing if ago > 30 else alone
+        memory.scrape(text, at=NOON_SECONDS - ago)
+    told = {
+        (row["sampled_at"], row["partition"]): (row["committed_offset"], row["members"], row["group_state"])
+        for row in rows(memory, "orders")
+    }
+    of_second = [told[NOON - timedelta(minutes=ago), 1] for ago in (2, 1, 0)]
+    assert of_second == [(800, 2, "STABLE"), (800, 1, "PREPARING_REBALANCING"), (800, 1, "STABLE")]
+
+
 def test_b11_clients_that_tell_their_lag(memory: MemoryPrometheus) -> None:
     """B11: the article's exposition, with its trailing comma and NaN: each partition by its one owner, `lead` unread.
 

@@ -1,6 +1,7 @@
 """A real Prometheus that scraped real exporters of a real broker, read back and compared with what was produced."""
 
 import bisect
+import math
 import shutil
 import subprocess
 import threading
@@ -289,8 +290,9 @@ def test_a_server_that_loads_too_little_says_what_to_ask_for(program: Program, t
         PrometheusRequests(url, settings={}) as prometheus,
     ):
         wait_until_scraped(url, tmp_path / "small")
-        last = round(now().timestamp())
-        query = RangeQuery(expression="{job='self'}", first_seconds=last - 4, last_seconds=last, step_seconds=1)
+        # From a second that is not over yet, so that the first scrape is before it: five series at least, ten times.
+        first = math.ceil(now().timestamp())
+        query = RangeQuery(expression="{job='self'}", first_seconds=first, last_seconds=first + 9, step_seconds=1)
         with pytest.raises(RejectedError, match=r"too many samples.*; ask for less: name groups with --group"):
             prometheus.ranges([query])
 
