@@ -42,7 +42,8 @@ class Dialect:
 
     `ends` and what tells progress, `commits` or else `lags`, are alternatives: the first that is there counts, and
     without one of each no sample can be made. Where only `lags` are told, a commit is the end less the lag.
-    `counts`: what `ends` hold, offsets of partitions, or the messages of the last minute of a topic.
+    `counts`: what `ends` hold, offsets of partitions, or the messages of the last minute of a topic. `starts`: where
+    logs begin.
     `members` is a number of its own, or the distinct values of `member_label` on the progress. `states`: the group's
     state, as `state_codes` of a number or as `state_label`, beside which older exporters tell the number of members as
     the label `state_member_count`. `owners`: labels of the client that a lag is told by, which does not say its group.
@@ -54,6 +55,7 @@ class Dialect:
     topic: str = "topic"
     partition: str = "partition"
     counts: Literal["offsets", "messages"] = "offsets"
+    starts: tuple[Metric, ...] = ()
     commits: tuple[Metric, ...] = ()
     lags: tuple[Metric, ...] = ()
     group: str = "group"
@@ -68,6 +70,10 @@ class Dialect:
     switch_on: str = ""
 
 
+_LOG_START = (
+    Metric(name="kafka_log_[Ll]og_[Vv]alue", where=(("name", "LogStartOffset"),)),
+    Metric(name="kafka_log_log_logstartoffset"),
+)
 _LOG_END = (
     Metric(name="kafka_log_[Ll]og_[Vv]alue", where=(("name", "LogEndOffset"),)),
     Metric(name="kafka_log_log_logendoffset"),
@@ -78,6 +84,7 @@ DIALECTS: tuple[Dialect, ...] = (
     Dialect(
         name="kafka_exporter",  # also the Strimzi Kafka Exporter and the one of Amazon's recipe for MSK
         ends=(Metric(name="kafka_topic_partition_current_offset"),),
+        starts=(Metric(name="kafka_topic_partition_oldest_offset"),),
         commits=(Metric(name="kafka_consumergroup_current_offset"),),  # -1: never committed
         group="consumergroup",
         members=(Metric(name="kafka_consumergroup_members"),),
@@ -85,6 +92,7 @@ DIALECTS: tuple[Dialect, ...] = (
     Dialect(
         name="kminion",
         ends=(Metric(name="kminion_kafka_topic_partition_high_water_mark"),),
+        starts=(Metric(name="kminion_kafka_topic_partition_low_water_mark"),),
         lags=(Metric(name="kminion_kafka_consumer_group_topic_partition_lag"),),
         group="group_id",
         topic="topic_name",
@@ -98,6 +106,7 @@ DIALECTS: tuple[Dialect, ...] = (
     Dialect(
         name="kafka-lag-exporter",  # also klag-exporter, which speaks the same names
         ends=(Metric(name="kafka_partition_latest_offset"),),
+        starts=(Metric(name="kafka_partition_earliest_offset"),),
         commits=(Metric(name="kafka_consumergroup_group_offset"),),
         member_label="consumer_id",
         states=(Metric(name="kafka_consumergroup_group_state"),),
@@ -116,6 +125,7 @@ DIALECTS: tuple[Dialect, ...] = (
     Dialect(
         name="opentelemetry",  # the kafkametrics receiver; the unit "1" adds `_ratio` to a name
         ends=(Metric(name="kafka_partition_current_offset(_ratio)?"),),
+        starts=(Metric(name="kafka_partition_oldest_offset(_ratio)?"),),
         commits=(Metric(name="kafka_consumer_group_offset(_ratio)?"),),
         members=(Metric(name="kafka_consumer_group_members(_ratio)?"),),
         switch_on="the receiver needs the scrapers `topics` and `consumers`",
@@ -148,6 +158,7 @@ DIALECTS: tuple[Dialect, ...] = (
     Dialect(
         name="msk",  # open monitoring: the brokers' JMX, with an MBean that Amazon adds
         ends=_LOG_END,
+        starts=_LOG_START,
         lags=(
             Metric(name="kafka_consumer_group_[Cc]onsumer[Ll]ag[Mm]etrics_[Vv]alue", where=(("name", "OffsetLag"),)),
         ),
@@ -156,6 +167,7 @@ DIALECTS: tuple[Dialect, ...] = (
     Dialect(
         name="jmx",  # the JMX exporter on brokers and on Java clients
         ends=_LOG_END,
+        starts=_LOG_START,
         lags=(
             Metric(name="consumer_lag_.+", where=(("metric", "records-lag"),)),
             Metric(name=".*_records_lag"),
@@ -203,6 +215,7 @@ class Spoken:
     ends: Selector
     commits: Selector | None
     lags: Selector | None
+    starts: Selector | None
     members: Selector | None
     states: Selector | None
 
@@ -225,8 +238,15 @@ def detect(names: Collection[str]) -> Spoken:
         ends = _first(dialect.ends, told)
         commits, lags = _first(dialect.commits, told), _first(dialect.lags, told)
         if ends is not None and (commits is not None or lags is not None):
-            members, states = _first(dialect.members, told), _first(dialect.states, told)
-            return Spoken(dialect=dialect, ends=ends, commits=commits, lags=lags, members=members, states=states)
+            return Spoken(
+                dialect=dialect,
+                ends=ends,
+                commits=commits,
+                lags=lags,
+                starts=_first(dialect.starts, told),
+                members=_first(dialect.members, told),
+                states=_first(dialect.states, told),
+            )
         if ends is not None or commits is not None or lags is not None:
             halves.append(_half(dialect, has_ends=ends is not None))
     looked_for = ", ".join(f"{dialect.ends[0]} ({dialect.name})" for dialect in DIALECTS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from collector.errors import RejectedError
-from collector.prometheus_dialects import Dialect, Spoken, detect
+from collector.prometheus_dialects import Dialect, Selector, Spoken, detect
 from collector.prometheus_http import PrometheusRequests, RangeQuery
 from collector.prometheus_rows import STEP_SECONDS
 
@@ -73,15 +73,17 @@ def discover(
         every_hour={},
         newest_age_seconds=None,
     )
-    age = prometheus.now(f"time() - max(timestamp({ends_of(discovered)}))", at_seconds=int(now.timestamp()))
+    age = prometheus.now(
+        f"time() - max(timestamp({of_topics(discovered, spoken.ends)}))", at_seconds=int(now.timestamp())
+    )
     return replace(discovered, every_hour=_every_hour(prometheus, discovered), newest_age_seconds=age)
 
 
-def ends_of(discovered: Discovered, **labels: Sequence[str]) -> str:
-    """The selector of the ends of all topics that the groups read, with these values of other labels."""
+def of_topics(discovered: Discovered, metric: Selector, **labels: Sequence[str]) -> str:
+    """The selector of a metric for all topics that the groups read, with these values of other labels."""
     read = sorted(frozenset().union(*discovered.topics.values()))
     where = {label: [value] for label, value in discovered.where.items()}
-    return discovered.spoken.ends.text({**where, discovered.spoken.dialect.topic: read, **labels})
+    return metric.text({**where, discovered.spoken.dialect.topic: read, **labels})
 
 
 def _every_hour(prometheus: PrometheusRequests, discovered: Discovered) -> dict[int, float]:
@@ -92,7 +94,7 @@ def _every_hour(prometheus: PrometheusRequests, discovered: Discovered) -> dict[
     """
     dialect, last = discovered.spoken.dialect, discovered.now_seconds
     labels = {dialect.partition: ["0"]} if dialect.counts == "offsets" else {}
-    counts = f"count_over_time({ends_of(discovered, **labels)}[10m])"
+    counts = f"count_over_time({of_topics(discovered, discovered.spoken.ends, **labels)}[10m])"
     query = RangeQuery(
         # The inner instants are whole five minutes: of a source that is younger than that, the count of now is there.
         expression=f"max(max_over_time({counts}[1h:5m]) or {counts})",

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 
 from collector.errors import RejectedError
-from collector.prometheus_found import HOUR_SECONDS, Discovered, ends_of
+from collector.prometheus_found import HOUR_SECONDS, Discovered, of_topics
 from collector.prometheus_http import PrometheusRequests, RangeQuery
 from collector.prometheus_rows import STEP_SECONDS, GroupPast, Readings, sample_rows
 from forecasting.units import AnyArray
@@ -172,11 +172,14 @@ def _expressions(discovered: Discovered, *, window_seconds: int) -> dict[str, st
     grouped = where if dialect.owners else {**where, dialect.group: sorted(discovered.topics)}
     place = f"{dialect.topic}, {dialect.partition}"
     whose = ", ".join(dialect.owners) or dialect.group
-    ends = f"max by ({place}) (last_over_time({ends_of(discovered)}[{window_seconds}s]))"
+    ends = f"max by ({place}) (last_over_time({of_topics(discovered, spoken.ends)}[{window_seconds}s]))"
     progress = f"max by ({whose}, {place}) (last_over_time({spoken.progress.text(grouped)}[{window_seconds}s]))"
     if dialect.counts == "messages":
         progress = f"sum by ({whose}, {dialect.topic}) ({progress})"
     asked = {"ends": ends, "progress": progress}
+    if spoken.starts is not None:
+        starts = of_topics(discovered, spoken.starts)
+        asked["starts"] = f"max by ({place}) (last_over_time({starts}[{window_seconds}s]))"
     if dialect.member_label:
         members = spoken.progress.text(grouped, present=dialect.member_label)
         asked["members"] = f"count by ({whose}) (count by ({whose}, {dialect.member_label}) ({members}))"

@@ -28,6 +28,7 @@ class Readings:
     minutes: IntArray
     ends: tuple[Series, ...]
     progress: tuple[Series, ...]
+    starts: tuple[Series, ...] = ()
     members: tuple[Series, ...] = ()
     states: tuple[Series, ...] = ()
 
@@ -99,15 +100,19 @@ def _group_rows(
         wanted = wanted & np.append(wanted[1:], False) & np.append(False, wanted[:-1])
     seen = np.isfinite([np.full(len(wanted), np.nan), *progress.of.values()]).any(axis=0)
     states, members = _states_and_members(dialect, readings, past.group, progress)
+    starts = {_partition(dialect, series): _on_grid(readings.minutes, series) for series in readings.starts}
     for (topic, number), end in sorted(ends.items()):
         if topic not in past.topics:
             continue
         commit = progress.of.get((_spelt(dialect, topic), number))
+        # A partition without an end had no message: nothing can be gone from its beginning.
+        start = starts.get((topic, number), np.where(end == 0, 0.0, np.nan))
         if commit is None or np.isnan(commit).all():
             yield _rows(
                 (cluster, past.group, topic, number),
                 readings.minutes,
                 wanted & np.isfinite(end),
+                start=start,
                 end=end,
                 commit=np.full(len(end), np.nan),
                 members=np.where(seen, members, np.nan),
@@ -119,6 +124,7 @@ def _group_rows(
                 (cluster, past.group, topic, number),
                 readings.minutes,
                 wanted & np.isfinite(end) & np.isfinite(commit),
+                start=start,
                 end=end,
                 commit=np.where(commit < 0, np.nan, commit),  # -1: never committed
                 members=members,
@@ -131,6 +137,7 @@ def _rows(
     minutes: IntArray,
     kept: AnyArray,
     *,
+    start: FloatArray,
     end: FloatArray,
     commit: FloatArray,
     members: FloatArray,
@@ -146,8 +153,7 @@ def _rows(
         "sampled_at": pa.array(minutes[kept] * 1_000_000).cast(pa.timestamp("us", tz="UTC")),
         "end_offset": _whole(end[kept]),
         "committed_offset": _whole(commit[kept]),
-        # A partition without an end had no message: nothing can be gone from its beginning.
-        "log_start_offset": _whole(np.where(end[kept] == 0, 0.0, np.nan)),
+        "log_start_offset": _whole(start[kept]),
         "group_state": pa.array(states[kept], pa.string()),
         "members": _whole(members[kept]),
     }

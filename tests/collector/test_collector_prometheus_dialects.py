@@ -47,26 +47,27 @@ def rows(memory: MemoryPrometheus, *groups: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("dialect", "members", "state"),
+    ("dialect", "starts", "members", "state"),
     [
-        ("kafka_exporter", 2, "UNKNOWN"),
-        ("kminion", 2, "STABLE"),
-        ("kafka-lag-exporter", 2, "STABLE"),
-        ("opentelemetry", 2, "UNKNOWN"),
-        ("redpanda", 2, "UNKNOWN"),
-        ("burrow", None, "UNKNOWN"),
-        ("msk", None, "UNKNOWN"),
-        ("jmx", 2, "UNKNOWN"),
+        ("kafka_exporter", [20, 10], 2, "UNKNOWN"),
+        ("kminion", [20, 10], 2, "STABLE"),
+        ("kafka-lag-exporter", [20, 10], 2, "STABLE"),
+        ("opentelemetry", [20, 10], 2, "UNKNOWN"),
+        ("redpanda", [None, None], 2, "UNKNOWN"),
+        ("burrow", [None, None], None, "UNKNOWN"),
+        ("msk", [20, 10], None, "UNKNOWN"),
+        ("jmx", [None, None], 2, "UNKNOWN"),
     ],
 )
 def test_offsets_are_the_same_whoever_tells_them(
-    memory: MemoryPrometheus, dialect: str, members: int | None, state: str
+    memory: MemoryPrometheus, dialect: str, starts: list[int | None], members: int | None, state: str
 ) -> None:
     """Two partitions of one topic, 50 messages behind in the first: the same rows from each kind of exporter."""
     told = rows(scraped(memory, dialect), "orders")
     assert found(memory, "orders").spoken.dialect.name == dialect
     newest = [row for row in told if row["sampled_at"] == NOON]
     assert [(row["partition"], row["end_offset"], row["committed_offset"]) for row in newest] == OFFSETS
+    assert [row["log_start_offset"] for row in newest] == starts
     assert {(row["cluster"], row["group"], row["topic"]) for row in told} == {("prod", "orders", "orders-in")}
     assert {(row["members"], row["group_state"]) for row in told} == {(members, state)}
     assert {row["sampled_at"] for row in told} == {NOON - timedelta(minutes=ago) for ago in range(6)}

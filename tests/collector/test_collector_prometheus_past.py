@@ -112,12 +112,16 @@ def test_an_offset_that_went_back_is_written_as_it_is(memory: MemoryPrometheus) 
 
 
 def test_commits_that_were_never_made_are_not_minus_one(memory: MemoryPrometheus) -> None:
-    """-1 is no commit; a partition that is not told of has none either, where the group was seen."""
+    """-1 is no commit; a partition that is not told of has none either, where the group was seen: their logs say all.
+
+    Of the first the log begins at 30; of the last nothing is told, and with an end of 0 it begins at 0.
+    """
+    start = 'kafka_topic_partition_oldest_offset{partition="0",topic="orders-in"} 30\n'
     for ago in range(120, -1, -15):
-        memory.scrape(offsets_text([70, 80, 0], [-1, 60], members=3), at=NOON_SECONDS - ago)
+        memory.scrape(start + offsets_text([70, 80, 0], [-1, 60], members=3), at=NOON_SECONDS - ago)
     told = [row for row in past(memory) if row["sampled_at"] == NOON]
     assert [(row["committed_offset"], row["members"], row["log_start_offset"]) for row in told] == [
-        (None, 3, None),
+        (None, 3, 30),
         (60, 3, None),
         (None, 3, 0),
     ]

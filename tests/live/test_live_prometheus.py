@@ -208,6 +208,7 @@ def test_what_klag_exporter_told_is_what_was_produced_and_committed(scene: Scene
         for partition in (0, 1):
             low, high = scene.ledger.between(scene.ledger.committed[partition], at - OLDEST, at)
             assert low <= rows[at, partition]["committed_offset"] <= high, (at, partition)
+        assert {row["log_start_offset"] for row in rows.values()} == {0}
         assert {(rows[at, number]["group_state"], rows[at, number]["members"]) for number in (0, 1)} == {("STABLE", 1)}
 
 
@@ -238,7 +239,7 @@ def test_the_estimate_of_a_real_server(scene: Scene, tmp_path: Path, capsys: pyt
     assert main([*words, "--estimate"]) == 0
     said = capsys.readouterr().err
     assert "kafka-lag-exporter: 1 groups, newest sample" in said
-    assert "4 queries of 4,320 points at most, 4,320 rows at most" in said
+    assert "5 queries of 4,320 points at most, 4,320 rows at most" in said
     assert not (tmp_path / "none").exists()
 
 
