@@ -96,8 +96,8 @@ def _every_hour(prometheus: PrometheusRequests, discovered: Discovered) -> dict[
     labels = {dialect.partition: ["0"]} if dialect.counts == "offsets" else {}
     counts = f"count_over_time({of_topics(discovered, discovered.spoken.ends, **labels)}[10m])"
     query = RangeQuery(
-        # The inner instants are whole five minutes: of a source that is younger than that, the count of now is there.
-        expression=f"max(max_over_time({counts}[1h:5m]) or {counts})",
+        # From every minute, so that a source that began five minutes ago is counted for five and not for one.
+        expression=f"max(max_over_time({counts}[1h:1m]))",
         first_seconds=last - (last - discovered.since_seconds) // HOUR_SECONDS * HOUR_SECONDS,
         last_seconds=last,
         step_seconds=HOUR_SECONDS,

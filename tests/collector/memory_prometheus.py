@@ -74,13 +74,9 @@ class MemoryPrometheus:
         if found := re.fullmatch(r"time\(\) - max\(timestamp\((.*)\)\)", expression):
             newest = [points[-1][0] for points in self._points(found[1], at, _LOOKBACK_SECONDS)]
             return {(): at - max(newest)} if newest else {}
-        if found := re.fullmatch(
-            r"max\(max_over_time\(count_over_time\((.*)\[10m\]\)\[1h:5m\]\) or count_over_time\(.*\[10m\]\)\)",
-            expression,
-        ):
-            instants = [300 * number for number in range(int(at - 3600) // 300 + 1, int(at) // 300 + 1)]
+        if found := re.fullmatch(r"max\(max_over_time\(count_over_time\((.*)\[10m\]\)\[1h:1m\]\)\)", expression):
+            instants = [60 * number for number in range(int(at - 3600) // 60 + 1, int(at) // 60 + 1)]
             counts = [len(points) for instant in instants for points in self._points(found[1], instant, 600)]
-            counts = counts or [len(points) for points in self._points(found[1], at, 600)]
             return {(): float(max(counts))} if counts else {}
         if found := re.fullmatch(r"last_over_time\((.*)\[(\d+)s\]\)", expression):
             return self._newest(found[1], at, float(found[2]), stale=False)
