@@ -94,6 +94,9 @@ def serve(
     publish: Publish = TOPICS,
     host: Annotated[str | None, typer.Option(help="Address to serve on; 127.0.0.1 unless set.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="TCP port; 8686 unless set.")] = None,
+    keda_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Answer KEDA's external triggers there, over gRPC.")
+    ] = None,
     kubernetes: Annotated[
         list[str] | None,
         typer.Option(metavar="NAMESPACE", help="Follow the ConsumerGroupScalers there; may be given several times."),
@@ -109,7 +112,7 @@ def serve(
     """
     from api.app import create_app
     from cli.server import listen, serving, url_of
-    from cli.wiring import open_store, recommender, scalers_in, settings_of, stopped_by_signals, version
+    from cli.wiring import answering_keda, open_store, recommender, scalers_in, settings_of, stopped_by_signals, version
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.long_forecasts import LongForecastsFolder
     from recommender.adapters.metrics import Metrics
@@ -139,6 +142,7 @@ def serve(
         with (
             stopped_by_signals() as stop,
             serving(app, bound),
+            answering_keda(store, host=bound.getsockname()[0], port=keda_port, talk=talk),
             publishing(publish if bootstrap else "", bootstrap or "", connection, in_force, talk=talk) as publishers,
         ):
             talk.line(f"lagcast {version()} serves {url_of(bound)} and decides every {cycle_seconds} s; Ctrl-C stops")

@@ -46,15 +46,26 @@ def keda(
     group: GroupName,
     *,
     config: Config,
-    prometheus: Annotated[str, typer.Option(metavar="URL", help="Prometheus, as KEDA reaches it.")],
+    prometheus: Annotated[str | None, typer.Option(metavar="URL", help="Prometheus, as KEDA reaches it.")] = None,
+    scaler: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="`lagcast serve --keda-port`, as KEDA reaches it.")
+    ] = None,
     cluster: Cluster = "default",
     kubernetes: Kubernetes = "1.33",
 ) -> int:
-    """A ScaledObject of KEDA with a Prometheus trigger."""
-    from api.manifests.outgoing import kubernetes_version, scaled_object
+    """A ScaledObject of KEDA that asks Prometheus or lagcast itself."""
+    from api.manifests.outgoing import external_trigger, kubernetes_version, prometheus_trigger, scaled_object
 
     followed = _followed(config, cluster, group)
-    _write([scaled_object(followed, prometheus=prometheus, kubernetes=kubernetes_version(kubernetes))])
+    match prometheus, scaler:
+        case str(), None:
+            trigger = prometheus_trigger(followed, prometheus)
+        case None, str():
+            trigger = external_trigger(followed, scaler)
+        case _:
+            message = "KEDA asks one of them: give either --prometheus URL or --scaler HOST:PORT"
+            raise InputError(message)
+    _write([scaled_object(followed, trigger, kubernetes=kubernetes_version(kubernetes))])
     return ExitCode.OK
 
 

@@ -12,8 +12,10 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from cli.errors import InputError
+from cli.instants import read_clock
 
 if TYPE_CHECKING:
+    from cli.progress import Talk
     from cost_model.profile import GroupProfile
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.kubernetes_client import Connection
@@ -109,6 +111,25 @@ def scalers_in(namespaces: Sequence[str], kubeconfig: Path | None, settings: "Se
     objects = KubernetesScalers(api, namespaces)
     with objects.following():
         yield Scalers(objects=objects, settings=settings)
+
+
+@contextmanager
+def answering_keda(store: "SqlDecisionStore", *, host: str, port: int | None, talk: "Talk") -> Iterator[None]:
+    """KEDA's external triggers answered on that port inside the block; nothing without a port.
+
+    Errors: InputError where the package for it is missing; UnavailableError where the port is taken.
+    """
+    if port is None:
+        yield
+        return
+    try:
+        from api.keda.server import serving_keda
+    except ModuleNotFoundError as error:
+        message = f"--keda-port needs the package {error.name}: pip install 'lagcast[keda]'"
+        raise InputError(message) from error
+    with serving_keda(store, clock=read_clock, host=host, port=port) as bound:
+        talk.line(f"answers KEDA's external triggers on {host}:{bound}")
+        yield
 
 
 @contextmanager

@@ -67,21 +67,31 @@ def horizontal_pod_autoscaler(followed: Followed, *, kubernetes: tuple[int, int]
     }
 
 
-def scaled_object(followed: Followed, *, prometheus: str, kubernetes: tuple[int, int]) -> Document:
-    """A ScaledObject of KEDA that has as many replicas as are due, as Prometheus at this address says.
-
-    Beside another trigger it is a floor: KEDA has the most that any of its triggers asks for.
-    """
-    trigger = {
+def prometheus_trigger(followed: Followed, address: str) -> Document:
+    """A trigger on the metric, as Prometheus at this address has it."""
+    return {
         "type": "prometheus",
         "metadata": {
-            "serverAddress": prometheus,
+            "serverAddress": address,
             "query": f"max({METRIC}{{cluster={_quoted(followed.cluster)},group={_quoted(followed.group)}}})",
             "threshold": "1",
             # By default KEDA takes a missing sample for 0.
             "ignoreNullValues": "false",
         },
     }
+
+
+def external_trigger(followed: Followed, address: str) -> Document:
+    """A trigger that asks lagcast itself, at the address of `lagcast serve --keda-port`."""
+    metadata = {"scalerAddress": address, "cluster": followed.cluster, "groupId": followed.group}
+    return {"type": "external", "metadata": metadata}
+
+
+def scaled_object(followed: Followed, trigger: Document, *, kubernetes: tuple[int, int]) -> Document:
+    """A ScaledObject of KEDA that has as many replicas as the trigger says are due.
+
+    Beside another trigger it is a floor: KEDA has the most that any of its triggers asks for.
+    """
     return {
         "apiVersion": "keda.sh/v1alpha1",
         "kind": "ScaledObject",

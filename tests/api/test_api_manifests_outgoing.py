@@ -14,6 +14,7 @@ from api.manifests.outgoing import (
     alerts,
     horizontal_pod_autoscaler,
     kubernetes_version,
+    prometheus_trigger,
     scaled_object,
 )
 from recommender.adapters.metrics import Metrics
@@ -55,7 +56,7 @@ def test_before_1_33_no_tolerance_can_be_said() -> None:
 
 def test_a_scaledobject_takes_no_missing_sample_for_zero() -> None:
     """The trigger errs while there is no advice, and KEDA then holds."""
-    spec = scaled_object(FOLLOWED, prometheus="http://prometheus:9090", kubernetes=(1, 33))["spec"]
+    spec = scaled_object(FOLLOWED, prometheus_trigger(FOLLOWED, "http://prometheus:9090"), kubernetes=(1, 33))["spec"]
     (trigger,) = spec["triggers"]
     assert trigger["metadata"] == {
         "serverAddress": "http://prometheus:9090",
@@ -69,7 +70,7 @@ def test_a_scaledobject_takes_no_missing_sample_for_zero() -> None:
 def test_a_group_of_any_name_can_be_asked_for_by_keda_but_not_by_an_hpa() -> None:
     """Labels of Kubernetes take no blanks and no slashes; a query does, and quotes are escaped."""
     odd = Followed(**{name: getattr(FOLLOWED, name) for name in FOLLOWED.__slots__} | {"group": 'a "b"/c'})
-    query = scaled_object(odd, prometheus="http://p", kubernetes=(1, 33))["spec"]["triggers"][0]["metadata"]["query"]
+    query = prometheus_trigger(odd, "http://p")["metadata"]["query"]
     assert r'group="a \"b\"/c"' in query
     with pytest.raises(ManifestError, match="no value of a label"):
         horizontal_pod_autoscaler(odd, kubernetes=(1, 33))

@@ -59,7 +59,11 @@ def test_what_cannot_be_imported_is_one_sentence(lagcast: Lagcast, tmp_path: Pat
 
 def test_exports_name_the_workload_of_the_settings(lagcast: Lagcast, config: Path) -> None:
     """Both kinds have the target and the bounds that lagcast has."""
-    for words in (["hpa", "orders"], ["keda", "orders", "--prometheus", "http://prometheus:9090"]):
+    for words in (
+        ["hpa", "orders"],
+        ["keda", "orders", "--prometheus", "http://prometheus:9090"],
+        ["keda", "orders", "--scaler", "lagcast:9095"],
+    ):
         code, out, _ = lagcast("export", *words, "--config", config)
         document = yaml.safe_load(out)
         assert code == 0
@@ -85,3 +89,11 @@ def test_a_group_without_target_or_most_cannot_be_followed(
     assert (code, out) == (2, "")
     assert words in err
     assert str(config.name) in "".join(err.split())
+
+
+@pytest.mark.parametrize("words", [(), ("--prometheus", "http://p", "--scaler", "s:1")])
+def test_keda_asks_one_of_two(lagcast: Lagcast, config: Path, words: tuple[str, ...]) -> None:
+    """Neither and both are refused."""
+    code, _, err = lagcast("export", "keda", "orders", "--config", config, *words)
+    assert code == 2
+    assert "either --prometheus URL or --scaler HOST:PORT" in " ".join(err.split())

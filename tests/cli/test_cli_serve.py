@@ -8,33 +8,39 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import grpc  # type: ignore[import-untyped]  # ships no types
 import httpx2
 import pytest
+
+from api.keda.protocol import SERVICE, IsActiveResponse, ScaledObjectRef
 
 Lagcast = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def server(feature_table: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A running `lagcast serve` on a free port, and its address."""
+def server(feature_table: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
+    """A running `lagcast serve` on free ports, its address, and where it answers KEDA."""
     words = ["--features", str(feature_table), "--forecasts", str(tmp_path / "forecasts"), "--port", "0"]
+    words += ["--keda-port", "0"]
     command = [sys.executable, "-m", "cli.main", "serve", *words]
     environment = {**os.environ, "LAGCAST_STATE_DIR": str(tmp_path / "state")}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
+        scaler = re.search(r"external triggers on (\S+)", process.stderr.readline())
         address = re.search(r"http://\S+", process.stderr.readline())
+        assert scaler is not None
         assert address is not None
-        yield process, address[0]
+        yield process, address[0], scaler[1]
         process.kill()
 
 
 @pytest.mark.slow
-def test_it_decides_answers_and_stops(server: tuple[subprocess.Popen[str], str]) -> None:
+def test_it_decides_answers_and_stops(server: tuple[subprocess.Popen[str], str, str]) -> None:
     """Ready after the first cycle, a decision for each group, one JSON log line for each, exit 0 on SIGTERM.
 
     The folder of long forecasts is not there yet, which only who asks for one is told.
     """
-    process, url = server
+    process, url, scaler = server
     assert process.stderr is not None
     lines = [process.stderr.readline() for _ in range(2)]  # a line for each of the two groups ends the first cycle
     groups = httpx2.get(f"{url}/api/v1/groups", timeout=10).json()["groups"]
@@ -45,6 +51,13 @@ def test_it_decides_answers_and_stops(server: tuple[subprocess.Popen[str], str])
     assert "no long forecast of this group was issued" in week.json()["detail"]
     assert 'lagcast_refusal{cluster="c",group="orders",reason="HistoryStale"} 1.0' in httpx2.get(f"{url}/metrics").text
     assert all('"refused": "history_stale"' in line for line in lines)
+    orders = ScaledObjectRef(name="orders", scalerMetadata={"cluster": "c", "groupId": "orders"})
+    with grpc.insecure_channel(scaler) as channel:
+        ask = channel.unary_unary(
+            f"/{SERVICE}/IsActive", ScaledObjectRef.SerializeToString, IsActiveResponse.FromString
+        )
+        with pytest.raises(grpc.RpcError, match="no advice: "):
+            ask(orders, timeout=10)
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=20) == 0
 

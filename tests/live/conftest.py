@@ -36,9 +36,15 @@ def jars() -> Path:
 
 
 @pytest.fixture(scope="session")
-def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A running Kubernetes control plane; a skip with its reason where it cannot be built."""
+def tools_for_kubernetes() -> None:
+    """Go and OpenSSL; a skip with its reason where they are missing."""
     _need("go", "openssl", because="Kubernetes is built from its Go modules")
+
+
+@pytest.fixture(scope="session")
+def control_plane(tools_for_kubernetes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A running Kubernetes control plane; a skip with its reason where it cannot be built."""
+    del tools_for_kubernetes
     cluster = ControlPlane(built_control_plane(), tmp_path_factory.mktemp("control-plane"))
     try:
         cluster.start()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from api.manifests.outgoing import Followed, alerts, scaled_object
+from api.manifests.outgoing import Followed, alerts, prometheus_trigger
 from tests.live.control_plane import ControlPlane, built_control_plane
 from tests.live.helm import CHART, Document, Helm, HelmError, named
 from tests.live.scalers import MANIFESTS, scaler, wait_until_served
@@ -199,7 +199,7 @@ def test_the_notes_say_what_comes_next(cluster: ControlPlane, helm: Helm) -> Non
         least=1,
         most=2,
     )
-    exported = scaled_object(followed, prometheus="http://PROMETHEUS:9090", kubernetes=(1, 36))["spec"]["triggers"]
+    exported = [prometheus_trigger(followed, "http://PROMETHEUS:9090")]
     told = "  triggers:\n" + shown.split("  triggers:\n")[1].split("\n\n")[0]
     assert yaml.safe_load(told)["triggers"] == exported
     steps = [line.split()[0] for line in shown.splitlines() if line.strip().startswith(("1. ", "2. "))]

@@ -1,0 +1,123 @@
+"""The external scaler: KEDA asks how many replicas are due, and hears an error while there is no advice.
+
+An error has KEDA leave replicas as they are, or fall back where its object says so; never is it answered with 0.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NoReturn
+
+import grpc  # type: ignore[import-untyped]  # ships no types
+
+from api.keda.protocol import (
+    SERVICE,
+    GetMetricSpecResponse,
+    GetMetricsRequest,
+    GetMetricsResponse,
+    IsActiveResponse,
+    MetricSpec,
+    MetricValue,
+    ScaledObjectRef,
+)
+from forecasting.refusal import Refusal
+from recommender.ports import AdapterError, DecisionStore
+
+METRIC = "lagcast-due-replicas"
+# How often a stream looks whether something else is due; KEDA itself polls every 30 s by default.
+LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """So many replicas are due now; or why nobody can say, with the state of gRPC that says it to a machine."""
+
+    replicas: int = 0
+    trouble: str = ""
+    code: grpc.StatusCode = grpc.StatusCode.OK
+
+
+def due(store: DecisionStore, metadata: Mapping[str, str], *, now: datetime) -> Due:
+    """What is due for the group that a trigger's `metadata` names by `cluster` and `groupId`."""
+    missing = [key for key in ("cluster", "groupId") if not metadata.get(key)]
+    if missing:
+        trouble = f"the trigger's metadata lack {' and '.join(missing)}"
+        return Due(trouble=trouble, code=grpc.StatusCode.INVALID_ARGUMENT)
+    cluster, group = metadata["cluster"], metadata["groupId"]
+    try:
+        decision = store.latest(cluster, group)
+    except AdapterError as error:
+        return Due(trouble=str(error), code=grpc.StatusCode.UNAVAILABLE)
+    if decision is None:
+        return Due(
+            trouble=f"nothing was decided for group {group!r} of cluster {cluster!r}", code=grpc.StatusCode.NOT_FOUND
+        )
+    if isinstance(decision, Refusal):
+        return Due(trouble=f"no advice: {decision.sentence}", code=grpc.StatusCode.UNAVAILABLE)
+    if now > decision.valid_until:
+        expired = f"the last advice expired at {decision.valid_until:%Y-%m-%dT%H:%M:%SZ}"
+        return Due(trouble=expired, code=grpc.StatusCode.UNAVAILABLE)
+    return Due(replicas=decision.due_replicas(now=now))
+
+
+class ExternalScaler:
+    """The service's methods, under KEDA's names."""
+
+    def __init__(self, store: DecisionStore, *, clock: Callable[[], datetime]) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def IsActive(self, asked: Any, context: Any) -> Any:  # noqa: ANN401, N802  # gRPC's
+        """Whether there is anything to scale for."""
+        return IsActiveResponse(result=await self._replicas(asked, context) > 0)
+
+    async def StreamIsActive(self, asked: Any, context: Any) -> AsyncIterator[Any]:  # noqa: ANN401, N802  # gRPC's
+        """The same at once, and again whenever it changes; it ends with an error while there is no advice."""
+        told: bool | None = None
+        while True:
+            active = await self._replicas(asked, context) > 0
+            if active != told:
+                told = active
+                yield IsActiveResponse(result=active)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def GetMetricSpec(self, asked: Any, context: Any) -> Any:  # noqa: ANN401, N802  # gRPC's
+        """One metric, whose value is the count itself: one for each replica."""
+        del asked, context
+        return GetMetricSpecResponse(metricSpecs=[MetricSpec(metricName=METRIC, targetSize=1, targetSizeFloat=1.0)])
+
+    async def GetMetrics(self, asked: Any, context: Any) -> Any:  # noqa: ANN401, N802  # gRPC's
+        """How many replicas are due."""
+        replicas = await self._replicas(asked.scaledObjectRef, context)
+        value = MetricValue(metricName=METRIC, metricValue=replicas, metricValueFloat=float(replicas))
+        return GetMetricsResponse(metricValues=[value])
+
+    async def _replicas(self, reference: Any, context: Any) -> int:  # noqa: ANN401  # gRPC's
+        found = await asyncio.to_thread(due, self._store, dict(reference.scalerMetadata), now=self._clock())
+        if found.trouble:
+            await _abort(context, found)
+        return found.replicas
+
+
+async def _abort(context: Any, found: Due) -> NoReturn:  # noqa: ANN401  # gRPC's
+    await context.abort(found.code, found.trouble)
+    raise AssertionError  # abort raises
+
+
+def handlers(scaler: ExternalScaler) -> grpc.GenericRpcHandler:
+    """The methods as a gRPC server takes them."""
+    one, many = grpc.unary_unary_rpc_method_handler, grpc.unary_stream_rpc_method_handler
+    methods = {
+        "IsActive": (one, scaler.IsActive, ScaledObjectRef, IsActiveResponse),
+        "StreamIsActive": (many, scaler.StreamIsActive, ScaledObjectRef, IsActiveResponse),
+        "GetMetricSpec": (one, scaler.GetMetricSpec, ScaledObjectRef, GetMetricSpecResponse),
+        "GetMetrics": (one, scaler.GetMetrics, GetMetricsRequest, GetMetricsResponse),
+    }
+    return grpc.method_handlers_generic_handler(
+        SERVICE,
+        {
+            name: handler(method, request_deserializer=asked.FromString, response_serializer=answer.SerializeToString)
+            for name, (handler, method, asked, answer) in methods.items()
+        },
+    )

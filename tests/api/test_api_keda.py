@@ -1,0 +1,135 @@
+"""KEDA's external scaler, asked as KEDA asks: over gRPC, with KEDA's own fields."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import grpc  # type: ignore[import-untyped]  # ships no types
+import pytest
+
+from api.keda.protocol import SERVICE, GetMetricsRequest, GetMetricsResponse, IsActiveResponse, ScaledObjectRef
+from api.keda.scaler import METRIC
+from api.keda.server import serving_keda
+from forecasting.refusal import Refusal
+from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
+from recommender.ports import UnavailableError
+from recommender.recommendation import Recommendation
+
+MakeAdvice = Callable[..., Recommendation]
+MakeRefusal = Callable[..., Refusal]
+ORDERS = {"cluster": "prod-eu", "groupId": "orders"}
+# What ScaledObjectRef(name="o", scalerMetadata={"groupId": "a"}) is on the wire: field 1, then field 3 with an entry.
+WIRE = b"\x0a\x01o\x1a\x0c\x0a\x07groupId\x12\x01a"
+
+
+class Clock:
+    """What time it is."""
+
+    def __init__(self) -> None:
+        self.now = datetime.fromisoformat("2026-01-05T12:01:00+00:00")
+
+    def __call__(self) -> datetime:
+        """That time."""
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A minute after the advice was issued, a minute before it is due."""
+    return Clock()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqlDecisionStore]:
+    """An empty store."""
+    store = SqlDecisionStore(sqlite_url(tmp_path / "decisions.sqlite"))
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def channel(store: SqlDecisionStore, clock: Clock) -> Iterator[grpc.Channel]:
+    """A connection to a running scaler over that store."""
+    with (
+        serving_keda(store, clock=clock, host="127.0.0.1", port=0) as port,
+        grpc.insecure_channel(f"127.0.0.1:{port}") as channel,
+    ):
+        yield channel
+
+
+def metrics(channel: grpc.Channel, **metadata: str) -> dict[str, float]:
+    """What GetMetrics answers."""
+    ask = channel.unary_unary(
+        f"/{SERVICE}/GetMetrics",
+        request_serializer=GetMetricsRequest.SerializeToString,
+        response_deserializer=GetMetricsResponse.FromString,
+    )
+    reference = ScaledObjectRef(name="orders", namespace="shop", scalerMetadata=metadata)
+    answer = ask(GetMetricsRequest(scaledObjectRef=reference, metricName=METRIC), timeout=10)
+    return {value.metricName: value.metricValueFloat for value in answer.metricValues}
+
+
+def test_messages_are_kedas_byte_for_byte() -> None:
+    """A map is a list of entries: written by hand, read as such."""
+    read = ScaledObjectRef.FromString(WIRE)
+    assert (read.name, dict(read.scalerMetadata)) == ("o", {"groupId": "a"})
+    assert read.SerializeToString() == WIRE
+
+
+def test_what_is_due_changes_at_its_instant(
+    store: SqlDecisionStore, channel: grpc.Channel, clock: Clock, advice: MakeAdvice
+) -> None:
+    """Six until eight are due at 12:02."""
+    store.save(advice())
+    assert metrics(channel, **ORDERS) == {METRIC: 6.0}
+    clock.now += timedelta(minutes=1)
+    assert metrics(channel, **ORDERS) == {METRIC: 8.0}
+
+
+def test_without_advice_there_is_an_error_and_never_a_number(
+    store: SqlDecisionStore, channel: grpc.Channel, clock: Clock, advice: MakeAdvice, refusal: MakeRefusal
+) -> None:
+    """Unknown group, expired advice, a refusal, a trigger that names no group: each with its reason."""
+
+    def refused(**metadata: str) -> tuple[grpc.StatusCode, str]:
+        with pytest.raises(grpc.RpcError) as error:
+            metrics(channel, **metadata)
+        return error.value.code(), error.value.details()
+
+    assert refused(**ORDERS) == (
+        grpc.StatusCode.NOT_FOUND,
+        "nothing was decided for group 'orders' of cluster 'prod-eu'",
+    )
+    assert refused(cluster="prod-eu") == (grpc.StatusCode.INVALID_ARGUMENT, "the trigger's metadata lack groupId")
+    store.save(advice())
+    clock.now += timedelta(minutes=10)
+    assert refused(**ORDERS) == (grpc.StatusCode.UNAVAILABLE, "the last advice expired at 2026-01-05T12:05:00Z")
+    store.save(refusal())
+    code, said = refused(**ORDERS)
+    assert code == grpc.StatusCode.UNAVAILABLE
+    assert said.startswith("no advice: ")
+
+
+def test_a_stream_tells_at_once_that_there_is_something_to_scale_for(
+    store: SqlDecisionStore, channel: grpc.Channel, advice: MakeAdvice
+) -> None:
+    """KEDA opens it and waits; the first word comes before anything changes."""
+    store.save(advice())
+    ask = channel.unary_stream(
+        f"/{SERVICE}/StreamIsActive",
+        request_serializer=ScaledObjectRef.SerializeToString,
+        response_deserializer=IsActiveResponse.FromString,
+    )
+    stream = ask(ScaledObjectRef(name="orders", scalerMetadata=ORDERS), timeout=10)
+    assert next(stream).result is True
+    stream.cancel()
+
+
+def test_a_port_that_is_taken_is_told(store: SqlDecisionStore, clock: Clock) -> None:
+    """The sentence names the option."""
+    with (
+        serving_keda(store, clock=clock, host="127.0.0.1", port=0) as port,
+        pytest.raises(UnavailableError, match="give a free one with --keda-port"),
+        serving_keda(store, clock=clock, host="127.0.0.1", port=port),
+    ):
+        pass

@@ -1,0 +1,141 @@
+"""A real KEDA on loopback: its operator and its metrics adapter, beside a control plane of these tests."""
+
+import base64
+import os
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.live.broker import free_ports
+from tests.live.control_plane import ControlPlane
+
+_HERE = Path(__file__).parent / "keda"
+_START_LIMIT_SECONDS = 60.0
+_API_SERVICE = """
+apiVersion: v1
+kind: Service
+metadata: {name: keda-metrics, namespace: keda}
+spec: {type: ExternalName, externalName: localhost, ports: [{port: PORT, protocol: TCP}]}
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1beta1.external.metrics.k8s.io}
+spec:
+  group: external.metrics.k8s.io
+  version: v1beta1
+  groupPriorityMinimum: 100
+  versionPriority: 100
+  caBundle: AUTHORITY
+  service: {name: keda-metrics, namespace: keda, port: PORT}
+"""
+
+
+class KedaError(RuntimeError):
+    """KEDA could not be built, or did not start; the message ends with what was said last."""
+
+
+def built_keda() -> Path:
+    """The folder of operator, adapter and resource definitions, built from KEDA's Go module the first time.
+
+    Errors: KedaError.
+    """
+    built = subprocess.run([_HERE / "build.sh"], check=False, capture_output=True, text=True)
+    if built.returncode:
+        message = f"KEDA did not come from its Go module: {built.stderr.strip()[-2000:]}"
+        raise KedaError(message)
+    return Path(built.stdout.strip())
+
+
+class Keda:
+    """KEDA beside `cluster`; all its files are in `folder`."""
+
+    def __init__(self, binaries: Path, cluster: ControlPlane, folder: Path) -> None:
+        self._binaries, self._cluster, self._folder = binaries, cluster, folder
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self) -> None:
+        """Install the definitions, start both parts, and wait until the metrics API is served. Errors: KedaError."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._cluster.kubectl("create", "namespace", "keda")
+        definitions = self._binaries / "crds"
+        self._cluster.kubectl("create", "-f", str(definitions))
+        self._cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", str(definitions))
+        self._make_certificates()
+        metrics, health, service, port = free_ports(4)
+        certificates = str(self._folder)
+        kubeconfig = str(self._cluster.kubeconfig)
+        self._spawn(
+            "operator",
+            *("--metrics-bind-address=0", f"--health-probe-bind-address=127.0.0.1:{health}"),
+            *(f"--metrics-service-bind-address=127.0.0.1:{service}", "--cert-dir", certificates),
+            *("--enable-cert-rotation=false", "--enable-prometheus-metrics=false"),
+        )
+        self._wait_until("operator", lambda: _answers(f"http://127.0.0.1:{health}/readyz"))
+        given = {"cert": f"{certificates}/tls.crt", "private-key": f"{certificates}/tls.key"}
+        certificate = [f"--tls-{use}-file={path}" for use, path in given.items()]
+        configs = [f"--{use}-kubeconfig={kubeconfig}" for use in ("lister", "authentication", "authorization")]
+        self._spawn(
+            "adapter",
+            *("--secure-port", str(port), "--bind-address=127.0.0.1", "--cert-dir", certificates, *certificate),
+            *(*configs, "--metrics-service-address", f"127.0.0.1:{service}", "--port", str(metrics)),
+        )
+        authority = base64.b64encode((self._folder / "ca.crt").read_bytes()).decode()
+        self._cluster.apply(_API_SERVICE.replace("PORT", str(port)).replace("AUTHORITY", authority))
+        available = ["wait", "--for=condition=Available", "apiservice/v1beta1.external.metrics.k8s.io"]
+        self._cluster.kubectl(*available, "--timeout=50s")
+
+    def stop(self) -> None:
+        """End both parts."""
+        for process in self._processes.values():
+            process.kill()
+            process.wait()
+
+    def _make_certificates(self) -> None:
+        key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+        self._openssl("req", "-x509", *key, "-days", "2", "-subj", "/CN=keda", "-keyout", "ca.key", "-out", "ca.crt")
+        self._openssl("req", *key, "-subj", "/CN=keda", "-keyout", "tls.key", "-out", "tls.csr")
+        names = "subjectAltName=DNS:localhost,IP:127.0.0.1,DNS:keda-metrics.keda.svc"
+        (self._folder / "names").write_text(f"{names}\nextendedKeyUsage=serverAuth,clientAuth\n")
+        signed = ["-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "names"]
+        self._openssl("x509", "-req", "-in", "tls.csr", *signed, "-out", "tls.crt")
+
+    def _openssl(self, *words: str) -> None:
+        subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=self._folder)
+
+    def _spawn(self, part: str, *words: str) -> None:
+        environment = os.environ | {
+            "KUBECONFIG": str(self._cluster.kubeconfig),
+            "POD_NAMESPACE": "keda",
+            "WATCH_NAMESPACE": "",
+            "KEDA_CLUSTER_OBJECT_NAMESPACE": "keda",
+            "HOME": str(self._folder),
+        }
+        with (self._folder / f"{part}.log").open("wb") as output:
+            self._processes[part] = subprocess.Popen(
+                [self._binaries / part, *words],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=self._folder,
+                env=environment,
+            )
+
+    def _wait_until(self, part: str, holds: Callable[[], bool]) -> None:
+        until = time.monotonic() + _START_LIMIT_SECONDS
+        while time.monotonic() < until and self._processes[part].poll() is None:
+            if holds():
+                return
+            time.sleep(0.1)
+        said = (self._folder / f"{part}.log").read_text(encoding="utf-8")[-2000:]
+        message = f"KEDA's {part} was not ready within {_START_LIMIT_SECONDS:.0f} s: {said}"
+        raise KedaError(message)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as answer:  # noqa: S310  # a URL of this file, on loopback
+            return bool(answer.status == 200)  # as HTTP has it
+    except OSError:
+        return False
