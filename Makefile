@@ -30,12 +30,13 @@ lint: $(READY) ## formatting, ruff, mypy --strict, import contracts
 
 check: lint test-fast ## lint and the fast tests, before each commit
 
-# What needs a JVM, a broker or a cluster of its own has limits in seconds, so it gets the machine to itself.
+# What needs a JVM, a broker or a cluster of its own waits most of the time, and stays in one process by its file: there
+# it is started once. What only computes does not run beside it, because it has limits in seconds.
 LIVE := spark or kafka or kubernetes
 
 test: lint ## lint and every test there is; live tests are skipped where their tools are missing, unless CI=true
 	@scripts/step pure-tests $(BIN)/pytest -q -n 2 -m "not ($(LIVE))" --durations=15
-	@scripts/step live-tests $(BIN)/pytest -q -m "$(LIVE)" --durations=15
+	@scripts/step live-tests $(BIN)/pytest -q -n 2 --dist loadfile -m "$(LIVE)" --durations=15
 
 test-fast: $(READY) ## tests that need no JVM, no broker, no cluster and no patience
 	@scripts/step fast-tests $(BIN)/pytest -q -n 2 -m "not ($(LIVE)) and not slow"

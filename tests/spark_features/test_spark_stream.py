@@ -80,6 +80,9 @@ def _fed(samples_dir: Path, out_dir: Path, chunks: Sequence[Sequence[Path]], sou
     # A new journal counts the files that are there; a broken one may have been removed since the old one counted it.
     is_new = not (out_dir / ".follow").exists()
     done = len(list(samples_dir.glob("date=*/*.parquet"))) if is_new else _files_in(out_dir)
+    # What the old journal had counted stands in the table until the new one has counted something.
+    followed = read_manifest(out_dir).followed
+    old_journal = followed.journal if is_new and followed is not None else None
 
     def feed() -> None:
         until, goal = time.monotonic() + _MOST_SECONDS, done
@@ -89,7 +92,7 @@ def _fed(samples_dir: Path, out_dir: Path, chunks: Sequence[Sequence[Path]], sou
                 target.parent.mkdir(parents=True, exist_ok=True)
                 path.rename(target)
             goal += len(chunk)
-            while _files_in(out_dir) < goal and time.monotonic() < until:
+            while _files_in(out_dir, but_journal=old_journal) < goal and time.monotonic() < until:
                 time.sleep(0.02)
         stop.set()
 
@@ -100,9 +103,9 @@ def _fed(samples_dir: Path, out_dir: Path, chunks: Sequence[Sequence[Path]], sou
     feeder.join()
 
 
-def _files_in(out_dir: Path) -> int:
+def _files_in(out_dir: Path, *, but_journal: str | None = None) -> int:
     followed = read_manifest(out_dir).followed
-    return followed.files if followed is not None else 0
+    return followed.files if followed is not None and followed.journal != but_journal else 0
 
 
 def _follow(spark: SparkSession, folder: Path, chunks: Sequence[Sequence[Path]]) -> FollowRun:
