@@ -7,7 +7,6 @@ from typing import Protocol
 
 import structlog
 
-from cost_model.profile import GroupProfile
 from recommender.decision import DecisionSettings
 from recommender.ports import AdapterError, UnavailableError
 from recommender.recommendation import Decision
@@ -68,10 +67,6 @@ class Scalers:
         """How decisions on a group are made."""
         asked = self._standing.asked.get((cluster, group))
         return self.settings.decision_of(cluster, group) if asked is None else asked.decision
-
-    def profile(self, cluster: str, group: str, *, partitions: int) -> GroupProfile:
-        """How a group behaves when its size changes."""
-        return self.of(cluster, group).profile(cluster, group, partitions=partitions)
 
     def look(self, observed: Collection[Group], *, now: datetime) -> Mapping[Group, Obstacle]:
         """Read the objects anew; the groups without advice: badly asked for, held, or not among the `observed`."""

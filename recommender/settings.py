@@ -16,7 +16,6 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSetti
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from cost_model.profile import GroupProfile
 from recommender.decision import DecisionSettings
 from recommender.holidays import HolidayCalendar, HolidaySettings
 from recommender.settings_check import SettingsError, decision_trouble, sentence
@@ -116,10 +115,6 @@ class Settings(BaseSettings):
     def decision_of(self, _cluster: str, _group: str) -> DecisionSettings:
         """How decisions on a group are made: as on every other."""
         return self.decision
-
-    def profile(self, cluster: str, group: str, *, partitions: int) -> GroupProfile:
-        """How the group behaves when its size changes; `partitions` is what the samples show, settings win."""
-        return self.group(group).profile(cluster, group, partitions=partitions)
 
     def holidays(self, first: date, last: date) -> HolidayCalendar:
         """Which days from `first` to `last`, both included, run like holidays, for every group."""

@@ -56,7 +56,7 @@ def test_a_groups_own_keys_win_over_the_shared_ones(tmp_path: Path) -> None:
 def test_a_profile_is_what_was_set_and_seen(tmp_path: Path) -> None:
     """A configured capacity is a band of no width, a configured partition count wins over the seen one."""
     group = "{capacity_messages_per_second_per_replica: 1000, partitions: 12, start_up_seconds: 45, max_replicas: 6}"
-    profile = _load(tmp_path, f"groups: {{orders: {group}}}").profile("prod", "orders", partitions=24)
+    profile = _load(tmp_path, f"groups: {{orders: {group}}}").group("orders").profile("prod", "orders", partitions=24)
     assert profile.capacity is not None
     assert (profile.capacity.p20, profile.capacity.p90, profile.capacity.source) == (1000.0, 1000.0, "configured")
     assert (profile.partitions, profile.replica_ceiling, profile.start_up_seconds) == (12, 6, 45.0)
@@ -69,7 +69,7 @@ def test_what_the_cost_model_knows_of_a_group_can_be_set(tmp_path: Path) -> None
     settable = {field.name for field in fields(GroupProfile)} - learnt - broker
     assert settable <= set(GroupSettings.model_fields)
     group = "{client: librdkafka, static_membership: true, poll_batch_seconds: 5, commit_mode: batch}"
-    profile = _load(tmp_path, f"groups: {{orders: {group}}}").profile("prod", "orders", partitions=24)
+    profile = _load(tmp_path, f"groups: {{orders: {group}}}").group("orders").profile("prod", "orders", partitions=24)
     assert (profile.client, profile.static_membership, profile.commit_mode) == ("librdkafka", True, "batch")
     assert profile.poll_batch_seconds == 5.0
 
@@ -77,14 +77,18 @@ def test_what_the_cost_model_knows_of_a_group_can_be_set(tmp_path: Path) -> None
 def test_a_streams_application_can_be_set(tmp_path: Path) -> None:
     """Ten tasks on 24 partitions are ten replicas' work; what is not set is Kafka's own."""
     streams = "{tasks: 10, stateful: true, restore_bytes: 4.0e+9, restore_bytes_per_second: 1.0e+7}"
-    profile = _load(tmp_path, f"groups: {{orders: {{streams: {streams}}}}}").profile("prod", "orders", partitions=24)
+    profile = (
+        _load(tmp_path, f"groups: {{orders: {{streams: {streams}}}}}")
+        .group("orders")
+        .profile("prod", "orders", partitions=24)
+    )
     assert profile.streams is not None
     assert (profile.work_units, profile.rebalances_as, profile.streams.max_warmup_replicas) == (10, "cooperative", 2)
 
 
 def test_an_unset_profile_is_the_default_one(tmp_path: Path) -> None:
     """What nobody set is the profile's own default, and capacity is unknown rather than guessed."""
-    profile = _load(tmp_path, "").profile("prod", "orders", partitions=24)
+    profile = _load(tmp_path, "").group("orders").profile("prod", "orders", partitions=24)
     unset = {field.name: field.default for field in fields(GroupProfile) if field.name != "partitions"}
     assert {name: getattr(profile, name) for name in unset} == unset | {
         "cluster": "prod",
