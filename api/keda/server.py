@@ -19,6 +19,8 @@ GRACE_SECONDS = 0.5
 def serving_keda(store: DecisionStore, *, clock: Callable[[], datetime], host: str, port: int) -> Iterator[int]:
     """The port that is served; 0 leaves the choice to the system. Errors: UnavailableError where it is taken."""
     ready, stop_now = threading.Event(), threading.Event()
+    # gRPC takes what stands before the last colon for the host, so an IPv6 address needs its brackets.
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     found: list[int] = []
 
     async def serve() -> None:
@@ -26,7 +28,7 @@ def serving_keda(store: DecisionStore, *, clock: Callable[[], datetime], host: s
         server = grpc.aio.server(options=(("grpc.so_reuseport", 0),))
         server.add_generic_rpc_handlers((handlers(ExternalScaler(store, clock=clock)),))
         try:
-            found.append(server.add_insecure_port(f"{host}:{port}"))
+            found.append(server.add_insecure_port(address))
         except RuntimeError:
             ready.set()
             return
@@ -40,7 +42,7 @@ def serving_keda(store: DecisionStore, *, clock: Callable[[], datetime], host: s
     ready.wait()
     try:
         if not found:
-            message = f"cannot listen on {host}:{port} for KEDA; give a free one with --keda-port"
+            message = f"cannot listen on {address} for KEDA; give a free one with --keda-port"
             raise UnavailableError(message)
         yield found[0]
     finally:

@@ -133,3 +133,12 @@ def test_a_port_that_is_taken_is_told(store: SqlDecisionStore, clock: Clock) -> 
         serving_keda(store, clock=clock, host="127.0.0.1", port=port),
     ):
         pass
+
+
+def test_an_address_of_version_6_is_served(store: SqlDecisionStore, clock: Clock) -> None:
+    """Its colons are not taken for the one before the port."""
+    with (
+        serving_keda(store, clock=clock, host="::1", port=0) as port,
+        grpc.insecure_channel(f"[::1]:{port}") as channel,
+    ):
+        grpc.channel_ready_future(channel).result(timeout=10)
