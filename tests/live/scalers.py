@@ -1,14 +1,33 @@
-"""ConsumerGroupScalers in a cluster, as the tests of them make and see them."""
+"""Workloads and ConsumerGroupScalers in a cluster, as the tests of them make and see them."""
 
 from pathlib import Path
 from typing import Any
 
 from recommender.adapters.kubernetes_scalers import KubernetesScalers
 from recommender.scaler import API_GROUP, API_VERSION, KIND, PLURAL
-from tests.live.clients import wait_until
+from tests.live.clients import fresh_name, wait_until
 from tests.live.control_plane import ControlPlane, ControlPlaneError
 
 MANIFESTS = Path(__file__).parents[2] / "deploy" / "manifests"
+_ORDERS = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: orders, namespace: NAMESPACE}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: orders}}
+  template:
+    metadata: {labels: {app: orders}}
+    spec: {containers: [{name: consumer, image: "none:1"}]}
+"""
+
+
+def shop_in(cluster: ControlPlane) -> str:
+    """A fresh namespace with a Deployment `orders` of three replicas."""
+    namespace = fresh_name("shop")
+    cluster.kubectl("create", "namespace", namespace)
+    cluster.apply(_ORDERS.replace("NAMESPACE", namespace))
+    return namespace
 
 
 def scaler(namespace: str, name: str = "orders", **spec: Any) -> dict[str, Any]:  # noqa: ANN401  # YAML

@@ -14,32 +14,19 @@ from recommender.adapters.kubernetes_client import connect as connect_to
 from recommender.adapters.kubernetes_workloads import pods_in
 from recommender.discovery import Found, NotFound, Workload, discover
 from recommender.ports import RejectedError
-from tests.live.clients import fresh_name, wait_until
+from tests.live.clients import wait_until
 from tests.live.control_plane import ControlPlane
+from tests.live.scalers import shop_in
 
 pytestmark = pytest.mark.kubernetes
 
 EXECUTOR = Path(__file__).parents[2] / "deploy" / "manifests" / "executor"
-DEPLOYMENT = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: orders, namespace: NAMESPACE}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: orders}}
-  template:
-    metadata: {labels: {app: orders}}
-    spec: {containers: [{name: consumer, image: "none:1"}]}
-"""
 
 
 @pytest.fixture
 def namespace(control_plane: ControlPlane) -> str:
     """A fresh namespace with a Deployment `orders` of three replicas."""
-    name = fresh_name("shop")
-    control_plane.kubectl("create", "namespace", name)
-    control_plane.apply(DEPLOYMENT.replace("NAMESPACE", name))
-    return name
+    return shop_in(control_plane)
 
 
 def test_pods_become_ready(control_plane: ControlPlane, namespace: str) -> None:

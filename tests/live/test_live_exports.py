@@ -13,8 +13,9 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 
 from cli.main import main
-from tests.live.clients import fresh_name, wait_until
+from tests.live.clients import wait_until
 from tests.live.control_plane import ControlPlane
+from tests.live.scalers import shop_in
 
 pytestmark = pytest.mark.kubernetes
 
@@ -37,17 +38,6 @@ spec:
   versionPriority: 100
   insecureSkipTLSVerify: true
   service: {name: adapter, namespace: default, port: PORT}
-"""
-DEPLOYMENT = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: orders, namespace: NAMESPACE}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: orders}}
-  template:
-    metadata: {labels: {app: orders}}
-    spec: {containers: [{name: consumer, image: "none:1"}]}
 """
 CONFIG = "groups: {orders: {max_replicas: 24, target: {namespace: NAMESPACE, name: orders}}}\n"
 
@@ -107,10 +97,7 @@ def adapter(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Adapter]:
 @pytest.fixture
 def namespace(control_plane: ControlPlane) -> str:
     """A fresh namespace with a Deployment `orders` of three replicas."""
-    name = fresh_name("shop")
-    control_plane.kubectl("create", "namespace", name)
-    control_plane.apply(DEPLOYMENT.replace("NAMESPACE", name))
-    return name
+    return shop_in(control_plane)
 
 
 def test_an_exported_hpa_has_as_many_replicas_as_are_due_and_keeps_them_while_nothing_is(
