@@ -39,6 +39,20 @@ def running() -> "tuple[Future[None], threading.Event]":
     return Future(), threading.Event()
 
 
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    """What is read of a broker that nobody asks."""
+    return Source(
+        bootstrap="127.0.0.1:9092",
+        cluster="prod-eu",
+        groups=None,
+        read_committed=(),
+        connection={},
+        folder=tmp_path,
+        attention=Attention(),
+    )
+
+
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli.up, "LOOK_SECONDS", 0.001)
@@ -107,17 +121,8 @@ def test_the_threads_are_told_to_stop_however_the_block_ends() -> None:
     assert threads[0].result(timeout=5)
 
 
-def test_groups_that_brought_an_error_and_no_sample_are_refused_with_its_sentence(tmp_path: Path) -> None:
+def test_groups_that_brought_an_error_and_no_sample_are_refused_with_its_sentence(source: Source) -> None:
     """One partition without a leader is no reason; a share group is unsupported; an unknown one cannot be reached."""
-    source = Source(
-        bootstrap="127.0.0.1:9092",
-        cluster="prod-eu",
-        groups=None,
-        read_committed=(),
-        connection={},
-        folder=tmp_path,
-        attention=Attention(),
-    )
     sample = OffsetSample(
         cluster="prod-eu",
         group="orders",
@@ -161,17 +166,8 @@ class Counted:
         self.told.append((kind, pause_seconds))
 
 
-def test_a_measured_rebalance_is_kept_for_the_move_that_caused_it(tmp_path: Path) -> None:
+def test_a_measured_rebalance_is_kept_for_the_move_that_caused_it(source: Source) -> None:
     """Two of four partitions stopped for 3 s: 1.5 s of the group, handed out once; a stall is counted and not kept."""
-    source = Source(
-        bootstrap="127.0.0.1:9092",
-        cluster="prod-eu",
-        groups=None,
-        read_committed=(),
-        connection={},
-        folder=tmp_path,
-        attention=Attention(),
-    )
     rebalance = Interruption(
         cluster="prod-eu",
         group="orders",

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
@@ -14,23 +14,7 @@ from collector.batches import VERSION_HEADER, UnknownVersionError, batches_of, t
 from collector.errors import MalformedError
 from collector.sample import OffsetSample
 from collector.sinks import arrow_table
-
-NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-SAMPLE = OffsetSample(
-    cluster="prod-eu",
-    group="orders",
-    topic="orders-in",
-    partition=0,
-    sampled_at=NOON,
-    end_offset=1_203_950,
-    committed_offset=1_203_900,
-    log_start_offset=0,
-    group_state="STABLE",
-    group_protocol="classic",
-    group_assignor="range",
-    members=8,
-    static_members=2,
-)
+from tests.collector.conftest import NOON, SAMPLE
 
 rows = st.builds(
     lambda cluster, group, partition, minute: replace(

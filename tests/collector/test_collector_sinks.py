@@ -16,23 +16,7 @@ from structlog.testing import capture_logs
 from collector.sample import OffsetSample
 from collector.sinks import arrow_schema, arrow_table, first_samples, last_samples, write_samples, write_table
 from forecasting.columns import SAMPLES
-
-NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-SAMPLE = OffsetSample(
-    cluster="prod-eu",
-    group="orders",
-    topic="orders-in",
-    partition=0,
-    sampled_at=NOON,
-    end_offset=1_203_950,
-    committed_offset=1_203_900,
-    log_start_offset=0,
-    group_state="STABLE",
-    group_protocol="classic",
-    group_assignor="range",
-    members=8,
-    static_members=2,
-)
+from tests.collector.conftest import NOON, SAMPLE
 
 
 def read(directory: Path) -> list[OffsetSample]:
