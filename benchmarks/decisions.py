@@ -15,23 +15,20 @@ from the JSON alone.
 import argparse
 import json
 import os
-import platform
 import sys
 import threading
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import timedelta
-from hashlib import sha256
-from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from decisions_document import digest_of_judge, digest_of_players, runs_in, write
 from decisions_page import write_page
 
-from recommender.decision import DecisionSettings
 from replay.hindsight import HINDSIGHT
 from replay.policies.arms import ARMS
 from replay.policies.ours import LAGCAST
@@ -39,16 +36,10 @@ from replay.standings import (
     FIXED,
     PUBLISHED_HPA,
     PUBLISHED_KEDA,
-    Case,
     cases_of,
-    overall_of,
-    variant_ratios,
-    with_pauses,
 )
 from replay.tournament import (
     ARM_NAMES,
-    VARIANT_SEED,
-    VARIANT_WORLDS,
     Cell,
     Run,
     cells_of,
@@ -59,22 +50,7 @@ from replay.tournament import (
 from replay.trace import read_trace
 from replay.worlds import WORLDS
 
-Document = dict[str, Any]
-
-# The loads that head-room, prices and pauses were chosen on: reported, but apart from the others.
-TUNED_ON = ("production-app-noisy-bursts", "nasa-http-july-flash-crowd", "orders")
 WHITEPAPER = "whitepaper"
-PLAYING = ("cost_model", "forecasting", "recommender", "replay")
-# What rivals and hindsight depend on: the plant, the rivals, the loads and the prices, but nothing that forecasts.
-JUDGING = (
-    "replay",
-    "cost_model/price.py",
-    "cost_model/presets.py",
-    "forecasting/compiled.py",
-    "forecasting/units.py",
-    "recommender/decision.py",
-)
-OURS_IN_REPLAY = ("forecasters.py", "policies/lagcast.py", "policies/ours.py", "policies/uncosted.py")
 # Rivals that cost more than so many times the best one under the first seed do not play under others: most of the time
 # goes into those that move thousands of times a day. Whom the figures name always plays.
 HOPELESS_RATIO = 2.0
@@ -153,13 +129,8 @@ def play(cells: list[Cell], published: list[Cell], out: Path, *, jobs: int) -> N
             for future in as_completed(futures):
                 place, played = futures[future], played + 1
                 done[place] = future.result()
-                write(
-                    document(
-                        [run for index in sorted(done) if index >= len(published) for run in done[index]],
-                        [run for index in sorted(done) if index < len(published) for run in done[index]],
-                    ),
-                    out,
-                )
+                runs = [run for index in sorted(done) if index >= len(published) for run in done[index]]
+                write(runs, [run for index in sorted(done) if index < len(published) for run in done[index]], out)
                 elapsed = time.monotonic() - began
                 left = elapsed / played * (len(todo) - played)
                 print(
@@ -195,32 +166,13 @@ def earlier(out: Path, cells: list[Cell]) -> dict[int, list[Run]]:
     if not out.exists():
         return {}
     document = json.loads(out.read_text())
-    same_code, same_judge = document.get("code") == digest_of(PLAYING), document.get("judge") == digest_of_judge()
+    same_code, same_judge = document.get("code") == digest_of_players(), document.get("judge") == digest_of_judge()
     held: dict[tuple[str, str, int], list[Run]] = {}
-    for kept in (*document["whitepaper_runs"], *document["runs"]):
-        run = Run(**kept)
+    for run in (*runs_in(document, "whitepaper_runs"), *runs_in(document, "runs")):
         if same_code or (same_judge and not run.arm.startswith(LAGCAST)):
             held.setdefault((run.trace, run.world, run.seed), []).append(run)
     places = {(cell.trace, cell.world, cell.contest.seed): place for place, cell in enumerate(cells)}
     return {places[name]: runs for name, runs in held.items() if name in places}
-
-
-def digest_of_judge() -> str:
-    """Of what rivals and hindsight depend on."""
-    return digest_of(JUDGING, without=OURS_IN_REPLAY)
-
-
-def digest_of(parts: Sequence[str], *, without: Sequence[str] = ()) -> str:
-    """These packages and files in 16 digits: figures of one document are of one code."""
-    digest = sha256()
-    root = Path(__file__).parents[1]
-    for part in parts:
-        found = root / part
-        files = sorted(found.rglob("*.py")) if found.is_dir() else [found]
-        for path in files:
-            if str(path.relative_to(found)) not in without:
-                digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def end_with_parent() -> None:
@@ -250,69 +202,6 @@ def progress(runs: list[Run], done: int, cells: int, *, elapsed: float, left: fl
 def clock(seconds: float) -> str:
     """Hours, minutes and seconds."""
     return str(timedelta(seconds=round(seconds)))
-
-
-def document(runs: list[Run], published: list[Run]) -> Document:
-    """Everything: how it was run, every run, and what they come to."""
-    names = ("lagcast", "numpy", "numba", "scipy")
-    return {
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in names}},
-        "code": digest_of(PLAYING),
-        "judge": digest_of_judge(),
-        "settings": asdict(DecisionSettings()),
-        "worlds": {
-            name: {"sentence": kind.sentence, "pauses": kind.pauses, **asdict(kind.world)}
-            for name, kind in WORLDS.items()
-        },
-        "tuned_on": list(TUNED_ON),
-        "variants_played_in": {"worlds": list(VARIANT_WORLDS), "seed": VARIANT_SEED},
-        "runs": [asdict(run) for run in runs],
-        "whitepaper_runs": [asdict(run) for run in published],
-        "summary": summary(runs),
-    }
-
-
-def summary(runs: list[Run]) -> Document:
-    """Cases, overall figures with and without the loads that were tuned on, losses, and variants of lagcast."""
-    cases = cases_of(runs)
-    unseen = [case for case in cases if case.trace not in TUNED_ON]
-    variants = [arm for arm in ARM_NAMES if arm.startswith(f"{LAGCAST}-")]
-    return {
-        "cases": [{**asdict(case), "tuned_on": case.trace in TUNED_ON} for case in cases],
-        "overall": {"without_tuned_on": overall(unseen), "with_tuned_on": overall(cases)},
-        "lost": [
-            {
-                "trace": case.trace,
-                "world": case.world,
-                "best_rival": case.best_rival,
-                "cost_to_best_rival": case.cost_to_best_rival,
-                "lost_seeds": case.lost_seeds,
-                "seeds": case.seeds,
-            }
-            for case in cases
-            if case.is_lost
-        ],
-        "variants": [
-            {"variant": variant, "trace": trace, "world": world, "cost_to_lagcast": ratio}
-            for variant in variants
-            for (trace, world), ratio in variant_ratios(runs, variant).items()
-        ],
-    }
-
-
-def overall(cases: list[Case]) -> Document:
-    """Overall figures of all cases, and of those with slow and with real pauses."""
-    groups = {"all": cases, "slow": with_pauses(cases, "slow"), "real": with_pauses(cases, "real")}
-    figures = {name: overall_of(group) for name, group in groups.items()}
-    return {name: None if figure is None else asdict(figure) for name, figure in figures.items()}
-
-
-def write(whole: Document, out: Path) -> None:
-    """The JSON, swapped in whole so that a reader never meets half of it."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    draft = out.with_name(out.name + ".draft")
-    draft.write_text(json.dumps(whole, indent=1) + "\n")
-    draft.replace(out)
 
 
 if __name__ == "__main__":

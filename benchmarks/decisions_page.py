@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
+from decisions_document import Document, runs_in
 from decisions_picture import draw
 from decisions_whitepaper import whitepaper_section
 
@@ -22,8 +22,6 @@ from replay.standings import (
 )
 from replay.tournament import Run
 from replay.worlds import WORLDS, Pauses
-
-Document = dict[str, Any]
 
 # What the figures should come to. The best plan is one that saw the load, and near-random loads cannot be foreseen; the
 # best rival is chosen afterwards. Where pauses are slow moving less wins; where they are quick, little is left to win.
@@ -71,8 +69,7 @@ slow and {real:g} where they are as measured, and never above {worst:g}. What mi
 
 def write_page(document: Document, picture: Path) -> None:
     """The page on stdout, its picture in a file."""
-    runs = [Run(**run) for run in document["runs"]]
-    published = [Run(**run) for run in document["whitepaper_runs"]]
+    runs, published = runs_in(document, "runs"), runs_in(document, "whitepaper_runs")
     cases, tuned_on = cases_of(runs), document["tuned_on"]
     parts = [_introduction(document, runs)]
     if cases:

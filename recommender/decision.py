@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from cost_model.presets import Policy
+from cost_model.price import Prices
+from forecasting.units import MessagesPerSecond
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,3 +73,16 @@ class DecisionSettings:
 
     freshness_limit_seconds: float = 600.0
     """Older samples than this are refused as stale."""
+
+    def prices(self, capacity: MessagesPerSecond) -> Prices:
+        """These prices, the missing ones scaled by what one replica of the group consumes."""
+        return Prices.from_replica_hour(
+            self.replica_hour,
+            capacity=capacity,
+            currency=self.currency,
+            late_message=self.late_message,
+            duplicate_message=self.duplicate_message,
+            move=self.move,
+            restored_gigabyte=self.restored_gigabyte,
+            policy=self.policy,
+        )

@@ -28,7 +28,6 @@ from recommender.careful import Trouble, asked, nonsense
 from recommender.decision import DecisionSettings
 from recommender.guards import Scene
 from recommender.question import STEP_SECONDS, highest_believed, situation_of, uncertainty_of
-from recommender.recommend import prices_for
 from recommender.recommendation import GateStanding
 
 # A forecaster that has lost its way is found out within half a day.
@@ -187,7 +186,7 @@ class _Judged:
             profile=self.profile,
             settings=self.settings,
         )
-        prices = replace(prices_for(self.settings, self.capacity), move=self.learned.risk)
+        prices = replace(self.settings.prices(self.capacity.p50), move=self.learned.risk)
         situation = situation_of(scene, forecast, prices, self.learned)
         uncertainty = uncertainty_of(scene, forecast, ceiling=highest_believed(known))
         found = weigh(situation, uncertainty)

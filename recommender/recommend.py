@@ -11,7 +11,6 @@ from cost_model.backlog import backlog_from_visible_lag
 from cost_model.calibrate import quiet_seconds
 from cost_model.learned import Learned
 from cost_model.plan import PlannedMove
-from cost_model.price import Prices
 from cost_model.profile import Capacity, GroupProfile
 from cost_model.skew import carried_by_count
 from cost_model.weigh import weigh
@@ -65,7 +64,7 @@ def recommend(
     scene = _scene(history, facts, previous, profile, settings, now=now)
     if learned is None:
         learned = day_one(settings, facts.capacity)
-    prices = replace(prices_for(settings, facts.capacity), move=learned.risk)
+    prices = replace(settings.prices(facts.capacity.p50), move=learned.risk)
     situation = replace(situation_of(scene, forecast, prices, learned), quiet_seconds=quiet_seconds(history))
     found = weigh(situation, uncertainty_of(scene, forecast, ceiling=highest_believed(history)))
     best = found.best()
@@ -97,21 +96,7 @@ def _bounded(profile: GroupProfile, finding: Finding) -> GroupProfile:
 
 def day_one(settings: DecisionSettings, capacity: Capacity) -> Learned:
     """What is believed of a group's moves before any was seen."""
-    return Learned.assumed(stop_seconds=settings.pause_prior_seconds, risk=prices_for(settings, capacity).move)
-
-
-def prices_for(settings: DecisionSettings, capacity: Capacity) -> Prices:
-    """The settings' prices, the missing ones scaled by what one replica of this group consumes."""
-    return Prices.from_replica_hour(
-        settings.replica_hour,
-        capacity=capacity.p50,
-        currency=settings.currency,
-        late_message=settings.late_message,
-        duplicate_message=settings.duplicate_message,
-        move=settings.move,
-        restored_gigabyte=settings.restored_gigabyte,
-        policy=settings.policy,
-    )
+    return Learned.assumed(stop_seconds=settings.pause_prior_seconds, risk=settings.prices(capacity.p50).move)
 
 
 def _under_way(previous: Recommendation, facts: Facts, profile: GroupProfile, *, now: datetime) -> bool:

@@ -28,7 +28,7 @@ from recommender.gate import REVIEW_AFTER, review, seen_from
 from recommender.grade import Command, Grader, MeasuredStop
 from recommender.headroom import HeadRoom
 from recommender.question import STEP_SECONDS
-from recommender.recommend import day_one, prices_for, recommend
+from recommender.recommend import day_one, recommend
 from recommender.recommendation import Decision, GateStanding, GradedMove, PromisedPrice, Recommendation, TrackRecord
 from recommender.reference import Reference
 from recommender.trust import Trust
@@ -117,7 +117,7 @@ class Session:
         if self._capacity is None:
             return Learned.assumed(stop_seconds=self._settings.pause_prior_seconds, risk=self._settings.replica_hour)
         learned = self._learned if self._learned is not None else day_one(self._settings, self._capacity)
-        late_price = prices_for(self._settings, self._capacity).late_message
+        late_price = self._settings.prices(self._capacity.p50).late_message
         for move in self._untaught:
             learned = learned.after(move.outcome, late_price=late_price)
         self._untaught.clear()
@@ -135,7 +135,7 @@ class Session:
             self._reference = Reference(
                 profile=self._profile,
                 capacity=capacity.p50,
-                prices=prices_for(self._settings, capacity),
+                prices=self._settings.prices(capacity.p50),
                 max_lag_seconds=self._settings.max_lag_seconds,
                 learned=self.learned,
             )

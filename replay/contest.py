@@ -8,7 +8,6 @@ import numpy as np
 from cost_model.price import Prices
 from forecasting.history import GroupInterval
 from recommender.decision import DecisionSettings
-from recommender.recommend import prices_for
 from replay.plant.arrivals import Arrivals
 from replay.plant.plant import GRID_SECONDS, Plant
 from replay.policies.arms import ARMS
@@ -58,7 +57,7 @@ class Contest:
         if capacity is None:
             message = "a world's capacity is always known"
             raise ValueError(message)
-        return prices_for(self.settings, capacity)
+        return self.settings.prices(capacity.p50)
 
     @property
     def first_replicas(self) -> int:

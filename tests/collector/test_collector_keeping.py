@@ -19,7 +19,7 @@ from collector.keeping import Kept, keep_days, keep_days_forever
 from collector.sample import OffsetSample
 from collector.sinks import arrow_schema, write_samples
 from spark_features.samples import find_samples, reading
-from tests.collector.test_collector_batches import SAMPLE
+from tests.collector.conftest import SAMPLE
 
 MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
 # Monday and Tuesday are over for more than a day, Wednesday is not.

@@ -24,7 +24,7 @@ from collector.errors import RejectedError
 from collector.sample import OffsetSample
 from collector.topic import SamplePublisher, land_forever
 from spark_features.samples import reading
-from tests.collector.test_collector_batches import NOON, SAMPLE
+from tests.collector.conftest import NOON, SAMPLE
 from tests.collector.test_collector_keeping import seen
 from tests.collector.test_collector_sinks import read
 from tests.live.broker import running_brokers

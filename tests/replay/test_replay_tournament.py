@@ -1,6 +1,5 @@
 """The tournament: worlds are what their sentences say, each seed judges its own day, one command plays and tells."""
 
-import ast
 import importlib
 import json
 from dataclasses import fields, replace
@@ -244,7 +243,7 @@ def test_the_command_writes_runs_and_the_page_from_them(
 ) -> None:
     """A trace of two hours in one world: JSON with every run, a line for the cell, the same page and picture twice."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    decisions = importlib.import_module("decisions")
+    decisions, document_of = (importlib.import_module(name) for name in ("decisions", "decisions_document"))
     monkeypatch.setattr(decisions, "own_loads", list)
     rows = [f"{(START_AT + timedelta(minutes=m)).isoformat()},{1_000 + 5 * m}" for m in range(120)]
     (tmp_path / "climb.csv").write_text("\n".join(["timestamp,messages_per_second", *rows, ""]))
@@ -259,9 +258,11 @@ def test_the_command_writes_runs_and_the_page_from_them(
     assert "climb real-quick seed 0: lagcast" in said[1]
 
     document = json.loads(out.read_text())
-    assert [each["arm"] for each in document["runs"]] == ["fixed-ceiling", "lagcast", "hindsight"]
-    assert all(set(each) == {field.name for field in fields(Run)} for each in document["runs"])
-    assert all(each["cost"] == each["pods"] + each["late"] + each["duplicates_cost"] for each in document["runs"])
+    runs = [dict(zip(document["columns"], row, strict=True)) for row in document["runs"]]
+    assert document["columns"] == [field.name for field in fields(Run)]
+    assert [each["arm"] for each in runs] == ["fixed-ceiling", "lagcast", "hindsight"]
+    for each in runs:
+        assert each["cost"] == pytest.approx(each["pods"] + each["late"] + each["duplicates_cost"], rel=1e-6)
     (case,) = document["summary"]["cases"]
     assert (case["trace"], case["best_rival"], case["tuned_on"]) == ("climb", "fixed-ceiling", False)
 
@@ -270,15 +271,15 @@ def test_the_command_writes_runs_and_the_page_from_them(
     assert capsys.readouterr().err.splitlines() == [f"1 of 1 are in {out}"]
     assert out.read_bytes() == written
 
-    for run in document["runs"]:
-        run["note"] = "of another day"
+    for row in document["runs"]:
+        row[document["columns"].index("note")] = "of another day"
     other = {**document, "code": "of another day"}
     for held, kept in ((other, {"fixed-ceiling", "hindsight"}), ({**other, "judge": "of another day"}, set())):
         out.write_text(json.dumps(held))
         assert decisions.main() == 0
         (first, *_) = capsys.readouterr().err.splitlines()
         assert first == f"0 of 1 are in {out}" + (", the rivals of 1 more" if kept else "")
-        again = {each["arm"]: each["note"] for each in json.loads(out.read_text())["runs"]}
+        again = {run.arm: run.note for run in document_of.runs_in(json.loads(out.read_text()), "runs")}
         assert {arm for arm, note in again.items() if note == "of another day"} == kept
 
     pages, pictures = [], []
@@ -293,23 +294,19 @@ def test_the_command_writes_runs_and_the_page_from_them(
     assert "| climb | fixed-ceiling |" in pages[0]
 
 
-def test_rivals_depend_on_nothing_that_may_change_while_they_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every module that the rivals' policies and the plant import is part of the digest that lets them be kept."""
+def test_what_is_kept_depends_on_all_that_plays_and_rivals_on_nothing_that_decides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Plant, rivals and loads are in both digests, planner and forecasters in that of all players alone."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    decisions = importlib.import_module("decisions")
-    found: set[Path] = set()
-    coming = [ROOT / "replay/policies/arms.py", ROOT / "replay/plant/plant.py"]
-    while coming:
-        path = coming.pop()
-        if path.exists() and path not in found:
-            found.add(path)
-            imports = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom))
-            coming += [(ROOT / (node.module or "").replace(".", "/")).with_suffix(".py") for node in imports]
-    names = {str(path.relative_to(ROOT)) for path in found}
-    assert len(names) > 20
-    outside = {name for name in names if not name.startswith("replay/")}
-    assert outside <= set(decisions.JUDGING)
-    assert not names & {f"replay/{name}" for name in decisions.OURS_IN_REPLAY}
+    document_of = importlib.import_module("decisions_document")
+    players = document_of.imported_by(document_of.TOURNAMENT)
+    judge = document_of.imported_by(document_of.TOURNAMENT, without=document_of.OURS)
+    shared = {"replay/plant/plant.py", "replay/policies/keda.py", "replay/workload.py", "cost_model/price.py"}
+    deciding = {"recommender/session.py", "cost_model/rollout.py", "forecasting/blend.py", "replay/policies/lagcast.py"}
+    assert shared <= judge < players
+    assert deciding <= players - judge
+    assert not [name for name in players if "adapters" in name or name.startswith(("api/", "cli/", "executor/"))]
 
 
 def test_an_unknown_world_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
