@@ -5,11 +5,11 @@
 
 The first form judges each `.csv` and `.csv.gz` of DIR, the project's own workload and the twin of a published load;
 without `--traces` the last two alone. FILE is a JSON document of all runs and what they come to; it is written anew
-whenever a trace, world and seed is done, and a run that was stopped goes on from what FILE holds, as long as the code
-is the same: five seeds of a few loads take hours. Where only lagcast's own code has changed, rivals and hindsight are
-taken from FILE. `--seeds 5 --jobs 2` are how many days and draws of arrivals, and how many processes; `--worlds
-tight,fine` and `--arms lagcast,stair` take a part of all. The second form writes the page, and its picture beside it,
-from the JSON alone.
+whenever a trace, world and seed is done, and a run that was stopped goes on from what FILE holds: five seeds of a few
+loads take hours. Where only lagcast's own code has changed, rivals and hindsight are taken from FILE, and lagcast's
+runs where only rivals have. `--seeds 5 --jobs 2` are how many days and draws of arrivals, and how many processes;
+`--worlds tight,fine` and `--arms lagcast,stair` take a part of all. The second form writes the page, and its picture
+beside it, from the JSON alone.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from decisions_document import digest_of_judge, digest_of_players, runs_in, write
+from decisions_document import digest_of_judge, digest_of_lagcast, runs_in, write
 from decisions_page import write_page
 
 from replay.hindsight import HINDSIGHT
@@ -114,7 +114,7 @@ def play(cells: list[Cell], published: list[Cell], out: Path, *, jobs: int) -> N
         place: set(cell.arms if place in first else without(cell, spared).arms) for place, cell in enumerate(every)
     }
     done = {place: runs for place, runs in held.items() if needed[place] <= {run.arm for run in runs}}
-    halves = f", the rivals of {len(held) - len(done)} more" if len(held) > len(done) else ""
+    halves = f", parts of {len(held) - len(done)} more" if len(held) > len(done) else ""
     print(f"{len(done)} of {len(every)} are in {out}{halves}", file=sys.stderr, flush=True)
     todo = [place for place in range(len(every)) if place not in done]
     played = 0
@@ -159,17 +159,14 @@ def without(cell: Cell, spared: set[tuple[str, str, str]]) -> Cell:
 
 
 def earlier(out: Path, cells: list[Cell]) -> dict[int, list[Run]]:
-    """What was played before, by place: everything by the same code, rivals and hindsight in the same plant.
-
-    None where `out` is of another plant, or of none.
-    """
+    """What was played before, by place: lagcast's runs by the same code, rivals and hindsight by the same judge."""
     if not out.exists():
         return {}
     document = json.loads(out.read_text())
-    same_code, same_judge = document.get("code") == digest_of_players(), document.get("judge") == digest_of_judge()
+    same_code, same_judge = document["code"] == digest_of_lagcast(), document["judge"] == digest_of_judge()
     held: dict[tuple[str, str, int], list[Run]] = {}
     for run in (*runs_in(document, "whitepaper_runs"), *runs_in(document, "runs")):
-        if same_code or (same_judge and not run.arm.startswith(LAGCAST)):
+        if same_code if run.arm.startswith(LAGCAST) else same_judge:
             held.setdefault((run.trace, run.world, run.seed), []).append(run)
     places = {(cell.trace, cell.world, cell.contest.seed): place for place, cell in enumerate(cells)}
     return {places[name]: runs for name, runs in held.items() if name in places}

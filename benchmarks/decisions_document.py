@@ -21,10 +21,11 @@ Document = dict[str, Any]
 ROOT = Path(__file__).parents[1]
 # The loads that head-room, prices and pauses were chosen on: reported, but apart from the others.
 TUNED_ON = ("production-app-noisy-bursts", "nasa-http-july-flash-crowd", "orders")
-# Who plays, and where: all that these import has to be the same where runs are kept.
+# Plant, loads and prices, and everybody who plays: all that this file imports.
 TOURNAMENT = "replay/tournament.py"
-# Rivals, plant, loads and hindsight import these for lagcast alone.
-OURS = ("replay/policies/ours.py", "replay/policies/lagcast.py", "forecasting/history.py")
+# What it imports for lagcast alone, and for rivals alone: each is played again when the other has changed, not before.
+FOR_LAGCAST = ("replay/policies/ours.py", "replay/policies/lagcast.py", "forecasting/history.py")
+FOR_RIVALS = ("replay/policies/arms.py",)
 COLUMNS = tuple(field.name for field in fields(Run))
 # Figures are kept in so many digits: a thousandth of what seeds differ by, and half of what floats take.
 DIGITS = 7
@@ -48,14 +49,14 @@ def runs_in(document: Document, name: str) -> list[Run]:
     return [Run(**dict(zip(document["columns"], row, strict=True))) for row in document[name]]
 
 
-def digest_of_players() -> str:
-    """Of all code that takes part, lagcast's decisions included."""
-    return _digest_of(imported_by(TOURNAMENT))
+def digest_of_lagcast() -> str:
+    """Of all code that lagcast's runs depend on, the plant included."""
+    return _digest_of(imported_by(TOURNAMENT, without=FOR_RIVALS))
 
 
 def digest_of_judge() -> str:
     """Of what rivals and hindsight depend on: the plant, the rivals, the loads and the prices."""
-    return _digest_of(imported_by(TOURNAMENT, without=OURS))
+    return _digest_of(imported_by(TOURNAMENT, without=FOR_LAGCAST))
 
 
 def imported_by(path: str, *, without: Collection[str] = ()) -> set[str]:
@@ -104,7 +105,7 @@ def _how() -> Document:
     names = ("lagcast", "numpy", "numba", "scipy")
     return {
         "versions": {"python": platform.python_version(), **{name: version(name) for name in names}},
-        "code": digest_of_players(),
+        "code": digest_of_lagcast(),
         "judge": digest_of_judge(),
         "settings": asdict(DecisionSettings()),
         "worlds": {

@@ -273,12 +273,12 @@ def test_the_command_writes_runs_and_the_page_from_them(
 
     for row in document["runs"]:
         row[document["columns"].index("note")] = "of another day"
-    other = {**document, "code": "of another day"}
-    for held, kept in ((other, {"fixed-ceiling", "hindsight"}), ({**other, "judge": "of another day"}, set())):
-        out.write_text(json.dumps(held))
+    mine, others = {"lagcast"}, {"fixed-ceiling", "hindsight"}
+    for changed, kept in (({"code"}, others), ({"judge"}, mine), ({"code", "judge"}, set())):
+        out.write_text(json.dumps(document | dict.fromkeys(changed, "of another day")))
         assert decisions.main() == 0
         (first, *_) = capsys.readouterr().err.splitlines()
-        assert first == f"0 of 1 are in {out}" + (", the rivals of 1 more" if kept else "")
+        assert first == f"0 of 1 are in {out}" + (", parts of 1 more" if kept else "")
         again = {run.arm: run.note for run in document_of.runs_in(json.loads(out.read_text()), "runs")}
         assert {arm for arm, note in again.items() if note == "of another day"} == kept
 
@@ -294,19 +294,21 @@ def test_the_command_writes_runs_and_the_page_from_them(
     assert "| climb | fixed-ceiling |" in pages[0]
 
 
-def test_what_is_kept_depends_on_all_that_plays_and_rivals_on_nothing_that_decides(
+def test_lagcasts_runs_are_kept_when_rivals_change_and_theirs_when_it_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Plant, rivals and loads are in both digests, planner and forecasters in that of all players alone."""
+    """Plant, loads and prices are in both digests, rivals and planner in one each."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     document_of = importlib.import_module("decisions_document")
-    players = document_of.imported_by(document_of.TOURNAMENT)
-    judge = document_of.imported_by(document_of.TOURNAMENT, without=document_of.OURS)
-    shared = {"replay/plant/plant.py", "replay/policies/keda.py", "replay/workload.py", "cost_model/price.py"}
+    lagcast, judge = (
+        document_of.imported_by(document_of.TOURNAMENT, without=without)
+        for without in (document_of.FOR_RIVALS, document_of.FOR_LAGCAST)
+    )
+    assert {"replay/plant/plant.py", "replay/workload.py", "cost_model/price.py"} <= judge & lagcast
+    assert {"replay/policies/keda.py", "replay/policies/hpa.py"} <= judge - lagcast
     deciding = {"recommender/session.py", "cost_model/rollout.py", "forecasting/blend.py", "replay/policies/lagcast.py"}
-    assert shared <= judge < players
-    assert deciding <= players - judge
-    assert not [name for name in players if "adapters" in name or name.startswith(("api/", "cli/", "executor/"))]
+    assert deciding <= lagcast - judge
+    assert not [name for name in lagcast if "adapters" in name or name.startswith(("api/", "cli/", "executor/"))]
 
 
 def test_an_unknown_world_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
