@@ -95,6 +95,8 @@ class History:
 
 _SERIES = ("produce", "peak", "consume", "lag", "members", "in_rebalance")
 _RECENT_SECONDS = 900
+# Room beyond the length kept: the window of a full buffer moves once a day.
+_SPARE_MINUTES = 1440
 
 
 class HistoryBuffer:
@@ -109,8 +111,8 @@ class HistoryBuffer:
         self.cluster = cluster
         self.group = group
         self._max_minutes = max_minutes
-        # Twice the length kept: a view handed out is never written to again, and moving the window is rare.
-        self._values = np.full((len(_SERIES), 2 * max_minutes), np.nan)
+        # Grows with what is known: 28 days are 2 MB, and most of a thousand groups may be an hour old.
+        self._values = np.empty((len(_SERIES), 0))
         self._filled = 0
         self._last_minute: int | None = None  # minutes since the epoch at which the last closed minute ended
         self._open: list[GroupInterval] = []
@@ -168,14 +170,19 @@ class HistoryBuffer:
         if gap >= self._max_minutes:
             self._filled, gap = 0, 0
         if self._filled + gap + 1 > self._values.shape[1]:
-            kept = self._values[:, self._filled - self._max_minutes : self._filled]
-            self._values = np.full_like(self._values, np.nan)
-            self._values[:, : self._max_minutes] = kept
-            self._filled = self._max_minutes
+            self._make_room(gap + 1)
         self._filled += gap
         self._values[:, self._filled] = _minute_values(rows)
         self._filled += 1
         self._last_minute = minute
+
+    def _make_room(self, minutes: int) -> None:
+        """Move what is still wanted to a larger array; the old one stays with whoever was handed a view of it."""
+        kept = min(self._filled, self._max_minutes - minutes)
+        room = min(2 * (kept + minutes), self._max_minutes + _SPARE_MINUTES)
+        values = np.full((len(_SERIES), room), np.nan)
+        values[:, :kept] = self._values[:, self._filled - kept : self._filled]
+        self._values, self._filled = values, kept
 
 
 def _minute_ending(instant: datetime) -> int:

@@ -1,5 +1,6 @@
 """The history buffer: minutes out of base rows, gaps that stay gaps, and values that never change once given."""
 
+import tracemalloc
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from types import NoneType
@@ -7,6 +8,8 @@ from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from forecasting.columns import GROUP_INTERVALS
 from forecasting.history import GroupInterval, HistoryBuffer
@@ -89,6 +92,38 @@ def test_a_history_given_out_stays_what_it_was_while_the_window_moves_on() -> No
     assert late.produce_messages_per_second.tolist() == [17.0, 18.0, 19.0]
     with pytest.raises(ValueError, match="read-only"):
         early.produce_messages_per_second[0] = 0.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 900), min_size=1, max_size=40), st.integers(1, 700))
+def test_the_window_holds_the_newest_minutes_whatever_gaps_there_are(steps: list[int], most: int) -> None:
+    """Minutes `steps` apart in a window of `most`: what a plain list of all of them would end with."""
+    buffer = HistoryBuffer("c", "orders", max_minutes=most)
+    minutes: list[float] = []
+    at = 0
+    for step in steps:
+        at += step
+        minutes += [np.nan] * (step - 1 if minutes else 0) + [float(at)]
+        buffer.append(row(60 * at, float(at), interval_seconds=60))
+    history = buffer.history()
+    assert history is not None
+    expected = minutes[-most:]
+    if max(steps[1:], default=0) > most:  # nothing from before such a gap is wanted any longer, nor the gap itself
+        last = max(place for place, step in enumerate(steps) if place and step > most)
+        expected = minutes[-(1 + sum(steps[last + 1 :])) :][-most:]
+    np.testing.assert_array_equal(history.produce_messages_per_second, expected)
+
+
+def test_an_hour_of_history_takes_the_room_of_an_hour() -> None:
+    """Two hundred groups of an hour each: 2 MB, of the 400 that four weeks of each would take."""
+    tracemalloc.start()
+    buffers = [HistoryBuffer("c", "orders") for _ in range(200)]
+    for buffer in buffers:
+        for minute in range(1, 61):
+            buffer.append(row(60 * minute, 1.0, interval_seconds=60))
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 5_000_000
 
 
 @pytest.mark.parametrize(
