@@ -42,7 +42,7 @@ def discover(
         OutputFormat.TABLE
     ),
 ) -> int:
-    """Say which Deployment or StatefulSet runs each consumer group, by the addresses that its members connect from.
+    """Say which workload runs each consumer group, by the addresses that its members connect from.
 
     Needs Describe on the groups, and list on pods and replicasets of the namespaces. Nothing is written.
     """

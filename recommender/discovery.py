@@ -6,23 +6,20 @@ A guess could have somebody else's workload scaled, so whatever does not agree i
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args, get_type_hints
+from typing import Literal
 
-from recommender.settings import TargetSettings
-
-# What has a /scale that a target may be.
-SCALABLE: tuple[str, ...] = get_args(get_type_hints(TargetSettings)["kind"])
 _ADDRESSES_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Workload:
-    """What owns pods."""
+    """What owns pods; `has_scale` where its kind has a `/scale`, so that it can be a target."""
 
     namespace: str
     kind: str
     name: str
     api_version: str
+    has_scale: bool
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
@@ -90,8 +87,8 @@ def _discover_one(hosts: Sequence[str], at_address: Mapping[str, Sequence[Pod]])
     (workload,) = {workload for found in owners.values() for workload in found}
     if workload is None:
         return _no_target(members, "The members' pods have no owner that could be scaled")
-    if workload.kind not in SCALABLE:
-        return _no_target(members, f"{workload} cannot be a target; {' and '.join(SCALABLE)} can")
+    if not workload.has_scale:
+        return _no_target(members, f"{workload} cannot be a target: {workload.api_version} gives its kind no /scale")
     pods = {(pod.namespace, pod.name) for host in owners for pod in at_address[host]}
     return Found(workload=workload, members=members, pods=len(pods))
 

@@ -10,7 +10,7 @@ from recommender.scaler import API_GROUP, API_VERSION, KIND
 
 Document = Mapping[str, Any]
 
-# Workloads that lagcast advises on.
+# Workloads that everybody has; of others a target needs the apiVersion too.
 SCALED_KINDS = ("Deployment", "StatefulSet")
 
 
@@ -120,8 +120,8 @@ def least_replicas(asked: int | None, *, path: str) -> tuple[int, tuple[str, ...
 
 
 def target_of(reference: Document, *, path: str) -> tuple[Document | None, tuple[str, ...]]:
-    """The workload of a scaleTargetRef, or a sentence where it is of a kind that is not scaled."""
+    """The workload of a scaleTargetRef, or a sentence where its API group is not told."""
     kind = reference.get("kind", "Deployment")
-    if kind not in SCALED_KINDS:
-        return None, (f"{path}.kind is {kind}: no target, only {' and '.join(SCALED_KINDS)} are",)
+    if kind not in SCALED_KINDS and "apiVersion" not in reference:
+        return None, (f"{path}.kind is {kind}: no target, because {path}.apiVersion is missing; add it to spec.target",)
     return {"apiVersion": reference.get("apiVersion", "apps/v1"), "kind": kind, "name": reference["name"]}, ()

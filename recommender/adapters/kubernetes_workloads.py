@@ -1,7 +1,11 @@
-"""Pods and their owners, as a cluster has them now: what discovery starts from. Reads pods and ReplicaSets alone."""
+"""Pods and their owners, as a cluster has them now: what discovery starts from.
+
+Reads pods and ReplicaSets alone, and asks which kinds have a `/scale`, which is told to everybody.
+"""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from http import HTTPStatus
 from typing import Any
 
@@ -10,6 +14,7 @@ from kubernetes.client.exceptions import ApiException
 
 from recommender.adapters.kubernetes_client import TIMEOUT_SECONDS, told
 from recommender.discovery import Pod, Workload
+from recommender.ports import RejectedError
 
 # A list is asked for in pages, so that a namespace of thousands of pods is not one answer.
 _PAGE = 500
@@ -22,19 +27,20 @@ def pods_in(api: client.ApiClient, namespaces: Sequence[str]) -> tuple[Pod, ...]
     Errors: AdapterError, naming the grant that is missing.
     """
     core, apps = client.CoreV1Api(api), client.AppsV1Api(api)
+    owner_of = partial(_owner, has_scale=cache(partial(_has_scale, client.CustomObjectsApi(api))))
     found: list[Pod] = []
     for namespace in namespaces:
         with told(f"list the pods of namespace {namespace}", grant="list on pods"):
             pods = _all(core.list_namespaced_pod, namespace)
         with told(f"list the replicasets of namespace {namespace}", grant="list on replicasets.apps"):
             replica_sets = _all(apps.list_namespaced_replica_set, namespace)
-        above = {entry["metadata"]["name"]: _owner(entry) for entry in replica_sets}
+        above = {entry["metadata"]["name"]: owner_of(entry) for entry in replica_sets}
         found += [
             Pod(
                 namespace=namespace,
                 name=pod["metadata"]["name"],
                 addresses=tuple(address["ip"] for address in pod["status"]["podIPs"]),
-                workload=_topmost(_owner(pod), above),
+                workload=_topmost(owner_of(pod), above),
             )
             for pod in pods
             if pod["status"].get("podIPs") and pod["status"]["phase"] not in _ENDED
@@ -57,13 +63,31 @@ def _all(page_of: Any, namespace: str) -> list[dict[str, Any]]:  # noqa: ANN401 
         words = {"_continue": page["metadata"]["continue"]}
 
 
-def _owner(entry: dict[str, Any]) -> Workload | None:
+def _has_scale(custom: client.CustomObjectsApi, api_version: str, kind: str) -> bool:
+    """Whether the cluster serves a `/scale` for that kind; kinds of the core group have none worth a target."""
+    group, _, version = api_version.rpartition("/")
+    if not group:
+        return False
+    try:
+        with told(f"ask what {api_version} has", grant="get on the path /apis", missing=f"is {kind} still installed?"):
+            known = custom.get_api_resources(group, version, _request_timeout=TIMEOUT_SECONDS).resources
+    except RejectedError:  # what owns the pods has lost its definition
+        return False
+    plurals = {each.name for each in known if each.kind == kind and "/" not in each.name}
+    return any(each.name == f"{plural}/scale" for plural in plurals for each in known)
+
+
+def _owner(entry: dict[str, Any], has_scale: Callable[[str, str], bool]) -> Workload | None:
     """The controller of a pod or a ReplicaSet."""
     metadata = entry["metadata"]
     for owner in metadata.get("ownerReferences", ()):
         if owner.get("controller"):
             return Workload(
-                namespace=metadata["namespace"], kind=owner["kind"], name=owner["name"], api_version=owner["apiVersion"]
+                namespace=metadata["namespace"],
+                kind=owner["kind"],
+                name=owner["name"],
+                api_version=owner["apiVersion"],
+                has_scale=has_scale(owner["apiVersion"], owner["kind"]),
             )
     return None
 

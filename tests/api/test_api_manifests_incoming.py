@@ -256,8 +256,11 @@ def test_an_hpa_on_an_external_metric_names_its_group_by_a_label() -> None:
         assert specs(read(yaml.safe_dump(document)))["orders"]["groupId"] == "orders"
 
 
-def test_a_workload_of_another_kind_is_no_target() -> None:
-    """Advice without a target, and a line."""
+def test_a_workload_of_another_kind_is_a_target_with_its_api_version() -> None:
+    """Without it there is advice without a target, and a line."""
+    rollout = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "lazy-consumer"}
+    made = read(SCALED_OBJECT.replace("{name: lazy-consumer}", yaml.safe_dump(rollout, default_flow_style=True)))
+    assert specs(made)["lazy"]["target"] == rollout
     made = read(SCALED_OBJECT.replace("{name: lazy-consumer}", "{kind: Rollout, name: lazy-consumer}"))
     assert "target" not in specs(made)["lazy"]
     assert any("spec.scaleTargetRef.kind is Rollout: no target" in warning for warning in made.warnings)

@@ -12,7 +12,7 @@ from recommender.adapters import kubernetes_client, kubernetes_workloads
 from recommender.discovery import Pod, Workload
 
 Lagcast = Callable[..., tuple[int, str, str]]
-ORDERS = Workload(namespace="shop", kind="Deployment", name="consumer", api_version="apps/v1")
+ORDERS = Workload(namespace="shop", kind="Deployment", name="consumer", api_version="apps/v1", has_scale=True)
 
 
 @pytest.fixture(autouse=True)

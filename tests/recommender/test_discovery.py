@@ -8,7 +8,7 @@ from recommender.discovery import Found, NotFound, Pod, Workload, discover
 
 
 def workload(name: str, kind: str = "Deployment") -> Workload:
-    return Workload(namespace="shop", kind=kind, name=name, api_version="apps/v1")
+    return Workload(namespace="shop", kind=kind, name=name, api_version="apps/v1", has_scale=kind != "DaemonSet")
 
 
 def pod(name: str, address: str, owner: Workload | None) -> Pod:
@@ -49,7 +49,11 @@ def test_members_and_pods_are_counted_apart() -> None:
             "No pod of these namespaces has a member's address (8.8.4.4, 8.8.8.8).",
         ),
         (("10.0.0.5",), "no_target", "The members' pods have no owner that could be scaled."),
-        (("10.0.0.6",), "no_target", "DaemonSet shop/agent cannot be a target; Deployment and StatefulSet can."),
+        (
+            ("10.0.0.6",),
+            "no_target",
+            "DaemonSet shop/agent cannot be a target: apps/v1 gives its kind no /scale.",
+        ),
         (
             ("10.0.0.1", "10.0.0.2", "10.0.0.4"),
             "ambiguous_target",
