@@ -70,6 +70,8 @@ class RecommendationV1(Wire):
     target: Target | None = None
     """Absent: advice only, nothing can be scaled."""
     mode: Mode
+    scale_to_zero: bool = False
+    """Whether 0 replicas may be set, and a workload that stands at 0 be started."""
     action: Literal["hold", "scale_out", "scale_in"]
     current_replicas: int
     desired_replicas: int

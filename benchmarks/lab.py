@@ -196,11 +196,14 @@ def carry_out(replicas: LocalReplicas, wanted: int) -> None:
     scale = replicas.read("lab", WORKLOAD)
     move = Move(
         recommendation_id="lab",
+        group_id="lab",
         mode="apply",
         namespace="lab",
         target=WORKLOAD,
         seen_replicas=scale.replicas,
+        seen_at=clock(),
         desired_replicas=wanted,
+        through_zero=False,
     )
     replicas.apply(Act(move=move, scale=scale))
 

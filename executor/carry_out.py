@@ -10,10 +10,11 @@ from typing import Protocol
 
 import structlog
 
-from api.schemas import Mode, Target
+from api.schemas import Mode, RecommendationV1, RefusalV1, Target
 from executor.advice import AdviceClient
 from executor.errors import OutsideError, ScaleConflictError
-from executor.plan import Act, Bounds, Held, Move, Scale, due_move, may_act
+from executor.plan import WAY_BACK, Act, Bounds, Held, Move, Scale, conflict_at, conflicted, due_move, may_act
+from executor.standing import Applied, Records, Spot, Standings, spot_of
 
 # Looks at one time. Two hundred moves that are due in one second wait for answers most of the time.
 AT_ONCE = 8
@@ -45,22 +46,30 @@ class Scales(Protocol):
         """Leave an Event at the workload, for whoever looks there. Errors: ScaleError."""
         ...
 
+    def warn(self, namespace: str, target: Target, scale: Scale, held: Held, *, now: datetime) -> None:
+        """Leave an Event at a workload that somebody else has. Errors: ScaleError."""
+        ...
+
 
 @dataclass(slots=True, kw_only=True)
 class Executor:
-    """Carries out advice; remembers what it set, so that it never fights somebody who changes it back.
+    """Carries out advice; knows what it left each workload with, so that it never fights somebody who changes it back.
 
     `dry_run` shows the patches that would be sent if both modes were apply, and sends none.
     """
 
     advice: AdviceClient
     scales: Scales
+    records: Records
     clock: Callable[[], datetime]
     mode: Mode
     bounds: Bounds
     dry_run: bool
     show_patch: Callable[[Act], None]
-    _applied: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    _standings: Standings = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._standings = Standings(self.records)
 
     def run_once(self, keys: Sequence[str] | None) -> tuple[Outcome, ...]:
         """One look at each group of `keys` (None: at all). What fails for one group is its outcome; the rest go on.
@@ -68,6 +77,7 @@ class Executor:
         Errors: AdviceError where the groups themselves cannot be listed.
         """
         known = self.advice.keys() if keys is None else keys
+        self._standings.begin()
         look = partial(self._look, writers=_WritersOnce(self.scales))
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="look") as threads:
             return tuple(threads.map(look, known))
@@ -83,33 +93,75 @@ class Executor:
                 "group_id": advice.group_id,
                 "recommendation_id": advice.recommendation_id,
             }
+            spot = self._spot_to_act_on(advice)
+            lost = None if spot is None else self._standings.lost(spot)
+            if lost is not None:
+                return self._held(lost, identity)
             move = due_move(advice, now=self.clock(), bounds=self.bounds, clock_skew=skew)
             if isinstance(move, Held):
-                return self._held(move, identity)
-            others = writers.of(move.namespace).get((move.target.kind, move.target.name), ())
-            scale = replace(self.scales.read(move.namespace, move.target), other_writers=others)
+                return self._held(self._watched(spot, advice, writers, identity) or move, identity)
+            scale = self._scale(move.namespace, move.target, writers)
             # Reading took time: what was due may be too late by now.
             move = due_move(advice, now=self.clock(), bounds=self.bounds, clock_skew=skew)
-            verdict = move if isinstance(move, Held) else self._judged(move, scale)
-            return self._held(verdict, identity) if isinstance(verdict, Held) else self._carried_out(verdict, identity)
+            return self._held(move, identity) if isinstance(move, Held) else self._moved(move, scale, spot, identity)
         except OutsideError as error:
             _log.error("failed", **identity, error=str(error))
             return error
 
-    def _judged(self, move: Move, scale: Scale) -> Act | Held:
+    def _spot_to_act_on(self, advice: RecommendationV1 | RefusalV1) -> Spot | None:
+        """The workload that this executor may act on; one whose owner says otherwise is forgotten."""
+        spot = spot_of(advice)
+        if spot is None or self.dry_run or self.mode != "apply":
+            return None
+        if advice.mode == "apply":
+            return spot
+        self._standings.forget(spot)
+        return None
+
+    def _scale(self, namespace: str, target: Target, writers: "_WritersOnce") -> Scale:
+        others = writers.of(namespace).get((target.kind, target.name), ())
+        return replace(self.scales.read(namespace, target), other_writers=others)
+
+    def _watched(
+        self, spot: Spot | None, advice: RecommendationV1 | RefusalV1, writers: "_WritersOnce", identity: _Identity
+    ) -> Held | None:
+        """Who else has the count of a workload with nothing due: looked at once for each advice, so once in a cycle."""
+        if spot is None or not self._standings.is_unchecked(spot, advice.recommendation_id):
+            return None
+        scale = self._scale(spot.namespace, spot.target, writers)
+        found = conflict_at(scale, expected=self._standings.expected(spot))
+        self._note(spot, scale, found, identity)
+        return found
+
+    def _note(self, spot: Spot | None, scale: Scale, held: Held | None, identity: _Identity) -> None:
+        """Take down how the workload stands, and leave an Event there where somebody else has it by now."""
+        if spot is None or not self._standings.found(spot, held, scale, now=self.clock()):
+            return
+        try:
+            if held is not None:
+                self.scales.warn(spot.namespace, spot.target, scale, held, now=self.clock())
+        except OutsideError as error:
+            _log.warning("untold", **identity, error=str(error))
+
+    def _moved(self, move: Move, scale: Scale, spot: Spot | None, identity: _Identity) -> Act | Held:
+        """Make the move where nothing stands in its way; in a dry run, where nothing would if both modes were apply."""
         if self.dry_run:
             move = replace(move, mode="apply")
-        mode: Mode = "apply" if self.dry_run else self.mode
-        return may_act(move, scale=scale, mode=mode, last_applied=self._applied.get(_place(move)))
+        expected = None if spot is None else self._standings.expected(spot)
+        verdict = may_act(move, scale=scale, mode="apply" if self.dry_run else self.mode, expected=expected)
+        if isinstance(verdict, Act):
+            return self._carried_out(verdict, spot, identity)
+        self._note(spot, scale, verdict, identity)
+        return self._held(verdict, identity)
 
-    def _carried_out(self, act: Act, identity: _Identity) -> Act | Held:
+    def _carried_out(self, act: Act, spot: Spot | None, identity: _Identity) -> Act | Held:
         change: _Identity = {
             "namespace": act.move.namespace,
             "target": f"{act.move.target.kind}/{act.move.target.name}",
             "replicas_before": act.scale.replicas,
             "replicas_after": act.move.desired_replicas,
         }
-        if self.dry_run:
+        if spot is None:
             self.show_patch(act)
             _log.info("would_act", **identity, **change)
             return act
@@ -117,13 +169,17 @@ class Executor:
             replicas = self.scales.apply(act)
         except ScaleConflictError as error:
             return self._held(Held(reason="conflicted", sentence=str(error)), identity)
-        self._applied[_place(act.move)] = act.move.desired_replicas
+        now = self.clock()
+        applied = Applied(recommendation_id=act.move.recommendation_id, replicas=replicas, at=now)
+        self._standings.acted(spot, applied)
         if replicas != act.move.desired_replicas:
-            sentence = f"the cluster made {replicas} replicas of the {act.move.desired_replicas} that were asked for"
-            return self._held(Held(reason="conflicted", sentence=sentence), identity)
+            made = f"the cluster made {replicas} replicas of the {act.move.desired_replicas} that were asked for"
+            limited = conflicted("LimitedByCluster", f"{made}; {WAY_BACK}")
+            self._note(spot, act.scale, limited, identity)
+            return self._held(limited, identity)
         _log.info("acted", **identity, **change)
         try:
-            self.scales.tell(act, now=self.clock())
+            self.scales.tell(act, now=now)
         except OutsideError as error:
             _log.warning("untold", **identity, error=str(error))
         return act
@@ -147,7 +203,3 @@ class _WritersOnce:
             if namespace not in self._known:
                 self._known[namespace] = self._scales.writers(namespace)
             return self._known[namespace]
-
-
-def _place(move: Move) -> tuple[str, str, str]:
-    return move.namespace, move.target.kind, move.target.name

@@ -1,61 +1,57 @@
-"""Reads and patches `/scale` of a workload, and nothing else of it, through the official Kubernetes client."""
+"""Reads workloads and patches their `/scale`, and nothing else of them, through the official Kubernetes client."""
 
 from collections import defaultdict
 from datetime import datetime
-from pathlib import Path
+from threading import Lock
 from typing import Any
 
-from kubernetes import client, config
+from kubernetes import client
 from kubernetes.client.exceptions import ApiException
-from kubernetes.config import ConfigException
 from urllib3.exceptions import HTTPError
 
 from api.schemas import Target
 from executor.carry_out import Writers
 from executor.errors import ScaleConflictError, ScaleError
-from executor.plan import Act, Scale
+from executor.kubernetes_client import NOT_FOUND, TIMEOUT_SECONDS, told
+from executor.owners import FIELD_MANAGER, git_owner, owners_of
+from executor.plan import Act, Held, Scale
 
-TIMEOUT_SECONDS = 10
 _MERGE_PATCH = "application/merge-patch+json"
-_FORBIDDEN, _NOT_FOUND, _CONFLICT = 403, 404, 409
-
-
-def connect(kubeconfig: Path | None) -> client.ApiClient:
-    """A client for the cluster of `kubeconfig`, or, without one, for the cluster that this process runs in.
-
-    Errors: ScaleError.
-    """
-    settings = client.Configuration()
-    try:
-        if kubeconfig is not None:
-            config.load_kube_config(config_file=str(kubeconfig), client_configuration=settings)  # type: ignore[no-untyped-call]  # untyped there
-        else:
-            config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]  # untyped there
-    except (ConfigException, OSError) as error:
-        message = f"no cluster to connect to: {error}; run inside one, or give --kubeconfig FILE"
-        raise ScaleError(message) from error
-    return client.ApiClient(settings)
+# Kinds of this group have their count at spec.replicas; where that of another kind is, its /scale alone says.
+_OWN_GROUP = "apps"
+_NOTE_LIMIT = 1000  # an Event's message may have 1,024 bytes
 
 
 class KubernetesScales:
-    """The `/scale` of Deployments and StatefulSets in one cluster."""
+    """Workloads of any kind that has a `/scale`, in one cluster. Which kinds have one, it is asked once."""
 
     def __init__(self, api: client.ApiClient) -> None:
-        self._apps = client.AppsV1Api(api)
         self._autoscaling = client.AutoscalingV2Api(api)
         self._others = client.CustomObjectsApi(api)
         self._core = client.CoreV1Api(api)
+        self._plurals: dict[tuple[str, str], str] = {}
+        self._lock = Lock()
 
     def read(self, namespace: str, target: Target) -> Scale:
-        """The workload's count and the version that it belongs to. Errors: ScaleError."""
+        """The workload's count, the version that it belongs to, and who has written it. Errors: ScaleError."""
+        where = self._address(namespace, target)
         try:
-            found = self._call("read", target, namespace=namespace)
+            workload: Any = self._others.get_namespaced_custom_object(*where, _request_timeout=TIMEOUT_SECONDS)
+            counted = workload
+            if where[0] != _OWN_GROUP:
+                counted = self._others.get_namespaced_custom_object_scale(*where, _request_timeout=TIMEOUT_SECONDS)
         except (ApiException, HTTPError) as error:
-            raise _told(error, f"read the scale of {_name(namespace, target)}") from error
+            raise told(error, f"read {_name(namespace, target)}") from error
+        metadata = workload["metadata"]
+        if counted["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
+            message = f"could not read {_name(namespace, target)}: somebody changed it at the same time"
+            raise ScaleConflictError(message)
         return Scale(
-            replicas=int(found.spec.replicas or 0),  # the API leaves a zero out
-            resource_version=str(found.metadata.resource_version),
-            uid=found.metadata.uid,
+            replicas=int(counted["spec"].get("replicas") or 0),  # /scale leaves a zero out
+            resource_version=str(metadata["resourceVersion"]),
+            uid=metadata.get("uid"),
+            owners=owners_of(metadata),
+            git_owner=git_owner(metadata),
         )
 
     def writers(self, namespace: str) -> Writers:
@@ -78,7 +74,7 @@ class KubernetesScales:
                 place = reference.get("kind", "Deployment"), reference["name"]
                 found[place].append(f"ScaledObject {namespace}/{scaled['metadata']['name']}")
         except (ApiException, HTTPError) as error:
-            raise _told(error, f"list the autoscalers of namespace {namespace}") from error
+            raise told(error, f"list the autoscalers of namespace {namespace}") from error
         return {place: tuple(names) for place, names in found.items()}
 
     def apply(self, act: Act) -> int:
@@ -87,38 +83,53 @@ class KubernetesScales:
         Errors: ScaleConflictError if the workload has changed since, else ScaleError.
         """
         move = act.move
+        where = self._address(move.namespace, move.target)
         try:
-            made = self._call(
-                "patch", move.target, namespace=move.namespace, body=act.patch, _content_type=_MERGE_PATCH
+            made: Any = self._others.patch_namespaced_custom_object_scale(
+                *where,
+                act.patch,
+                field_manager=FIELD_MANAGER,
+                _content_type=_MERGE_PATCH,
+                _request_timeout=TIMEOUT_SECONDS,
             )
         except (ApiException, HTTPError) as error:
-            raise _told(error, f"set the scale of {_name(move.namespace, move.target)}") from error
-        return int(made.spec.replicas or 0)
+            raise told(error, f"set the scale of {_name(move.namespace, move.target)}") from error
+        return int(made["spec"].get("replicas") or 0)
 
     def tell(self, act: Act, *, now: datetime) -> None:
         """An Event at the workload: from how many to how many, on whose advice. Errors: ScaleError."""
-        move, scale = act.move, act.scale
+        move = act.move
+        note = f"{act.scale.replicas} -> {move.desired_replicas} replicas by lagcast's {move.recommendation_id}"
+        self._leave_event(move.namespace, move.target, act.scale, note, reason="ScaledOnAdvice", now=now)
+
+    def warn(self, namespace: str, target: Target, scale: Scale, held: Held, *, now: datetime) -> None:
+        """An Event at a workload that somebody else has. Errors: ScaleError."""
+        self._leave_event(namespace, target, scale, held.sentence[:_NOTE_LIMIT], reason="ScaleWithheld", now=now)
+
+    def _leave_event(
+        self, namespace: str, target: Target, scale: Scale, note: str, *, reason: str, now: datetime
+    ) -> None:
         event = client.CoreV1Event(
-            metadata=client.V1ObjectMeta(generate_name=f"{move.target.name}.lagcast-", namespace=move.namespace),
+            metadata=client.V1ObjectMeta(generate_name=f"{target.name}.lagcast-", namespace=namespace),
             involved_object=client.V1ObjectReference(
-                api_version=move.target.api_version,
-                kind=move.target.kind,
-                name=move.target.name,
-                namespace=move.namespace,
+                api_version=target.api_version,
+                kind=target.kind,
+                name=target.name,
+                namespace=namespace,
                 uid=scale.uid,
             ),
-            type="Normal",
-            reason="ScaledOnAdvice",
-            message=f"{scale.replicas} -> {move.desired_replicas} replicas by lagcast's {move.recommendation_id}",
+            type="Normal" if reason == "ScaledOnAdvice" else "Warning",
+            reason=reason,
+            message=note,
             source=client.V1EventSource(component="lagcast-executor"),
             first_timestamp=now,
             last_timestamp=now,
             count=1,
         )
         try:
-            self._core.create_namespaced_event(move.namespace, event, _request_timeout=TIMEOUT_SECONDS)
+            self._core.create_namespaced_event(namespace, event, _request_timeout=TIMEOUT_SECONDS)
         except (ApiException, HTTPError) as error:
-            raise _told(error, f"leave an Event at {_name(move.namespace, move.target)}") from error
+            raise told(error, f"leave an Event at {_name(namespace, target)}") from error
 
     def _scaled_objects(self, namespace: str) -> list[dict[str, Any]]:
         try:
@@ -126,33 +137,44 @@ class KubernetesScales:
                 "keda.sh", "v1alpha1", namespace, "scaledobjects", _request_timeout=TIMEOUT_SECONDS
             )
         except ApiException as error:
-            if error.status == _NOT_FOUND:
+            if error.status == NOT_FOUND:
                 return []
             raise
         items: list[dict[str, Any]] = answer["items"]
         return items
 
-    def _call(self, verb: str, target: Target, **arguments: Any) -> Any:  # noqa: ANN401  # two kinds, one shape
-        match target.kind:
-            case "Deployment" | "StatefulSet" if target.api_version == "apps/v1":
-                call = getattr(self._apps, f"{verb}_namespaced_{_SNAKE[target.kind]}_scale")
-            case _:
-                message = f"{target.api_version} {target.kind} cannot be scaled; apps/v1 Deployment and StatefulSet can"
-                raise ScaleError(message)
-        return call(target.name, **arguments, _request_timeout=TIMEOUT_SECONDS)
+    def _address(self, namespace: str, target: Target) -> tuple[str, str, str, str, str]:
+        """Group, version, namespace, plural and name of a workload. Errors: ScaleError where it has no `/scale`."""
+        group, _, version = target.api_version.rpartition("/")
+        with self._lock:
+            plural = self._plurals.get((target.api_version, target.kind))
+            if plural is None:
+                plural = self._plurals[target.api_version, target.kind] = self._plural(group, version, target.kind)
+        return group, version, namespace, plural, target.name
 
-
-_SNAKE = {"Deployment": "deployment", "StatefulSet": "stateful_set"}
+    def _plural(self, group: str, version: str, kind: str) -> str:
+        """What a kind is called in paths, as the cluster says. Errors: ScaleError where it has no `/scale`."""
+        what = f"{kind} of {group}/{version}"
+        if not group:
+            message = f"{kind} of {version} cannot be scaled; name a target whose apiVersion has a group, like apps/v1"
+            raise ScaleError(message)
+        try:
+            known = self._others.get_api_resources(group, version, _request_timeout=TIMEOUT_SECONDS).resources
+        except (ApiException, HTTPError) as error:
+            if isinstance(error, ApiException) and error.status == NOT_FOUND:
+                message = f"{what} is not known to the cluster; correct the target, or install what defines {kind}"
+                raise ScaleError(message) from error
+            raise told(error, f"ask what {group}/{version} has") from error
+        names = {resource.name for resource in known}
+        plural = next((each.name for each in known if each.kind == kind and "/" not in each.name), None)
+        if plural is None:
+            message = f"{what} is not known to the cluster; correct the target's kind and apiVersion"
+            raise ScaleError(message)
+        if f"{plural}/scale" not in names:
+            message = f"{what} has no /scale, so nothing can set its replicas; name the workload that has one"
+            raise ScaleError(message)
+        return plural
 
 
 def _name(namespace: str, target: Target) -> str:
     return f"{target.kind} {namespace}/{target.name}"
-
-
-def _told(error: ApiException | HTTPError, asked: str) -> ScaleError:
-    if not isinstance(error, ApiException):
-        return ScaleError(f"could not {asked}: {error}; is the cluster reachable?")
-    if error.status == _CONFLICT:
-        return ScaleConflictError(f"could not {asked}: somebody changed it at the same time")
-    remedy = "; apply deploy/manifests/executor/target-role.yaml in its namespace" if error.status == _FORBIDDEN else ""
-    return ScaleError(f"could not {asked}: the API server answered {error.status} {error.reason}{remedy}")

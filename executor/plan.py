@@ -11,9 +11,12 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from api.schemas import DECISION_V1, Mode, RecommendationV1, RefusalV1, Target
+from executor.owners import FIELD_MANAGER, Owner
 
 # Fields of version 1 never change their meaning, so every 1.x is understood; another major version is not.
 KNOWN_SCHEMA_MAJOR = "1"
+# How an owner lets an executor at a workload again that somebody else has changed.
+WAY_BACK = "nothing is changed; to hand it over again, set the group's mode to recommend, and a cycle later to apply"
 # With clocks further apart than this, "not before" and "not after" mean nothing.
 CLOCK_SKEW_LIMIT = timedelta(seconds=2)
 
@@ -29,17 +32,25 @@ HeldReason = Literal[
     "not_due",
     "too_late",
     "conflicted",
+    "unseen",
+    "zero",
     "mode",
 ]
+# Who or what else has the count: what an owner of the workload has to know, and is told where they look.
+ConflictReason = Literal["Autoscaled", "DeclaredInGit", "ChangedByOthers", "ChangedSinceAdvice", "LimitedByCluster"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """Nothing is done, and why; `retry_at` where the advice itself says when it may be otherwise."""
+    """Nothing is done, and why; `retry_at` where the advice itself says when it may be otherwise.
+
+    `conflict` is set where somebody else is known to have the count.
+    """
 
     reason: HeldReason
     sentence: str
     retry_at: datetime | None = None
+    conflict: ConflictReason | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,24 +63,54 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A change that advice asks for at this instant; what the cluster says of it is not yet known."""
+    """A change that advice asks for at this instant; what the cluster says of it is not yet known.
+
+    `seen_replicas` are what the advice was made for, `seen_at` when they were seen. `through_zero` says that a count of
+    0 may be set, and may be left.
+    """
 
     recommendation_id: str
+    group_id: str
     mode: Mode
     namespace: str
     target: Target
     seen_replicas: int
+    seen_at: datetime
     desired_replicas: int
+    through_zero: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """A workload as the cluster has it: its count, the version that count belongs to, and who else scales it."""
+    """A workload as the cluster has it: its count, the version that count belongs to, and who else has a say in it.
+
+    `owners` have written the count, `other_writers` are autoscalers, `git_owner` sets it out of Git.
+    """
 
     replicas: int
     resource_version: str
     uid: str | None = None
+    owners: tuple[Owner, ...] = ()
     other_writers: tuple[str, ...] = ()
+    git_owner: str | None = None
+
+    @property
+    def strangers(self) -> tuple[Owner, ...]:
+        """Who has written the count, other than an executor of ours."""
+        return tuple(owner for owner in self.owners if owner.manager != FIELD_MANAGER)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether an executor of ours, and nobody else, is noted to have written the count."""
+        return bool(self.owners) and not self.strangers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """The count that a workload is left with; `set_here` where this executor set it, else it was found so."""
+
+    replicas: int
+    set_here: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,17 +171,20 @@ def due_move(
     )
 
 
-def may_act(move: Move, *, scale: Scale, mode: Mode, last_applied: int | None) -> Act | Held:
+def may_act(move: Move, *, scale: Scale, mode: Mode, expected: Expected | None) -> Act | Held:
     """Whether `move` may be made on a workload that stands at `scale`.
 
-    `mode` is the executor's own; it acts only where the group's mode says `apply` too. `last_applied` is the count that
-    this executor set last: a workload that stands elsewhere was changed by somebody, and is left to them.
+    `mode` is the executor's own; it acts only where the group's mode says `apply` too. `expected` is what the workload
+    was left with: one that stands elsewhere was changed by somebody, and is left to them.
     """
+    foreign = conflict_at(scale, expected=expected)
+    if foreign is not None:
+        return foreign
     if scale.replicas == move.desired_replicas:
         return Held(reason="nothing_to_do", sentence=f"the workload has {scale.replicas} replicas already")
-    foreign = _foreign_writer(move, scale, last_applied)
-    if foreign is not None:
-        return Held(reason="conflicted", sentence=f"{foreign}; nothing is changed")
+    hindrance = _not_as_seen(move, scale, expected) or _at_zero(move, scale)
+    if hindrance is not None:
+        return hindrance
     if mode != "apply" or move.mode != "apply":
         return Held(
             reason="mode",
@@ -150,6 +194,35 @@ def may_act(move: Move, *, scale: Scale, mode: Mode, last_applied: int | None) -
             ),
         )
     return Act(move=move, scale=scale)
+
+
+def conflict_at(scale: Scale, *, expected: Expected | None) -> Held | None:
+    """Who else has the count of a workload that stands at `scale`; None where nobody is known to."""
+    if scale.other_writers:
+        return conflicted(
+            "Autoscaled", f"{', '.join(scale.other_writers)} scales the same workload; nothing is changed"
+        )
+    if scale.git_owner is not None:
+        sentence = (
+            f"{scale.git_owner} sets the workload's replicas; nothing is changed: leave them out of what it applies"
+        )
+        return conflicted("DeclaredInGit", sentence)
+    if expected is None or scale.is_ours:
+        return None
+    who = " and ".join(map(str, scale.strangers)) or "somebody"
+    if scale.replicas != expected.replicas:
+        since = "did" if expected.set_here else "first saw it"
+        changed = f"{who} changed the workload from {expected.replicas} to {scale.replicas} replicas"
+        return conflicted("ChangedByOthers", f"{changed} after this executor {since}; {WAY_BACK}")
+    if expected.set_here and scale.strangers:
+        sentence = f"{who} set the count of {scale.replicas} replicas too, after this executor did; {WAY_BACK}"
+        return conflicted("ChangedByOthers", sentence)
+    return None
+
+
+def conflicted(reason: ConflictReason, sentence: str) -> Held:
+    """Held because of somebody else."""
+    return Held(reason="conflicted", sentence=sentence, conflict=reason)
 
 
 def _at_the_wrong_time(advice: RecommendationV1, *, now: datetime, clock_skew: timedelta) -> Held | None:
@@ -200,22 +273,40 @@ def _move(advice: RecommendationV1) -> Move | Held:
         )
     return Move(
         recommendation_id=advice.recommendation_id,
+        group_id=advice.group_id,
         mode=advice.mode,
         namespace=advice.namespace,
         target=advice.target,
         seen_replicas=advice.current_replicas,
+        seen_at=advice.data.as_of,
         desired_replicas=advice.desired_replicas,
+        through_zero=advice.scale_to_zero,
     )
 
 
-def _foreign_writer(move: Move, scale: Scale, last_applied: int | None) -> str | None:
-    if scale.other_writers:
-        return f"{', '.join(scale.other_writers)} scales the same workload"
-    if last_applied is not None and scale.replicas != last_applied:
-        return (
-            f"somebody changed the workload from {last_applied} to {scale.replicas} replicas after this executor did; "
-            "restart the executor to take over"
+def _not_as_seen(move: Move, scale: Scale, expected: Expected | None) -> Held | None:
+    """Why the advice was not made for the workload as it stands; None where it was."""
+    if scale.replicas == move.seen_replicas:
+        return None
+    differs = f"the advice saw {move.seen_replicas} replicas, the workload has {scale.replicas}"
+    if scale.is_ours:
+        sentence = f"{differs}, set by a lagcast executor; the next advice decides"
+        return Held(reason="unseen", sentence=sentence)
+    # Notes are cut to the second: what was written in the second of the advice may have come after it.
+    seen_at = move.seen_at.replace(microsecond=0)
+    since = [owner for owner in scale.strangers if owner.written_at is None or owner.written_at >= seen_at]
+    if since and expected is None:
+        return conflicted(
+            "ChangedSinceAdvice", f"{differs}, set by {' and '.join(map(str, since))}; the next advice decides"
         )
-    if scale.replicas != move.seen_replicas:
-        return f"the advice saw {move.seen_replicas} replicas, the workload has {scale.replicas}"
-    return None
+    # The count was the same when it was looked at before: a replica is starting, or fails over and over.
+    return Held(reason="conflicted", sentence=f"{differs}; nothing is changed")
+
+
+def _at_zero(move: Move, scale: Scale) -> Held | None:
+    if move.through_zero or (scale.replicas and move.desired_replicas):
+        return None
+    what = "the workload stands at 0 replicas" if scale.replicas == 0 else "the advice is to set 0 replicas"
+    setting = f"groups.{move.group_id}.scale_to_zero"
+    sentence = f"{what}; leaving 0 or going there takes scaleToZero.enabled of its ConsumerGroupScaler, or {setting}"
+    return Held(reason="zero", sentence=sentence)

@@ -18,6 +18,7 @@ from executor.errors import AdviceError, OutsideError, ScaleError
 from executor.plan import Act, Bounds, Held
 
 if TYPE_CHECKING:
+    from executor.kubernetes_records import KubernetesRecords
     from executor.kubernetes_scale import KubernetesScales
 
 EXIT_USAGE, EXIT_UNREACHABLE = 2, 4
@@ -49,9 +50,11 @@ def execute(
         raise typer.BadParameter(f"--min-replicas {min_replicas} is above --max-replicas {max_replicas}")  # noqa: EM102, TRY003
     _log_to_stderr()
     advice = AdviceClient(api)
+    scales, records = _cluster(kubeconfig)
     executor = Executor(
         advice=advice,
-        scales=_scales(kubeconfig),
+        scales=scales,
+        records=records,
         clock=_read_clock,
         mode=mode,
         bounds=Bounds(lowest=min_replicas, highest=max_replicas),
@@ -103,18 +106,21 @@ def seconds_to_wait(outcomes: Iterable[Outcome], *, now: datetime, longest: floa
     return max(0.0, min([longest, *waits]))
 
 
-def _scales(kubeconfig: Path | None) -> "KubernetesScales":
+def _cluster(kubeconfig: Path | None) -> "tuple[KubernetesScales, KubernetesRecords]":
     try:
         # The client is an extra of 75 MB that nothing else here needs; its absence gets a sentence.
-        from executor.kubernetes_scale import KubernetesScales, connect  # noqa: PLC0415
+        from executor.kubernetes_client import connect  # noqa: PLC0415
+        from executor.kubernetes_records import KubernetesRecords  # noqa: PLC0415
+        from executor.kubernetes_scale import KubernetesScales  # noqa: PLC0415
     except ModuleNotFoundError as error:
         typer.echo(f"the executor needs the package {error.name}: pip install 'lagcast[k8s]'", err=True)
         raise typer.Exit(EXIT_USAGE) from error
     try:
-        return KubernetesScales(connect(kubeconfig))
+        client = connect(kubeconfig)
     except ScaleError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(EXIT_USAGE) from error
+    return KubernetesScales(client), KubernetesRecords(client)
 
 
 def _print_patch(act: Act) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_origin, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from recommender.decision import DecisionSettings
-from recommender.settings import GroupSettings, Settings
+from recommender.settings import GroupSettings, Settings, TargetSettings
 from recommender.settings_check import decision_trouble
 
 Group = tuple[str, str]
@@ -22,7 +22,8 @@ API_GROUP, API_VERSION = "lagcast.io", "v1alpha1"
 KIND, PLURAL = "ConsumerGroupScaler", "consumergroupscalers"
 
 # In which block of the spec a setting stands; "" is the spec itself. What is under `group` is all that is known of the
-# group and not named here, but for holidays, which only the daily job reads.
+# group and not named here, but for holidays, which only the daily job reads. The target and scaleToZero are blocks that
+# are read on their own.
 DECISION_BLOCKS: dict[str, tuple[str, ...]] = {
     "": ("policy",),
     "objective": ("max_lag_seconds",),
@@ -34,7 +35,7 @@ GROUP_BLOCKS: dict[str, tuple[str, ...]] = {
     "group": tuple(
         name
         for name in GroupSettings.model_fields
-        if name not in {"min_replicas", "max_replicas", "mode", "target", "holidays"}
+        if name not in {"min_replicas", "max_replicas", "mode", "target", "scale_to_zero", "holidays"}
     ),
 }
 TroubleReason = Literal["ConfigInvalid", "Unsupported", "Conflicted"]
@@ -172,10 +173,14 @@ def asked_by(settings: Settings, scaler: Scaler) -> Asked:
 
 
 def standing(settings: Settings, documents: Iterable[Document]) -> Standing:
-    """What the objects of a cluster ask for together; a group belongs to the oldest object that names it."""
+    """What the objects of a cluster ask for together; a group, and a target, is the oldest object's that names it.
+
+    A group whose target is another object's has to wait: advice on both would have one workload scaled by two.
+    """
     asked: dict[Group, Asked] = {}
     troubles: dict[tuple[str, str], Trouble] = {}
     owners: dict[Group, tuple[str, str]] = {}
+    targets: dict[TargetSettings, tuple[str, str]] = {}
     for document in sorted(documents, key=lambda each: (each["metadata"]["creationTimestamp"], place_of(each))):
         place, group = place_of(document), _group_of(document)
         owner = place if group is None else owners.setdefault(group, place)
@@ -183,6 +188,9 @@ def standing(settings: Settings, documents: Iterable[Document]) -> Standing:
             if owner != place:
                 raise _taken(group, owner)
             known = asked_by(settings, read_scaler(document))
+            target = known.group.target
+            if target is not None and known.group.mode != "off" and targets.setdefault(target, place) != place:
+                raise _target_taken(target, targets[target])
             asked[known.scaler.cluster, known.scaler.group] = known
         except ScalerError as error:
             waits = group if owner == place else None
@@ -199,18 +207,26 @@ def _taken(group: Group | None, owner: tuple[str, str]) -> ScalerError:
     return ScalerError(sentence, reason="Conflicted")
 
 
+def _target_taken(target: TargetSettings, owner: tuple[str, str]) -> ScalerError:
+    sentence = (
+        f"{owner[0]}/{owner[1]} has the target {target.kind} {target.name} already, and a workload is scaled for one "
+        "group: only the older object is followed; remove target or the object, or give the group a workload of its own"
+    )
+    return ScalerError(sentence, reason="Conflicted")
+
+
 def _read(document: Document) -> Scaler:
     spec, group = document["spec"], _group_of(document)
     namespace, name = place_of(document)
     if group is None:
         message = "spec names no group; give cluster and groupId"
         raise ScalerError(message)
-    if spec.get("scaleToZero", {}).get("enabled"):
-        message = (
-            "scaleToZero.enabled is true; lagcast does not scale to zero: leave it out, with minReplicas 1 or more"
-        )
-        raise ScalerError(message, reason="Unsupported")
     group_keys = _named(spec, GROUP_BLOCKS)
+    if group_keys.get("min_replicas") == 0:
+        message = "minReplicas is 0; a count of 0 is not advised yet: say 1 or more"
+        raise ScalerError(message, reason="Unsupported")
+    if "enabled" in spec.get("scaleToZero", {}):
+        group_keys["scale_to_zero"] = spec["scaleToZero"]["enabled"]
     if "target" in spec:
         # The object's own namespace: whoever may write here cannot have anything scaled elsewhere.
         group_keys["target"] = {"namespace": namespace, **_snake(spec["target"])}

@@ -58,7 +58,8 @@ def status_of(document: Document, asked: Asked, decision: Decision | None, *, no
             "observed": _observed(decision),
             "costPerHour": _cost_per_hour(decision),
         }
-    status["conditions"] = _conditions(document, _verdicts(asked, decision, now=now), now=now)
+    verdicts = _verdicts(asked, decision, now=now) | {"Conflicted": _conflicted(asked, before)}
+    status["conditions"] = _conditions(document, verdicts, now=now)
     return status
 
 
@@ -68,7 +69,8 @@ def rejected_status(document: Document, trouble: Trouble, *, now: datetime) -> S
     verdicts = dict.fromkeys(CONDITIONS, unknown)
     verdicts["Ready"] = Verdict(holds=False, reason=trouble.reason, sentence=trouble.sentence)
     if trouble.reason == "Conflicted":
-        verdicts["Conflicted"] = Verdict(holds=True, reason="SameGroup", sentence=trouble.sentence)
+        what = "SameGroup" if trouble.group is None else "SameTarget"
+        verdicts["Conflicted"] = Verdict(holds=True, reason=what, sentence=trouble.sentence)
     generation = document["metadata"]["generation"]
     return {"observedGeneration": generation, "conditions": _conditions(document, verdicts, now=now)}
 
@@ -170,9 +172,6 @@ def _verdicts(asked: Asked, decision: Decision | None, *, now: datetime) -> dict
             )
     return known | {
         "Executing": _executing(asked),
-        "Conflicted": Verdict(
-            holds=False, reason="OnlyScaler", sentence="No other ConsumerGroupScaler names this group."
-        ),
         "Paused": _paused(asked, now=now),
     }
 
@@ -225,6 +224,17 @@ def _executing(asked: Asked) -> Verdict:
         return Verdict(holds=False, reason="NoTarget", sentence="No target is named: there is nothing to scale.")
     sentence = "An executor may act on this advice; whether one runs is not seen from here."
     return Verdict(holds=None, reason="LeftToExecutor", sentence=sentence)
+
+
+def _conflicted(asked: Asked, before: Status) -> Verdict:
+    """Who else scales the workload, as an executor has found it and keeps in `status.conflict`; while mode is Apply."""
+    found = before.get("conflict")
+    if found is None or asked.group.mode != "apply":
+        sentence = (
+            "No other ConsumerGroupScaler names this group or its target, and no executor reports another writer."
+        )
+        return Verdict(holds=False, reason="OnlyScaler", sentence=sentence)
+    return Verdict(holds=True, reason=found["reason"], sentence=found["message"])
 
 
 def _paused(asked: Asked, *, now: datetime) -> Verdict:

@@ -72,7 +72,9 @@ class Scalers:
         """Read the objects anew; the groups without advice: badly asked for, held, or not among the `observed`."""
         self._standing = standing(self.settings, self.objects.documents())
         bad = {
-            trouble.group: Obstacle("config_invalid", trouble.sentence, _REMEDY)
+            trouble.group: Obstacle(
+                "conflicted" if trouble.reason == "Conflicted" else "config_invalid", trouble.sentence, _REMEDY
+            )
             for trouble in self._standing.troubles.values()
             if trouble.group is not None
         }

@@ -98,6 +98,18 @@ class Settings(BaseSettings):
                 f"groups.{ANY_GROUP}.target would have every group scale the same workload; name it under each group"
             )
             raise ValueError(message)
+        shared = groups.get(ANY_GROUP, GroupSettings()).mode
+        acting: dict[TargetSettings, str] = {}
+        for name, group in groups.items():
+            if group.target is None or (group.mode if "mode" in group.model_fields_set else shared) != "apply":
+                continue
+            other = acting.setdefault(group.target, name)
+            if other != name:
+                message = (
+                    f"groups.{name}.target is that of group '{other}' too, and both have the mode apply; a workload is "
+                    "scaled for one group: set the mode of one to recommend"
+                )
+                raise ValueError(message)
         return groups
 
     def group(self, group: str) -> GroupSettings:

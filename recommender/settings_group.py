@@ -33,8 +33,8 @@ class TargetSettings(BaseModel):
     api_version: str = "apps/v1"
     """API group and version of the workload. Default: that of Deployments and StatefulSets."""
 
-    kind: Literal["Deployment", "StatefulSet"] = "Deployment"
-    """Kind of the workload. Default: what most consumers run as."""
+    kind: str = Field(default="Deployment", min_length=1)
+    """Kind of the workload: whatever of the API group has a `/scale`. Default: what most consumers run as."""
 
     namespace: str
     """Namespace of the workload. No default: a guess could scale somebody else's workload."""
@@ -175,6 +175,10 @@ class GroupSettings(BaseModel):
     mode: Mode = "recommend"
     """`off`: the group is left out; `recommend`: advice only; `apply`: an executor may act on it. Default: recommend,
     because nothing is scaled that nobody asked to scale."""
+
+    scale_to_zero: bool = False
+    """Whether an executor may set 0 replicas, and start a workload that stands at 0. Default: no, because whoever
+    stopped a workload meant it."""
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:

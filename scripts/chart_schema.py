@@ -75,6 +75,7 @@ def executor(image: Schema) -> Schema:
         enabled=SWITCH,
         mode={"enum": ["recommend", "apply"]},
         namespaces=NAMESPACES,
+        kinds={"type": "array", "items": {**block(group=NAME, plural=NAME), "required": ["group", "plural"]}},
         namespace=NAMESPACE,
         image=image,
         resources={"type": "object"},

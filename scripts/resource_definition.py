@@ -68,11 +68,11 @@ def spec() -> Schema:
     properties: Schema = {
         "cluster": {**TEXT, "description": "Name of the Kafka cluster, as the collector was given it."},
         "groupId": {**TEXT, "description": "Consumer group, as Kafka calls it."},
-        "target": target(parts["TargetSettings"]["properties"]),
+        "target": target(),
         "scaleToZero": {
             "type": "object",
-            "description": "Whether there may be no replica at all. Not done yet: who enables it is refused.",
-            "properties": {"enabled": {"type": "boolean"}},
+            "description": "Whether there may be no replica at all.",
+            "properties": {"enabled": field(parts["GroupSettings"]["properties"]["scale_to_zero"], parts)},
         },
         "hold": hold(),
     }
@@ -103,7 +103,7 @@ def spec() -> Schema:
     }
 
 
-def target(fields: Mapping[str, Schema]) -> Schema:
+def target() -> Schema:
     """The workload; its namespace is that of the object."""
     return {
         "type": "object",
@@ -111,7 +111,7 @@ def target(fields: Mapping[str, Schema]) -> Schema:
         "required": ["name"],
         "properties": {
             "apiVersion": {**TEXT, "description": "Default: apps/v1."},
-            "kind": {"type": "string", "enum": fields["kind"]["enum"], "description": "Default: Deployment."},
+            "kind": {**TEXT, "description": "Any kind with a /scale. Default: Deployment."},
             "name": {**TEXT, "description": "Name of the workload."},
         },
     }
@@ -196,6 +196,18 @@ def status() -> Schema:
                 "Price of an hour of the advice, and of staying.", currency=text, chosen=decimal, stay=decimal
             ),
             "conditions": conditions(),
+            "lastApplied": record(
+                "The count that an executor set last. Written by the executor.",
+                recommendationId=text,
+                replicas={"type": "integer"},
+                at=INSTANT,
+            ),
+            "conflict": record(
+                "Who else scales the target, as the executor found it; what Conflicted says. Written by the executor.",
+                reason=text,
+                message=text,
+                since=INSTANT,
+            ),
         },
     }
 

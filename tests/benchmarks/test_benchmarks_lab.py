@@ -143,11 +143,14 @@ def test_the_youngest_replicas_go_first_and_an_old_version_moves_nothing() -> No
     scale = replicas.read("lab", WORKLOAD)
     move = Move(
         recommendation_id="r",
+        group_id="lab",
         mode="apply",
         namespace="lab",
         target=WORKLOAD,
         seen_replicas=3,
+        seen_at=datetime(2026, 1, 5, 12, tzinfo=UTC),
         desired_replicas=1,
+        through_zero=False,
     )
     replicas.apply(Act(move=move, scale=scale))
     assert replicas.count == 1

@@ -136,7 +136,7 @@ def test_only_the_executor_gets_a_token() -> None:
 
 
 def test_executor_may_scale_and_nothing_else() -> None:
-    """The executor reads and patches /scale, sees the autoscalers that it must not fight, and leaves Events."""
+    """The executor reads workloads and autoscalers, patches /scale, leaves Events, and keeps what it did."""
     bindings = [
         binding
         for binding in (*of_kind("RoleBinding"), *of_kind("ClusterRoleBinding"))
@@ -146,9 +146,12 @@ def test_executor_may_scale_and_nothing_else() -> None:
     assert binding["roleRef"]["kind"] == "Role"
     (role,) = [role for role in of_kind("Role") if role["metadata"]["name"] == binding["roleRef"]["name"]]
     assert role["rules"] == [
-        {"apiGroups": ["apps"], "resources": ["deployments/scale", "statefulsets/scale"], "verbs": ["get", "patch"]},
+        {"apiGroups": ["apps"], "resources": ["deployments", "statefulsets"], "verbs": ["get"]},
+        {"apiGroups": ["apps"], "resources": ["deployments/scale", "statefulsets/scale"], "verbs": ["patch"]},
         {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": ["list"]},
         {"apiGroups": ["keda.sh"], "resources": ["scaledobjects"], "verbs": ["list"]},
+        {"apiGroups": ["lagcast.io"], "resources": ["consumergroupscalers"], "verbs": ["list"]},
+        {"apiGroups": ["lagcast.io"], "resources": ["consumergroupscalers/status"], "verbs": ["patch"]},
         {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
     ]
 

@@ -9,34 +9,51 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import uvicorn
 import yaml
+from kubernetes import client
 
 from api.app import create_app
+from api.schemas import Mode
+from executor.advice import AdviceClient
+from executor.carry_out import Executor
+from executor.kubernetes_records import KubernetesRecords
+from executor.kubernetes_scale import KubernetesScales
+from executor.plan import Bounds
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.recommendation import Recommendation
-from recommender.settings import load_settings
+from recommender.settings import Settings, load_settings
 
-SCALE = "/apis/apps/v1/namespaces/shop/{kind}/orders-consumer/scale"
+APPS = "/apis/apps/v1"
+WORKLOAD = "/apis/apps/v1/namespaces/shop/{kind}/orders-consumer"
 AUTOSCALERS = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers"
 SCALED_OBJECTS = "/apis/keda.sh/v1alpha1/namespaces/shop/scaledobjects"
+SCALERS = "/apis/lagcast.io/v1alpha1/namespaces/shop/consumergroupscalers"
 EVENTS = "/api/v1/namespaces/shop/events"
+# Kinds of apps/v1, and whether they have a /scale.
+KINDS = {"Deployment": True, "StatefulSet": True, "DaemonSet": False}
 
 
 @dataclass
 class Cluster:
     """One workload `shop/orders-consumer`, kept as the API server keeps it: each write makes a new version.
 
-    `keda` are the workloads that ScaledObjects claim, None where KEDA is not installed. `caps_at` is what an admission
-    webhook lets through at most.
+    `owners` are the managers that have the count, and `keda` the workloads that ScaledObjects claim, None where KEDA is
+    not installed. `scalers` are ConsumerGroupScalers, None where the resource is not there; `mute` refuses writes to
+    their status. `caps_at` is what an admission webhook lets through at most.
     """
 
     replicas: int = 6
     version: int = 41
     autoscaled: bool = False
+    owners: tuple[str, ...] = ("kubectl",)
+    marks: dict[str, dict[str, str]] = field(default_factory=dict)
     keda: list[str] | None = None
+    scalers: list[dict[str, Any]] | None = None
+    mute: bool = False
     forbidden: bool = False
     mutes_events: bool = False
     caps_at: int | None = None
@@ -46,9 +63,28 @@ class Cluster:
     patches: list[dict[str, Any]] = field(default_factory=list)
     url: str = ""
 
-    def write(self, replicas: int) -> None:
-        """Somebody sets the count."""
-        self.replicas, self.version = replicas, self.version + 1
+    def write(self, replicas: int, manager: str = "kubectl") -> None:
+        """Somebody sets the count, and has it then."""
+        self.replicas, self.version, self.owners = replicas, self.version + 1, (manager,)
+
+    def workload(self) -> dict[str, Any]:
+        """The workload with the notes of who wrote its count; all of them wrote at noon."""
+        notes = [
+            {"manager": name, "time": "2026-01-05T12:00:00Z", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+            for name in self.owners
+        ]
+        scale = self.scale()
+        return {
+            "apiVersion": "apps/v1",
+            "metadata": scale["metadata"] | {"managedFields": notes} | self.marks,
+            "spec": {"replicas": self.replicas},
+        }
+
+    def add_scaler(self, **status: Any) -> None:  # noqa: ANN401  # JSON
+        """A ConsumerGroupScaler of the group `orders`."""
+        metadata = {"namespace": "shop", "name": "orders", "uid": "c95", "creationTimestamp": "2026-01-01T00:00:00Z"}
+        spec = {"cluster": "prod-eu", "groupId": "orders"}
+        self.scalers = [{"metadata": metadata, "spec": spec, "status": status}]
 
     def scale(self) -> dict[str, Any]:
         """The Scale object."""
@@ -92,15 +128,27 @@ class _Handler(BaseHTTPRequestHandler):
         self.cluster.reads[self.path] += 1
         if self.cluster.forbidden:
             self._answer(403, {"kind": "Status", "reason": "Forbidden"})
-        elif self.path in (SCALE.format(kind="deployments"), SCALE.format(kind="statefulsets")):
-            self._answer(200, self.cluster.scale())
-        elif self.path == AUTOSCALERS:
-            self._answer(200, self.cluster.autoscalers())
-        elif self.path == SCALED_OBJECTS and self.cluster.keda is not None:
-            claims = [{"metadata": {"name": n}, "spec": {"scaleTargetRef": {"name": n}}} for n in self.cluster.keda]
-            self._answer(200, {"kind": "ScaledObjectList", "items": claims})
+        elif self.path in self._known():
+            self._answer(200, self._known()[self.path])
         else:
             self._answer(404, {"kind": "Status", "reason": "NotFound"})
+
+    def _known(self) -> dict[str, dict[str, Any]]:
+        plurals = {kind: f"{kind.lower()}s" for kind in KINDS}
+        scaled = [{"name": f"{plurals[kind]}/scale", "kind": "Scale"} for kind in KINDS if KINDS[kind]]
+        kinds = [{"name": plurals[kind], "kind": kind} for kind in KINDS]
+        known = {WORKLOAD.format(kind=plural): self.cluster.workload() for plural in plurals.values()}
+        known[APPS] = {
+            "groupVersion": "apps/v1",
+            "resources": [each | {"namespaced": True, "singularName": "", "verbs": []} for each in (*kinds, *scaled)],
+        }
+        known[AUTOSCALERS] = self.cluster.autoscalers()
+        if self.cluster.keda is not None:
+            claims = [{"metadata": {"name": n}, "spec": {"scaleTargetRef": {"name": n}}} for n in self.cluster.keda]
+            known[SCALED_OBJECTS] = {"kind": "ScaledObjectList", "items": claims}
+        if self.cluster.scalers is not None:
+            known[SCALERS] = {"kind": "ConsumerGroupScalerList", "items": self.cluster.scalers}
+        return known
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -111,15 +159,28 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(201, body)
 
     def do_PATCH(self) -> None:
-        self.cluster.before_patch()
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.cluster.patches.append({"path": self.path, "type": self.headers["Content-Type"], "body": body})
+        path, query = urlsplit(self.path).path, parse_qs(urlsplit(self.path).query)
+        if path.startswith(SCALERS):
+            self._keep(body)
+            return
+        self.cluster.before_patch()
+        self.cluster.patches.append({"path": path, "type": self.headers["Content-Type"], "body": body})
         if body["metadata"]["resourceVersion"] != str(self.cluster.version):
             self._answer(409, {"kind": "Status", "reason": "Conflict"})
             return
         asked = body["spec"]["replicas"]
-        self.cluster.write(asked if self.cluster.caps_at is None else min(asked, self.cluster.caps_at))
+        made = asked if self.cluster.caps_at is None else min(asked, self.cluster.caps_at)
+        self.cluster.write(made, *query["fieldManager"])
         self._answer(200, self.cluster.scale())
+
+    def _keep(self, body: dict[str, Any]) -> None:
+        """What the only other writer of the status applies is all that there is of it."""
+        if self.cluster.mute or self.cluster.scalers is None:
+            self._answer(403, {"kind": "Status", "reason": "Forbidden"})
+            return
+        self.cluster.scalers[0]["status"] = body["status"]
+        self._answer(200, self.cluster.scalers[0])
 
     def _answer(self, status: int, document: dict[str, Any]) -> None:
         body = json.dumps(document).encode()
@@ -166,10 +227,16 @@ def kubeconfig(cluster: Cluster, tmp_path: Path) -> Path:
 
 @dataclass
 class Service:
-    """A running API and the store behind it."""
+    """A running API, the store behind it, and what its owner may set for the group `orders` while it runs."""
 
     url: str
     store: SqlDecisionStore
+    settings: Settings
+
+    def set(self, **words: object) -> None:
+        """The owner changes the group's settings."""
+        groups = self.settings.groups
+        groups["orders"] = groups["orders"].model_copy(update=words)
 
 
 def wall_clock() -> datetime:
@@ -198,7 +265,7 @@ def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]
     while not server.started:
         thread.join(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
-    yield Service(f"http://127.0.0.1:{port}", store)
+    yield Service(f"http://127.0.0.1:{port}", store, settings)
     server.should_exit = True
     thread.join()
     store.close()
@@ -220,3 +287,27 @@ def due_advice_fixture(advice: Callable[..., Recommendation]) -> Callable[..., R
         return advice(**(instants | changes))
 
     return make
+
+
+@pytest.fixture(name="executor")
+def executor_fixture(
+    service: Service, cluster: Cluster, wall_clock: Callable[[], datetime]
+) -> Iterator[Callable[..., Executor]]:
+    """`executor(mode="apply", bounds=Bounds(), dry_run=False)`, a new process each, between `service` and `cluster`."""
+    advice = AdviceClient(service.url)
+    api = client.ApiClient(client.Configuration(host=cluster.url))
+
+    def make(*, mode: Mode = "apply", bounds: Bounds | None = None, dry_run: bool = False) -> Executor:
+        return Executor(
+            advice=advice,
+            scales=KubernetesScales(api),
+            records=KubernetesRecords(api),
+            clock=wall_clock,
+            mode=mode,
+            bounds=bounds or Bounds(),
+            dry_run=dry_run,
+            show_patch=lambda _: None,
+        )
+
+    yield make
+    advice.close()

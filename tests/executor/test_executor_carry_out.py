@@ -3,13 +3,12 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kubernetes import client
 from structlog.testing import capture_logs
 
 from api import schemas
@@ -17,8 +16,8 @@ from api.convert import group_key, to_wire
 from executor.advice import AdviceClient
 from executor.carry_out import Executor
 from executor.errors import AdviceError, ScaleError
-from executor.kubernetes_scale import KubernetesScales, connect
-from executor.plan import Act, Bounds, Held
+from executor.kubernetes_client import connect
+from executor.plan import Act, Held
 from forecasting.refusal import Refusal
 from recommender.recommendation import Recommendation
 
@@ -29,29 +28,8 @@ MakeAdvice = Callable[..., Recommendation]
 MakeExecutor = Callable[..., Executor]
 PROGRAM = "from executor.run import main; main()"
 KEY = group_key("prod-eu", "orders")
-SCALE = "/apis/apps/v1/namespaces/shop/{kind}/orders-consumer/scale"
+WORKLOAD = "/apis/apps/v1/namespaces/shop/{kind}/orders-consumer"
 AUTOSCALERS = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers"
-
-
-@pytest.fixture(name="executor")
-def executor_fixture(service: Service, cluster: Cluster, wall_clock: Callable[[], datetime]) -> Iterator[MakeExecutor]:
-    """`executor(mode="apply", bounds=Bounds(), dry_run=False)`, between `service` and `cluster`."""
-    advice = AdviceClient(service.url)
-    scales = KubernetesScales(client.ApiClient(client.Configuration(host=cluster.url)))
-
-    def make(*, mode: schemas.Mode = "apply", bounds: Bounds | None = None, dry_run: bool = False) -> Executor:
-        return Executor(
-            advice=advice,
-            scales=scales,
-            clock=wall_clock,
-            mode=mode,
-            bounds=bounds or Bounds(),
-            dry_run=dry_run,
-            show_patch=lambda _: None,
-        )
-
-    yield make
-    advice.close()
 
 
 def _reasons(outcomes: tuple[object, ...]) -> list[str]:
@@ -230,7 +208,7 @@ def test_what_the_cluster_makes_of_a_patch_is_looked_at(
     acting = executor()
     (held,) = acting.run_once(None)
     assert isinstance(held, Held)
-    assert held.sentence == "the cluster made 7 replicas of the 8 that were asked for"
+    assert held.sentence.startswith("the cluster made 7 replicas of the 8 that were asked for; ")
     acting.run_once(None)
     assert len(cluster.patches) == 1
 
@@ -241,10 +219,11 @@ def test_a_move_costs_one_read_and_one_patch(
     """Who else scales what is asked once for a namespace and look."""
     service.store.save(due_advice())
     executor().run_once([KEY] * 1)
-    scale, autoscalers = SCALE.format(kind="deployments"), AUTOSCALERS
-    assert (cluster.reads[scale], cluster.reads[autoscalers], len(cluster.patches)) == (1, 1, 1)
+    workload, autoscalers = WORKLOAD.format(kind="deployments"), AUTOSCALERS
+    assert (cluster.reads[workload], cluster.reads[autoscalers], len(cluster.patches)) == (1, 1, 1)
+    assert cluster.reads[f"{workload}/scale"] == 0
     executor().run_once([KEY] * 5)
-    assert (cluster.reads[scale], cluster.reads[autoscalers]) == (6, 2)
+    assert (cluster.reads[workload], cluster.reads[autoscalers]) == (6, 2)
 
 
 def test_a_write_in_between_is_not_overwritten(

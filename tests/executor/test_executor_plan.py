@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from api.convert import to_wire
 from api.schemas import Mode, RecommendationV1, RefusalV1
-from executor.plan import Act, Bounds, Held, Move, Scale, due_move, may_act, read_advice
+from executor.owners import FIELD_MANAGER, Owner
+from executor.plan import Act, Bounds, Expected, Held, Move, Scale, due_move, may_act, read_advice
 from forecasting.refusal import Refusal
 from recommender.ports import issued_at
 from recommender.recommendation import Decision, Recommendation
@@ -21,6 +22,9 @@ OWNED = GroupSettings(mode="apply", target=TargetSettings(namespace="shop", name
 SECOND = timedelta(seconds=1)
 NO_SKEW = timedelta(0)
 AS_SEEN = Scale(replicas=6, resource_version="41")
+THEIRS_AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
+OURS, THEIRS = Owner(manager=FIELD_MANAGER, written_at=THEIRS_AT), Owner(manager="kubectl", written_at=THEIRS_AT)
+LEFT = Expected(replicas=8, set_here=True)
 
 
 def _wire(decision: Decision, group: GroupSettings = OWNED) -> RecommendationV1 | RefusalV1:
@@ -39,7 +43,7 @@ def _move(decision: Recommendation) -> Move:
 
 def test_due_advice_is_carried_out_as_a_patch_of_the_version_that_was_read(advice: MakeAdvice) -> None:
     """Everything agrees: the patch sets the desired count, on the version of the workload that was looked at."""
-    act = may_act(_move(advice()), scale=AS_SEEN, mode="apply", last_applied=None)
+    act = may_act(_move(advice()), scale=AS_SEEN, mode="apply", expected=None)
     assert isinstance(act, Act)
     assert act.patch == {"metadata": {"resourceVersion": "41"}, "spec": {"replicas": 8}}
     assert (act.move.namespace, act.move.target.kind, act.move.target.name) == ("shop", "Deployment", "orders-consumer")
@@ -92,7 +96,7 @@ def test_more_than_can_be_useful_is_never_set(advice: MakeAdvice) -> None:
 def test_staying_is_nothing_to_do(advice: MakeAdvice) -> None:
     """Advice to hold holds, and so does a workload that stands where it should."""
     held = _due(advice(action="hold", desired_replicas=6))
-    there = may_act(_move(advice()), scale=replace(AS_SEEN, replicas=8), mode="apply", last_applied=None)
+    there = may_act(_move(advice()), scale=replace(AS_SEEN, replicas=8), mode="apply", expected=None)
     assert isinstance(held, Held)
     assert isinstance(there, Held)
     assert held.reason == there.reason == "nothing_to_do"
@@ -119,28 +123,104 @@ def test_clocks_that_differ_hold(advice: MakeAdvice, skew_seconds: float) -> Non
 
 
 @pytest.mark.parametrize(
-    ("scale", "last_applied", "told"),
+    ("scale", "expected", "reason", "told"),
     [
-        (replace(AS_SEEN, replicas=5), None, "the advice saw 6 replicas, the workload has 5"),
-        (AS_SEEN, 8, "somebody changed the workload from 8 to 6"),
-        (replace(AS_SEEN, other_writers=("HorizontalPodAutoscaler shop/orders",)), None, "shop/orders scales the same"),
+        (replace(AS_SEEN, replicas=5), None, None, "the advice saw 6 replicas, the workload has 5"),
+        (
+            replace(AS_SEEN, replicas=5, owners=(THEIRS,)),
+            None,
+            "ChangedSinceAdvice",
+            "the workload has 5, set by kubectl (at 2026-01-05T12:00:00Z); the next advice decides",
+        ),
+        (
+            AS_SEEN,
+            LEFT,
+            "ChangedByOthers",
+            "somebody changed the workload from 8 to 6 replicas after this executor did",
+        ),
+        (replace(AS_SEEN, owners=(OURS, THEIRS)), LEFT, "ChangedByOthers", "kubectl (at 2026-01-05T12:00:00Z) changed"),
+        (
+            replace(AS_SEEN, replicas=8, owners=(OURS, THEIRS)),
+            LEFT,
+            "ChangedByOthers",
+            "kubectl (at 2026-01-05T12:00:00Z) set the count of 8 replicas too",
+        ),
+        (
+            AS_SEEN,
+            replace(LEFT, set_here=False),
+            "ChangedByOthers",
+            "from 8 to 6 replicas after this executor first saw",
+        ),
+        (
+            replace(AS_SEEN, other_writers=("HorizontalPodAutoscaler shop/orders",)),
+            None,
+            "Autoscaled",
+            "HorizontalPodAutoscaler shop/orders scales the same workload",
+        ),
+        (replace(AS_SEEN, git_owner="Flux (x: y)"), None, "DeclaredInGit", "Flux (x: y) sets the workload's replicas"),
     ],
 )
 def test_foreign_writers_are_reported_not_fought(
-    advice: MakeAdvice, scale: Scale, last_applied: int | None, told: str
+    *, advice: MakeAdvice, scale: Scale, expected: Expected | None, reason: str | None, told: str
 ) -> None:
-    """A manual change, a change back after ours, and an autoscaler on the same workload each hold."""
-    held = may_act(_move(advice()), scale=scale, mode="apply", last_applied=last_applied)
+    """A change before ours, one back after it, a second manifest, an autoscaler and a tool of GitOps each hold."""
+    held = may_act(_move(advice()), scale=scale, mode="apply", expected=expected)
     assert isinstance(held, Held)
-    assert held.reason == "conflicted"
+    assert (held.reason, held.conflict) == ("conflicted", reason)
     assert told in held.sentence
+
+
+def test_a_count_that_an_executor_of_ours_set_is_no_strangers(advice: MakeAdvice) -> None:
+    """Advice that has not seen the last move yet waits for the next one; nobody is accused."""
+    scale = replace(AS_SEEN, replicas=7, owners=(OURS,))
+    held = may_act(_move(advice()), scale=scale, mode="apply", expected=LEFT)
+    assert isinstance(held, Held)
+    assert (held.reason, held.conflict) == ("unseen", None)
+    assert "the advice saw 6 replicas, the workload has 7, set by a lagcast executor" in held.sentence
+
+
+def test_a_replica_that_is_no_member_is_no_strangers(advice: MakeAdvice) -> None:
+    """A count that was there before, or was written long before the advice, nobody has changed since."""
+    as_before = Expected(replicas=7, set_here=False)
+    long_ago = replace(THEIRS, written_at=THEIRS_AT - timedelta(days=1))
+    for owner, expected in ((THEIRS, as_before), (long_ago, None)):
+        scale = replace(AS_SEEN, replicas=7, owners=(owner,))
+        held = may_act(_move(advice()), scale=scale, mode="apply", expected=expected)
+        assert isinstance(held, Held)
+        assert (held.reason, held.conflict) == ("conflicted", None)
+
+
+@pytest.mark.parametrize(("seen", "desired"), [(0, 3), (3, 0)])
+def test_zero_is_left_and_reached_only_where_the_owner_says_so(advice: MakeAdvice, seen: int, desired: int) -> None:
+    """Both ways take `scale_to_zero`; the sentence names the setting, and the field of the object."""
+    given_advice, bounds = advice(current_replicas=seen, desired_replicas=desired), Bounds(lowest=0)
+    scale = replace(AS_SEEN, replicas=seen)
+    verdicts = []
+    for group in (OWNED, OWNED.model_copy(update={"scale_to_zero": True})):
+        wire = _wire(given_advice, group)
+        move = due_move(wire, now=given_advice.execute_at, bounds=bounds, clock_skew=NO_SKEW)
+        assert isinstance(move, Move)
+        verdicts.append(may_act(move, scale=scale, mode="apply", expected=None))
+    held, act = verdicts
+    assert isinstance(held, Held)
+    assert held.reason == "zero"
+    assert "scaleToZero.enabled of its ConsumerGroupScaler, or groups.orders.scale_to_zero" in held.sentence
+    assert isinstance(act, Act)
+    assert act.patch["spec"] == {"replicas": desired}
+
+
+def test_going_to_zero_takes_the_executors_own_bound_too(advice: MakeAdvice) -> None:
+    """Unless told otherwise an executor never sets fewer than one."""
+    held = _due(advice(desired_replicas=0))
+    assert isinstance(held, Held)
+    assert (held.reason, "0 replicas lie outside of 1 to 24" in held.sentence) == ("out_of_bounds", True)
 
 
 @pytest.mark.parametrize(("own", "groups"), [("recommend", "apply"), ("apply", "recommend"), ("apply", "off")])
 def test_acting_takes_both_modes(advice: MakeAdvice, own: Mode, groups: Mode) -> None:
     """Neither the executor nor the owner of the group acts alone; what would be done is told."""
     move = replace(_move(advice()), mode=groups)
-    held = may_act(move, scale=AS_SEEN, mode=own, last_applied=None)
+    held = may_act(move, scale=AS_SEEN, mode=own, expected=None)
     assert isinstance(held, Held)
     assert (held.reason, "would set 6 to 8" in held.sentence) == ("mode", True)
 
@@ -185,13 +265,18 @@ def test_no_act_escapes_any_rule(data: st.DataObject, advice: MakeAdvice) -> Non
         desired_replicas=data.draw(count),
     )
     now, bounds = data.draw(instant), Bounds(lowest=data.draw(count), highest=data.draw(st.none() | count))
-    scale = replace(AS_SEEN, replicas=data.draw(count))
+    scale = replace(
+        AS_SEEN, replicas=data.draw(count), owners=data.draw(st.sampled_from([(), (OURS,), (OURS, THEIRS)]))
+    )
+    expected = st.builds(Expected, replicas=count, set_here=st.booleans())
     move = due_move(_wire(given_advice), now=now, bounds=bounds, clock_skew=NO_SKEW)
     if isinstance(move, Held):
         return
-    act = may_act(move, scale=scale, mode="apply", last_applied=data.draw(st.none() | count))
+    act = may_act(move, scale=scale, mode="apply", expected=data.draw(st.none() | expected))
     if isinstance(act, Held):
         return
     assert given_advice.execute_at <= now <= min(given_advice.latest_safe, given_advice.valid_until)
     assert bounds.lowest <= act.patch["spec"]["replicas"] <= min(24, bounds.highest or 24)
     assert scale.replicas == given_advice.current_replicas != act.patch["spec"]["replicas"]
+    assert scale.replicas
+    assert act.patch["spec"]["replicas"]

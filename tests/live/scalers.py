@@ -26,8 +26,13 @@ def shop_in(cluster: ControlPlane) -> str:
     """A fresh namespace with a Deployment `orders` of three replicas."""
     namespace = fresh_name("shop")
     cluster.kubectl("create", "namespace", namespace)
-    cluster.apply(_ORDERS.replace("NAMESPACE", namespace))
+    orders_in(cluster, namespace)
     return namespace
+
+
+def orders_in(cluster: ControlPlane, namespace: str) -> None:
+    """That Deployment, applied as an owner does: once more, it has three replicas again."""
+    cluster.apply(_ORDERS.replace("NAMESPACE", namespace))
 
 
 def scaler(namespace: str, name: str = "orders", **spec: Any) -> dict[str, Any]:  # noqa: ANN401  # YAML

@@ -1,13 +1,13 @@
 """The control plane of these tests is a real one: pods come up, and the executor has the rights that it is given."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
 from api.schemas import Target
 from executor.errors import ScaleConflictError, ScaleError
-from executor.kubernetes_scale import KubernetesScales, connect
+from executor.kubernetes_client import connect
+from executor.kubernetes_scale import KubernetesScales
 from executor.plan import Act, Move, Scale
 from recommender.adapters import kubernetes_workloads
 from recommender.adapters.kubernetes_client import connect as connect_to
@@ -15,12 +15,11 @@ from recommender.adapters.kubernetes_workloads import pods_in
 from recommender.discovery import Found, NotFound, Workload, discover
 from recommender.ports import RejectedError
 from tests.live.clients import wait_until
-from tests.live.control_plane import ControlPlane
+from tests.live.control_plane import ControlPlane, ControlPlaneError
+from tests.live.executors import executor_in
 from tests.live.scalers import shop_in
 
 pytestmark = pytest.mark.kubernetes
-
-EXECUTOR = Path(__file__).parents[2] / "deploy" / "manifests" / "executor"
 
 
 @pytest.fixture
@@ -52,7 +51,7 @@ def test_members_are_traced_to_their_deployment(
         for name in ("orders", "bare")
     }
     answers = discover(hosts, pods)
-    workload = Workload(namespace=namespace, kind="Deployment", name="orders", api_version="apps/v1")
+    workload = Workload(namespace=namespace, kind="Deployment", name="orders", api_version="apps/v1", has_scale=True)
     assert answers["orders"] == Found(workload=workload, members=3, pods=3)
     assert isinstance(answers["bare"], NotFound)
     token = control_plane.kubectl("-n", namespace, "create", "token", "default").strip()
@@ -65,12 +64,8 @@ def test_the_executor_has_the_rights_that_it_needs_and_no_others(control_plane: 
 
     In a namespace without the role it is refused, with the grant that is missing.
     """
-    control_plane.apply((EXECUTOR / "namespace.yaml").read_text(encoding="utf-8"))
-    account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: lagcast-executor, namespace: lagcast-executor}\n"
-    control_plane.apply(account)
-    control_plane.kubectl("-n", namespace, "apply", "-f", str(EXECUTOR / "target-role.yaml"))
-    token = control_plane.kubectl("-n", "lagcast-executor", "create", "token", "lagcast-executor").strip()
-    scales = KubernetesScales(connect(control_plane.kubeconfig_for(token)))
+    kubeconfig = executor_in(control_plane, namespace)
+    scales = KubernetesScales(connect(kubeconfig))
     target = Target(api_version="apps/v1", kind="Deployment", name="orders")
 
     seen = scales.read(namespace, target)
@@ -85,9 +80,12 @@ def test_the_executor_has_the_rights_that_it_needs_and_no_others(control_plane: 
         scales.apply(act(namespace, target, seen))
     with pytest.raises(ScaleError, match=r"403 Forbidden; apply deploy/manifests/executor/target-role\.yaml"):
         scales.read("default", target)
-    mine = f"--kubeconfig={control_plane.kubeconfig_for(token)}"
+    mine = f"--kubeconfig={kubeconfig}"
     rules = control_plane.kubectl(mine, "auth", "can-i", "--list", "--namespace", namespace)
     assert "deployments.apps/scale" in rules
+    for verb, resource in (("patch", "deployments"), ("update", "deployments"), ("list", "deployments")):
+        with pytest.raises(ControlPlaneError):
+            control_plane.kubectl(mine, "auth", "can-i", verb, resource, "--namespace", namespace)
     assert [word for word in ("*.*", "pods", "secrets") if word in rules] == []
 
 
@@ -95,10 +93,13 @@ def act(namespace: str, target: Target, seen: Scale) -> Act:
     """From what was seen to five replicas."""
     move = Move(
         recommendation_id="r-1",
+        group_id="orders",
         mode="apply",
         namespace=namespace,
         target=target,
         seen_replicas=seen.replicas,
+        seen_at=datetime(2026, 1, 5, 12, tzinfo=UTC),
         desired_replicas=5,
+        through_zero=False,
     )
     return Act(move=move, scale=seen)

@@ -3,21 +3,17 @@
 import json
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-import uvicorn
 
-from api.app import create_app
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.recommendation import Recommendation
-from recommender.settings import load_settings
 from tests.live.clients import fresh_name
 from tests.live.control_plane import ControlPlane
+from tests.live.executors import read_clock, served
 
 pytestmark = pytest.mark.kubernetes
 
@@ -39,32 +35,6 @@ spec:
     metadata: {labels: {app: NAME}}
     spec: {nodeSelector: {nowhere: "yes"}, containers: [{name: consumer, image: "none:1"}]}
 """
-
-
-def read_clock() -> datetime:
-    """The real time, in which the executor lives."""
-    return datetime.now(UTC)  # noqa: TID251  # see above
-
-
-@contextmanager
-def served(store: SqlDecisionStore, folder: Path, namespace: str) -> Iterator[str]:
-    """The address of a real API over `store`, whose groups `group-N` may be acted on."""
-    groups = {
-        f"group-{number}": {"mode": "apply", "target": {"namespace": namespace, "name": f"group-{number}"}}
-        for number in range(TARGETS)
-    }
-    config = folder / "lagcast.yaml"
-    config.write_text(json.dumps({"groups": groups}))
-    settings = load_settings(config, {"LAGCAST_STATE_DIR": str(folder)})
-    app = create_app(store, clock=read_clock, version="0.1.0", settings=settings)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", ws="none", lifespan="off"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        thread.join(0.01)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
 
 
 def test_two_hundred_moves_due_in_one_second_are_made_within_five(
@@ -92,7 +62,11 @@ def test_two_hundred_moves_due_in_one_second_are_made_within_five(
         )
         store.save(given)
     acted: list[datetime] = []
-    with served(store, tmp_path, namespace) as url:
+    groups = {
+        name: {"mode": "apply", "target": {"namespace": namespace, "name": name}, "scale_to_zero": True}
+        for name in names
+    }
+    with served(store, tmp_path, groups) as url:
         words = ["--api", url, "--all", "--mode", "apply", "--kubeconfig", str(control_plane.kubeconfig)]
         command = [sys.executable, "-c", PROGRAM, *words, "--interval-seconds", "60"]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:

@@ -16,7 +16,8 @@ import pytest
 from tests.feature_folder import steady_hour
 from tests.live.clients import wait_until
 from tests.live.control_plane import ControlPlane
-from tests.live.scalers import MANIFESTS, scaler
+from tests.live.executors import executor_in
+from tests.live.scalers import scaler
 
 pytestmark = pytest.mark.kubernetes
 
@@ -94,12 +95,8 @@ def test_an_owner_has_a_deployment_scaled(installed: ControlPlane, namespace: st
             },
         },
     }
-    executor = MANIFESTS / "executor"
-    installed.kubectl("apply", "-k", str(executor))
-    installed.kubectl("-n", namespace, "apply", "-f", str(executor / "target-role.yaml"))
-    token = installed.kubectl("-n", "lagcast-executor", "create", "token", "lagcast-executor").strip()
     command = [str(Path(sys.executable).with_name("lagcast-executor")), "--api", server, "--all", "--once"]
-    command += ["--mode", "apply", "--kubeconfig", str(installed.kubeconfig_for(token))]
+    command += ["--mode", "apply", "--kubeconfig", str(executor_in(installed, namespace))]
 
     def replicas() -> str:
         return installed.kubectl(

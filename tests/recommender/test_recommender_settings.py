@@ -120,6 +120,10 @@ def test_an_unset_profile_is_the_default_one(tmp_path: Path) -> None:
         ),
         ("groups: {o: {target: {name: x}}}", "'groups.o.target.namespace' is missing"),
         ("groups: {'*': {target: {name: x, namespace: y}}}", "would have every group scale the same workload"),
+        (
+            "groups: {'*': {mode: apply}, a: {target: {name: x, namespace: y}}, b: {target: {name: x, namespace: y}}}",
+            "groups.b.target is that of group 'a' too, and both have the mode apply",
+        ),
         ("store_url: postgresql://lagcast:secret@db/lagcast", "LAGCAST_STORE_URL"),
         ("groups: {o: {streams: {tasks: 10}}}", "'groups.o.streams.stateful' is missing"),
         ("groups: {o: {streams: {tasks: 0, stateful: no}}}", "groups.o.streams: 0 tasks with 2 warm-ups"),

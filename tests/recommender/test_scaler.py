@@ -101,6 +101,37 @@ def test_the_oldest_object_has_the_group(documents: list[dict[str, Any]]) -> Non
     assert all(trouble.group is None for trouble in known.troubles.values())
 
 
+@given(
+    st.permutations([document(name=str(age), groupId=str(age), created=NOW - timedelta(days=age)) for age in range(3)])
+)
+def test_a_target_is_the_oldest_objects(documents: list[dict[str, Any]]) -> None:
+    """Of objects for one workload the younger ones' groups wait, each told why; another workload is followed."""
+    for each in documents:
+        each["spec"]["target"] = {"name": "consumer"}
+    other = document(name="other", groupId="other", target={"name": "consumer", "kind": "StatefulSet"})
+    known = standing(SETTINGS, [*documents, other])
+    assert {asked.scaler.name for asked in known.asked.values()} == {"2", "other"}
+    assert {place[1]: trouble.group for place, trouble in known.troubles.items()} == {
+        "0": ("prod", "0"),
+        "1": ("prod", "1"),
+    }
+    assert {trouble.reason for trouble in known.troubles.values()} == {"Conflicted"}
+    assert "shop/2 has the target Deployment consumer already" in known.troubles["shop", "0"].sentence
+
+
+def test_an_object_that_is_off_has_no_target() -> None:
+    """Its group is left out, so the workload is another group's to have."""
+    off = document(name="off", groupId="off", created=NOW - timedelta(days=1), mode="Off", target={"name": "consumer"})
+    known = standing(SETTINGS, [off, document(target={"name": "consumer"})])
+    assert not known.troubles
+
+
+def test_zero_is_for_whoever_says_so() -> None:
+    """`scaleToZero.enabled` is the setting; without it the settings hold."""
+    asked = [asked_by(SETTINGS, read_scaler(document(scaleToZero=block))) for block in ({}, {"enabled": True})]
+    assert [each.group.scale_to_zero for each in asked] == [False, True]
+
+
 @pytest.mark.parametrize("name", sorted(BLOCK_OF))
 def test_every_name_goes_there_and_back(name: str) -> None:
     """The mapping of words is mechanical, digits included."""
@@ -144,7 +175,7 @@ def test_a_hold_ends_to_the_second() -> None:
         ({"prices": {"replicaHour": 0}}, "replicaHour is 0.0; it has to be above 0; without a price"),
         ({"group": {"heartbeatIntervalSeconds": 0}}, "heartbeatIntervalSeconds is 0; input should be greater than 0"),
         ({"group": {"streams": {"tasks": 0, "stateful": True}}}, "tasks"),
-        ({"scaleToZero": {"enabled": True}, "minReplicas": 0}, "lagcast does not scale to zero"),
+        ({"scaleToZero": {"enabled": True}, "minReplicas": 0}, "minReplicas is 0; a count of 0 is not advised yet"),
     ],
 )
 def test_a_bad_object_is_one_sentence_in_its_own_words(spec: dict[str, Any], sentence: str) -> None:

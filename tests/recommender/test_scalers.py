@@ -47,7 +47,10 @@ class MemoryObjects:
         name = place_of(document)[1]
         if name in self.failing:
             raise self.failing[name]
-        self.objects[name]["status"] = deepcopy(dict(status))
+        # What is an executor's stays, as server-side apply has it.
+        before = self.objects[name].get("status", {})
+        kept = {word: before[word] for word in ("conflict",) if word in before}
+        self.objects[name]["status"] = deepcopy(dict(status)) | kept
         self.written.append(name)
 
     def tell(self, document: Document, event: Transition, *, now: datetime) -> None:
@@ -134,6 +137,40 @@ def test_a_bad_object_is_told_and_the_others_go_on(
         "second": "Conflicted",
         "off": "Off",
     }
+
+
+def test_two_objects_for_one_workload_have_it_scaled_for_one_group(
+    scalers: Scalers, objects: MemoryObjects, advice: Callable[..., Recommendation]
+) -> None:
+    """The younger one's group is refused as conflicted, and its object says so; the older one goes on."""
+    objects.add("orders", created=NOW - timedelta(days=1), target={"name": "consumer"}, mode="Apply")
+    objects.add("billing", target={"name": "consumer"}, mode="Apply")
+    obstacles = scalers.look({ORDERS, ("prod-eu", "billing")}, now=NOW)
+    assert {group: obstacle.reason for group, obstacle in obstacles.items()} == {("prod-eu", "billing"): "conflicted"}
+    scalers.report([advice()], now=NOW)
+    assert {name: objects.ready(name) for name in objects.objects} == {"billing": "Conflicted", "orders": "Advised"}
+    conditions = {each["type"]: each for each in objects.objects["billing"]["status"]["conditions"]}
+    assert (conditions["Ready"]["status"], conditions["Conflicted"]["reason"]) == ("False", "SameTarget")
+
+
+def test_what_an_executor_found_is_told_within_a_cycle(
+    scalers: Scalers, objects: MemoryObjects, advice: Callable[..., Recommendation]
+) -> None:
+    """Who else scales the workload is in the condition from the next cycle on, and gone with what the executor kept."""
+    objects.add("orders", target={"name": "consumer"}, mode="Apply")
+    found = {"reason": "Autoscaled", "message": "HPA x scales the same workload", "since": "2026-01-05T12:00:00Z"}
+
+    def told() -> tuple[str, ...]:
+        scalers.look({ORDERS}, now=NOW)
+        scalers.report([advice()], now=NOW)
+        conditions = {each["type"]: each for each in objects.objects["orders"]["status"]["conditions"]}
+        return tuple(conditions["Conflicted"][name] for name in ("status", "reason", "message"))
+
+    assert told()[:2] == ("False", "OnlyScaler")
+    objects.objects["orders"]["status"]["conflict"] = found
+    assert told() == ("True", "Autoscaled", "HPA x scales the same workload")
+    del objects.objects["orders"]["status"]["conflict"]
+    assert told()[:2] == ("False", "OnlyScaler")
 
 
 def test_an_object_that_cannot_be_written_stops_nobody(

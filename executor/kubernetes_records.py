@@ -1,0 +1,102 @@
+"""What the executor keeps in ConsumerGroupScalers: its own two fields of `status`, by server-side apply."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import HTTPError
+
+from executor.kubernetes_client import NOT_FOUND, TIMEOUT_SECONDS, told
+from executor.owners import FIELD_MANAGER
+from executor.standing import Applied, Conflict, Record
+
+_GROUP, _VERSION, _KIND, _PLURAL = "lagcast.io", "v1alpha1", "ConsumerGroupScaler", "consumergroupscalers"
+_APPLY = "application/apply-patch+yaml"
+
+
+class KubernetesRecords:
+    """The ConsumerGroupScalers of a cluster; a `Records`. Where the resource is not installed there are none."""
+
+    def __init__(self, api: client.ApiClient) -> None:
+        self._custom = client.CustomObjectsApi(api)
+
+    def read(self, namespace: str) -> Mapping[tuple[str, str], Record]:
+        """Of two objects for one group the older one, as the recommender has it. Errors: ScaleError."""
+        try:
+            found: Any = self._custom.list_namespaced_custom_object(
+                _GROUP, _VERSION, namespace, _PLURAL, _request_timeout=TIMEOUT_SECONDS
+            )
+        except (ApiException, HTTPError) as error:
+            if isinstance(error, ApiException) and error.status == NOT_FOUND:
+                return {}
+            raise told(error, f"list the ConsumerGroupScalers of namespace {namespace}") from error
+        records: dict[tuple[str, str], Record] = {}
+        for each in sorted(found["items"], key=_age):
+            group = each["spec"]["cluster"], each["spec"]["groupId"]
+            records.setdefault(group, _record(each))
+        return records
+
+    def write(self, namespace: str, record: Record) -> None:
+        """Set both fields; one that is None goes, and fields of others stay. Errors: ScaleError."""
+        status: dict[str, Any] = {}
+        if record.applied is not None:
+            status["lastApplied"] = {
+                "recommendationId": record.applied.recommendation_id,
+                "replicas": record.applied.replicas,
+                "at": _instant(record.applied.at),
+            }
+        if record.conflict is not None:
+            status["conflict"] = {
+                "reason": record.conflict.reason,
+                "message": record.conflict.message,
+                "since": _instant(record.conflict.since),
+            }
+        # With the uid, an object that was deleted and made again meanwhile is not told what its namesake was.
+        metadata = {"namespace": namespace, "name": record.name, "uid": record.uid}
+        body = {"apiVersion": f"{_GROUP}/{_VERSION}", "kind": _KIND, "metadata": metadata, "status": status}
+        try:
+            self._custom.patch_namespaced_custom_object_status(
+                _GROUP,
+                _VERSION,
+                namespace,
+                _PLURAL,
+                record.name,
+                body,
+                field_manager=FIELD_MANAGER,
+                force=True,
+                _content_type=_APPLY,
+                _request_timeout=TIMEOUT_SECONDS,
+            )
+        except (ApiException, HTTPError) as error:
+            raise told(error, f"write the status of {_KIND} {namespace}/{record.name}") from error
+
+
+def _age(document: Mapping[str, Any]) -> tuple[str, str]:
+    return document["metadata"]["creationTimestamp"], document["metadata"]["name"]
+
+
+def _record(document: Mapping[str, Any]) -> Record:
+    status = document.get("status") or {}
+    applied, conflict = status.get("lastApplied"), status.get("conflict")
+    return Record(
+        name=document["metadata"]["name"],
+        uid=document["metadata"]["uid"],
+        applied=None
+        if applied is None
+        else Applied(
+            recommendation_id=applied["recommendationId"],
+            replicas=applied["replicas"],
+            at=datetime.fromisoformat(applied["at"]),
+        ),
+        conflict=None
+        if conflict is None
+        else Conflict(
+            reason=conflict["reason"], message=conflict["message"], since=datetime.fromisoformat(conflict["since"])
+        ),
+    )
+
+
+def _instant(instant: datetime) -> str:
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,333 @@
+"""P7 on a real API server: whoever else sets the count is told of in the object within a cycle, and left alone."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executor.advice import AdviceClient
+from executor.carry_out import Executor
+from executor.kubernetes_client import connect
+from executor.kubernetes_records import KubernetesRecords
+from executor.kubernetes_scale import KubernetesScales
+from executor.plan import Act, Bounds, Held
+from recommender.adapters.kubernetes_client import connect as connect_to
+from recommender.adapters.kubernetes_scalers import KubernetesScalers
+from recommender.adapters.kubernetes_workloads import pods_in
+from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
+from recommender.recommendation import Recommendation
+from recommender.scalers import Scalers
+from recommender.settings import Settings
+from tests.live.clients import wait_until
+from tests.live.control_plane import ControlPlane, ControlPlaneError
+from tests.live.executors import executor_in, read_clock, served
+from tests.live.scalers import orders_in, scaler
+
+pytestmark = pytest.mark.kubernetes
+
+EXECUTOR = "lagcast-executor:lagcast-executor"
+# A kind of others, whose count is not at spec.replicas, and one without a /scale.
+KINDS = """---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: connectors.test.lagcast.io}
+spec:
+  group: test.lagcast.io
+  scope: Namespaced
+  names: {kind: Connector, plural: connectors, singular: connector}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+      subresources: {scale: {specReplicasPath: .spec.tasksMax, statusReplicasPath: .status.tasksMax}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: rocks.test.lagcast.io}
+spec:
+  group: test.lagcast.io
+  scope: Namespaced
+  names: {kind: Rock, plural: rocks, singular: rock}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: connectors}
+rules:
+  - {apiGroups: [test.lagcast.io], resources: [connectors, connectors/scale], verbs: [get]}
+  - {apiGroups: [test.lagcast.io], resources: [connectors/scale], verbs: [patch]}
+"""
+HPA = """
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: orders}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: orders}
+  minReplicas: 8
+  maxReplicas: 20
+  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]
+"""
+
+
+@dataclass(slots=True)
+class Shop:
+    """A namespace whose group `orders` runs in a workload of that name, with an API that serves its advice."""
+
+    cluster: ControlPlane
+    namespace: str
+    kubeconfig: Path
+    store: SqlDecisionStore
+    served_by: AdviceClient
+    advice: Callable[..., Recommendation]
+
+    def advise(self, number: int, **changes: object) -> Recommendation:
+        """Save advice that is due; from three replicas to eight unless it says otherwise."""
+        now = read_clock()
+        given = self.advice(
+            **{
+                "recommendation_id": f"r-{number}",
+                "issued_at": now - timedelta(seconds=10),
+                "not_before": now - timedelta(seconds=8),
+                "execute_at": now - timedelta(seconds=5),
+                "latest_safe": now + timedelta(seconds=120),
+                "valid_until": now + timedelta(seconds=290),
+                "current_replicas": 3,
+                "desired_replicas": 8,
+            }
+            | changes
+        )
+        self.store.save(given)
+        return given
+
+    def executor(self) -> Executor:
+        """A new executor that may act, with its own service account."""
+        api = connect(self.kubeconfig)
+        return Executor(
+            advice=self.served_by,
+            scales=KubernetesScales(api),
+            records=KubernetesRecords(api),
+            clock=read_clock,
+            mode="apply",
+            bounds=Bounds(),
+            dry_run=False,
+            show_patch=lambda _: None,
+        )
+
+    def kubectl(self, *words: str, given: str | None = None) -> str:
+        """What the owner of the namespace does."""
+        return self.cluster.kubectl("-n", self.namespace, *words, given=given)
+
+    def workload(self) -> tuple[int, int]:
+        """Count and generation of the Deployment: each change of its spec is another generation."""
+        found = json.loads(self.kubectl("get", "deployment", "orders", "-o", "json"))
+        return found["spec"]["replicas"], found["metadata"]["generation"]
+
+    def status(self) -> dict[str, Any]:
+        """What the object says."""
+        status: dict[str, Any] = json.loads(self.kubectl("get", "cgs", "orders", "-o", "json")).get("status", {})
+        return status
+
+
+@pytest.fixture
+def target() -> dict[str, str]:
+    """The workload of the group."""
+    return {"name": "orders"}
+
+
+@pytest.fixture
+def shop(
+    installed: ControlPlane,
+    namespace: str,
+    tmp_path: Path,
+    advice: Callable[..., Recommendation],
+    target: dict[str, str],
+) -> Iterator[Shop]:
+    """A Deployment of three replicas, an object that hands it over, and nothing advised yet."""
+    orders_in(installed, namespace)
+    handed_over = scaler(namespace, cluster="prod-eu", mode="Apply", target={"name": "orders"})
+    installed.apply(json.dumps(handed_over))
+    store = SqlDecisionStore(sqlite_url(tmp_path / "decisions.sqlite"))
+    names = {"apiVersion": "api_version", "kind": "kind", "name": "name"}
+    wire = {names[word]: value for word, value in target.items()} | {"namespace": namespace}
+    with served(store, tmp_path, {"orders": {"mode": "apply", "target": wire}}) as url:
+        served_by = AdviceClient(url)
+        yield Shop(installed, namespace, executor_in(installed, namespace), store, served_by, advice)
+        served_by.close()
+    store.close()
+
+
+def scaled_by_hand(shop: Shop) -> None:
+    shop.kubectl("scale", "deployment", "orders", "--replicas=3")
+
+
+def applied_again(shop: Shop) -> None:
+    orders_in(shop.cluster, shop.namespace)
+
+
+def set_back_from_git(shop: Shop) -> None:
+    """As Flux does: its mark, and every field of its manifest by server-side apply."""
+    found = json.loads(shop.kubectl("get", "deployment", "orders", "-o", "json"))
+    manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "orders", "labels": {"kustomize.toolkit.fluxcd.io/name": "shop"}},
+        "spec": {name: found["spec"][name] for name in ("selector", "template")} | {"replicas": 3},
+    }
+    words = ("apply", "--server-side", "--force-conflicts", "--field-manager=kustomize-controller", "-f", "-")
+    shop.kubectl(*words, given=json.dumps(manifest))
+
+
+def autoscaled(shop: Shop) -> None:
+    shop.kubectl("apply", "-f", "-", given=HPA)
+
+
+@pytest.mark.parametrize(
+    ("interfere", "reason", "sentence"),
+    [
+        (scaled_by_hand, "ChangedByOthers", "kubectl changed the workload from 8 to 3 replicas"),
+        (applied_again, "ChangedByOthers", "kubectl-client-side-apply (at "),
+        (set_back_from_git, "DeclaredInGit", "Flux (kustomize.toolkit.fluxcd.io/name: shop) sets the workload's"),
+        (autoscaled, "Autoscaled", "HorizontalPodAutoscaler shop-"),
+    ],
+)
+def test_p7_whoever_else_sets_the_count_is_reported_and_not_fought(
+    *,
+    shop: Shop,
+    objects: KubernetesScalers,
+    interfere: Callable[[Shop], None],
+    reason: str,
+    sentence: str,
+) -> None:
+    """One look and one cycle later Conflicted is True; advice goes on, and nothing is patched, restarts included."""
+    shop.advise(1)
+    acting = shop.executor()
+    (act,) = acting.run_once(None)
+    assert isinstance(act, Act)
+    assert shop.workload()[0] == 8
+    assert shop.status()["lastApplied"]["replicas"] == 8
+    assert shop.executor().run_once(None)[0].reason == "nothing_to_do"  # type: ignore[union-attr]  # held, or no attribute
+
+    interfere(shop)
+    left = shop.workload()
+    newest = shop.advise(2, current_replicas=left[0], desired_replicas=12)
+    for executor in (acting, acting, shop.executor(), shop.executor()):
+        (held,) = executor.run_once(None)
+        assert isinstance(held, Held)
+        assert (held.reason, held.conflict) == ("conflicted", reason)
+    assert shop.workload() == left
+
+    wait_until(lambda: any("conflict" in each.get("status", {}) for each in objects.documents()))
+    scalers = Scalers(objects=objects, settings=Settings(state_dir=Path("nowhere")))
+    scalers.look([("prod-eu", "orders")], now=read_clock())
+    assert scalers.report([newest], now=read_clock()) == 1
+    status = shop.status()
+    told = {each["type"]: each for each in status["conditions"]}
+    assert (told["Conflicted"]["status"], told["Conflicted"]["reason"]) == ("True", reason)
+    assert told["Conflicted"]["message"].startswith(sentence)
+    assert told["Ready"]["status"] == "True"
+    assert status["lastApplied"]["replicas"] == 8
+    events = json.loads(shop.kubectl("get", "events", "-o", "json"))["items"]
+    said = [each["reason"] for each in events if each["source"].get("component") == "lagcast-executor"]
+    assert sorted(said) == ["ScaleWithheld", "ScaledOnAdvice"]
+
+
+@pytest.mark.parametrize("target", [{"apiVersion": "test.lagcast.io/v1", "kind": "Connector", "name": "orders"}])
+def test_whatever_has_a_scale_is_scaled(shop: Shop) -> None:
+    """A kind of others, whose count is at spec.tasksMax; a change of it is seen there too, if not by whom."""
+    connectors(shop)
+    shop.kubectl("create", "rolebinding", "connectors", "--clusterrole=connectors", f"--serviceaccount={EXECUTOR}")
+    shop.advise(1)
+    acting = shop.executor()
+    (act,) = acting.run_once(None)
+    assert isinstance(act, Act), act
+    path = "jsonpath={.spec.tasksMax} {.spec.replicas}"
+    assert shop.kubectl("get", "connector", "orders", "-o", path) == "8 "
+    shop.kubectl("patch", "connector", "orders", "--type=merge", "-p", '{"spec":{"tasksMax":3}}')
+    shop.advise(2)
+    (held,) = acting.run_once(None)
+    assert isinstance(held, Held)
+    assert held.sentence.startswith("somebody changed the workload from 8 to 3 replicas after this executor did")
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        (
+            {"apiVersion": "test.lagcast.io/v1", "kind": "Rock", "name": "orders"},
+            "Rock of test.lagcast.io/v1 has no /scale",
+        ),
+        (
+            {"apiVersion": "test.lagcast.io/v1", "kind": "Tree", "name": "orders"},
+            "Tree of test.lagcast.io/v1 is not known",
+        ),
+        (
+            {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "orders"},
+            "Rollout of argoproj.io/v1alpha1 is not",
+        ),
+        ({"name": "gone"}, "could not read Deployment"),
+        ({"apiVersion": "test.lagcast.io/v1", "kind": "Connector", "name": "orders"}, "403 Forbidden; apply deploy/"),
+    ],
+)
+def test_what_cannot_be_scaled_is_one_sentence_and_no_write(shop: Shop, sentence: str) -> None:
+    """A kind without a /scale, kinds that are not there, a workload that is gone, one without the grant."""
+    connectors(shop)
+    shop.advise(1)
+    (failed,) = shop.executor().run_once(None)
+    assert sentence in str(failed)
+    assert "lastApplied" not in shop.status()
+
+
+def test_members_are_traced_to_an_owner_of_another_kind(shop: Shop) -> None:
+    """Over a ReplicaSet to what has it, and whether that has a /scale is the API server's word."""
+    connectors(shop)
+    for kind in ("connector", "rock"):
+        shop.kubectl("apply", "-f", "-", given=json.dumps(owned_replica_set(shop, kind)))
+    api = connect_to(shop.cluster.kubeconfig)
+
+    def owners() -> set[tuple[str, bool]]:
+        found = (pod.workload for pod in pods_in(api, [shop.namespace]))
+        return {(workload.kind, workload.has_scale) for workload in found if workload is not None}
+
+    wait_until(lambda: owners() == {("Deployment", True), ("Connector", True), ("Rock", False)})
+
+
+def connectors(shop: Shop) -> None:
+    """Both kinds, and one object of each."""
+    shop.cluster.apply(KINDS)
+    for kind in ("connectors", "rocks"):
+        shop.cluster.kubectl("wait", "--for=condition=Established", f"crd/{kind}.test.lagcast.io", "--timeout=30s")
+    for kind in ("Connector", "Rock"):
+        document = {"apiVersion": "test.lagcast.io/v1", "kind": kind, "metadata": {"name": "orders"}}
+        wait_until(partial(taken, shop, json.dumps(document | {"spec": {"tasksMax": 3}})))
+
+
+def taken(shop: Shop, manifest: str) -> bool:
+    """Whether the API server takes it; it serves a kind a moment after the definition is established."""
+    try:
+        shop.kubectl("apply", "-f", "-", given=manifest)
+    except ControlPlaneError:
+        return False
+    return True
+
+
+def owned_replica_set(shop: Shop, kind: str) -> dict[str, Any]:
+    """A ReplicaSet of one pod that the object of that kind has, as an Argo Rollout has its own."""
+    uid = shop.kubectl("get", kind, "orders", "-o", "jsonpath={.metadata.uid}")
+    owner = {"apiVersion": "test.lagcast.io/v1", "kind": kind.capitalize(), "name": "orders", "uid": uid}
+    template = {"metadata": {"labels": {"app": kind}}, "spec": {"containers": [{"name": "c", "image": "none:1"}]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": f"{kind}-1", "ownerReferences": [owner | {"controller": True}]},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": kind}}, "template": template},
+    }
