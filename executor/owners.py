@@ -40,7 +40,7 @@ def owners_of(metadata: Mapping[str, Any]) -> tuple[Owner, ...]:
     """The managers that have the count among their fields, the executor included; none where nothing is noted.
 
     The count is `spec.replicas`, or what has been written through `/scale`: of a KafkaConnector `spec.tasksMax`. Which
-    field that is can be seen for as long as a writer through `/scale` has it; afterwards the count alone shows a change.
+    field that is shows for as long as a writer through `/scale` has it; afterwards only the count tells of a change.
 
     >>> ours = {"manager": "lagcast-executor", "subresource": "scale", "fieldsV1": {"f:spec": {"f:tasksMax": {}}}}
     >>> theirs = {"manager": "kubectl", "fieldsV1": {"f:spec": {"f:tasksMax": {}, "f:config": {}}}}

@@ -1,0 +1,13 @@
+"""The page about running it explains whatever an executor may be held by on account of others."""
+
+from pathlib import Path
+from typing import get_args
+
+from executor.plan import ConflictReason
+
+PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
+
+
+def test_every_reason_of_a_conflict_is_explained() -> None:
+    """The table names them all."""
+    assert [reason for reason in get_args(ConflictReason) if f"| `{reason}` |" not in PAGE] == []
