@@ -8,7 +8,21 @@ from typing import Annotated
 
 import typer
 
-from cli import advise, collect, demo, discover, explain, features, forecast, history, land, manifests, replay, up
+from cli import (
+    advise,
+    collect,
+    demo,
+    discover,
+    doctor,
+    explain,
+    features,
+    forecast,
+    history,
+    land,
+    manifests,
+    replay,
+    up,
+)
 from cli.errors import ExitCode, run_with_exit_code
 
 # The matrices are small: threads inside one of them cost more than they bring, and processes share the cores.
@@ -35,6 +49,7 @@ app.command()(explain.explain)
 app.command("import")(manifests.import_objects)
 app.add_typer(manifests.export, name="export")
 app.command()(discover.discover)
+app.command()(doctor.doctor)
 
 
 def _show_version(*, wanted: bool) -> None:

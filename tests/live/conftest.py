@@ -16,7 +16,7 @@ import pytest
 from collector.kafka_admin import KafkaAdminCollector
 from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_scalers import KubernetesScalers
-from tests.cli.conftest import feature_table
+from tests.cli.conftest import feature_table, lagcast
 from tests.live.broker import compiled, fetched_jars, running_brokers, running_java
 from tests.live.clients import create_topic, fresh_name, produce
 from tests.live.control_plane import ControlPlane, built_control_plane
@@ -25,7 +25,7 @@ from tests.live.helm import Helm, built_helm
 from tests.live.scalers import MANIFESTS, wait_until_served
 from tests.live.secured import Secured, secured_broker
 
-__all__ = ["feature_table"]
+__all__ = ["feature_table", "lagcast"]
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,16 @@ spec:
     metadata: {labels: {app: orders}}
     spec: {containers: [{name: consumer, image: "none:1"}]}
 """
+_HPA = """
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: orders}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: orders}
+  minReplicas: 8
+  maxReplicas: 20
+  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]
+"""
 
 
 def shop_in(cluster: ControlPlane) -> str:
@@ -33,6 +43,11 @@ def shop_in(cluster: ControlPlane) -> str:
 def orders_in(cluster: ControlPlane, namespace: str) -> None:
     """That Deployment, applied as an owner does: once more, it has three replicas again."""
     cluster.apply(_ORDERS.replace("NAMESPACE", namespace))
+
+
+def autoscaled_in(cluster: ControlPlane, namespace: str) -> None:
+    """A HorizontalPodAutoscaler on that Deployment, which wants eight replicas or more."""
+    cluster.kubectl("-n", namespace, "apply", "-f", "-", given=_HPA)
 
 
 def scaler(namespace: str, name: str = "orders", **spec: Any) -> dict[str, Any]:  # noqa: ANN401  # YAML

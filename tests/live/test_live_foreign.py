@@ -26,7 +26,7 @@ from recommender.settings import Settings
 from tests.live.clients import wait_until
 from tests.live.control_plane import ControlPlane, ControlPlaneError
 from tests.live.executors import executor_in, read_clock, served
-from tests.live.scalers import orders_in, scaler
+from tests.live.scalers import autoscaled_in, orders_in, scaler
 
 pytestmark = pytest.mark.kubernetes
 
@@ -66,16 +66,6 @@ metadata: {name: connectors}
 rules:
   - {apiGroups: [test.lagcast.io], resources: [connectors, connectors/scale], verbs: [get]}
   - {apiGroups: [test.lagcast.io], resources: [connectors/scale], verbs: [patch]}
-"""
-HPA = """
-apiVersion: autoscaling/v2
-kind: HorizontalPodAutoscaler
-metadata: {name: orders}
-spec:
-  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: orders}
-  minReplicas: 8
-  maxReplicas: 20
-  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]
 """
 
 
@@ -188,7 +178,7 @@ def set_back_from_git(shop: Shop) -> None:
 
 
 def autoscaled(shop: Shop) -> None:
-    shop.kubectl("apply", "-f", "-", given=HPA)
+    autoscaled_in(shop.cluster, shop.namespace)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,270 @@
+"""What stands between a cluster and advice that is followed there: one finding for each question, with its remedy.
+
+Nothing here knows a cluster; `ClusterView` does.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Literal, NamedTuple, Protocol
+
+from recommender.ports import RejectedError
+from recommender.scaler import API_GROUP, API_VERSION, KIND, PLURAL, Asked, Document, standing
+from recommender.settings import Settings, TargetSettings
+
+State = Literal["ok", "note", "trouble", "unknown"]
+Actor = Literal["recommender", "executor"]
+
+_ROLES: dict[Actor, str] = {
+    "recommender": "deploy/manifests/scalers/target-role.yaml",
+    "executor": "deploy/manifests/executor/target-role.yaml",
+}
+_INSTALL = "kubectl apply -f deploy/manifests/scalers/crd.yaml"
+# Which server answers an API of metrics, by what its Service is called.
+_ADAPTERS = (
+    ("keda", "KEDA"),
+    ("prometheus-adapter", "prometheus-adapter"),
+    ("stackdriver", "the Stackdriver adapter"),
+)
+METRICS_APIS = {
+    "external.metrics.k8s.io": "lagcast export prometheus-adapter, where an HPA is to follow the advice",
+    "custom.metrics.k8s.io": None,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """The answer to one question. `trouble` keeps advice from being given or followed; `remedy` is the next step."""
+
+    check: str
+    where: str
+    state: State
+    sentence: str
+    remedy: str | None = None
+
+
+class Rule(NamedTuple):
+    """Something that is done to resources of a group."""
+
+    verb: str
+    group: str
+    resource: str
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}{'.' if self.group else ''}{self.group}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseFacts:
+    """A Lease: who holds it, when it was renewed, and for how long that holds."""
+
+    holder: str
+    renewed_at: datetime
+    duration_seconds: float
+
+
+class ClusterView(Protocol):
+    """A cluster as the doctor asks it. Errors of each: RejectedError for a clear no, UnavailableError for no answer."""
+
+    def version(self) -> str:
+        """What the API server calls itself."""
+        ...
+
+    def definition(self) -> Literal["absent", "outdated", "current"]:
+        """Whether ConsumerGroupScalers are served, and with the fields that this release writes."""
+        ...
+
+    def objects(self, namespace: str) -> Sequence[Document]:
+        """The ConsumerGroupScalers of a namespace."""
+        ...
+
+    def may(self, actor: Actor, namespace: str, rule: Rule) -> bool:
+        """Whether the service account of `actor` may do that in a namespace."""
+        ...
+
+    def plural(self, target: TargetSettings) -> str | None:
+        """What the target's kind is called in paths; None where the cluster does not know it, or it has no `/scale`."""
+        ...
+
+    def is_there(self, target: TargetSettings) -> bool:
+        """Whether the workload itself is there."""
+        ...
+
+    def autoscalers(self, namespace: str) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """The autoscalers that claim each workload, by its kind and name."""
+        ...
+
+    def metrics_server(self, api: str) -> str | None:
+        """The Service that answers an API of metrics, `namespace/name`; None where none does."""
+        ...
+
+    def lease(self) -> LeaseFacts | None:
+        """The Lease of the recommenders; None where there is none."""
+        ...
+
+
+def examine(view: ClusterView, settings: Settings, namespaces: Sequence[str], *, now: datetime) -> tuple[Finding, ...]:
+    """Every finding, in the order in which things are set up. Errors: UnavailableError where the cluster is away."""
+    findings = [Finding(check="API server", where="-", state="ok", sentence=f"Kubernetes {view.version()} answers.")]
+    findings += _answered("definition", "-", partial(_definition, view))
+    documents: list[Document] = []
+    for namespace in namespaces:
+        findings += _answered("objects", namespace, partial(_objects, view, namespace, documents))
+    known = standing(settings, documents)
+    for (namespace, name), trouble in known.troubles.items():
+        remedy = f"kubectl -n {namespace} edit cgs {name}"
+        findings.append(_finding("objects", f"{namespace}/{name}", "trouble", trouble.sentence, remedy))
+    asked = sorted(known.asked.values(), key=lambda each: (each.scaler.namespace, each.scaler.name))
+    for each in asked:
+        findings += _bounds(each)
+        findings += _answered("target", _place(each), partial(_target, view, each))
+    for namespace in namespaces:
+        here = [each for each in asked if each.scaler.namespace == namespace]
+        findings += _answered("autoscalers", namespace, partial(_autoscalers, view, namespace, here))
+        for actor in _ROLES:
+            findings += _answered("rights", namespace, partial(_rights, view, actor, namespace, here))
+    for api in METRICS_APIS:
+        findings += _answered("metrics API", api, partial(_metrics, view, api))
+    findings += _answered("lease", "-", partial(_lease, view, now=now))
+    return tuple(findings)
+
+
+def _answered(check: str, where: str, ask: Callable[[], Iterator[Finding]]) -> list[Finding]:
+    """What `ask` found; where the cluster does not say, that."""
+    try:
+        return list(ask())
+    except RejectedError as error:
+        return [_finding(check, where, "unknown", f"{error}.", "run it as somebody who may read that")]
+
+
+def _definition(view: ClusterView) -> Iterator[Finding]:
+    resource = f"{PLURAL}.{API_GROUP} {API_VERSION}"
+    match view.definition():
+        case "absent":
+            yield _finding("definition", "-", "trouble", f"{resource} is not installed.", _INSTALL)
+        case "outdated":
+            sentence = f"{resource} lacks fields that this release writes; they would be dropped without a word."
+            yield _finding("definition", "-", "trouble", sentence, _INSTALL)
+        case "current":
+            yield _finding("definition", "-", "ok", f"{resource} is installed.")
+
+
+def _objects(view: ClusterView, namespace: str, documents: list[Document]) -> Iterator[Finding]:
+    found = view.objects(namespace)
+    documents += found
+    if found:
+        yield _finding("objects", namespace, "ok", f"{_counted(len(found), KIND)} here.")
+    else:
+        remedy = "docs/kubernetes.md has one to begin with"
+        yield _finding("objects", namespace, "note", f"No {KIND} here.", remedy)
+
+
+def _bounds(asked: Asked) -> Iterator[Finding]:
+    """A minimum that cannot be useful: more replicas than partitions, or tasks, sit idle."""
+    least, streams, partitions = asked.group.min_replicas, asked.group.streams, asked.group.partitions
+    ceiling, what = (partitions, "partitions") if streams is None else (streams.tasks, "tasks")
+    if ceiling is not None and least > ceiling:
+        sentence = f"minReplicas is {least}, above the useful maximum: there are {ceiling} {what}, the rest sits idle."
+        yield _finding("bounds", _place(asked), "trouble", sentence, f"set minReplicas to {ceiling} or less")
+
+
+def _target(view: ClusterView, asked: Asked) -> Iterator[Finding]:
+    target, where = asked.group.target, _place(asked)
+    if target is None:
+        return
+    what = f"{target.kind} {target.name}"
+    if view.plural(target) is None:
+        sentence = f"{target.kind} of {target.api_version} is not known to the cluster, or has no /scale."
+        yield _finding("target", where, "trouble", sentence, "correct kind and apiVersion of the target")
+    elif not view.is_there(target):
+        remedy = "correct the target, or deploy it"
+        yield _finding("target", where, "trouble", f"{what} is not in namespace {target.namespace}.", remedy)
+    else:
+        yield _finding("target", where, "ok", f"{what} is there, and has a /scale.")
+
+
+def _autoscalers(view: ClusterView, namespace: str, here: Sequence[Asked]) -> Iterator[Finding]:
+    claims = view.autoscalers(namespace)
+    for asked in here:
+        target = asked.group.target
+        for name in claims.get((target.kind, target.name), ()) if target is not None else ():
+            state: State = "trouble" if asked.group.mode == "apply" else "note"
+            sentence = f"{name} scales the same workload; the executor leaves it alone."
+            remedy = "remove one of them, or let it follow the advice: lagcast export"
+            yield _finding("autoscalers", _place(asked), state, sentence, remedy)
+
+
+def _rights(view: ClusterView, actor: Actor, namespace: str, here: Sequence[Asked]) -> Iterator[Finding]:
+    """What a service account lacks for its work here; an executor has none where no object says Apply."""
+    needed = _RECOMMENDERS if actor == "recommender" else [*_EXECUTORS, *_rules_of_targets(view, here)]
+    missing = [str(rule) for rule in needed if not view.may(actor, namespace, rule)]
+    if not missing:
+        yield _finding("rights", namespace, "ok", f"The {actor} may do what it has to.")
+        return
+    idle = actor == "executor" and all(asked.group.mode != "apply" for asked in here)
+    sentence = f"The {actor} may not {', '.join(missing)}{'; no object here says Apply' if idle else ''}."
+    remedy = f"kubectl -n {namespace} apply -f {_ROLES[actor]}"
+    yield _finding("rights", namespace, "note" if idle else "trouble", sentence, remedy)
+
+
+def _rules_of_targets(view: ClusterView, here: Sequence[Asked]) -> Iterator[Rule]:
+    kinds = {(each.api_version, each.kind): each for each in (asked.group.target for asked in here) if each is not None}
+    for (api_version, _), target in sorted(kinds.items()):
+        plural, group = view.plural(target), api_version.rpartition("/")[0]
+        if plural is not None:
+            yield Rule("get", group, plural)
+            yield Rule("patch", group, f"{plural}/scale")
+            # Where the count of another kind stands, its /scale alone says.
+            if group != "apps":
+                yield Rule("get", group, f"{plural}/scale")
+
+
+def _metrics(view: ClusterView, api: str) -> Iterator[Finding]:
+    server = view.metrics_server(api)
+    if server is None:
+        sentence = "Nobody serves it: an HPA on such metrics finds none (NotFound)."
+        yield _finding("metrics API", api, "note", sentence, METRICS_APIS[api])
+        return
+    known = next((name for part, name in _ADAPTERS if part in server), "a server that is not known here")
+    yield _finding("metrics API", api, "ok", f"Served by {known} ({server}); a cluster has one, so add no second.")
+
+
+def _lease(view: ClusterView, *, now: datetime) -> Iterator[Finding]:
+    lease = view.lease()
+    if lease is None:
+        return
+    age = now - lease.renewed_at
+    if age <= timedelta(seconds=lease.duration_seconds):
+        yield _finding("lease", "-", "ok", f"{lease.holder} leads; renewed {age.total_seconds():.0f} s ago.")
+        return
+    renewed = f"{lease.holder} renewed the Lease {age.total_seconds():,.0f} s ago"
+    sentence = f"{renewed}, and it lasts {lease.duration_seconds:.0f} s: no recommender leads."
+    yield _finding("lease", "-", "trouble", sentence, "see whether a recommender runs, and whether clocks agree")
+
+
+_RECOMMENDERS = (
+    Rule("list", API_GROUP, PLURAL),
+    Rule("watch", API_GROUP, PLURAL),
+    Rule("patch", API_GROUP, f"{PLURAL}/status"),
+    Rule("create", "events.k8s.io", "events"),
+)
+_EXECUTORS = (
+    Rule("list", "autoscaling", "horizontalpodautoscalers"),
+    Rule("list", "keda.sh", "scaledobjects"),
+    Rule("list", API_GROUP, PLURAL),
+    Rule("patch", API_GROUP, f"{PLURAL}/status"),
+    Rule("create", "", "events"),
+)
+
+
+def _finding(check: str, where: str, state: State, sentence: str, remedy: str | None = None) -> Finding:
+    return Finding(check=check, where=where, state=state, sentence=sentence, remedy=remedy)
+
+
+def _place(asked: Asked) -> str:
+    return f"{asked.scaler.namespace}/{asked.scaler.name}"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -1,0 +1,66 @@
+"""`lagcast doctor`: a line for each finding, exit codes that a script can go by, nothing asked that was not named."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from recommender import doctor
+from recommender.adapters import kubernetes_client
+from recommender.doctor import Finding
+from recommender.ports import UnavailableError
+
+Lagcast = Callable[..., tuple[int, str, str]]
+FINDINGS = (
+    Finding(check="API server", where="-", state="ok", sentence="Kubernetes v1.36.3 answers."),
+    Finding(check="target", where="shop/orders", state="trouble", sentence="It is gone.", remedy="deploy it"),
+)
+
+
+@pytest.fixture(autouse=True)
+def around(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster with those findings."""
+    monkeypatch.setattr(kubernetes_client, "connect", lambda _: None)
+    monkeypatch.setattr(doctor, "examine", lambda *_words, **_named: FINDINGS)
+
+
+def test_each_finding_is_a_line(lagcast: Lagcast) -> None:
+    """State, check, place, sentence, and the remedy where there is something to do."""
+    code, out, err = lagcast("doctor", "--kubernetes", "shop")
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "ok       API server: Kubernetes v1.36.3 answers.",
+        "trouble  target shop/orders: It is gone. -> deploy it",
+    ]
+
+
+def test_json_has_the_same(lagcast: Lagcast) -> None:
+    """With null where there is nothing to do."""
+    _, out, _ = lagcast("doctor", "--kubernetes", "shop", "-o", "json")
+    assert [(each["state"], each["remedy"]) for each in json.loads(out)] == [("ok", None), ("trouble", "deploy it")]
+
+
+def test_trouble_is_an_exit_code_under_strict(lagcast: Lagcast) -> None:
+    """3, for scripts; else a finding is an answer like another."""
+    assert lagcast("doctor", "--kubernetes", "shop", "--strict")[0] == 3
+
+
+def test_a_cluster_that_does_not_answer_is_four(lagcast: Lagcast, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its sentence, and no table."""
+
+    def away(*_words: object, **_named: object) -> None:
+        message = "could not ask the API server for its version: no answer; is the cluster reachable?"
+        raise UnavailableError(message)
+
+    monkeypatch.setattr(doctor, "examine", away)
+    code, out, err = lagcast("doctor", "--kubernetes", "shop")
+    assert (code, out) == (4, "")
+    assert "is the cluster reachable?" in err
+
+
+def test_a_name_without_its_namespace_is_refused(lagcast: Lagcast, tmp_path: Path) -> None:
+    """Before anything is asked."""
+    code, _, err = lagcast("doctor", "--kubernetes", "shop", "--executor", "lagcast", "--kubeconfig", tmp_path)
+    assert code == 2
+    assert "--executor is 'lagcast'; write it as NAMESPACE/NAME" in err

@@ -1,0 +1,89 @@
+"""`lagcast doctor` on a real API server: what it says of rights is what the server lets the service accounts do."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.live.clients import fresh_name
+from tests.live.control_plane import ControlPlane
+from tests.live.executors import executor_in
+from tests.live.scalers import autoscaled_in, orders_in, scaler
+
+pytestmark = pytest.mark.kubernetes
+
+Lagcast = Callable[..., tuple[int, str, str]]
+
+
+def told(lagcast: Lagcast, cluster: ControlPlane, *words: object, code: int = 0) -> dict[str, list[str]]:
+    """The findings by state, each as check, place and sentence."""
+    given = ("--kubeconfig", cluster.kubeconfig, "-o", "json", *words)
+    said = lagcast("doctor", *given)
+    assert said[0] == code, said
+    found: dict[str, list[str]] = {"ok": [], "note": [], "trouble": [], "unknown": []}
+    for each in json.loads(said[1]):
+        found[each["state"]].append(f"{each['check']} {each['where']}: {each['sentence']}")
+    return found
+
+
+def test_what_is_set_up_is_in_order_and_what_is_not_is_told(
+    installed: ControlPlane, namespace: str, lagcast: Lagcast
+) -> None:
+    """First the executor has no role, the workload is missing, and an HPA waits for it; then all is mended."""
+    installed.apply(json.dumps(scaler(namespace, mode="Apply", target={"name": "orders"}, group={"partitions": 24})))
+    autoscaled_in(installed, namespace)
+    found = told(lagcast, installed, "--kubernetes", namespace, "--strict", code=3)
+    place = f"{namespace}/orders"
+    missing = (
+        "list horizontalpodautoscalers.autoscaling, list scaledobjects.keda.sh, list consumergroupscalers.lagcast.io, "
+        "patch consumergroupscalers/status.lagcast.io, create events, get deployments.apps, "
+        "patch deployments/scale.apps"
+    )
+    assert found["trouble"] == [
+        f"target {place}: Deployment orders is not in namespace {namespace}.",
+        f"autoscalers {place}: HorizontalPodAutoscaler {place} scales the same workload; the executor leaves it alone.",
+        f"rights {namespace}: The executor may not {missing}.",
+    ]
+    assert f"rights {namespace}: The recommender may do what it has to." in found["ok"]
+
+    orders_in(installed, namespace)
+    executor_in(installed, namespace)
+    installed.kubectl("-n", namespace, "delete", "hpa", "orders")
+    found = told(lagcast, installed, "--kubernetes", namespace, "--strict")
+    assert (found["trouble"], found["unknown"]) == ([], [])
+    assert "definition -: consumergroupscalers.lagcast.io v1alpha1 is installed." in found["ok"]
+    assert f"target {place}: Deployment orders is there, and has a /scale." in found["ok"]
+    assert f"rights {namespace}: The executor may do what it has to." in found["ok"]
+
+
+def test_whoever_may_not_ask_is_told_so(kubeconfig: Path, namespace: str, lagcast: Lagcast) -> None:
+    """The recommender itself may list its objects, and may not ask what others may do: unknown, with the grant."""
+    code, out, _ = lagcast("doctor", "--kubeconfig", kubeconfig, "--kubernetes", namespace, "-o", "json")
+    assert code == 0
+    unknown = [each for each in json.loads(out) if each["state"] == "unknown"]
+    assert {"definition", "rights", "metrics API", "lease"} <= {each["check"] for each in unknown}
+    assert any("grant create on subjectaccessreviews.authorization.k8s.io" in each["sentence"] for each in unknown)
+    assert all(each["remedy"] for each in unknown)
+
+
+def test_a_cluster_without_the_definition_is_told(
+    control_plane: ControlPlane, lagcast: Lagcast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked for a version that nobody serves: what to install; that there are no objects is no trouble of its own."""
+    monkeypatch.setattr("recommender.adapters.kubernetes_doctor.API_VERSION", "v9")
+    name = fresh_name("bare")
+    control_plane.kubectl("create", "namespace", name)
+    found = told(lagcast, control_plane, "--kubernetes", name)
+    assert found["trouble"][0] == "definition -: consumergroupscalers.lagcast.io v1alpha1 is not installed."
+    assert [line for line in found["trouble"][1:] if not line.startswith("rights")] == []
+    assert f"objects {name}: No ConsumerGroupScaler here." in found["note"]
+
+
+def test_a_server_that_is_away_is_exit_code_four(tmp_path: Path, control_plane: ControlPlane, lagcast: Lagcast) -> None:
+    """One sentence, with the next step."""
+    nowhere = tmp_path / "kubeconfig"
+    nowhere.write_text(control_plane.kubeconfig.read_text().replace(control_plane.url, "https://127.0.0.1:1"))
+    code, out, err = lagcast("doctor", "--kubeconfig", nowhere, "--kubernetes", "shop")
+    assert (code, out) == (4, "")
+    assert "is the cluster reachable?" in err

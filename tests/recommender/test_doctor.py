@@ -1,0 +1,253 @@
+"""What keeps advice from being followed in a cluster is one line each, with the next step."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from recommender.doctor import Actor, Finding, LeaseFacts, Rule, examine
+from recommender.ports import RejectedError
+from recommender.scaler import Document
+from recommender.settings import Settings, TargetSettings
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+
+@dataclass(slots=True)
+class MemoryCluster:
+    """A cluster of the namespace `shop` that has what it is given; nothing is wrong with it unless a test says so."""
+
+    installed: Literal["absent", "outdated", "current"] = "current"
+    documents: list[dict[str, Any]] = field(default_factory=list)
+    denied: set[tuple[str, str]] = field(default_factory=set)
+    plurals: dict[str, str] = field(default_factory=lambda: {"Deployment": "deployments", "Rollout": "rollouts"})
+    workloads: set[str] = field(default_factory=lambda: {"orders"})
+    claims: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    servers: dict[str, str] = field(default_factory=dict)
+    leader: LeaseFacts | None = None
+    silent: bool = False
+    asked: list[str] = field(default_factory=list)
+
+    def add(self, name: str, **spec: Any) -> None:  # noqa: ANN401  # YAML
+        """An object about the group called as it is; the later, the younger."""
+        metadata = {"namespace": "shop", "name": name, "uid": name, "generation": 1}
+        created = NOW + timedelta(seconds=len(self.documents))
+        self.documents.append(
+            {
+                "metadata": metadata | {"creationTimestamp": created.strftime("%Y-%m-%dT%H:%M:%SZ")},
+                "spec": {"cluster": "prod", "groupId": name} | spec,
+            }
+        )
+
+    def version(self) -> str:
+        """Its name."""
+        return "v1.36.3"
+
+    def definition(self) -> Literal["absent", "outdated", "current"]:
+        """As it is given."""
+        return self.installed
+
+    def objects(self, namespace: str) -> Sequence[Document]:
+        """Those of one namespace."""
+        return [each for each in self.documents if each["metadata"]["namespace"] == namespace]
+
+    def may(self, actor: Actor, namespace: str, rule: Rule) -> bool:
+        """All but what is denied; a clear no where it is silent."""
+        del namespace
+        if self.silent:
+            message = "could not ask: the API server answered 403 Forbidden; grant create on subjectaccessreviews"
+            raise RejectedError(message)
+        self.asked.append(f"{actor}: {rule}")
+        return (actor, rule.resource) not in self.denied
+
+    def plural(self, target: TargetSettings) -> str | None:
+        """Of the kinds that have a /scale."""
+        return self.plurals.get(target.kind)
+
+    def is_there(self, target: TargetSettings) -> bool:
+        """Whether it is among the workloads."""
+        return target.name in self.workloads
+
+    def autoscalers(self, namespace: str) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """As they are given."""
+        del namespace
+        return self.claims
+
+    def metrics_server(self, api: str) -> str | None:
+        """The Service, if any."""
+        return self.servers.get(api)
+
+    def lease(self) -> LeaseFacts | None:
+        """As it is given."""
+        return self.leader
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    return MemoryCluster()
+
+
+def found(cluster: MemoryCluster, *states: str) -> list[Finding]:
+    """The findings in one of these states."""
+    findings = examine(cluster, Settings(state_dir=Path("nowhere")), ["shop"], now=NOW)
+    return [each for each in findings if each.state in states]
+
+
+def test_a_cluster_in_order_has_no_trouble(cluster: MemoryCluster) -> None:
+    """An object that says Apply, its workload, all rights: every check is answered, and none needs a step."""
+    cluster.add("orders", mode="Apply", target={"name": "orders"})
+    assert found(cluster, "trouble", "unknown") == []
+    sentences = [(each.check, each.sentence) for each in found(cluster, "ok")]
+    assert sentences == [
+        ("API server", "Kubernetes v1.36.3 answers."),
+        ("definition", "consumergroupscalers.lagcast.io v1alpha1 is installed."),
+        ("objects", "1 ConsumerGroupScaler here."),
+        ("target", "Deployment orders is there, and has a /scale."),
+        ("rights", "The recommender may do what it has to."),
+        ("rights", "The executor may do what it has to."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "check", "sentence", "remedy"),
+    [
+        (
+            {"installed": "absent"},
+            "definition",
+            "is not installed",
+            "kubectl apply -f deploy/manifests/scalers/crd.yaml",
+        ),
+        ({"installed": "outdated"}, "definition", "lacks fields", "kubectl apply -f deploy/manifests/scalers/crd.yaml"),
+        ({"workloads": set()}, "target", "Deployment orders is not in namespace shop.", "correct the target"),
+        (
+            {"plurals": {}},
+            "target",
+            "Deployment of apps/v1 is not known to the cluster, or has no /scale.",
+            "correct kind",
+        ),
+        (
+            {"claims": {("Deployment", "orders"): ("ScaledObject shop/x",)}},
+            "autoscalers",
+            "ScaledObject shop/x scales the same workload",
+            "lagcast export",
+        ),
+        (
+            {"denied": {("executor", "deployments/scale")}},
+            "rights",
+            "The executor may not patch deployments/scale.apps.",
+            "kubectl -n shop apply -f deploy/manifests/executor/target-role.yaml",
+        ),
+        (
+            {"denied": {("recommender", "events"), ("recommender", "consumergroupscalers/status")}},
+            "rights",
+            "The recommender may not patch consumergroupscalers/status.lagcast.io, create events.events.k8s.io.",
+            "kubectl -n shop apply -f deploy/manifests/scalers/target-role.yaml",
+        ),
+        (
+            {"leader": LeaseFacts(holder="a", renewed_at=NOW - timedelta(seconds=95), duration_seconds=15)},
+            "lease",
+            "a renewed the Lease 95 s ago, and it lasts 15 s: no recommender leads.",
+            "see whether a recommender runs",
+        ),
+    ],
+)
+def test_what_is_wrong_is_one_line_with_a_remedy(
+    *, cluster: MemoryCluster, changes: dict[str, Any], check: str, sentence: str, remedy: str
+) -> None:
+    """One thing after the other, and nothing else with it."""
+    cluster.add("orders", mode="Apply", target={"name": "orders"})
+    for name, value in changes.items():
+        setattr(cluster, name, value)
+    (trouble,) = found(cluster, "trouble")
+    assert trouble.check == check
+    assert sentence in trouble.sentence
+    assert trouble.remedy is not None
+    assert remedy in trouble.remedy
+
+
+def test_objects_that_are_not_followed_are_told(cluster: MemoryCluster) -> None:
+    """Two for one target, two for one group, a bad price: each is its own line, and names the way to mend it."""
+    cluster.add("orders", target={"name": "orders"})
+    cluster.add("billing", target={"name": "orders"})
+    cluster.add("again", groupId="orders")
+    cluster.add("cheap", prices={"replicaHour": 0})
+    told = {each.where: each for each in found(cluster, "trouble")}
+    assert told.keys() == {"shop/billing", "shop/again", "shop/cheap"}
+    assert "shop/orders has the target Deployment orders already" in told["shop/billing"].sentence
+    assert "shop/orders names group 'orders' of cluster 'prod' already" in told["shop/again"].sentence
+    assert told["shop/cheap"].remedy == "kubectl -n shop edit cgs cheap"
+
+
+@pytest.mark.parametrize(
+    ("group", "told"),
+    [({"partitions": 24}, "24 partitions"), ({"streams": {"tasks": 8, "stateful": False}}, "8 tasks")],
+)
+def test_a_minimum_above_the_useful_maximum_is_told(cluster: MemoryCluster, group: dict[str, Any], told: str) -> None:
+    """Replicas beyond the partitions, or beyond the tasks, sit idle."""
+    cluster.add("orders", minReplicas=25, group=group)
+    (trouble,) = found(cluster, "trouble")
+    assert f"minReplicas is 25, above the useful maximum: there are {told}" in trouble.sentence
+
+
+def test_an_executor_that_nobody_wants_is_no_trouble(cluster: MemoryCluster) -> None:
+    """Without an object that says Apply what it may not do is a note; so is an autoscaler."""
+    cluster.add("orders", target={"name": "orders"})
+    cluster.denied = {("executor", "deployments/scale")}
+    cluster.claims = {("Deployment", "orders"): ("HorizontalPodAutoscaler shop/x",)}
+    assert found(cluster, "trouble") == []
+    notes = [each.sentence for each in found(cluster, "note") if each.check in ("rights", "autoscalers")]
+    assert notes == [
+        "HorizontalPodAutoscaler shop/x scales the same workload; the executor leaves it alone.",
+        "The executor may not patch deployments/scale.apps; no object here says Apply.",
+    ]
+
+
+def test_rights_are_asked_for_the_kinds_that_are_there(cluster: MemoryCluster) -> None:
+    """Of an Argo Rollout its own, and the /scale is read too; of the recommender no right on any workload."""
+    cluster.add("orders", target={"name": "orders", "kind": "Rollout", "apiVersion": "argoproj.io/v1alpha1"})
+    found(cluster)
+    assert {
+        "executor: get rollouts.argoproj.io",
+        "executor: get rollouts/scale.argoproj.io",
+        "executor: patch rollouts/scale.argoproj.io",
+    } <= set(cluster.asked)
+    assert not [rule for rule in cluster.asked if "rollouts" in rule and not rule.startswith("executor")]
+
+
+@pytest.mark.parametrize(
+    ("server", "told"),
+    [
+        ("keda/keda-operator-metrics-apiserver", "Served by KEDA (keda/keda-operator-metrics-apiserver)"),
+        ("monitoring/prometheus-adapter", "Served by prometheus-adapter (monitoring/prometheus-adapter)"),
+        ("custom-metrics/custom-metrics-stackdriver-adapter", "Served by the Stackdriver adapter"),
+        ("x/y", "Served by a server that is not known here (x/y)"),
+    ],
+)
+def test_b4_who_serves_metrics_is_told(cluster: MemoryCluster, server: str, told: str) -> None:
+    """KEDA, prometheus-adapter and Stackdriver's are told apart, and from nobody; no second one is proposed."""
+    cluster.servers = {"external.metrics.k8s.io": server}
+    served, absent = (each for each in found(cluster, "ok", "note") if each.check == "metrics API")
+    assert (served.state, absent.state) == ("ok", "note")
+    assert served.sentence.startswith(told)
+    assert served.remedy is None
+    assert "NotFound" in absent.sentence
+
+
+def test_what_may_not_be_asked_is_unknown_and_the_rest_goes_on(cluster: MemoryCluster) -> None:
+    """Never an ok, never a trouble; the line says what to grant."""
+    cluster.silent = True
+    unknown = found(cluster, "unknown")
+    assert [each.check for each in unknown] == ["rights", "rights"]
+    assert all("grant create on subjectaccessreviews" in each.sentence for each in unknown)
+    assert found(cluster, "trouble") == []
+
+
+def test_a_fresh_lease_names_its_holder(cluster: MemoryCluster) -> None:
+    """Without a Lease there is nothing to say; a renewal within its duration is in order."""
+    assert not [each for each in found(cluster, "ok", "trouble") if each.check == "lease"]
+    cluster.leader = LeaseFacts(holder="a", renewed_at=NOW - timedelta(seconds=4), duration_seconds=15)
+    (told,) = (each for each in found(cluster, "ok") if each.check == "lease")
+    assert told.sentence == "a leads; renewed 4 s ago."
