@@ -4,7 +4,7 @@ The words of its `spec` are those of the settings in camelCase, letter by letter
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, Literal, get_origin, get_type_hints
@@ -180,8 +180,9 @@ def standing(settings: Settings, documents: Iterable[Document]) -> Standing:
     asked: dict[Group, Asked] = {}
     troubles: dict[tuple[str, str], Trouble] = {}
     owners: dict[Group, tuple[str, str]] = {}
-    targets: dict[TargetSettings, tuple[str, str]] = {}
-    for document in sorted(documents, key=lambda each: (each["metadata"]["creationTimestamp"], place_of(each))):
+    eldest_first = sorted(documents, key=lambda each: (each["metadata"]["creationTimestamp"], place_of(each)))
+    targets = _targets_of_settings(settings, {group[1] for group in map(_group_of, eldest_first) if group is not None})
+    for document in eldest_first:
         place, group = place_of(document), _group_of(document)
         owner = place if group is None else owners.setdefault(group, place)
         try:
@@ -189,8 +190,10 @@ def standing(settings: Settings, documents: Iterable[Document]) -> Standing:
                 raise _taken(group, owner)
             known = asked_by(settings, read_scaler(document))
             target = known.group.target
-            if target is not None and known.group.mode != "off" and targets.setdefault(target, place) != place:
-                raise _target_taken(target, targets[target])
+            if target is not None and known.group.mode != "off":
+                holder = targets.setdefault(target, "/".join(place))
+                if holder != "/".join(place):
+                    raise _target_taken(target, holder)
             asked[known.scaler.cluster, known.scaler.group] = known
         except ScalerError as error:
             waits = group if owner == place else None
@@ -207,10 +210,20 @@ def _taken(group: Group | None, owner: tuple[str, str]) -> ScalerError:
     return ScalerError(sentence, reason="Conflicted")
 
 
-def _target_taken(target: TargetSettings, owner: tuple[str, str]) -> ScalerError:
+def _targets_of_settings(settings: Settings, asked_for: Collection[str]) -> dict[TargetSettings, str]:
+    """The workloads that the settings alone hand over, and where; `asked_for` are groups that objects name."""
+    named = {name: settings.group(name) for name in settings.groups if name not in asked_for}
+    return {
+        group.target: f"groups.{name} of the settings"
+        for name, group in named.items()
+        if group.target is not None and group.mode == "apply"
+    }
+
+
+def _target_taken(target: TargetSettings, holder: str) -> ScalerError:
     sentence = (
-        f"{owner[0]}/{owner[1]} has the target {target.kind} {target.name} already, and a workload is scaled for one "
-        "group: only the older object is followed; remove target or the object, or give the group a workload of its own"
+        f"{holder} has the target {target.kind} {target.name} already, and a workload is scaled for one "
+        "group; remove target or the object, or give the group a workload of its own"
     )
     return ScalerError(sentence, reason="Conflicted")
 

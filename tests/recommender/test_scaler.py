@@ -20,7 +20,7 @@ from recommender.scaler import (
     snake_case,
     standing,
 )
-from recommender.settings import GroupSettings, Settings
+from recommender.settings import GroupSettings, Settings, TargetSettings
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SETTINGS = Settings(
@@ -117,6 +117,17 @@ def test_a_target_is_the_oldest_objects(documents: list[dict[str, Any]]) -> None
     }
     assert {trouble.reason for trouble in known.troubles.values()} == {"Conflicted"}
     assert "shop/2 has the target Deployment consumer already" in known.troubles["shop", "0"].sentence
+
+
+def test_a_target_that_the_settings_hand_over_is_no_objects() -> None:
+    """Unless the object is about that very group; one that the settings only advise on is free."""
+    for mode, names in (("apply", ["billing"]), ("recommend", [])):
+        target = TargetSettings(namespace="shop", name="consumer")
+        billing = GroupSettings.model_validate({"mode": mode, "target": target})
+        settings = SETTINGS.model_copy(update={"groups": {"billing": billing}})
+        known = standing(settings, [document(target={"name": "consumer"})])
+        assert [trouble.sentence.split()[0].removeprefix("groups.") for trouble in known.troubles.values()] == names
+        assert not standing(settings, [document(groupId="billing", target={"name": "consumer"})]).troubles
 
 
 def test_an_object_that_is_off_has_no_target() -> None:
