@@ -14,6 +14,7 @@ from recommender.recommendation import Recommendation
 from tests.live.clients import fresh_name
 from tests.live.control_plane import ControlPlane
 from tests.live.executors import read_clock, served
+from tests.live.scalers import scaler
 
 pytestmark = pytest.mark.kubernetes
 
@@ -38,13 +39,15 @@ spec:
 
 
 def test_two_hundred_moves_due_in_one_second_are_made_within_five(
-    control_plane: ControlPlane, tmp_path: Path, advice: Callable[..., Recommendation]
+    installed: ControlPlane, tmp_path: Path, advice: Callable[..., Recommendation]
 ) -> None:
-    """None is made before its instant, each of them once, and the last of a hundred in time."""
+    """None is made before its instant, each of them once, and the last of a hundred in time; all are noted."""
     namespace = fresh_name("shop")
-    control_plane.kubectl("create", "namespace", namespace)
+    installed.kubectl("create", "namespace", namespace)
     names = [f"group-{number}" for number in range(TARGETS)]
-    control_plane.apply("".join(DEPLOYMENT.replace("NAMESPACE", namespace).replace("NAME", name) for name in names))
+    installed.apply("".join(DEPLOYMENT.replace("NAMESPACE", namespace).replace("NAME", name) for name in names))
+    handed_over = [scaler(namespace, name, cluster="prod-eu", mode="Apply", target={"name": name}) for name in names]
+    installed.apply("\n---\n".join(map(json.dumps, handed_over)))
     store = SqlDecisionStore(sqlite_url(tmp_path / "decisions.sqlite"))
     now = read_clock()
     execute_at = now + SOON
@@ -67,7 +70,7 @@ def test_two_hundred_moves_due_in_one_second_are_made_within_five(
         for name in names
     }
     with served(store, tmp_path, groups) as url:
-        words = ["--api", url, "--all", "--mode", "apply", "--kubeconfig", str(control_plane.kubeconfig)]
+        words = ["--api", url, "--all", "--mode", "apply", "--kubeconfig", str(installed.kubeconfig)]
         command = [sys.executable, "-c", PROGRAM, *words, "--interval-seconds", "60"]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr is not None
@@ -83,6 +86,8 @@ def test_two_hundred_moves_due_in_one_second_are_made_within_five(
     late = sorted(instant - execute_at for instant in acted)
     assert late[0] >= timedelta(0)
     assert late[int(0.99 * TARGETS) - 1] <= LIMIT
-    counts = control_plane.kubectl("-n", namespace, "get", "deployments", "-o", "jsonpath={.items[*].spec.replicas}")
+    counts = installed.kubectl("-n", namespace, "get", "deployments", "-o", "jsonpath={.items[*].spec.replicas}")
     assert counts.split() == ["8"] * TARGETS
-    control_plane.kubectl("delete", "namespace", namespace, "--wait=false")
+    noted = installed.kubectl("-n", namespace, "get", "cgs", "-o", "jsonpath={.items[*].status.lastApplied.replicas}")
+    assert noted.split() == ["8"] * TARGETS
+    installed.kubectl("delete", "namespace", namespace, "--wait=false")
