@@ -192,6 +192,11 @@ class Standings:
                 return
             record = replace(record, applied=known.applied, conflict=known.conflict)
             self.records.write(spot.namespace, record)
-            self._kept[spot.namespace][spot.cluster, spot.group_id] = record
+            with self._lock:
+                if spot.namespace in self._kept:
+                    self._kept[spot.namespace][spot.cluster, spot.group_id] = record
         except OutsideError as error:
+            # The object may be gone, or be another one by now: the next time the namespace is read again.
+            with self._lock:
+                self._kept.pop(spot.namespace, None)
             _log.warning("unrecorded", cluster=spot.cluster, group_id=spot.group_id, error=str(error))

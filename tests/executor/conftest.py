@@ -80,9 +80,9 @@ class Cluster:
             "spec": {"replicas": self.replicas},
         }
 
-    def add_scaler(self, **status: Any) -> None:  # noqa: ANN401  # JSON
-        """A ConsumerGroupScaler of the group `orders`."""
-        metadata = {"namespace": "shop", "name": "orders", "uid": "c95", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    def add_scaler(self, uid: str = "c95", **status: Any) -> None:  # noqa: ANN401  # JSON
+        """The ConsumerGroupScaler of the group `orders`, in place of one that is there."""
+        metadata = {"namespace": "shop", "name": "orders", "uid": uid, "creationTimestamp": "2026-01-01T00:00:00Z"}
         spec = {"cluster": "prod-eu", "groupId": "orders"}
         self.scalers = [{"metadata": metadata, "spec": spec, "status": status}]
 
@@ -178,6 +178,9 @@ class _Handler(BaseHTTPRequestHandler):
         """What the only other writer of the status applies is all that there is of it."""
         if self.cluster.mute or self.cluster.scalers is None:
             self._answer(403, {"kind": "Status", "reason": "Forbidden"})
+            return
+        if body["metadata"]["uid"] != self.cluster.scalers[0]["metadata"]["uid"]:
+            self._answer(409, {"kind": "Status", "reason": "Conflict"})
             return
         self.cluster.scalers[0]["status"] = body["status"]
         self._answer(200, self.cluster.scalers[0])

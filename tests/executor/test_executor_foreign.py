@@ -204,6 +204,22 @@ def test_what_could_not_be_kept_is_kept_later(
     assert _status(cluster)["lastApplied"]["replicas"] == 8
 
 
+def test_an_object_that_was_made_anew_is_told(
+    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
+) -> None:
+    """Deleted and applied again meanwhile, it is not taken for its namesake, and has what was set a cycle later."""
+    cluster.add_scaler()
+    service.store.save(due_advice())
+    acting = executor()
+    acting.run_once(None)
+    cluster.add_scaler(uid="another")
+    service.store.save(due_advice(recommendation_id="r-2", current_replicas=8, desired_replicas=12))
+    acting.run_once(None)
+    assert _status(cluster) == {}
+    acting.run_once(None)
+    assert _status(cluster)["lastApplied"]["replicas"] == 12
+
+
 def test_an_object_that_is_made_later_is_found(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
