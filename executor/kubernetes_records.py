@@ -43,12 +43,14 @@ class KubernetesRecords:
         status: dict[str, Any] = {}
         if record.applied is not None:
             status["lastApplied"] = {
+                "workload": record.workload,
                 "recommendationId": record.applied.recommendation_id,
                 "replicas": record.applied.replicas,
                 "at": _instant(record.applied.at),
             }
         if record.conflict is not None:
             status["conflict"] = {
+                "workload": record.workload,
                 "reason": record.conflict.reason,
                 "message": record.conflict.message,
                 "since": _instant(record.conflict.since),
@@ -83,6 +85,7 @@ def _record(document: Mapping[str, Any]) -> Record:
     return Record(
         name=document["metadata"]["name"],
         uid=document["metadata"]["uid"],
+        workload=(applied or conflict or {}).get("workload"),
         applied=None
         if applied is None
         else Applied(

@@ -33,6 +33,11 @@ class Spot(NamedTuple):
     name: str
 
     @property
+    def workload(self) -> str:
+        """Kind and name."""
+        return f"{self.kind}/{self.name}"
+
+    @property
     def target(self) -> Target:
         """The workload as the wire has it."""
         return Target(api_version=self.api_version, kind=self.kind, name=self.name)
@@ -66,10 +71,14 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What an executor keeps in one ConsumerGroupScaler, which it finds again by name and uid."""
+    """What an executor keeps in one ConsumerGroupScaler, which it finds again by name and uid.
+
+    `workload` is what it is about, as kind and name: an object may be given another target.
+    """
 
     name: str
     uid: str
+    workload: str | None = None
     applied: Applied | None = None
     conflict: Conflict | None = None
 
@@ -165,7 +174,7 @@ class Standings:
         if spot not in self._known:
             record = self._record(spot)
             known = _Known()
-            if record is not None:
+            if record is not None and record.workload == spot.workload:
                 known.applied, known.conflict = record.applied, record.conflict
             if known.applied is not None:
                 known.expected = Expected(replicas=known.applied.replicas, set_here=True)
@@ -190,7 +199,7 @@ class Standings:
                 record = self._record(spot, anew=True)
             if record is None or (record.applied, record.conflict) == (known.applied, known.conflict):
                 return
-            record = replace(record, applied=known.applied, conflict=known.conflict)
+            record = replace(record, workload=spot.workload, applied=known.applied, conflict=known.conflict)
             self.records.write(spot.namespace, record)
             with self._lock:
                 if spot.namespace in self._kept:

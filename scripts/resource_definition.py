@@ -198,12 +198,14 @@ def status() -> Schema:
             "conditions": conditions(),
             "lastApplied": record(
                 "The count that an executor set last. Written by the executor.",
+                workload=text,
                 recommendationId=text,
                 replicas={"type": "integer"},
                 at=INSTANT,
             ),
             "conflict": record(
                 "Who else scales the target, as the executor found it; what Conflicted says. Written by the executor.",
+                workload=text,
                 reason=text,
                 message=text,
                 since=INSTANT,

@@ -42,6 +42,7 @@ def test_what_was_set_stands_in_the_object(
     executor().run_once(None)
     applied = _status(cluster)["lastApplied"]
     assert (applied["replicas"], applied["recommendationId"]) == (8, "r-1")
+    assert applied["workload"] == "Deployment/orders-consumer"
     assert (
         advice.execute_at.strftime("%Y-%m-%dT%H:%M:%SZ") <= applied["at"] <= f"{advice.valid_until:%Y-%m-%dT%H:%M:%SZ}"
     )
@@ -92,6 +93,22 @@ def test_a_count_that_stands_as_it_was_left_is_gone_on_with_after_a_restart(
     service.store.save(due_advice(recommendation_id="r-2", current_replicas=8, desired_replicas=12))
     executor().run_once(None)
     assert cluster.replicas == 12
+
+
+def test_another_workload_begins_anew(
+    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
+) -> None:
+    """What was set, and who changed it, is about one workload; a new target has nothing to do with it."""
+    cluster.add_scaler()
+    service.store.save(due_advice())
+    executor().run_once(None)
+    cluster.write(6)
+    assert _held(executor()).conflict == "ChangedByOthers"
+    service.set(target=TargetSettings(namespace="shop", kind="StatefulSet", name="orders-consumer"))
+    executor().run_once(None)
+    assert cluster.replicas == 8
+    assert _status(cluster)["lastApplied"]["workload"] == "StatefulSet/orders-consumer"
+    assert "conflict" not in _status(cluster)
 
 
 def test_the_owner_hands_a_workload_over_again_by_its_mode(
@@ -249,7 +266,14 @@ def test_nothing_is_written_by_an_executor_that_only_reports(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
     """In the mode recommend, and in a dry run, what another executor has kept stays."""
-    kept = {"lastApplied": {"recommendationId": "r-0", "replicas": 9, "at": "2026-01-05T12:00:00Z"}}
+    kept = {
+        "lastApplied": {
+            "recommendationId": "r-0",
+            "workload": "Deployment/orders-consumer",
+            "replicas": 9,
+            "at": "2026-01-05T12:00:00Z",
+        }
+    }
     cluster.add_scaler(**kept)
     service.store.save(due_advice())
     executor(mode="recommend").run_once(None)
