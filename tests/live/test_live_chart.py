@@ -234,6 +234,21 @@ def test_it_is_without_blemish(helm: Helm) -> None:
     assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART), *named())
 
 
+def test_another_kind_is_two_rules_more_for_the_executor(helm: Helm) -> None:
+    """Named by group and plural; everybody else's rights, and its own on the rest, are as they were."""
+    kinds = "--set=executor.kinds[0].group=argoproj.io,executor.kinds[0].plural=rollouts"
+    before, after = (
+        [each for each in helm.rendered(*EXECUTOR, *more) if each["kind"] == "Role"] for more in ([], [kinds])
+    )
+    added = [
+        rule for role in after for rule in role["rules"] if rule not in [r for old in before for r in old["rules"]]
+    ]
+    assert added == [
+        {"apiGroups": ["argoproj.io"], "resources": ["rollouts", "rollouts/scale"], "verbs": ["get"]},
+        {"apiGroups": ["argoproj.io"], "resources": ["rollouts/scale"], "verbs": ["patch"]},
+    ]
+
+
 def test_alerts_and_scraping_are_for_the_asking(helm: Helm) -> None:
     """Off as delivered; the alerts are those of `lagcast export prometheus-rule`."""
     kinds = {"ServiceMonitor", "PrometheusRule"}
