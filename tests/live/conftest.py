@@ -4,6 +4,7 @@ Tests marked `kafka` get an Apache Kafka of jars from Maven Central, those marke
 a Helm that are built from their Go modules.
 """
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -14,16 +15,21 @@ from pathlib import Path
 import pytest
 
 from collector.kafka_admin import KafkaAdminCollector
+from executor.advice import AdviceClient
 from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_scalers import KubernetesScalers
+from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
+from recommender.recommendation import Recommendation
 from tests.cli.conftest import feature_table, lagcast
 from tests.live.broker import compiled, fetched_jars, running_brokers, running_java
 from tests.live.clients import create_topic, fresh_name, produce
 from tests.live.control_plane import ControlPlane, built_control_plane
+from tests.live.executors import executor_in, served
 from tests.live.exporters import fetched
 from tests.live.helm import Helm, built_helm
-from tests.live.scalers import MANIFESTS, wait_until_served
+from tests.live.scalers import MANIFESTS, orders_in, scaler, wait_until_served
 from tests.live.secured import Secured, secured_broker
+from tests.live.shop import Shop
 
 __all__ = ["feature_table", "lagcast"]
 
@@ -88,6 +94,34 @@ def objects(kubeconfig: Path, namespace: str) -> Iterator[KubernetesScalers]:
     known = KubernetesScalers(connect(kubeconfig), [namespace])
     with known.following():
         yield known
+
+
+@pytest.fixture
+def target() -> dict[str, str]:
+    """The workload of the group."""
+    return {"name": "orders"}
+
+
+@pytest.fixture
+def shop(
+    installed: ControlPlane,
+    namespace: str,
+    tmp_path: Path,
+    advice: Callable[..., Recommendation],
+    target: dict[str, str],
+) -> Iterator[Shop]:
+    """A Deployment of three replicas, an object that hands it over, and nothing advised yet."""
+    orders_in(installed, namespace)
+    handed_over = scaler(namespace, cluster="prod-eu", mode="Apply", target={"name": "orders"})
+    installed.apply(json.dumps(handed_over))
+    store = SqlDecisionStore(sqlite_url(tmp_path / "decisions.sqlite"))
+    names = {"apiVersion": "api_version", "kind": "kind", "name": "name"}
+    wire = {names[word]: value for word, value in target.items()} | {"namespace": namespace}
+    with served(store, tmp_path, {"orders": {"mode": "apply", "target": wire}}) as url:
+        served_by = AdviceClient(url)
+        yield Shop(installed, namespace, executor_in(installed, namespace), store, served_by, advice)
+        served_by.close()
+    store.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,32 +1,24 @@
 """P7 on a real API server: whoever else sets the count is told of in the object within a cycle, and left alone."""
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from executor.advice import AdviceClient
-from executor.carry_out import Executor
-from executor.kubernetes_client import connect
-from executor.kubernetes_records import KubernetesRecords
-from executor.kubernetes_scale import KubernetesScales
-from executor.plan import Act, Bounds, Held
+from executor.plan import Act, Held
 from recommender.adapters.kubernetes_client import connect as connect_to
 from recommender.adapters.kubernetes_scalers import KubernetesScalers
 from recommender.adapters.kubernetes_workloads import pods_in
-from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
-from recommender.recommendation import Recommendation
 from recommender.scalers import Scalers
 from recommender.settings import Settings
 from tests.live.clients import wait_until
-from tests.live.control_plane import ControlPlane, ControlPlaneError
-from tests.live.executors import executor_in, read_clock, served
-from tests.live.scalers import autoscaled_in, orders_in, scaler
+from tests.live.control_plane import ControlPlaneError
+from tests.live.executors import read_clock
+from tests.live.scalers import autoscaled_in, orders_in
+from tests.live.shop import Shop
 
 pytestmark = pytest.mark.kubernetes
 
@@ -67,93 +59,6 @@ rules:
   - {apiGroups: [test.lagcast.io], resources: [connectors, connectors/scale], verbs: [get]}
   - {apiGroups: [test.lagcast.io], resources: [connectors/scale], verbs: [patch]}
 """
-
-
-@dataclass(slots=True)
-class Shop:
-    """A namespace whose group `orders` runs in a workload of that name, with an API that serves its advice."""
-
-    cluster: ControlPlane
-    namespace: str
-    kubeconfig: Path
-    store: SqlDecisionStore
-    served_by: AdviceClient
-    advice: Callable[..., Recommendation]
-
-    def advise(self, number: int, **changes: object) -> Recommendation:
-        """Save advice that is due; from three replicas to eight unless it says otherwise."""
-        now = read_clock()
-        given = self.advice(
-            **{
-                "recommendation_id": f"r-{number}",
-                "issued_at": now - timedelta(seconds=10),
-                "not_before": now - timedelta(seconds=8),
-                "execute_at": now - timedelta(seconds=5),
-                "latest_safe": now + timedelta(seconds=120),
-                "valid_until": now + timedelta(seconds=290),
-                "current_replicas": 3,
-                "desired_replicas": 8,
-            }
-            | changes
-        )
-        self.store.save(given)
-        return given
-
-    def executor(self) -> Executor:
-        """A new executor that may act, with its own service account."""
-        api = connect(self.kubeconfig)
-        return Executor(
-            advice=self.served_by,
-            scales=KubernetesScales(api),
-            records=KubernetesRecords(api),
-            clock=read_clock,
-            mode="apply",
-            bounds=Bounds(),
-            dry_run=False,
-            show_patch=lambda _: None,
-        )
-
-    def kubectl(self, *words: str, given: str | None = None) -> str:
-        """What the owner of the namespace does."""
-        return self.cluster.kubectl("-n", self.namespace, *words, given=given)
-
-    def workload(self) -> tuple[int, int]:
-        """Count and generation of the Deployment: each change of its spec is another generation."""
-        found = json.loads(self.kubectl("get", "deployment", "orders", "-o", "json"))
-        return found["spec"]["replicas"], found["metadata"]["generation"]
-
-    def status(self) -> dict[str, Any]:
-        """What the object says."""
-        status: dict[str, Any] = json.loads(self.kubectl("get", "cgs", "orders", "-o", "json")).get("status", {})
-        return status
-
-
-@pytest.fixture
-def target() -> dict[str, str]:
-    """The workload of the group."""
-    return {"name": "orders"}
-
-
-@pytest.fixture
-def shop(
-    installed: ControlPlane,
-    namespace: str,
-    tmp_path: Path,
-    advice: Callable[..., Recommendation],
-    target: dict[str, str],
-) -> Iterator[Shop]:
-    """A Deployment of three replicas, an object that hands it over, and nothing advised yet."""
-    orders_in(installed, namespace)
-    handed_over = scaler(namespace, cluster="prod-eu", mode="Apply", target={"name": "orders"})
-    installed.apply(json.dumps(handed_over))
-    store = SqlDecisionStore(sqlite_url(tmp_path / "decisions.sqlite"))
-    names = {"apiVersion": "api_version", "kind": "kind", "name": "name"}
-    wire = {names[word]: value for word, value in target.items()} | {"namespace": namespace}
-    with served(store, tmp_path, {"orders": {"mode": "apply", "target": wire}}) as url:
-        served_by = AdviceClient(url)
-        yield Shop(installed, namespace, executor_in(installed, namespace), store, served_by, advice)
-        served_by.close()
-    store.close()
 
 
 def scaled_by_hand(shop: Shop) -> None:
