@@ -6,10 +6,13 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from uuid import uuid4
 
-from tests.live.control_plane import ControlPlane
+from tests.live.clients import wait_until
+from tests.live.control_plane import ControlPlane, ControlPlaneError
 
 _SERVICE = """
 apiVersion: v1
@@ -39,6 +42,7 @@ def serving_apis(cluster: ControlPlane, folder: Path, groups: Sequence[str], ans
 
     Paths of the groups themselves, which ask what there is, are answered here: nothing that could be listed.
     """
+    here = f"here-{uuid4().hex}"
 
     class Answers(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -46,7 +50,7 @@ def serving_apis(cluster: ControlPlane, folder: Path, groups: Sequence[str], ans
         def do_GET(self) -> None:
             resource = self.path.partition("/v1beta1/")[2]
             nothing = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "", "resources": []}
-            status, document = answer(self.path) if resource else (200, nothing)
+            status, document = answer(self.path) if resource not in {"", here} else (200, nothing)
             body = json.dumps(document).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
@@ -70,10 +74,19 @@ def serving_apis(cluster: ControlPlane, folder: Path, groups: Sequence[str], ans
         manifest = manifest.replace("PORT", str(server.server_address[1]))
         try:
             cluster.apply(manifest)
-            names = [f"apiservice/v1beta1.{group}" for group in groups]
-            cluster.kubectl("wait", "--for=condition=Available", "--timeout=50s", *names)
+            for group in groups:
+                wait_until(partial(_is_asked, cluster, f"/apis/{group}/v1beta1/{here}"))
             yield
             cluster.kubectl("delete", "-f", "-", given=manifest)
         finally:
             server.shutdown()
             thread.join()
+
+
+def _is_asked(cluster: ControlPlane, path: str) -> bool:
+    """Whether the API server has come to ask this server, and no other that it asked before."""
+    try:
+        cluster.kubectl("get", "--raw", path)
+    except ControlPlaneError:
+        return False
+    return True

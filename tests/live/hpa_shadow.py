@@ -85,14 +85,14 @@ class Series:
         return max(len(step.metric) for step in self.steps)
 
     def rules(self, stabilisation_seconds: int, *, slack_seconds: float = 0.0) -> Rules:
-        """What our HPA calls them, with the controller's own window; each window and period longer by the slack."""
-        if self.behavior is None:
-            window_seconds = stabilisation_seconds + slack_seconds
-            return LegacyRules(least=self.least, most=self.most, stabilisation_seconds=window_seconds)
-        up = _direction(self.behavior.get("scaleUp", {}), UP, window_seconds=0)
-        down = _direction(self.behavior.get("scaleDown", {}), DOWN, window_seconds=stabilisation_seconds)
-        up, down = (_longer(way, slack_seconds) for way in (up, down))
-        return BehaviorRules(least=self.least, most=self.most, up=up, down=down)
+        """What our HPA calls them."""
+        return rules_of(
+            self.behavior,
+            least=self.least,
+            most=self.most,
+            stabilisation_seconds=stabilisation_seconds,
+            slack_seconds=slack_seconds,
+        )
 
     @property
     def near(self) -> Tolerance:
@@ -132,6 +132,21 @@ class Book:
     sync_seconds: float
     stabilisation_seconds: int
     series: tuple[Series, ...]
+
+
+def rules_of(
+    behavior: Mapping[str, Any] | None, *, least: int, most: int, stabilisation_seconds: int, slack_seconds: float
+) -> Rules:
+    """Our HPA's rules for a `behavior` as Kubernetes writes it; each window and period is longer by the slack.
+
+    `stabilisation_seconds` is the controller's own window, for those of which nothing is said.
+    """
+    if behavior is None:
+        return LegacyRules(least=least, most=most, stabilisation_seconds=stabilisation_seconds + slack_seconds)
+    up = _direction(behavior.get("scaleUp", {}), UP, window_seconds=0)
+    down = _direction(behavior.get("scaleDown", {}), DOWN, window_seconds=stabilisation_seconds)
+    up, down = (_longer(way, slack_seconds) for way in (up, down))
+    return BehaviorRules(least=least, most=most, up=up, down=down)
 
 
 def read_book(path: Path) -> Book:

@@ -6,6 +6,7 @@ and which count the one before had commanded. A look that puts a count on its bo
 
 import json
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -52,12 +53,13 @@ def played(book: Book, cluster: ControlPlane, folder: Path) -> dict[str, list[Lo
             play.begin()
         wait_until(lambda: all(play.is_over for play in plays.values()), seconds=PLAY_LIMIT_SECONDS)
         cluster.kubectl("-n", NAMESPACE, "delete", "hpa", "--all")
-    for name, look in _unasked(cluster):
-        plays[name].events.append(look)
+    for name, look in unasked(cluster):
+        if name in plays:
+            plays[name].events.append(look)
     return {play.series.name: sorted(play.events, key=lambda event: event.at_seconds) for play in plays.values()}
 
 
-def _unasked(cluster: ControlPlane) -> Iterator[tuple[str, Look]]:
+def unasked(cluster: ControlPlane) -> Iterator[tuple[str, Look]]:
     """The looks that asked for no metric, since the count was out of its bounds."""
     for line in cluster.said("kube-controller-manager"):
         if '"Successfully rescaled"' in line and '"Current number of replicas ' in line:
@@ -111,9 +113,7 @@ class Play:
     @property
     def is_set(self) -> bool:
         """Whether the workload is as the series begins."""
-        ready = self.series.target is None and self.series.start_delay == "0s"
-        there = sum(self.workload.pods().values()) if ready else self.workload.counts()[1]
-        return there == self.series.replicas
+        return self.workload.counts()[1] == self.series.replicas and self._is_settled()
 
     @property
     def is_over(self) -> bool:
@@ -156,15 +156,26 @@ class Play:
             if step.seconds:
                 self.events.append(self._seen(None))
             self.workload.set(step.hand)
-            self.events.append(Hand(at_seconds=_now().timestamp(), replicas=step.hand))
+            self.events.append(Hand(at_seconds=now_seconds(), replicas=step.hand))
 
     def _seen(self, read: Step | None) -> Look:
+        if read is not None and not self._is_settled():
+            # The controller is not answered before its pods are ready, and its own list of them has followed.
+            wait_until(self._is_settled)
+            time.sleep(0.3)
         replicas, status_replicas = self.workload.counts()
         look = Look(at_seconds=0.0, read=read, replicas=replicas, status_replicas=status_replicas)
         if read is not None and self.series.target is None:
             look = self._with_pods(look, read)
         # The controller's clock is read when it has its answer, and that leaves now.
-        return replace(look, at_seconds=_now().timestamp())
+        return replace(look, at_seconds=now_seconds())
+
+    def _is_settled(self) -> bool:
+        """Whether each pod that there should be is ready, where pods get ready at all and anybody counts those."""
+        if self.series.target is not None or self.series.start_delay != "0s":
+            return True
+        pods = self.workload.pods()
+        return len(pods) == self.workload.counts()[0] and all(pods.values())
 
     def _with_pods(self, look: Look, read: Step) -> Look:
         """The look with the pods in their groups. The last are missing in the samples; those before them are old."""
@@ -205,6 +216,11 @@ class Stage:
         values = self._plays[name].values(int(number))
         items = [{"metricName": metric, "timestamp": OLD, "value": str(value)} for value in values]
         return _list("ExternalMetricValueList", EXTERNAL, items)
+
+
+def now_seconds() -> float:
+    """The time of the cluster's clocks, which is the real one."""
+    return _now().timestamp()
 
 
 def _now() -> datetime:
