@@ -7,7 +7,7 @@ KEDA's adapter and as KEDA asks for the number; what the loop reads, once.
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -192,7 +192,8 @@ def _serving_numbers(plays: Mapping[str, KedaPlay]) -> Iterator[str]:
             self.send_response(500 if lag is None else 200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            with suppress(ConnectionError):  # KEDA hangs up where its object is deleted meanwhile
+                self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""
