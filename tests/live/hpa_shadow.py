@@ -44,7 +44,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """One look of the controller: when, what it read (without a read nothing was asked), and the pods that it found."""
+    """One look of the controller: when, what it read (without a read nothing was asked), and the pods that it found.
+
+    `rescaled_at_seconds`: when it had commanded another count, if it did.
+    """
 
     at_seconds: float
     read: Step | None
@@ -53,14 +56,16 @@ class Look:
     ready: int = 0
     unready: int = 0
     missing: int = 0
+    rescaled_at_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hand:
-    """A count that somebody sets."""
+    """A count that somebody sets where there were `replicas`."""
 
     at_seconds: float
     replicas: int
+    sets: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,12 +106,11 @@ class Series:
         said = {"down": behavior.get("scaleDown", {}), "up": behavior.get("scaleUp", {})}
         return partial(is_near, **{way: float(half["tolerance"]) for way, half in said.items() if "tolerance" in half})
 
-    def pods(self, read: Step | None, replicas: int, *, at_seconds: float) -> Look:
+    def pods(self, read: Step, replicas: int, *, at_seconds: float) -> Look:
         """A look that finds as many pods as there should be, and of them as many ready as the step says."""
-        unready, missing = (read.unready, read.missing) if read else (0, 0)
-        ready = 0 if self.start_delay != "0s" else replicas - unready - missing
-        counts = {"replicas": replicas, "status_replicas": replicas}
-        return Look(at_seconds=at_seconds, read=read, ready=ready, unready=unready, missing=missing, **counts)
+        ready = 0 if self.start_delay != "0s" else replicas - read.unready - read.missing
+        groups = {"ready": ready, "unready": read.unready, "missing": read.missing}
+        return Look(at_seconds=at_seconds, read=read, replicas=replicas, status_replicas=replicas, **groups)
 
     def wants(self, look: Look) -> list[int | None]:
         """What each metric of a look wants, as our HPA has it."""
@@ -159,52 +163,63 @@ def read_book(path: Path) -> Book:
     return Book(series=series, **found)
 
 
-class Shadow:
-    """Our HPA in one series. It sees what the controller saw, and nothing of what that did."""
+def missteps(
+    series: Series, events: Sequence[Look | Hand], *, book: Book, slack_seconds: float
+) -> list[tuple[Look, list[int]]]:
+    """The looks whose command our HPA would not give, each with the counts that it would.
 
-    def __init__(self, series: Series, book: Book, *, slack_seconds: float = 0.0) -> None:
-        self._series = series
-        self._rules = series.rules(book.stabilisation_seconds, slack_seconds=slack_seconds)
-        self.replicas = series.replicas
-
-    def look(self, look: Look) -> int:
-        """The count that it finds at a look; what it makes of it is found at the next one."""
-        found = self.replicas
-        wants = [] if look.read is None else self._series.wants(replace(look, replicas=found))
-        self.replicas = reconcile(wants, rules=self._rules, replicas=found, now_seconds=look.at_seconds)
-        return found
-
-
-def shadowed(series: Series, events: Sequence[Look | Hand], *, book: Book, slack_seconds: float = 0.0) -> list[int]:
-    """The counts that our HPA finds at each look of a real one, with windows longer by the slack."""
-    shadow, counts = Shadow(series, book, slack_seconds=slack_seconds), list[int]()
-    for event in events:
+    At every look it knows what the controller saw and did before, and nothing of what that is about to do. Where a want
+    or a rescale may just have left a window, within the slack, there are two answers.
+    """
+    memory, wrong = series.rules(book.stabilisation_seconds), []
+    for event, after in pairwise(events):
         if isinstance(event, Hand):
-            shadow.replicas = event.replicas
-        else:
-            counts.append(shadow.look(event))
-    return counts
+            continue
+        answers = {}
+        for slack in (0.0, -slack_seconds, slack_seconds):
+            trial = _with_memory_of(memory, series.rules(book.stabilisation_seconds, slack_seconds=slack))
+            wants = [] if event.read is None else series.wants(event)
+            answer = reconcile(wants, rules=trial, replicas=event.replicas, now_seconds=event.at_seconds)
+            answers.setdefault(answer, trial)
+        if after.replicas not in answers:
+            wrong.append((event, sorted(answers)))
+            continue
+        memory = answers[after.replicas]
+        if event.rescaled_at_seconds is not None and isinstance(memory, BehaviorRules):
+            memory._changes[-1] = (event.rescaled_at_seconds, after.replicas - event.replicas)
+    return wrong
+
+
+def _with_memory_of(memory: Rules, rules: Rules) -> Rules:
+    """The rules, remembering the same."""
+    rules._wants = list(memory._wants)
+    if isinstance(memory, BehaviorRules) and isinstance(rules, BehaviorRules):
+        rules._changes = list(memory._changes)
+    return rules
 
 
 def counts_in_time(series: Series, *, book: Book) -> list[int]:
     """The counts that our HPA goes through where no look is ever late, and pods are there at once."""
-    shadow, counts, now = Shadow(series, book), list[int](), 0.0
+    rules, count, counts, now = series.rules(book.stabilisation_seconds), series.replicas, [series.replicas], 0.0
 
     def look(read: Step | None, *, until_next_seconds: float) -> None:
-        nonlocal now
-        counts.append(shadow.look(series.pods(read, shadow.replicas, at_seconds=now)))
+        nonlocal now, count
+        wants = [] if read is None else series.wants(series.pods(read, count, at_seconds=now))
+        count = reconcile(wants, rules=rules, replicas=count, now_seconds=now)
+        counts.append(count)
         now += until_next_seconds
 
     for step in series.steps:
         if step.hand is not None:
             for _ in range(2 if step.seconds else 0):
                 look(None, until_next_seconds=step.seconds)
-            shadow.replicas = step.hand
-        elif not series.least <= shadow.replicas <= series.most:
+            count = step.hand
+            counts.append(count)
+        elif not series.least <= count <= series.most:
             look(None, until_next_seconds=book.sync_seconds)
         for _ in range(step.looks):
             look(step, until_next_seconds=book.sync_seconds)
-    return distinct([*counts, shadow.replicas])
+    return distinct(counts)
 
 
 def distinct(counts: Sequence[int]) -> list[int]:

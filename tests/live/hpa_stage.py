@@ -8,7 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,12 @@ PLAY_LIMIT_SECONDS = 120.0
 
 
 def flags(book: Book) -> list[str]:
-    """Flags of kube-controller-manager: the book's, and leave to ask as often as fifty autoscalers do together."""
+    """Flags of kube-controller-manager: the book's, and leave to ask as often as fifty autoscalers do together.
+
+    Without the controller that calls pods unready as long as it has not seen their node ready, which takes it 5 s.
+    """
     return [
+        "--controllers=*,-node-lifecycle-controller",
         f"--horizontal-pod-autoscaler-sync-period={book.sync_seconds}s",
         f"--horizontal-pod-autoscaler-downscale-stabilization={book.stabilisation_seconds}s",
         "--concurrent-horizontal-pod-autoscaler-syncs=20",
@@ -53,20 +57,33 @@ def played(book: Book, cluster: ControlPlane, folder: Path) -> dict[str, list[Lo
             play.begin()
         wait_until(lambda: all(play.is_over for play in plays.values()), seconds=PLAY_LIMIT_SECONDS)
         cluster.kubectl("-n", NAMESPACE, "delete", "hpa", "--all")
-    for name, look in unasked(cluster):
-        if name in plays:
-            plays[name].events.append(look)
-    return {play.series.name: sorted(play.events, key=lambda event: event.at_seconds) for play in plays.values()}
+    for rescale in rescales(cluster):
+        if rescale.name in plays:
+            plays[rescale.name].rescaled(rescale)
+    return {play.series.name: play.events for play in plays.values()}
 
 
-def unasked(cluster: ControlPlane) -> Iterator[tuple[str, Look]]:
-    """The looks that asked for no metric, since the count was out of its bounds."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rescale:
+    """A command of the HPA called `name`, where there were `found`; one to its bounds asked for no metric."""
+
+    name: str
+    at_seconds: float
+    found: int
+    to_bounds: bool
+
+
+def rescales(cluster: ControlPlane) -> Iterator[Rescale]:
+    """All that the controller has logged."""
     for line in cluster.said("kube-controller-manager"):
-        if '"Successfully rescaled"' in line and '"Current number of replicas ' in line:
+        if '"Successfully rescaled"' in line:
             told = json.loads(line)
-            found = told["currentReplicas"]
-            at_seconds = told["ts"] / 1000
-            yield told["HPA"]["name"], Look(at_seconds=at_seconds, read=None, replicas=found, status_replicas=found)
+            yield Rescale(
+                name=told["HPA"]["name"],
+                at_seconds=told["ts"] / 1000,
+                found=told["currentReplicas"],
+                to_bounds=told["reason"].startswith("Current number of replicas"),
+            )
 
 
 class Play:
@@ -133,6 +150,17 @@ class Play:
             self._next += 1
             self._hands()
 
+    def rescaled(self, rescale: Rescale) -> None:
+        """Note a command that was logged at the look that it came of; where nothing was asked, that look is made up."""
+        before = [number for number, event in enumerate(self.events) if event.at_seconds <= rescale.at_seconds]
+        if rescale.to_bounds:
+            counts = {"replicas": rescale.found, "status_replicas": rescale.found}
+            self.events.insert(len(before), Look(at_seconds=rescale.at_seconds, read=None, **counts))
+            return
+        look = self.events[before[-1]]
+        assert isinstance(look, Look)
+        self.events[before[-1]] = replace(look, rescaled_at_seconds=rescale.at_seconds)
+
     def values(self, number: int) -> list[int]:
         """What it reads of its metric of that number: one value, or none."""
         read = next(event.read for event in reversed(self.events) if isinstance(event, Look) and event.read is not None)
@@ -155,8 +183,9 @@ class Play:
         with self._lock:
             if step.seconds:
                 self.events.append(self._seen(None))
+            found, _ = self.workload.counts()
             self.workload.set(step.hand)
-            self.events.append(Hand(at_seconds=now_seconds(), replicas=step.hand))
+            self.events.append(Hand(at_seconds=now_seconds(), replicas=found, sets=step.hand))
 
     def _seen(self, read: Step | None) -> Look:
         if read is not None and not self._is_settled():
@@ -180,8 +209,8 @@ class Play:
     def _with_pods(self, look: Look, read: Step) -> Look:
         """The look with the pods in their groups. The last are missing in the samples; those before them are old."""
         pods = self.workload.pods()
-        told, running = len(pods) - read.missing, list(pods.values())
-        ready, missing = sum(running[: told - read.unready]), sum(running[told:])
+        told, is_ready = len(pods) - read.missing, list(pods.values())
+        ready, missing = sum(is_ready[: told - read.unready]), sum(is_ready[told:])
         now = _now().strftime("%Y-%m-%dT%H:%M:%SZ")
         self.samples = [
             {

@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.live.aggregated import serving_apis
 from tests.live.clients import create_topic, produce, wait_until
 from tests.live.control_plane import ControlPlane
-from tests.live.hpa_stage import EXTERNAL, now_seconds, unasked
+from tests.live.hpa_stage import EXTERNAL, now_seconds, rescales
 from tests.live.keda_processes import Keda
 from tests.live.keda_shadow import KedaSeries, Reading
 from tests.live.workload import Workload, documents
@@ -172,10 +172,10 @@ def played_by_keda(
             cluster.kubectl("create", "-f", "-", given=documents(play.scaled_object for play in plays.values()))
             wait_until(lambda: all(play.is_over for play in plays.values()), seconds=PLAY_LIMIT_SECONDS)
             cluster.kubectl("-n", NAMESPACE, "delete", "scaledobjects", "--all", "--wait=false")
-        for name, look in unasked(cluster):
-            if name.startswith("keda-hpa-"):
-                unread = Reading(at_seconds=look.at_seconds, by="nobody", replicas=look.replicas)
-                plays[name.removeprefix("keda-hpa-")].readings.append(unread)
+        for rescale in rescales(cluster):
+            if rescale.to_bounds and rescale.name.startswith("keda-hpa-"):
+                unread = Reading(at_seconds=rescale.at_seconds, by="nobody", replicas=rescale.found)
+                plays[rescale.name.removeprefix("keda-hpa-")].readings.append(unread)
     return {play.series.name: sorted(play.readings, key=lambda one: one.at_seconds) for play in plays.values()}
 
 

@@ -16,7 +16,7 @@ class Workload:
     """A Deployment of `namespace`, whose pods become ready, or, as `gated`, wait for ever: a count needs no more."""
 
     def __init__(self, name: str, namespace: str, cluster: ControlPlane, *, gated: bool) -> None:
-        self.name, self._namespace, self._cluster, self._gated = name, namespace, cluster, gated
+        self.name, self._namespace, self._gated = name, namespace, gated
         connection = connect(cluster.kubeconfig)
         # What the client's types call optional is there in everything that the API server answers.
         self._apps: Any = client.AppsV1Api(connection)
@@ -48,7 +48,9 @@ class Workload:
 
     def set(self, replicas: int) -> None:
         """Scale it by hand."""
-        self._cluster.kubectl("-n", self._namespace, "scale", "deployment", self.name, f"--replicas={replicas}")
+        scale = self._apps.read_namespaced_deployment_scale(self.name, self._namespace)
+        scale.spec.replicas = replicas
+        self._apps.replace_namespaced_deployment_scale(self.name, self._namespace, scale)
 
     def pods(self) -> dict[str, bool]:
         """The pods that nobody deletes, in the order of their names, and whether each is running."""
@@ -57,6 +59,10 @@ class Workload:
             pod.metadata.name: pod.status.phase == "Running" for pod in found if not pod.metadata.deletion_timestamp
         }
         return dict(sorted(there.items()))
+
+
+def _is_ready(pod: Any) -> bool:  # noqa: ANN401  # as above
+    return any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions or [])
 
 
 def documents(found: Iterable[Mapping[str, Any]]) -> str:
