@@ -175,7 +175,7 @@ def missteps(
     for event, after in pairwise(events):
         if isinstance(event, Hand):
             continue
-        answers = {}
+        answers: dict[int, Rules] = {}
         for slack in (0.0, -slack_seconds, slack_seconds):
             trial = _with_memory_of(memory, series.rules(book.stabilisation_seconds, slack_seconds=slack))
             wants = [] if event.read is None else series.wants(event)
