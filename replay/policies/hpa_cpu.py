@@ -10,28 +10,45 @@ from replay.plant import Observation
 from replay.policies.hpa import Rules, is_near, reconcile
 
 
-def wanted_for_cpu(busy_share: float, *, ready: int, unready: int, target_percent: int, replicas: int) -> int | None:
+def wanted_for_cpu(
+    busy_share: float, *, ready: int, unready: int, missing: int = 0, target_percent: int, replicas: int
+) -> int | None:
     """Replicas at which the mean utilisation would be the target; None where no pod is ready, which is an error.
 
-    Pods that are not ready are left out, but where that would ask for more they count as idle; if then the direction
-    turns, or more than are there would be asked for while less is used (or the other way), the count stays.
+    Pods that are not ready are left out, but where that would ask for more they count as idle. Pods whose sample is
+    missing count as idle where more would be asked for, and as using all that they requested (or the target, if that is
+    more) where less would. If then the direction turns, or more than are there would be asked for while less is used
+    (or the other way), the count stays.
 
     >>> wanted_for_cpu(0.9, ready=4, unready=0, target_percent=50, replicas=4)     # 4 x 90/50 = 7.2
     8
     >>> wanted_for_cpu(0.9, ready=4, unready=4, target_percent=50, replicas=8)     # with four idle: 45 %, near enough
     8
+    >>> wanted_for_cpu(0.2, ready=4, unready=0, missing=4, target_percent=80, replicas=8)     # 60 % of eight: 60/80 x 8
+    6
     """
     if ready <= 0:
         return None
-    ratio = int(100.0 * busy_share) / target_percent
-    if not unready or ratio <= 1.0:
+    ratio = _percent(busy_share) / target_percent
+    idle = unready if ratio > 1.0 else 0
+    if not idle and not missing:
         return replicas if is_near(ratio) else ceil(ratio * ready)
-    pods = ready + unready
-    with_idle = int(100.0 * busy_share * ready / pods) / target_percent
-    want = ceil(with_idle * pods)
-    if is_near(with_idle) or with_idle < 1.0 or want < replicas:
-        return replicas
-    return want
+    unseen = missing if ratio != 1.0 else 0
+    unseen_share = max(1.0, target_percent / 100) if ratio < 1.0 else 0.0
+    pods = ready + unseen + idle
+    with_all = _percent((busy_share * ready + unseen_share * unseen) / pods) / target_percent
+    want = ceil(with_all * pods)
+    turned = (ratio - 1.0) * (with_all - 1.0) < 0.0 or (want - replicas) * (with_all - 1.0) < 0.0
+    return replicas if is_near(with_all) or turned else want
+
+
+def _percent(share: float) -> int:
+    """Whole percent, as the controller divides whole millicores: 0.29 is 29, though 100 x 0.29 is 28.999999999999996.
+
+    >>> _percent(0.29), _percent(0.2999)
+    (29, 29)
+    """
+    return int(100.0 * share + 1e-9)
 
 
 @dataclass(slots=True, kw_only=True)

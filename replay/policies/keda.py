@@ -1,14 +1,16 @@
 """KEDA's Kafka scaler with its defaults: lag capped at the partition count, handed to an HPA without `behavior`.
 
 With at least one replica its own loop (polling interval, cool-down) only ever concerns zero, and the HPA's reads every
-15 s refresh the metric: nothing else of it is to be seen here.
+15 s refresh the metric: replays see nothing else of it. `Loop` is that other half. Both were held against a real KEDA
+2.21: tests/live/keda_series.yaml.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import floor
 
 from replay.plant import Observation
-from replay.policies.hpa import LegacyRules, reconcile, wanted_for
+from replay.policies.hpa import Rules, reconcile, wanted_for
 
 
 def capped_lag(lag_messages: int, *, threshold_messages: int, partitions: int) -> int:
@@ -35,6 +37,11 @@ def even_lag(lag_messages: int, *, threshold_messages: int, partitions: int) -> 
     return threshold_messages * next(fitting, partitions)
 
 
+def whole_lag(lag_messages: int, **_: int) -> int:
+    """The metric with allowIdleConsumers, and of triggers that know no partitions: the lag as it is."""
+    return lag_messages
+
+
 @dataclass(slots=True, kw_only=True)
 class Fallback:
     """What KEDA reports when the lag cannot be read: nothing at first, then a metric that asks for `replicas`.
@@ -52,14 +59,46 @@ class Fallback:
         return self.replicas * threshold_messages if self._failures > self.failure_threshold else metric_messages
 
 
+@dataclass(slots=True, kw_only=True)
+class Loop:
+    """KEDA's own loop, once in each polling interval: it takes a group to and from nothing, or its idle count.
+
+    `least` and `idle` are minReplicaCount and idleReplicaCount; the HPA's least is never under 1.
+    """
+
+    least: int = 0
+    idle: int | None = None
+    cooldown_seconds: float = 300
+    activation_messages: int = 0
+    _active_at_seconds: int | None = field(default=None, init=False)
+
+    def poll(self, *, active: bool | None, replicas: int, now_seconds: float) -> int:
+        """The count that is asked for; a trigger whose `active` is None could not be read, and moves nothing.
+
+        The last active instant is kept in whole seconds, so that a cool-down may end up to a second early.
+        """
+        if active is None:
+            return replicas
+        if active:
+            self._active_at_seconds = floor(now_seconds)
+            asleep = replicas == 0 or (self.idle is not None and replicas < self.least)
+            return max(self.least, 1) if asleep else replicas
+        rest = self.least if self.idle is None else self.idle
+        if replicas > rest and (rest == 0 or self.idle is not None):
+            last = self._active_at_seconds
+            return rest if last is None or last + self.cooldown_seconds < now_seconds else replicas
+        return max(self.least, replicas) if self.idle is None else replicas
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keda:
-    """A ScaledObject with one Kafka trigger; `metric` is `capped_lag` or `even_lag`."""
+    """A ScaledObject with one Kafka trigger; `metric` is `capped_lag`, `even_lag`, or `whole_lag`."""
 
     threshold_messages: int
-    rules: LegacyRules
+    rules: Rules
     metric: Callable[..., int] = capped_lag
     fallback: Fallback | None = None
+    loop: Loop = field(default_factory=Loop)
 
     def decide(self, seen: Observation) -> int:
         """One pass of the HPA that KEDA made."""
@@ -70,7 +109,7 @@ class Keda:
             now_seconds=seen.time_seconds,
         )
 
-    def reconcile(self, lag_messages: int | None, *, partitions: int, replicas: int, now_seconds: int) -> int:
+    def reconcile(self, lag_messages: int | None, *, partitions: int, replicas: int, now_seconds: float) -> int:
         """The count that is asked for; a lag of None could not be read."""
         threshold, metric = self.threshold_messages, None
         if lag_messages is not None:
@@ -79,3 +118,14 @@ class Keda:
             metric = self.fallback.reading(metric, threshold_messages=threshold)
         want = None if metric is None else wanted_for(metric, target=threshold, replicas=replicas)
         return reconcile([want], rules=self.rules, replicas=replicas, now_seconds=now_seconds)
+
+    def poll(self, lag_messages: int | None, *, replicas: int, now_seconds: float) -> int:
+        """The count that its own loop asks for; a lag of None could not be read, and a fallback that answers is active.
+
+        The threshold of activation is compared with the lag itself, whatever the metric makes of it.
+        """
+        answered = lag_messages
+        if self.fallback is not None:
+            answered = self.fallback.reading(lag_messages, threshold_messages=self.threshold_messages)
+        active = None if answered is None else lag_messages is None or lag_messages > self.loop.activation_messages
+        return self.loop.poll(active=active, replicas=replicas, now_seconds=now_seconds)

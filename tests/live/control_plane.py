@@ -8,7 +8,7 @@ import ssl
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from pathlib import Path
 
@@ -16,6 +16,11 @@ from tests.live.broker import free_ports
 
 _HERE = Path(__file__).parent / "kubernetes"
 _START_LIMIT_SECONDS = 60.0
+# Autoscalers look every 15 s as they come; a test waits for one look.
+_QUICK_AUTOSCALERS = (
+    "--horizontal-pod-autoscaler-sync-period=1s",
+    "--horizontal-pod-autoscaler-downscale-stabilization=2s",
+)
 _ADMIN_TOKEN = "admin-of-a-throw-away-cluster"  # noqa: S105  # opens nothing but what `ControlPlane` starts
 
 
@@ -33,10 +38,13 @@ def built_control_plane() -> Path:
 
 
 class ControlPlane:
-    """One cluster of one node; all its files are in `folder`. `kubeconfig` is that of its administrator."""
+    """One cluster of one node; all its files are in `folder`. `kubeconfig` is that of its administrator.
 
-    def __init__(self, binary: Path, folder: Path) -> None:
-        self._binary, self._folder = binary, folder
+    `controller_flags` are further flags of kube-controller-manager.
+    """
+
+    def __init__(self, binary: Path, folder: Path, *, controller_flags: Sequence[str] = _QUICK_AUTOSCALERS) -> None:
+        self._binary, self._folder, self._controller_flags = binary, folder, controller_flags
         self._certificate = folder / "certificates" / "apiserver.crt"
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         etcd_port, api_port = free_ports(2)
@@ -54,9 +62,7 @@ class ControlPlane:
         alone = [*given, "--leader-elect=false", "--secure-port=0"]
         key = self._folder / "service-accounts.key"
         keys = ["--service-account-private-key-file", str(key), "--root-ca-file", str(self._certificate)]
-        # Autoscalers look every 15 s as they come; a test waits for one look.
-        quick = ["--horizontal-pod-autoscaler-sync-period=1s", "--horizontal-pod-autoscaler-downscale-stabilization=2s"]
-        self._spawn("kube-controller-manager", *alone, *keys, *quick)
+        self._spawn("kube-controller-manager", *alone, *keys, *self._controller_flags)
         self._spawn("kube-scheduler", *alone)
         stages, addresses = str(_HERE / "stages.yaml"), ["--cidr=10.64.0.0/16", "--node-ip=10.63.0.1"]
         self._spawn("kwok", *given, "--manage-all-nodes=true", "--config", stages, *addresses)
@@ -76,6 +82,10 @@ class ControlPlane:
         for process in self._processes.values():
             process.wait()
         self._processes.clear()
+
+    def said(self, part: str) -> list[str]:
+        """The lines that a part has logged so far."""
+        return self._log(part).read_text(encoding="utf-8").splitlines()
 
     def kubectl(self, *words: str, given: str | None = None) -> str:
         """What kubectl prints, run as the administrator; `given` is its standard input.

@@ -1,7 +1,10 @@
 """A real KEDA on loopback: its operator and its metrics adapter, beside a control plane of these tests."""
 
 import base64
+import http.client
+import json
 import os
+import ssl
 import subprocess
 import time
 import urllib.request
@@ -54,6 +57,7 @@ class Keda:
     def __init__(self, binaries: Path, cluster: ControlPlane, folder: Path) -> None:
         self._binaries, self._cluster, self._folder = binaries, cluster, folder
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        (self._adapter_port,) = free_ports(1)
 
     def start(self) -> None:
         """Install the definitions, start both parts, and wait until the metrics API is served. Errors: KedaError."""
@@ -63,7 +67,8 @@ class Keda:
         self._cluster.kubectl("create", "-f", str(definitions))
         self._cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", str(definitions))
         self._make_certificates()
-        metrics, health, service, port = free_ports(4)
+        metrics, health, service = free_ports(3)
+        port = self._adapter_port
         certificates = str(self._folder)
         kubeconfig = str(self._cluster.kubeconfig)
         self._spawn(
@@ -71,6 +76,8 @@ class Keda:
             *("--metrics-bind-address=0", f"--health-probe-bind-address=127.0.0.1:{health}"),
             *(f"--metrics-service-bind-address=127.0.0.1:{service}", "--cert-dir", certificates),
             *("--enable-cert-rotation=false", "--enable-prometheus-metrics=false"),
+            # A test may have thirty objects that are looked at each second.
+            *("--kube-api-qps=200", "--kube-api-burst=400"),
         )
         self._wait_until("operator", lambda: _answers(f"http://127.0.0.1:{health}/readyz"))
         given = {"cert": f"{certificates}/tls.crt", "private-key": f"{certificates}/tls.key"}
@@ -85,6 +92,18 @@ class Keda:
         self._cluster.apply(_API_SERVICE.replace("PORT", str(port)).replace("AUTHORITY", authority))
         available = ["wait", "--for=condition=Available", "apiservice/v1beta1.external.metrics.k8s.io"]
         self._cluster.kubectl(*available, "--timeout=50s")
+
+    def read(self, path: str) -> tuple[int, object]:
+        """Status and document with which the adapter answers the cluster's administrator at `path`."""
+        context = ssl.create_default_context(cafile=self._folder / "ca.crt")
+        (user,) = json.loads(self._cluster.kubeconfig.read_text(encoding="utf-8"))["users"]
+        connection = http.client.HTTPSConnection("127.0.0.1", self._adapter_port, context=context, timeout=10)
+        try:
+            connection.request("GET", path, headers={"Authorization": f"Bearer {user['user']['token']}"})
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+        finally:
+            connection.close()
 
     def stop(self) -> None:
         """End both parts."""

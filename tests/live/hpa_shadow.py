@@ -1,0 +1,260 @@
+"""Scripted series for an HPA (`hpa_series.yaml`), what a controller saw and did, and what our own makes of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from replay.policies.hpa import (
+    DOWN,
+    UP,
+    BehaviorRules,
+    Direction,
+    LegacyRules,
+    Rules,
+    ScalingPolicy,
+    Tolerance,
+    is_near,
+    reconcile,
+    wanted_for,
+    wanted_for_value,
+)
+from replay.policies.hpa_cpu import wanted_for_cpu
+from tests.live.workload import CPU_REQUEST_MILLICORES
+
+HPA_SERIES = Path(__file__).parent / "hpa_series.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What an HPA reads while it looks `looks` times, or a count that is set by hand after `seconds`."""
+
+    looks: int = 0
+    metric: tuple[int | None, ...] = ()
+    cpu: int = 0
+    unready: int = 0
+    missing: int = 0
+    hand: int | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One look of the controller: when, what it read (without a read nothing was asked), and the pods that it found.
+
+    `rescaled_at_seconds`: when it had commanded another count, if it did.
+    """
+
+    at_seconds: float
+    read: Step | None
+    replicas: int
+    status_replicas: int
+    ready: int = 0
+    unready: int = 0
+    missing: int = 0
+    rescaled_at_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hand:
+    """A count that somebody sets where there were `replicas`."""
+
+    at_seconds: float
+    replicas: int
+    sets: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One HPA: its settings as the file has them, and what it is told."""
+
+    name: str
+    replicas: int
+    steps: tuple[Step, ...]
+    counts: tuple[int, ...]
+    least: int = 1
+    most: int = 40
+    target: int | None = None
+    target_value: int | None = None
+    target_cpu: int | None = None
+    behavior: Mapping[str, Any] | None = None
+    start_delay: str = "0s"
+
+    @property
+    def metrics(self) -> int:
+        """How many External metrics it has."""
+        return max(len(step.metric) for step in self.steps)
+
+    def rules(self, stabilisation_seconds: int, *, slack_seconds: float = 0.0) -> Rules:
+        """What our HPA calls them."""
+        return rules_of(
+            self.behavior,
+            least=self.least,
+            most=self.most,
+            stabilisation_seconds=stabilisation_seconds,
+            slack_seconds=slack_seconds,
+        )
+
+    @property
+    def near(self) -> Tolerance:
+        """Its tolerances."""
+        behavior = self.behavior or {}
+        said = {"down": behavior.get("scaleDown", {}), "up": behavior.get("scaleUp", {})}
+        return partial(is_near, **{way: float(half["tolerance"]) for way, half in said.items() if "tolerance" in half})
+
+    def pods(self, read: Step, replicas: int, *, at_seconds: float) -> Look:
+        """A look that finds as many pods as there should be, and of them as many ready as the step says."""
+        ready = 0 if self.start_delay != "0s" else replicas - read.unready - read.missing
+        groups = {"ready": ready, "unready": read.unready, "missing": read.missing}
+        return Look(at_seconds=at_seconds, read=read, replicas=replicas, status_replicas=replicas, **groups)
+
+    def wants(self, look: Look) -> list[int | None]:
+        """What each metric of a look wants, as our HPA has it."""
+        assert look.read is not None
+        if self.target_cpu is not None:
+            share = look.read.cpu / CPU_REQUEST_MILLICORES
+            pods = {"ready": look.ready, "unready": look.unready, "missing": look.missing}
+            return [wanted_for_cpu(share, **pods, target_percent=self.target_cpu, replicas=look.replicas)]
+        return [None if value is None else self._want(value, look) for value in look.read.metric]
+
+    def _want(self, value: int, look: Look) -> int:
+        if self.target is not None:
+            return wanted_for(value, target=self.target, replicas=look.status_replicas, near=self.near)
+        assert self.target_value is not None
+        target, ready = self.target_value, look.ready
+        return wanted_for_value(value, target=target, replicas=look.replicas, ready=ready, near=self.near)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Book:
+    """The file: the controller's flags, and the series."""
+
+    sync_seconds: float
+    stabilisation_seconds: int
+    series: tuple[Series, ...]
+
+
+def rules_of(
+    behavior: Mapping[str, Any] | None, *, least: int, most: int, stabilisation_seconds: int, slack_seconds: float
+) -> Rules:
+    """Our HPA's rules for a `behavior` as Kubernetes writes it; each window and period is longer by the slack.
+
+    `stabilisation_seconds` is the controller's own window, for those of which nothing is said.
+    """
+    if behavior is None:
+        return LegacyRules(least=least, most=most, stabilisation_seconds=stabilisation_seconds + slack_seconds)
+    up = _direction(behavior.get("scaleUp", {}), UP, window_seconds=0)
+    down = _direction(behavior.get("scaleDown", {}), DOWN, window_seconds=stabilisation_seconds)
+    up, down = (_longer(way, slack_seconds) for way in (up, down))
+    return BehaviorRules(least=least, most=most, up=up, down=down)
+
+
+def read_book(path: Path) -> Book:
+    """The series of a file."""
+    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    series = tuple(
+        Series(**(said | {"steps": tuple(map(_step, said["steps"])), "counts": tuple(said["counts"])}))
+        for said in found.pop("series")
+    )
+    return Book(series=series, **found)
+
+
+def missteps(
+    series: Series, events: Sequence[Look | Hand], *, book: Book, slack_seconds: float
+) -> list[tuple[Look, list[int]]]:
+    """The looks whose command our HPA would not give, each with the counts that it would.
+
+    At every look it knows what the controller saw and did before, and nothing of what that is about to do. Where a want
+    or a rescale may just have left a window, within the slack, there are two answers.
+    """
+    memory, wrong = series.rules(book.stabilisation_seconds), []
+    for event, after in pairwise(events):
+        if isinstance(event, Hand):
+            continue
+        answers: dict[int, Rules] = {}
+        for slack in (0.0, -slack_seconds, slack_seconds):
+            trial = _with_memory_of(memory, series.rules(book.stabilisation_seconds, slack_seconds=slack))
+            wants = [] if event.read is None else series.wants(event)
+            answer = reconcile(wants, rules=trial, replicas=event.replicas, now_seconds=event.at_seconds)
+            answers.setdefault(answer, trial)
+        if after.replicas not in answers:
+            wrong.append((event, sorted(answers)))
+            continue
+        memory = answers[after.replicas]
+        if event.rescaled_at_seconds is not None and isinstance(memory, BehaviorRules):
+            memory._changes[-1] = (event.rescaled_at_seconds, after.replicas - event.replicas)
+    return wrong
+
+
+def _with_memory_of(memory: Rules, rules: Rules) -> Rules:
+    """The rules, remembering the same."""
+    rules._wants = list(memory._wants)
+    if isinstance(memory, BehaviorRules) and isinstance(rules, BehaviorRules):
+        rules._changes = list(memory._changes)
+    return rules
+
+
+def counts_in_time(series: Series, *, book: Book) -> list[int]:
+    """The counts that our HPA goes through where no look is ever late, and pods are there at once."""
+    rules, count, counts, now = series.rules(book.stabilisation_seconds), series.replicas, [series.replicas], 0.0
+
+    def look(read: Step | None, *, until_next_seconds: float) -> None:
+        nonlocal now, count
+        wants = [] if read is None else series.wants(series.pods(read, count, at_seconds=now))
+        count = reconcile(wants, rules=rules, replicas=count, now_seconds=now)
+        counts.append(count)
+        now += until_next_seconds
+
+    for step in series.steps:
+        if step.hand is not None:
+            for _ in range(2 if step.seconds else 0):
+                look(None, until_next_seconds=step.seconds)
+            count = step.hand
+            counts.append(count)
+        elif not series.least <= count <= series.most:
+            look(None, until_next_seconds=book.sync_seconds)
+        for _ in range(step.looks):
+            look(step, until_next_seconds=book.sync_seconds)
+    return distinct(counts)
+
+
+def distinct(counts: Sequence[int]) -> list[int]:
+    """Each count once for as long as it stays.
+
+    >>> distinct([3, 3, 5, 5, 3])
+    [3, 5, 3]
+    """
+    return [*counts[:1], *(after for before, after in pairwise(counts) if after != before)]
+
+
+def _step(said: dict[str, Any]) -> Step:
+    metric = said.get("metric", [])
+    values = metric if isinstance(metric, list) else [metric]
+    return Step(**(said | {"metric": tuple(None if value == "lost" else value for value in values)}))
+
+
+def _direction(said: Mapping[str, Any], default: Direction, *, window_seconds: int) -> Direction:
+    policies = tuple(
+        ScalingPolicy(
+            pods=policy["value"] if policy["type"] == "Pods" else None,
+            percent=policy["value"] if policy["type"] == "Percent" else None,
+            period_seconds=policy["periodSeconds"],
+        )
+        for policy in said.get("policies", [])
+    )
+    return Direction(
+        window_seconds=said.get("stabilizationWindowSeconds", window_seconds),
+        policies=policies or default.policies,
+        select=said.get("selectPolicy", "Max"),
+    )
+
+
+def _longer(direction: Direction, seconds: float) -> Direction:
+    """The same, looking back further; a window of 0 stays none."""
+    policies = tuple(replace(policy, period_seconds=policy.period_seconds + seconds) for policy in direction.policies)
+    window = direction.window_seconds + (seconds if direction.window_seconds else 0.0)
+    return replace(direction, window_seconds=window, policies=policies)

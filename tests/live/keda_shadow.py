@@ -1,0 +1,135 @@
+"""Scripted series for KEDA (`keda_series.yaml`), what a real one saw and did, and what our own makes of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from replay.policies.keda import Fallback, Keda, Loop, capped_lag, even_lag, whole_lag
+from tests.live.hpa_shadow import Book, rules_of
+
+KEDA_SERIES = Path(__file__).parent / "keda_series.yaml"
+METRICS: dict[str, Callable[..., int]] = {"capped": capped_lag, "even": even_lag, "whole": whole_lag}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spell:
+    """A lag for so many seconds; None is one that cannot be read."""
+
+    seconds: float
+    lag: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The trigger is read: by KEDA's own loop, by the HPA, or, to put a count on its bounds, by nobody at all."""
+
+    at_seconds: float
+    by: Literal["loop", "hpa", "nobody"]
+    replicas: int
+    lag: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KedaSeries:
+    """One ScaledObject: its settings as the file has them, and what it is told."""
+
+    name: str
+    replicas: int
+    spells: tuple[Spell, ...]
+    counts: tuple[int, ...]
+    threshold: int = 10
+    activation: int = 0
+    least: int = 0
+    most: int = 40
+    idle: int | None = None
+    cooldown: int = 300
+    polling: int = 1
+    fallback: Mapping[str, int] | None = None
+    behavior: Mapping[str, Any] | None = None
+    partitions: int | None = None
+    metric: str = "capped"
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasts."""
+        return sum(spell.seconds for spell in self.spells)
+
+    def lag_at(self, seconds: float) -> int | None:
+        """The lag so long after the beginning; the last one stays."""
+        for spell in self.spells:
+            if seconds < spell.seconds:
+                return spell.lag
+            seconds -= spell.seconds
+        return self.spells[-1].lag
+
+    def shadow(self, *, stabilisation_seconds: int, slack_seconds: float) -> Keda:
+        """Our KEDA of that ScaledObject, each window longer by the slack."""
+        bounds = {"least": max(1, self.least), "most": self.most}
+        fallback = None
+        if self.fallback is not None:
+            replicas, failures = self.fallback["replicas"], self.fallback["failureThreshold"]
+            fallback = Fallback(replicas=replicas, failure_threshold=failures)
+        return Keda(
+            threshold_messages=self.threshold,
+            rules=rules_of(
+                self.behavior, **bounds, stabilisation_seconds=stabilisation_seconds, slack_seconds=slack_seconds
+            ),
+            metric=METRICS[self.metric] if self.partitions else whole_lag,
+            fallback=fallback,
+            loop=Loop(
+                least=self.least,
+                idle=self.idle,
+                cooldown_seconds=self.cooldown + slack_seconds,
+                activation_messages=self.activation,
+            ),
+        )
+
+
+def read_keda_series(path: Path) -> list[KedaSeries]:
+    """The series of a file."""
+    found = yaml.safe_load(path.read_text(encoding="utf-8"))["series"]
+    return [
+        KedaSeries(**(said | {"spells": tuple(map(_spell, said.pop("steps"))), "counts": tuple(said["counts"])}))
+        for said in found
+    ]
+
+
+def shadowed_keda(
+    series: KedaSeries, readings: Sequence[Reading], *, stabilisation_seconds: int, slack_seconds: float = 0.0
+) -> list[int]:
+    """The counts that our KEDA and its HPA find at each reading of the real ones."""
+    keda = series.shadow(stabilisation_seconds=stabilisation_seconds, slack_seconds=slack_seconds)
+    count, counts = series.replicas, list[int]()
+    for reading in readings:
+        counts.append(count)
+        if reading.by == "loop":
+            count = keda.poll(reading.lag, replicas=count, now_seconds=reading.at_seconds)
+        else:
+            partitions = series.partitions or 0
+            at_seconds = reading.at_seconds
+            count = keda.reconcile(reading.lag, partitions=partitions, replicas=count, now_seconds=at_seconds)
+    return counts
+
+
+def keda_counts_in_time(series: KedaSeries, *, book: Book) -> list[int]:
+    """The counts that our KEDA and its HPA go through where nobody is ever late: both read as often as they should."""
+    keda = series.shadow(stabilisation_seconds=book.stabilisation_seconds, slack_seconds=0.0)
+    looks = [book.sync_seconds * number for number in range(1, int(series.seconds / book.sync_seconds) + 1)]
+    alone = series.least > 0 and series.idle is None
+    polls = [] if alone else [float(second) for second in range(0, int(series.seconds), series.polling)]
+    counts = [series.replicas]
+    for now in sorted([*looks, *polls]):
+        lag, count = series.lag_at(now), counts[-1]
+        if now in polls:
+            counts.append(keda.poll(lag, replicas=count, now_seconds=now))
+        elif count > 0:
+            partitions = series.partitions or 0
+            counts.append(keda.reconcile(lag, partitions=partitions, replicas=count, now_seconds=now))
+    return counts
+
+
+def _spell(said: Mapping[str, Any]) -> Spell:
+    return Spell(seconds=said["seconds"], lag=None if said["lag"] == "lost" else said["lag"])
