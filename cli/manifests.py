@@ -34,7 +34,7 @@ def import_objects(
     """Print ConsumerGroupScalers for AlamedaScalers, ScaledObjects and HPAs; what they cannot say goes to stderr."""
     from api.manifests.incoming import imported
 
-    made = imported(_text_of(file), cluster=cluster, group=group)
+    made = imported(text_of(file), cluster=cluster, group=group)
     for warning in made.warnings:
         typer.echo(warning, err=True)
     _write(made.documents)
@@ -117,7 +117,8 @@ def _followed(config: Path, cluster: str, group: str) -> "Followed":
     )
 
 
-def _text_of(file: Path) -> str:
+def text_of(file: Path) -> str:
+    """The text of a file, or what comes in where it is called -. Errors: InputError."""
     if str(file) == "-":
         return sys.stdin.read()
     try:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from forecasting.history import GroupInterval
     from replay.contest import Contest
     from replay.league import League
+    from replay.policies.declared import Declared
     from replay.trace import Trace
 
 SECONDS_PER_DAY = 86_400
@@ -42,6 +43,12 @@ def replay(
     against: Annotated[str, typer.Option(metavar="POLICIES", help="Rivals, separated by commas.")] = (
         "fixed,hpa,hpa-behavior,keda,stair"
     ),
+    manifest: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--manifest", metavar="FILE", help="Your own HPA or ScaledObject (YAML), judged too; may be given again."
+        ),
+    ] = None,
     partitions: Annotated[int, typer.Option(min=1, help="Partitions that the group reads.")] = 24,
     capacity: Annotated[
         float | None,
@@ -65,9 +72,12 @@ def replay(
 ) -> int:
     """Judge lagcast on your own load against a fixed size, HPA, KEDA and the stairs, in a simulated consumer group.
 
+    With --manifest also against the autoscaler that you have, by the arithmetic of the HPA controller and of KEDA.
+
     What comes before the judged days is history, and passes through the Spark features job like samples of a real
     Kafka. A trace shorter than two days is judged whole, without history.
     """
+    from cli.rivals import own_rivals
     from recommender.decision import DecisionSettings
     from replay.contest import Contest, capacity_for
     from replay.sampling import Names
@@ -75,7 +85,7 @@ def replay(
     from replay.world import World
 
     load = read_trace(trace)
-    rivals = parse_rivals(against)
+    rivals, own = parse_rivals(against), own_rivals(manifest or (), ceiling=partitions)
     past, judged = load.split(round(judged_days(load.days, asked=days) * SECONDS_PER_DAY))
     contest = Contest(
         trace=judged,
@@ -94,7 +104,10 @@ def replay(
     )
     talk = Talk()
     talk.line(_announcement(load, past, contest))
-    write_league(_league(contest, past, rivals, talk=talk), output, talk=talk)
+    for name, policy in own.items():
+        for note in policy.notes:
+            talk.line(f"{name}: {note}")
+    write_league(_league(contest, past, rivals, own, talk=talk), output, talk=talk)
     return ExitCode.OK
 
 
@@ -152,10 +165,12 @@ def _announcement(load: "Trace", past: "Trace | None", contest: "Contest") -> st
     )
 
 
-def _league(contest: "Contest", past: "Trace | None", rivals: tuple[str, ...], *, talk: Talk) -> "League":
+def _league(
+    contest: "Contest", past: "Trace | None", rivals: tuple[str, ...], own: "dict[str, Declared]", *, talk: Talk
+) -> "League":
     if past is None:
         with talk.running():
-            return play_league(contest, rivals, lambda: (), talk=talk)
+            return play_league(contest, rivals, lambda: (), own=own, talk=talk)
     with TemporaryDirectory(prefix="lagcast-") as scratch, talk.running():
         folder = Path(scratch)
         with spark_beside(talk, log_path=folder / "spark.log") as starting:
@@ -165,4 +180,4 @@ def _league(contest: "Contest", past: "Trace | None", rivals: tuple[str, ...], *
                 make_features(starting, folder / "samples", folder / "features", talk=talk)
                 return read_rows(contest, folder / "features")
 
-            return play_league(contest, rivals, history, talk=talk)
+            return play_league(contest, rivals, history, own=own, talk=talk)

@@ -5,12 +5,13 @@
 """
 
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing import active_children, get_context
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cli.progress import Talk
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from forecasting.history import GroupInterval
     from replay.contest import Contest, Entry
     from replay.league import League
+    from replay.policies.policy import Policy
     from replay.trace import Trace
 
 # A shorter trace has no day before the judged one, so all of it is judged, and nothing is known beforehand.
@@ -58,15 +60,23 @@ def read_rows(contest: "Contest", features: Path) -> "list[GroupInterval]":
 
 
 def play_league(
-    contest: "Contest", rivals: "Sequence[str]", history: "Callable[[], Sequence[GroupInterval]]", *, talk: Talk
+    contest: "Contest",
+    rivals: "Sequence[str]",
+    history: "Callable[[], Sequence[GroupInterval]]",
+    *,
+    own: "Mapping[str, Policy]" = MappingProxyType({}),
+    talk: Talk,
 ) -> "League":
-    """The league of `rivals` and lagcast. Rivals need no features, so they replay while `history` is being made."""
+    """The league of `rivals`, the user's `own` by name, and lagcast.
+
+    Rivals need no features, so they replay while `history` is being made.
+    """
     from replay.contest import LAGCAST, play
     from replay.hindsight import HINDSIGHT
     from replay.league import League
 
     with _in_background() as pool, ThreadPoolExecutor(1) as thread:
-        others: Future[tuple[list[Entry], Entry]] = thread.submit(_play_others, pool, contest, rivals, talk)
+        others: Future[tuple[list[Entry], Entry]] = thread.submit(_play_others, pool, contest, rivals, own, talk)
         known = history()
         with talk.stage("lagcast", "its own replay, a decision a minute") as stage:
             ours = play(LAGCAST, contest, known)
@@ -78,14 +88,15 @@ def play_league(
 
 
 def _play_others(
-    pool: ProcessPoolExecutor, contest: "Contest", rivals: "Sequence[str]", talk: Talk
+    pool: ProcessPoolExecutor, contest: "Contest", rivals: "Sequence[str]", own: "Mapping[str, Policy]", talk: Talk
 ) -> "tuple[list[Entry], Entry]":
-    from replay.contest import play
+    from replay.contest import play, run_policy
     from replay.hindsight import best_plan
 
     with talk.stage("rivals", "replaying beside the rest") as stage:
         entries = list(pool.map(play, rivals, [contest] * len(rivals)))
-        stage.note = ", ".join(rivals)
+        entries += pool.map(run_policy, own, own.values(), [contest] * len(own))
+        stage.note = ", ".join((*rivals, *own))
     with talk.stage("hindsight", "looking for the best plan of those that see everything") as stage:
         bound = pool.submit(best_plan, contest, entries).result()
         stage.note = bound.note

@@ -33,9 +33,8 @@ def horizontal(source: Document, *, cluster: str, group: str | None) -> Imported
     spec = source["spec"]
     made = Imported()
     if source["apiVersion"] in REMOVED:
-        modern = {**source, "apiVersion": "autoscaling/v2", "spec": spec | {"metrics": _modern_metrics(spec)}}
         words = f"Kubernetes has removed {source['apiVersion']}: here it is as autoscaling/v2"
-        made += Imported(documents=(modern,), warnings=(words,))
+        made += Imported(documents=(modern(source),), warnings=(words,))
     consumed = _group_of(spec) or group
     if consumed is None:
         words = "no label of its metrics names a consumer group: say which with --group, one HPA a run"
@@ -55,6 +54,14 @@ def horizontal(source: Document, *, cluster: str, group: str | None) -> Imported
         most=spec["maxReplicas"],
     )
     return made + Imported(documents=(document,), warnings=warnings)
+
+
+def modern(source: Document) -> Document:
+    """An HPA of a version that Kubernetes has removed, as autoscaling/v2; any other object as it is."""
+    if source.get("apiVersion") not in REMOVED:
+        return source
+    metrics = _modern_metrics(source["spec"])
+    return {**source, "apiVersion": "autoscaling/v2", "spec": source["spec"] | {"metrics": metrics}}
 
 
 def _group_of(spec: Document) -> str | None:

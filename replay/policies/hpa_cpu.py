@@ -64,14 +64,17 @@ class HpaCpu:
 
     def decide(self, seen: Observation) -> int:
         """One pass of the controller."""
+        return reconcile([self.want(seen)], rules=self.rules, replicas=seen.replicas, now_seconds=seen.time_seconds)
+
+    def want(self, seen: Observation) -> int | None:
+        """What the metric wants at this look; None where no pod is ready."""
         present = min(seen.ready_members, seen.replicas)
         ready = present if self._ready_before is None else min(present, self._ready_before)
         self._ready_before = present
-        want = wanted_for_cpu(
+        return wanted_for_cpu(
             seen.busy_share,
             ready=ready,
             unready=seen.replicas - ready,
             target_percent=self.target_percent,
             replicas=seen.replicas,
         )
-        return reconcile([want], rules=self.rules, replicas=seen.replicas, now_seconds=seen.time_seconds)

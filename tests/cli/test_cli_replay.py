@@ -61,6 +61,73 @@ def test_the_first_table_is_billed_alike(lagcast: Lagcast, hour: Path) -> None:
     assert dict(zip(header, rows[0], strict=True))["moves"] == "0"
 
 
+OWN = """
+apiVersion: autoscaling/v2beta1
+kind: HorizontalPodAutoscaler
+metadata: {name: game, namespace: games}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: game}
+  maxReplicas: 4
+  metrics:
+    - {type: Pods, pods: {metricName: consumer_lag_frames, targetAverageValue: 100000}}
+---
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {name: lazy, namespace: shop}
+spec:
+  scaleTargetRef: {name: lazy}
+  minReplicaCount: 1
+  triggers: [{type: kafka, metadata: {consumerGroup: lazy, lagThreshold: "50"}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: lazy}
+spec: {ports: [{port: 80}]}
+"""
+
+
+@pytest.mark.slow
+def test_b3_the_users_own_autoscalers_are_judged_beside_the_others(
+    lagcast: Lagcast, hour: Path, tmp_path: Path
+) -> None:
+    """An HPA of a version that is gone and a ScaledObject: a row each, and what was made of their words on stderr."""
+    manifest = tmp_path / "own.yaml"
+    manifest.write_text(OWN)
+    words = ("--against", "fixed", "--partitions", 6, "--manifest", manifest, "-o", "json")
+    code, out, err = lagcast("replay", "--trace", hour, *words)
+    assert code == 0
+    named = [policy["policy"] for policy in json.loads(out)["policies"]]
+    assert named == [
+        "fixed",
+        "HorizontalPodAutoscaler games/game",
+        "ScaledObject shop/lazy",
+        "lagcast",
+        "hindsight",
+    ]
+    assert "games/game: its metric consumer_lag_frames is taken for the group's lag in messages, 100,000" in err
+    assert "shop/lazy: maxReplicaCount is 100: it is replayed with 6, as many as there are partitions" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("kind: Service\nspec: {}", "holds neither a HorizontalPodAutoscaler nor a ScaledObject"),
+        ("a: [", "this is not YAML"),
+        ("apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nspec: {}", "is not what autoscaling/v2 asks for"),
+        ("apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nspec: {triggers: []}", "it has no trigger of type kafka"),
+    ],
+)
+def test_a_manifest_that_cannot_be_judged_is_one_sentence(
+    text: str, said: str, lagcast: Lagcast, hour: Path, tmp_path: Path
+) -> None:
+    """Code 2, one line, nothing on stdout."""
+    manifest = tmp_path / "own.yaml"
+    manifest.write_text(text)
+    code, out, err = lagcast("replay", "--trace", hour, "--manifest", manifest)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert said in err
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

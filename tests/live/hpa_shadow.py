@@ -2,23 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from replay.policies.declared import rules_of, tolerance_of
 from replay.policies.hpa import (
-    DOWN,
-    UP,
     BehaviorRules,
     Direction,
     LegacyRules,
     Rules,
-    ScalingPolicy,
     Tolerance,
-    is_near,
     reconcile,
     wanted_for,
     wanted_for_value,
@@ -91,20 +87,14 @@ class Series:
 
     def rules(self, stabilisation_seconds: int, *, slack_seconds: float = 0.0) -> Rules:
         """What our HPA calls them."""
-        return rules_of(
-            self.behavior,
-            least=self.least,
-            most=self.most,
-            stabilisation_seconds=stabilisation_seconds,
-            slack_seconds=slack_seconds,
-        )
+        bounds = {"least": self.least, "most": self.most}
+        rules = rules_of(self.behavior, **bounds, stabilisation_seconds=stabilisation_seconds)
+        return with_slack(rules, slack_seconds)
 
     @property
     def near(self) -> Tolerance:
         """Its tolerances."""
-        behavior = self.behavior or {}
-        said = {"down": behavior.get("scaleDown", {}), "up": behavior.get("scaleUp", {})}
-        return partial(is_near, **{way: float(half["tolerance"]) for way, half in said.items() if "tolerance" in half})
+        return tolerance_of(self.behavior)
 
     def pods(self, read: Step, replicas: int, *, at_seconds: float) -> Look:
         """A look that finds as many pods as there should be, and of them as many ready as the step says."""
@@ -138,19 +128,11 @@ class Book:
     series: tuple[Series, ...]
 
 
-def rules_of(
-    behavior: Mapping[str, Any] | None, *, least: int, most: int, stabilisation_seconds: int, slack_seconds: float
-) -> Rules:
-    """Our HPA's rules for a `behavior` as Kubernetes writes it; each window and period is longer by the slack.
-
-    `stabilisation_seconds` is the controller's own window, for those of which nothing is said.
-    """
-    if behavior is None:
-        return LegacyRules(least=least, most=most, stabilisation_seconds=stabilisation_seconds + slack_seconds)
-    up = _direction(behavior.get("scaleUp", {}), UP, window_seconds=0)
-    down = _direction(behavior.get("scaleDown", {}), DOWN, window_seconds=stabilisation_seconds)
-    up, down = (_longer(way, slack_seconds) for way in (up, down))
-    return BehaviorRules(least=least, most=most, up=up, down=down)
+def with_slack(rules: Rules, seconds: float) -> Rules:
+    """The same rules, each window and period longer by so much; a window of 0 stays none."""
+    if isinstance(rules, LegacyRules):
+        return replace(rules, stabilisation_seconds=rules.stabilisation_seconds + seconds)
+    return replace(rules, up=_longer(rules.up, seconds), down=_longer(rules.down, seconds))
 
 
 def read_book(path: Path) -> Book:
@@ -237,24 +219,7 @@ def _step(said: dict[str, Any]) -> Step:
     return Step(**(said | {"metric": tuple(None if value == "lost" else value for value in values)}))
 
 
-def _direction(said: Mapping[str, Any], default: Direction, *, window_seconds: int) -> Direction:
-    policies = tuple(
-        ScalingPolicy(
-            pods=policy["value"] if policy["type"] == "Pods" else None,
-            percent=policy["value"] if policy["type"] == "Percent" else None,
-            period_seconds=policy["periodSeconds"],
-        )
-        for policy in said.get("policies", [])
-    )
-    return Direction(
-        window_seconds=said.get("stabilizationWindowSeconds", window_seconds),
-        policies=policies or default.policies,
-        select=said.get("selectPolicy", "Max"),
-    )
-
-
 def _longer(direction: Direction, seconds: float) -> Direction:
-    """The same, looking back further; a window of 0 stays none."""
     policies = tuple(replace(policy, period_seconds=policy.period_seconds + seconds) for policy in direction.policies)
     window = direction.window_seconds + (seconds if direction.window_seconds else 0.0)
     return replace(direction, window_seconds=window, policies=policies)

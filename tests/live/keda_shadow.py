@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 import yaml
 
+from replay.policies.declared import rules_of
 from replay.policies.keda import Fallback, Keda, Loop, capped_lag, even_lag, whole_lag
-from tests.live.hpa_shadow import Book, rules_of
+from tests.live.hpa_shadow import Book, with_slack
 
 KEDA_SERIES = Path(__file__).parent / "keda_series.yaml"
 METRICS: dict[str, Callable[..., int]] = {"capped": capped_lag, "even": even_lag, "whole": whole_lag}
@@ -74,8 +75,8 @@ class KedaSeries:
             fallback = Fallback(replicas=replicas, failure_threshold=failures)
         return Keda(
             threshold_messages=self.threshold,
-            rules=rules_of(
-                self.behavior, **bounds, stabilisation_seconds=stabilisation_seconds, slack_seconds=slack_seconds
+            rules=with_slack(
+                rules_of(self.behavior, **bounds, stabilisation_seconds=stabilisation_seconds), slack_seconds
             ),
             metric=METRICS[self.metric] if self.partitions else whole_lag,
             fallback=fallback,
