@@ -32,7 +32,7 @@ check: lint test-fast ## lint and the fast tests, before each commit
 
 # What needs a JVM, a broker or a cluster of its own waits most of the time, and stays in one process by its file: there
 # it is started once. What only computes does not run beside it, because it has limits in seconds.
-LIVE := spark or kafka or kubernetes
+LIVE := spark or kafka or kubernetes or postgres
 
 test: lint ## lint and every test there is; live tests are skipped where their tools are missing, unless CI=true
 	@scripts/step pure-tests $(BIN)/pytest -q -n 2 -m "not ($(LIVE))" --durations=15

@@ -190,9 +190,14 @@ class Fence:
         self.check()
         return self._term != before
 
+    @property
+    def closed(self) -> bool:
+        """Whether the term that the cycle began in has ended, or never was."""
+        return self._term is None or self._leadership.term() != self._term
+
     def check(self) -> None:
         """Errors: NotLeadingError, unless the term that the cycle began in is certainly still in force."""
-        if self._term is None or self._leadership.term() != self._term:
+        if self.closed:
             message = "this recommender does not hold the lease; it publishes nothing"
             raise NotLeadingError(message)
 

@@ -272,7 +272,10 @@ def run_forever(
                 report(decisions, now=now)
             recommender.review(now=now)
             recommender.tidy(now=now)
-        except NotLeadingError as error:
+        except (NotLeadingError, AdapterError) as error:
+            # A store that took back what a frozen process had begun fails as one that is away does.
+            if fence is None or not fence.closed:
+                raise
             _log.warning("cycle_ended", error=str(error))
 
 

@@ -21,7 +21,7 @@ _API = ("coordination.k8s.io", "v1")
 _DEFAULT_SECONDS = Terms().lease_seconds
 # Half a renew deadline: a renewal that is not answered leaves time for another.
 _TIMEOUT_SECONDS = Terms().renew_deadline_seconds / 2
-_MISSING = "make it: kubectl apply -f deploy/manifests/lease/lease.yaml"
+_MISSING = "make it: kubectl apply -f deploy/manifests/replicas/lease.yaml"
 
 
 class KubernetesLease:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
 from recommender.adapters.documents import (
     from_document,
@@ -32,6 +32,9 @@ from recommender.recommendation import Decision, GradedMove, Recommendation
 
 # A writer waits for another one; a commit takes milliseconds, so half a minute means that something hangs.
 LOCK_TIMEOUT_SECONDS = 30
+# A process that is frozen in a transaction keeps its locks; PostgreSQL takes them back after this time, which is no
+# longer than what lies between the end of one recommender's lead and the beginning of another's.
+_ABANDONED_AFTER_SECONDS = 5
 
 _TABLE = sa.table(
     "decisions",
@@ -204,9 +207,10 @@ class SqlDecisionStore:
         """Turn the library's errors into the port's, naming the store and what was asked of it."""
         try:
             yield
-        except (OperationalError, IntegrityError) as cause:
+        except DBAPIError as cause:
+            passing = isinstance(cause, OperationalError | IntegrityError) or cause.connection_invalidated
             message = f"could not {asked} the decision store {self._name}: {cause.orig}"
-            raise UnavailableError(message) from cause
+            raise (UnavailableError if passing else RejectedError)(message) from cause
         except SQLAlchemyError as cause:
             message = f"could not {asked} the decision store {self._name}: {cause}"
             raise RejectedError(message) from cause
@@ -225,7 +229,11 @@ def _engine(url: str) -> sa.Engine:
     try:
         parsed = sa.make_url(url)
         is_sqlite = parsed.get_backend_name() == "sqlite"
-        engine = sa.create_engine(parsed, connect_args={"timeout": LOCK_TIMEOUT_SECONDS} if is_sqlite else {})
+        waits = {"lock_timeout": LOCK_TIMEOUT_SECONDS, "idle_in_transaction_session_timeout": _ABANDONED_AFTER_SECONDS}
+        options = " ".join(f"-c {name}={seconds}s" for name, seconds in waits.items())
+        engine = sa.create_engine(
+            parsed, connect_args={"timeout": LOCK_TIMEOUT_SECONDS} if is_sqlite else {"options": options}
+        )
     except (SQLAlchemyError, ImportError) as cause:
         message = f"the store URL does not open a database: {cause}; give one such as sqlite:////var/lib/lagcast/decisions.sqlite"
         raise RejectedError(message) from cause

@@ -13,7 +13,7 @@ from forecasting.history import GroupInterval
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.decision import DecisionSettings
 from recommender.leadership import Elector, Fence, FencedPublisher, NotLeadingError
-from recommender.ports import Publisher
+from recommender.ports import Publisher, UnavailableError
 from recommender.recommendation import Decision, Recommendation
 from recommender.run import Obstacle, Recommender, run_forever
 from tests.recommender.leases import TERMS, World, goes_on
@@ -132,6 +132,29 @@ def test_a_write_that_has_waited_for_too_long_is_undone(
     with pytest.raises(NotLeadingError):
         leader.store.save(advice(group="after", recommendation_id="r-2"))
     assert leader.store.groups() == (("prod-eu", "before"),)
+
+
+def test_a_store_that_fails_ends_a_leader_and_not_one_that_has_lost_its_lead(
+    replica: Callable[..., Replica], world: World
+) -> None:
+    """What a frozen process had begun to write is taken back by its database; a store that is away is an end."""
+    leader = replica("a")
+    leader.elector.step()
+
+    def away(_decision: Decision) -> None:
+        message = "the connection is gone"
+        raise UnavailableError(message)
+
+    leader.loop.store = Saving(leader.store, away)  # type: ignore[assignment]  # the rest of the port is the store's
+    with pytest.raises(UnavailableError):
+        leader.cycle(NOW)
+
+    def frozen(decision: Decision) -> None:
+        world.now += TERMS.lease_seconds
+        away(decision)
+
+    leader.loop.store = Saving(leader.store, frozen)  # type: ignore[assignment]  # as above
+    leader.cycle(NOW + MINUTE)
 
 
 def test_a_new_leader_goes_on_from_what_the_other_published(
