@@ -35,11 +35,11 @@ def publishing(
 ) -> "Iterator[list[Publisher]]":
     """The two topics, until the block ends; none where `prefix` is empty or the topics cannot be had.
 
-    `connection` are the settings of Kafka's client. What is not delivered `within_seconds` is lost, by default 30.
+    `connection` are the settings of Kafka's client. What is not delivered `within_seconds` is lost.
     Errors: AdapterError where it does not take them.
     """
     from collector.client_config import without_secrets
-    from recommender.adapters.publish_kafka import DELIVERED_WITHIN_SECONDS, KafkaPublisher
+    from recommender.adapters.publish_kafka import KafkaPublisher
     from recommender.ports import AdapterError
 
     def body_of(decision: "Decision") -> bytes:
@@ -54,7 +54,7 @@ def publishing(
         body_of=body_of,
         client_config=connection,
         unshown=lambda words: without_secrets(words, connection),
-        within_seconds=DELIVERED_WITHIN_SECONDS if within_seconds is None else within_seconds,
+        within_seconds=within_seconds,
     )
     try:
         topics.create_topics()

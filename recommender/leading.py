@@ -35,7 +35,9 @@ def kept(elector: Elector, *, began: threading.Event) -> Iterator[None]:
 
 
 def _keep(elector: Elector, stop: threading.Event, began: threading.Event) -> None:
-    failing, term, holder = False, None, None
+    failing = False
+    term: int | None = None
+    holder: str | None = None
     while not stop.is_set():
         try:
             wait_seconds = elector.step()

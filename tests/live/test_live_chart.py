@@ -83,8 +83,8 @@ def of_the_manifests(cluster: ControlPlane, folder: Path, *, several: bool) -> l
     components = {whole: ["scalers", *(["replicas"] if several else [])]}
     if several:
         components[whole / "executor"] = ["lease"]
-    for part, names in components.items():
-        with (part / "kustomization.yaml").open("a", encoding="utf-8") as file:
+    for where, names in components.items():
+        with (where / "kustomization.yaml").open("a", encoding="utf-8") as file:
             file.write(f"components: {json.dumps(names)}\n")
     texts = [cluster.kubectl("kustomize", str(path)) for path in (whole, whole / "executor")]
     documents = [document for text in texts for document in yaml.safe_load_all(text)]
