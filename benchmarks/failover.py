@@ -14,7 +14,9 @@ import statistics
 import sys
 import tempfile
 import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -58,41 +60,51 @@ def main() -> int:
     return 0 if took[-1] < LIMIT_SECONDS and not twice else 1
 
 
+@dataclass
+class Process:
+    """One that takes its steps when they are due, until it is killed."""
+
+    elector: Elector
+    due: float
+
+
 def kill(api: Connection, name: str, kills: int) -> tuple[list[float], int]:
     """Seconds without a leader after each kill, and how often a second one began before the first had ended."""
     chance = random.Random(name)  # noqa: S311  # when, not a secret
-    made = [0]
+    took: list[float] = []
+    twice = 0
 
-    def fresh() -> Elector:
-        made[0] += 1
+    def fresh() -> Process:
         lease = KubernetesLease(api, NAMESPACE, name, clock=lambda: datetime.now(UTC))  # noqa: TID251  # for people
-        return Elector(lease, identity=f"process-{made[0]}", clock=time.monotonic)
+        elector = Elector(lease, identity=uuid.uuid4().hex, clock=time.monotonic)
+        return Process(elector, time.monotonic() + chance.uniform(0.0, Terms().retry_seconds))
 
-    leader, took, twice = fresh(), [], 0
-    goes_on([leader], until_leads=leader)
+    leader = fresh()
+    go_on([leader], until_leads=leader)
     for _ in range(kills):
         other = fresh()
-        goes_on([leader, other], seconds=chance.uniform(4.0, 6.0))
+        go_on([leader, other], seconds=chance.uniform(4.0, 8.0))
         killed_at = time.monotonic()
-        goes_on([other], until_leads=other)
+        go_on([other], until_leads=other)
         took.append(time.monotonic() - killed_at)
-        twice += leader.term() is not None
+        twice += leader.elector.term() is not None
         leader = other
     return took, twice
 
 
-def goes_on(electors: list[Elector], *, until_leads: Elector | None = None, seconds: float = 60.0) -> None:
-    """Each takes its steps as it is told to, until one leads or so much time has passed."""
-    began = time.monotonic()
-    due = dict.fromkeys(range(len(electors)), began)
-    while time.monotonic() < began + seconds and (until_leads is None or until_leads.term() is None):
-        number = min(due, key=lambda each: due[each])
-        time.sleep(max(0.0, min(due[number], began + seconds) - time.monotonic()))
+def go_on(processes: list[Process], *, until_leads: Process | None = None, seconds: float = 60.0) -> None:
+    """Each takes the steps that are due, until one leads or so much time has passed."""
+    until = time.monotonic() + seconds
+    while until_leads is None or until_leads.elector.term() is None:
+        following = min(processes, key=lambda each: each.due)
+        time.sleep(max(0.0, min(following.due, until) - time.monotonic()))
+        if following.due >= until:
+            return
         try:
-            wait_seconds = electors[number].step()
+            wait_seconds = following.elector.step()
         except LeaseFailedError:
             wait_seconds = Terms().retry_seconds
-        due[number] = time.monotonic() + wait_seconds
+        following.due = time.monotonic() + wait_seconds
 
 
 if __name__ == "__main__":

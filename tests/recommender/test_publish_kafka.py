@@ -23,7 +23,11 @@ def nobody() -> Iterator[str]:
         yield f"127.0.0.1:{held.getsockname()[1]}"
 
 
-def publisher(bootstrap: str, within_seconds: float | None = None, **client_config: str) -> KafkaPublisher:
+def publisher(bootstrap: str, **client_config: str) -> KafkaPublisher:
+    return limited(bootstrap, client_config, within_seconds=None)
+
+
+def limited(bootstrap: str, client_config: dict[str, str], *, within_seconds: float | None) -> KafkaPublisher:
     return KafkaPublisher(
         bootstrap,
         prefix="lagcast.recommendations",
@@ -51,7 +55,7 @@ def test_a_broker_that_is_away_costs_the_loop_nothing_and_is_told_once(
 
 def test_what_is_late_is_lost_whatever_the_client_settings_say(nobody: str, advice: MakeAdvice) -> None:
     """A leader's decision is out before another may lead, or never."""
-    publishing = publisher(nobody, within_seconds=0.3, **{"delivery.timeout.ms": "60000"})
+    publishing = limited(nobody, {"delivery.timeout.ms": "60000"}, within_seconds=0.3)
     with capture_logs() as logs:
         publishing.publish(advice())
         assert publishing._producer.flush(10) == 0

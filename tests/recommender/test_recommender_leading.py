@@ -163,6 +163,8 @@ def test_a_new_leader_goes_on_from_what_the_other_published(
     """There and back: each advice names the one before it, whoever made it."""
     heard = Heard()
     first, second = replica("a", [heard]), replica("b", [heard])
+    for each in (first, second):
+        each.cycle(NOW)
     now = NOW
     for leader, other in ((first, second), (second, first), (first, second)):
         goes_on(world, leader.elector, seconds=20)
