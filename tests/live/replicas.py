@@ -55,15 +55,22 @@ class Replica:
     """`lagcast serve --lease` as a process. Its advice is in a currency of its own name, which tells who made it."""
 
     def __init__(
-        self, name: str, *, folder: Path, features: Path, store_url: str, lease: str, kubeconfig: Path
+        self,
+        name: str,
+        *words: str,
+        folder: Path,
+        features: Path,
+        store_url: str,
+        lease: str,
+        kubeconfig: Path,
     ) -> None:
         self.name, self._log = name, folder / f"{name}.log"
         config = folder / "lagcast.yaml"
         group = {"capacity_messages_per_second_per_replica": 600}
         decision = {"cycle_seconds": 1, "freshness_limit_seconds": 7200}
         config.write_text(json.dumps({"decision": decision, "groups": {"orders": group}}), encoding="utf-8")
-        words = ["serve", "--features", str(features), "--config", str(config), "--port", "0"]
-        words += ["--lease", lease, "--kubeconfig", str(kubeconfig)]
+        asked = ["serve", "--features", str(features), "--config", str(config), "--port", "0"]
+        asked += ["--lease", lease, "--kubeconfig", str(kubeconfig), *words]
         environment = {
             **os.environ,
             "LAGCAST_STATE_DIR": str(folder / name),
@@ -71,7 +78,7 @@ class Replica:
             "LAGCAST_DECISION__CURRENCY": name,
         }
         with self._log.open("wb") as output:
-            command = [sys.executable, "-m", "cli.main", *words]
+            command = [sys.executable, "-m", "cli.main", *asked]
             self.process = subprocess.Popen(command, stderr=output, env=environment)
 
     @property

@@ -30,6 +30,7 @@ from tests.live.replicas import (
     read_clock,
     told,
 )
+from tests.live.scalers import scaler
 
 pytestmark = pytest.mark.kubernetes
 
@@ -68,9 +69,10 @@ def start(
     features = steady_hour(tmp_path / "features", ("orders",), end_at=read_clock())
     with ended([]) as replicas:
 
-        def one(name: str, *, through: Path | None = None) -> Replica:
+        def one(name: str, *words: str, through: Path | None = None) -> Replica:
             replica = Replica(
                 name,
+                *words,
                 folder=tmp_path,
                 features=features,
                 store_url=sqlite_url(tmp_path / "decisions.sqlite"),
@@ -199,6 +201,33 @@ def test_a_leader_that_is_stopped_hands_over_at_once(start: Callable[..., Replic
     told_at = first_told_by(store, other, since=ended_at, seconds=10)
     assert told_at - stopped_at < timedelta(seconds=6)
     assert "lagcast_due_replicas{" in other.get("metrics").text
+    one_history(store)
+
+
+def test_objects_are_told_by_the_leader_alone(
+    start: Callable[..., Replica], store: SqlDecisionStore, installed: ControlPlane, namespace: str
+) -> None:
+    """Two follow the same object; it has one Event and the leader's status, and after a kill the other's."""
+    installed.apply(json.dumps(scaler(namespace)))
+
+    def currency() -> str:
+        path = "jsonpath={.status.costPerHour.currency}"
+        return installed.kubectl("-n", namespace, "get", "cgs", "orders", "-o", path)
+
+    def changes() -> int:
+        events = json.loads(installed.kubectl("-n", namespace, "get", "events", "-o", "json"))["items"]
+        return sum(event["involvedObject"]["name"] == "orders" for event in events)
+
+    leader, other = (start(name, "--kubernetes", namespace, through=installed.kubeconfig) for name in ("A", "B"))
+    wait_until(lambda: currency() == leader.name, seconds=60)
+    time.sleep(3)
+    assert changes() == 1
+    killed_at = leader.send(signal.SIGKILL)
+    first_told_by(store, other, since=killed_at, seconds=30)
+    installed.apply(json.dumps(scaler(namespace, maxReplicas=12)))
+    wait_until(lambda: currency() == other.name, seconds=20)
+    # The count is the same: nothing that an owner has not been told.
+    assert changes() == 1
     one_history(store)
 
 
