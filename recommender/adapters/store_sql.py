@@ -235,7 +235,10 @@ def _engine(url: str) -> sa.Engine:
             parsed, connect_args={"timeout": LOCK_TIMEOUT_SECONDS} if is_sqlite else {"options": options}
         )
     except (SQLAlchemyError, ImportError) as cause:
-        message = f"the store URL does not open a database: {cause}; give one such as sqlite:////var/lib/lagcast/decisions.sqlite"
+        message = (
+            f"the store URL does not open a database: {cause}; give one such as sqlite:////var/lib/lagcast/decisions.sqlite"
+            ", or postgresql+psycopg://USER@HOST/DATABASE with pip install 'lagcast[postgres]'"
+        )
         raise RejectedError(message) from cause
     if is_sqlite:
         if parsed.database:
