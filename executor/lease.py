@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from executor.errors import OutsideError
 from executor.plan import CLOCK_SKEW_LIMIT, Held
 
 # As often as a recommender renews.
@@ -60,8 +59,8 @@ class LeaseWatch:
         asked_at = self._clock()
         try:
             found = self._leases.read()
-        except OutsideError as error:
-            self._trouble = str(error)
+        except Exception as error:  # noqa: BLE001  # a token that cannot be read, for one: the next look may be answered
+            self._trouble = str(error) or type(error).__name__
             return
         self._trouble = ""
         before, not_before = self._last, self._asked_at

@@ -20,9 +20,12 @@ class Lease:
     name: str = "lagcast/lagcast-recommender"
     now: float = 500.0
     renewals: int = field(default=0)
+    odd: Exception | None = None
 
     def read(self) -> Sighting:
         """How it stands."""
+        if self.odd is not None:
+            raise self.odd
         if not self.answers:
             message = "the API server answered 403 Forbidden"
             raise ScaleError(message)
@@ -121,6 +124,17 @@ def test_a_lease_that_cannot_be_read_stops_at_once(lease: Lease, watch: LeaseWat
     watch.look()
     assert "cannot be read: the API server answered 403 Forbidden" in sentence(watch)
     lease.answers = True
+    watch.look()
+    assert watch.held() is None
+
+
+def test_trouble_that_nobody_expected_stops_it_and_is_looked_past(lease: Lease, watch: LeaseWatch) -> None:
+    """A token that cannot be read at the moment of a look, for one."""
+    lease.watched(watch, seconds=20, renewed=True)
+    lease.odd = OSError("no such token")
+    watch.look()
+    assert "cannot be read: no such token" in sentence(watch)
+    lease.odd = None
     watch.look()
     assert watch.held() is None
 

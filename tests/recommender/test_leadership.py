@@ -1,10 +1,13 @@
 """The law of a lease: never two who publish, and never long none, whatever clocks, requests and processes do."""
 
 import random
+import threading
 
 import pytest
+from structlog.testing import capture_logs
 
-from recommender.leadership import Elector, Fence, LeaseFailedError, NotLeadingError
+from recommender.leadership import Elector, Fence, LeaseFailedError, NotLeadingError, Terms
+from recommender.leading import kept
 from tests.recommender.leases import TERMS, World, goes_on
 
 
@@ -208,3 +211,23 @@ def test_a_cycle_publishes_in_its_own_term_only() -> None:
     with pytest.raises(NotLeadingError):
         fence.check()
     assert fence.enter()
+
+
+def test_a_lease_is_kept_through_any_trouble_and_let_go_in_the_end() -> None:
+    """What nobody expected, a token that cannot be read for one, is said once; the term begins when it is over."""
+    world, began = World(), threading.Event()
+    troubles = iter([OSError("no such token")] * 3)
+
+    def once() -> None:
+        for trouble in troubles:
+            raise trouble
+
+    world.weather = once
+    elector = Elector(world, identity="a", clock=lambda: world.now, terms=Terms(lease_seconds=15, retry_seconds=0.01))
+    with capture_logs() as logs:
+        with kept(elector, began=began):
+            assert began.wait(10)
+            assert elector.term() == 1
+        assert elector.term() is None
+    assert world.lease.holder == ""
+    assert [line["event"] for line in logs] == ["lease_failed", "lease_answers", "leading"]
