@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import httpx2
@@ -20,6 +20,7 @@ from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.recommendation import Recommendation
 from tests.live.clients import fresh_name, wait_until
 from tests.live.control_plane import ControlPlane
+from tests.live.executors import read_clock
 from tests.live.scalers import MANIFESTS
 
 LEASE = "lagcast-recommender"
@@ -28,11 +29,6 @@ apiVersion: v1
 kind: ServiceAccount
 metadata: {name: NAME, namespace: NAMESPACE}
 """
-
-
-def read_clock() -> datetime:
-    """The real time, in which processes live."""
-    return datetime.now(UTC)  # noqa: TID251  # see above
 
 
 def lease_namespace(cluster: ControlPlane) -> str:

@@ -20,6 +20,7 @@ from recommender.leadership import Elector, LeaseFailedError, LeaseTakenError
 from tests.feature_folder import steady_hour
 from tests.live.clients import wait_until
 from tests.live.control_plane import ControlPlane, ControlPlaneError
+from tests.live.executors import read_clock
 from tests.live.postgres import running_postgres
 from tests.live.replicas import (
     LEASE,
@@ -29,7 +30,6 @@ from tests.live.replicas import (
     first_told_by,
     kubeconfig_of,
     lease_namespace,
-    read_clock,
     told,
 )
 from tests.live.scalers import scaler
