@@ -4,7 +4,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-slow bench bench-decisions bench-forecasts bench-value bench-stream bench-decision-time bench-collection bench-live-latency bench-rebalances bench-scalers lab docs lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-slow bench bench-decisions bench-forecasts bench-value bench-stream bench-decision-time bench-collection bench-live-latency bench-rebalances bench-scalers bench-failover lab docs lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,7 +32,7 @@ check: lint test-fast ## lint and the fast tests, before each commit
 
 # What needs a JVM, a broker or a cluster of its own waits most of the time, and stays in one process by its file: there
 # it is started once. What only computes does not run beside it, because it has limits in seconds.
-LIVE := spark or kafka or kubernetes
+LIVE := spark or kafka or kubernetes or postgres
 
 test: lint ## lint and every test there is; live tests are skipped where their tools are missing, unless CI=true
 	@scripts/step pure-tests $(BIN)/pytest -q -n 2 -m "not ($(LIVE))" --durations=15
@@ -94,6 +94,9 @@ bench-rebalances: $(READY) ## what rebalances stop and repeat, on a real Kafka: 
 
 bench-scalers: $(READY) ## what it costs to tell 1,000 ConsumerGroupScalers, on a real control plane that it starts
 	@PYTHONPATH=. $(BIN)/python benchmarks/scalers.py --objects 1000
+
+bench-failover: $(READY) ## how long nobody leads after a leader was killed, on a real control plane that it starts
+	@PYTHONPATH=. $(BIN)/python benchmarks/failover.py --leases 20 --kills 10
 
 PROTOCOL := cooperative
 MINUTES := 5

@@ -12,6 +12,7 @@ from cli.collect import ClientConfig, client_settings
 from cli.errors import ExitCode, InputError
 from cli.explain import wire_document, write_decision
 from cli.instants import each_cycle, parse_instant, read_clock
+from cli.leading import Lease, lead_of, leading
 from cli.logs import log_to_stderr
 from cli.output import OutputFormat, write_json
 from cli.progress import Talk
@@ -101,14 +102,17 @@ def serve(
         list[str] | None,
         typer.Option(metavar="NAMESPACE", help="Follow the ConsumerGroupScalers there; may be given several times."),
     ] = None,
+    lease: Lease = None,
     kubeconfig: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Cluster of --kubernetes. [default: the one it runs in]")
+        Path | None,
+        typer.Option(metavar="FILE", help="Cluster of --kubernetes and --lease. [default: the one it runs in]"),
     ] = None,
 ) -> int:
     """Decide again and again, and answer over REST, until Ctrl-C or SIGTERM.
 
     With --bootstrap each decision is published on two Kafka topics as well. With --kubernetes, what a group's
-    ConsumerGroupScaler asks for wins over the settings, and its status tells what was decided.
+    ConsumerGroupScaler asks for wins over the settings, and its status tells what was decided. With --lease several
+    may run on one store: one of them decides, and another takes over when it is gone.
     """
     from api.app import create_app
     from cli.server import listen, serving, url_of
@@ -116,9 +120,10 @@ def serve(
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.long_forecasts import LongForecastsFolder
     from recommender.adapters.metrics import Metrics
+    from recommender.leadership import FencedPublisher
     from recommender.run import run_forever
 
-    if kubeconfig is not None and not kubernetes:
+    if kubeconfig is not None and not kubernetes and lease is None:
         message = "--kubeconfig is about a cluster that is not followed; add --kubernetes NAMESPACE"
         raise InputError(message)
     if bootstrap is None and (client_config is not None or publish not in ("", TOPICS)):
@@ -127,32 +132,48 @@ def serve(
     log_to_stderr()
     settings = settings_of(config, state_dir=state_dir)
     connection = client_settings(client_config)
-    store = open_store(settings)
-    metrics = Metrics(store, clock=read_clock, version=version())
+    lead = lead_of(lease, kubeconfig)
+    fence = None if lead is None else lead.fence
+    leads = None if lead is None else lead.leads
+    store = open_store(settings) if fence is None else open_store(settings, may_write=fence.check)
+    metrics = Metrics(store, clock=read_clock, version=version(), leads=leads)
     table = FeatureTable(features)
     weeks = LongForecastsFolder(forecasts) if forecasts is not None else None
     cycle_seconds = settings.decision.cycle_seconds
     talk = Talk()
-    with scalers_in(kubernetes or (), kubeconfig, settings) as scalers:
+    # The lease is let go last, when nothing is left that publishes.
+    with leading(lead), scalers_in(kubernetes or (), kubeconfig, settings, fence=fence) as scalers:
         in_force = scalers or settings
         app = create_app(
             store, clock=read_clock, version=version(), metrics=metrics, settings=in_force, long_forecasts=weeks
         )
         bound = listen(host or settings.host, settings.port if port is None else port, search=False)
+        within_seconds = None if lead is None else lead.elector.terms.margin_seconds
         with (
             stopped_by_signals() as stop,
             serving(app, bound),
-            answering_keda(store, host=bound.getsockname()[0], port=keda_port, talk=talk),
-            publishing(publish if bootstrap else "", bootstrap or "", connection, in_force, talk=talk) as publishers,
+            answering_keda(
+                store, host=bound.getsockname()[0], port=keda_port, talk=talk, leads=leads or (lambda: True)
+            ),
+            publishing(
+                publish if bootstrap else "",
+                bootstrap or "",
+                connection,
+                in_force,
+                talk=talk,
+                within_seconds=within_seconds,
+            ) as publishers,
         ):
             talk.line(f"lagcast {version()} serves {url_of(bound)} and decides every {cycle_seconds} s; Ctrl-C stops")
+            heard = [metrics, *publishers]
             loop = recommender(
                 table,
                 in_force,
                 store,
-                publishers=[metrics, *publishers],
+                publishers=heard if fence is None else [FencedPublisher(each, fence) for each in heard],
                 obstacles=dict if scalers is None else lambda: scalers.look(table.groups(), now=read_clock()),
             )
-            instants = each_cycle(cycle_seconds, stop=stop)
-            run_forever(loop, instants=instants, report=None if scalers is None else scalers.report)
+            instants = each_cycle(cycle_seconds, stop=stop, early=None if lead is None else lead.began)
+            report = None if scalers is None else scalers.report
+            run_forever(loop, instants=instants, report=report, fence=fence)
     return ExitCode.OK

@@ -25,11 +25,18 @@ Publish = Annotated[
 
 @contextmanager
 def publishing(
-    prefix: str, bootstrap: str, connection: Mapping[str, str], settings: "InForce", *, talk: Talk
+    prefix: str,
+    bootstrap: str,
+    connection: Mapping[str, str],
+    settings: "InForce",
+    *,
+    talk: Talk,
+    within_seconds: float | None = None,
 ) -> "Iterator[list[Publisher]]":
     """The two topics, until the block ends; none where `prefix` is empty or the topics cannot be had.
 
-    `connection` are the settings of Kafka's client. Errors: AdapterError where it does not take them.
+    `connection` are the settings of Kafka's client. What is not delivered `within_seconds` is lost.
+    Errors: AdapterError where it does not take them.
     """
     from collector.client_config import without_secrets
     from recommender.adapters.publish_kafka import KafkaPublisher
@@ -47,6 +54,7 @@ def publishing(
         body_of=body_of,
         client_config=connection,
         unshown=lambda words: without_secrets(words, connection),
+        within_seconds=within_seconds,
     )
     try:
         topics.create_topics()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from recommender.adapters.kubernetes_client import Connection
     from recommender.adapters.store_sql import SqlDecisionStore
     from recommender.grade import MeasuredStop
+    from recommender.leadership import Fence
     from recommender.ports import Publisher
     from recommender.run import Group, Obstacle, Recommender
     from recommender.scalers import Scalers
@@ -42,11 +43,11 @@ def settings_of(config: Path | None = None, *, state_dir: Path | None = None) ->
     return load_settings(config, environment)
 
 
-def open_store(settings: "Settings") -> "SqlDecisionStore":
-    """The store of decisions that the settings name, brought up to date."""
+def open_store(settings: "Settings", *, may_write: Callable[[], None] = lambda: None) -> "SqlDecisionStore":
+    """The store of decisions that the settings name, brought up to date; `may_write` is asked before each commit."""
     from recommender.adapters.store_sql import SqlDecisionStore
 
-    return SqlDecisionStore(settings.store_url)
+    return SqlDecisionStore(settings.store_url, may_write=may_write)
 
 
 def recommender(
@@ -77,8 +78,8 @@ def recommender(
     )
 
 
-def cluster_client(kubeconfig: Path | None) -> "Connection":
-    """A client for the cluster of a kubeconfig, or for the one around this process.
+def cluster_client(kubeconfig: Path | None, *, option: str = "--kubernetes") -> "Connection":
+    """A client for the cluster of a kubeconfig, or for the one around this process; `option` asks for it.
 
     Errors: InputError where there is no cluster, or no package to talk to one: it is an extra of 75 MB.
     """
@@ -89,33 +90,38 @@ def cluster_client(kubeconfig: Path | None) -> "Connection":
 
         return connect(kubeconfig)
     except ModuleNotFoundError as error:
-        message = f"--kubernetes needs the package {error.name}: pip install 'lagcast[k8s]'"
+        message = f"{option} needs the package {error.name}: pip install 'lagcast[k8s]'"
         raise InputError(message) from error
     except RejectedError as error:
         raise InputError(str(error)) from error
 
 
 @contextmanager
-def scalers_in(namespaces: Sequence[str], kubeconfig: Path | None, settings: "Settings") -> "Iterator[Scalers | None]":
+def scalers_in(
+    namespaces: Sequence[str], kubeconfig: Path | None, settings: "Settings", *, fence: "Fence | None"
+) -> "Iterator[Scalers | None]":
     """The ConsumerGroupScalers of those namespaces over `settings`, followed inside the block; None without namespaces.
 
-    Errors: those of `cluster_client`; AdapterError where the cluster does not answer.
+    With a `fence` they are written behind it. Errors: those of `cluster_client`; AdapterError where the cluster does
+    not answer.
     """
     if not namespaces:
         yield None
         return
     api = cluster_client(kubeconfig)
     from recommender.adapters.kubernetes_scalers import KubernetesScalers
-    from recommender.scalers import Scalers
+    from recommender.scalers import FencedObjects, Scalers
 
     objects = KubernetesScalers(api, namespaces)
     with objects.following():
-        yield Scalers(objects=objects, settings=settings)
+        yield Scalers(objects=objects if fence is None else FencedObjects(objects, fence), settings=settings)
 
 
 @contextmanager
-def answering_keda(store: "SqlDecisionStore", *, host: str, port: int | None, talk: "Talk") -> Iterator[None]:
-    """KEDA's external triggers answered on that port inside the block; nothing without a port.
+def answering_keda(
+    store: "SqlDecisionStore", *, host: str, port: int | None, talk: "Talk", leads: Callable[[], bool]
+) -> Iterator[None]:
+    """KEDA's external triggers answered on that port inside the block, while it leads; nothing without a port.
 
     Errors: InputError where the package for it is missing; UnavailableError where the port is taken.
     """
@@ -127,7 +133,7 @@ def answering_keda(store: "SqlDecisionStore", *, host: str, port: int | None, ta
     except ModuleNotFoundError as error:
         message = f"--keda-port needs the package {error.name}: pip install 'lagcast[keda]'"
         raise InputError(message) from error
-    with serving_keda(store, clock=read_clock, host=host, port=port) as bound:
+    with serving_keda(store, clock=read_clock, host=host, port=port, leads=leads) as bound:
         talk.line(f"answers KEDA's external triggers on {host}:{bound}")
         yield
 

@@ -55,7 +55,8 @@ class Scales(Protocol):
 class Executor:
     """Carries out advice; knows what it left each workload with, so that it never fights somebody who changes it back.
 
-    `dry_run` shows the patches that would be sent if both modes were apply, and sends none.
+    `dry_run` shows the patches that would be sent if both modes were apply, and sends none. `leaderless` says why no
+    recommender is known to lead, asked last before each patch.
     """
 
     advice: AdviceClient
@@ -66,6 +67,7 @@ class Executor:
     bounds: Bounds
     dry_run: bool
     show_patch: Callable[[Act], None]
+    leaderless: Callable[[], Held | None] = lambda: None
     _standings: Standings = field(init=False)
 
     def __post_init__(self) -> None:
@@ -155,6 +157,8 @@ class Executor:
         return self._held(verdict, identity)
 
     def _carried_out(self, act: Act, spot: Spot | None, identity: _Identity) -> Act | Held:
+        if (held := self.leaderless()) is not None:
+            return self._held(held, identity)
         change: _Identity = {
             "namespace": act.move.namespace,
             "target": f"{act.move.target.kind}/{act.move.target.name}",

@@ -35,6 +35,7 @@ HeldReason = Literal[
     "unseen",
     "zero",
     "mode",
+    "no_leader",
 ]
 # Who or what else has the count: what an owner of the workload has to know, and is told where they look.
 ConflictReason = Literal["Autoscaled", "DeclaredInGit", "ChangedByOthers", "ChangedSinceAdvice", "LimitedByCluster"]

@@ -3,7 +3,9 @@
 import json
 import signal
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
@@ -15,6 +17,7 @@ import typer
 from executor.advice import AdviceClient
 from executor.carry_out import Executor, Outcome
 from executor.errors import AdviceError, OutsideError, ScaleError
+from executor.lease import LeaseWatch
 from executor.plan import Act, Bounds, Held
 
 if TYPE_CHECKING:
@@ -41,6 +44,10 @@ def execute(
     min_replicas: Annotated[int, typer.Option(min=0, help="Never set fewer.")] = 1,
     max_replicas: Annotated[int | None, typer.Option(min=1, help="Never set more. [default: useful maximum]")] = None,
     interval_seconds: Annotated[float, typer.Option(min=1.0, help="Longest wait between two looks.")] = 15.0,
+    lease: Annotated[
+        str | None,
+        typer.Option(metavar="NAMESPACE/NAME", help="Act only while a recommender is seen to renew this Lease."),
+    ] = None,
     kubeconfig: Annotated[Path | None, typer.Option(help="Cluster to act in. [default: the one it runs in]")] = None,
 ) -> None:
     """Carry out lagcast's published advice by patching /scale, where advice, clock, bounds and cluster all agree."""
@@ -48,6 +55,8 @@ def execute(
         raise typer.BadParameter("give either --group-key KEY or --all")  # noqa: EM101, TRY003  # typer's own way
     if max_replicas is not None and min_replicas > max_replicas:
         raise typer.BadParameter(f"--min-replicas {min_replicas} is above --max-replicas {max_replicas}")  # noqa: EM102, TRY003
+    if lease is not None and len([part for part in lease.split("/") if part]) != 2:
+        raise typer.BadParameter(f"--lease is {lease!r}; give NAMESPACE/NAME, such as lagcast/lagcast-recommender")  # noqa: EM102, TRY003
     _log_to_stderr()
     advice = AdviceClient(api)
     scales, records = _cluster(kubeconfig)
@@ -62,7 +71,9 @@ def execute(
         show_patch=_print_patch,
     )
     keys = None if every else group_key
-    raise typer.Exit(_look_once(executor, keys) if once else _look_until_stopped(executor, keys, interval_seconds))
+    with _watching(lease, kubeconfig, executor):
+        code = _look_once(executor, keys) if once else _look_until_stopped(executor, keys, interval_seconds)
+    raise typer.Exit(code)
 
 
 def main() -> None:
@@ -121,6 +132,23 @@ def _cluster(kubeconfig: Path | None) -> "tuple[KubernetesScales, KubernetesReco
         typer.echo(str(error), err=True)
         raise typer.Exit(EXIT_USAGE) from error
     return KubernetesScales(client), KubernetesRecords(client)
+
+
+@contextmanager
+def _watching(lease: str | None, kubeconfig: Path | None, executor: Executor) -> Iterator[None]:
+    """Have `executor` act only while the Lease is renewed; as it is, where none is named."""
+    if lease is None:
+        yield
+        return
+    # As above: only who has a cluster to act in gets here.
+    from executor.kubernetes_client import connect  # noqa: PLC0415
+    from executor.kubernetes_lease import KubernetesLease  # noqa: PLC0415
+
+    namespace, _, name = lease.partition("/")
+    watch = LeaseWatch(KubernetesLease(connect(kubeconfig), namespace, name, clock=_read_clock), clock=time.monotonic)
+    executor.leaderless = watch.held
+    with watch.watching():
+        yield
 
 
 def _print_patch(act: Act) -> None:

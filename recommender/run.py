@@ -15,6 +15,7 @@ from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal, RefusalReason
 from recommender.decision import DecisionSettings
 from recommender.grade import MeasuredStop
+from recommender.leadership import Fence, NotLeadingError
 from recommender.ports import AdapterError, DecisionStore, Publisher, says
 from recommender.recommendation import Decision, Recommendation
 from recommender.session import Session
@@ -102,6 +103,7 @@ class Recommender:
     _watched: dict[Group, _Watched] = field(default_factory=dict)
     _tidied_at: datetime | None = None
     _told: dict[Group, tuple[str | int, ...]] = field(default_factory=dict)
+    _rehearsed: bool = False
 
     def run_once(self, *, now: datetime) -> tuple[Decision, ...]:
         """One cycle: a decision for each group, kept and published, in the order of the groups."""
@@ -137,6 +139,30 @@ class Recommender:
         else:
             _log.info("tidied", decisions_forgotten=gone)
 
+    def stand_by(self, *, now: datetime) -> None:
+        """A cycle of one who does not lead: obstacles are looked at, and nothing is kept, published or remembered.
+
+        Until it has succeeded once, one group's advice is made and dropped: loops are compiled then, which would take
+        the first cycle of a new leader 10 s and more.
+        """
+        obstacles = self.obstacles()
+        for group in self.histories.groups():
+            if self._rehearsed:
+                return
+            if group in obstacles:
+                continue
+            try:
+                session = self._session(group, now=now)
+                self._rehearsed = session is not None and isinstance(session.recommend(now), Recommendation)
+            except Exception as error:  # noqa: BLE001  # who leads says so in a refusal
+                _log.debug("rehearsal_failed", cluster=group[0], group=group[1], error=str(error))
+            self._watched.pop(group, None)
+
+    def start_anew(self) -> None:
+        """Know nothing but what table and store have, as after a restart: another has led meanwhile."""
+        self._watched.clear()
+        self._told.clear()
+
     def _decide(self, group: Group, *, now: datetime) -> Decision | None:
         try:
             session = self._session(group, now=now)
@@ -145,6 +171,8 @@ class Recommender:
             # Before the decision that they teach: what could not be kept is graded again from the rows.
             self.store.keep_outcomes(session.drain_outcomes())
             return session.recommend(now)
+        except NotLeadingError:
+            raise
         except AdapterError as error:
             return self._refusal(group, _failed("source_unreachable", error), now=now)
         except Exception as error:  # noqa: BLE001  # one poisoned group of a thousand must not silence the others
@@ -222,17 +250,33 @@ def _failed(reason: RefusalReason, error: Exception) -> Obstacle:
     return Obstacle(reason, f"{type(error).__name__}: {error}", remedy)
 
 
-def run_forever(recommender: Recommender, *, instants: Iterator[datetime], report: Report | None = None) -> None:
+def run_forever(
+    recommender: Recommender, *, instants: Iterator[datetime], report: Report | None = None, fence: Fence | None = None
+) -> None:
     """A cycle at each of `instants`, which comes to its end when the process is asked to stop.
 
-    `report` is told all decisions of a cycle at once.
+    `report` is told all decisions of a cycle at once. With a `fence`, cycles are those of one who leads or stands by; a
+    cycle in which the lead is lost ends where that is seen.
     """
     for now in instants:
-        decisions = recommender.run_once(now=now)
-        if report is not None:
-            report(decisions, now=now)
-        recommender.review(now=now)
-        recommender.tidy(now=now)
+        if fence is not None:
+            try:
+                if fence.enter():
+                    recommender.start_anew()
+            except NotLeadingError:
+                recommender.stand_by(now=now)
+                continue
+        try:
+            decisions = recommender.run_once(now=now)
+            if report is not None:
+                report(decisions, now=now)
+            recommender.review(now=now)
+            recommender.tidy(now=now)
+        except (NotLeadingError, AdapterError) as error:
+            # A store that took back what a frozen process had begun fails as one that is away does.
+            if fence is None or not fence.closed:
+                raise
+            _log.warning("cycle_ended", error=str(error))
 
 
 def log_fields(decision: Decision) -> dict[str, object]:

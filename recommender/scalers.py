@@ -8,6 +8,7 @@ from typing import Protocol
 import structlog
 
 from recommender.decision import DecisionSettings
+from recommender.leadership import Fence
 from recommender.ports import AdapterError, UnavailableError
 from recommender.recommendation import Decision
 from recommender.run import Group, Obstacle
@@ -37,6 +38,27 @@ class ScalerObjects(Protocol):
     def tell(self, document: Document, event: Transition, *, now: datetime) -> None:
         """Let those who look at the object know of a change."""
         ...
+
+
+class FencedObjects:
+    """`ScalerObjects` that are written behind a fence. Errors: NotLeadingError, and those of the objects."""
+
+    def __init__(self, objects: ScalerObjects, fence: Fence) -> None:
+        self._objects, self._fence = objects, fence
+
+    def documents(self) -> Sequence[Document]:
+        """All of them, whoever leads."""
+        return self._objects.documents()
+
+    def write_status(self, document: Document, status: Status) -> None:
+        """Set the status of an object."""
+        self._fence.check()
+        self._objects.write_status(document, status)
+
+    def tell(self, document: Document, event: Transition, *, now: datetime) -> None:
+        """Let those who look at the object know of a change."""
+        self._fence.check()
+        self._objects.tell(document, event, now=now)
 
 
 @dataclass(slots=True, kw_only=True)

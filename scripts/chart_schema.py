@@ -30,7 +30,7 @@ def schema() -> Schema:
     settings = Settings.model_json_schema()
     image = block(repository=NAME, tag=TEXT, pullPolicy={"enum": list(PULL_POLICIES)})
     job = {"schedule": NAME, "resources": {"type": "object"}}
-    ports = block(port=PORT, endPort=PORT, protocol={"const": "TCP"})
+    ports = {"type": "array", "items": block(port=PORT, endPort=PORT, protocol={"const": "TCP"})}
     values = block(
         kafka=block(bootstrap=TEXT, cluster=NAME, existingSecret=NAME),
         # The rest of the settings is where the chart puts things: folders, addresses, ports.
@@ -42,10 +42,10 @@ def schema() -> Schema:
         collector=block(resources={"type": "object"}),
         features=block(**job, enabled=SWITCH),
         forecasts=block(**job, podDisruptionBudget=SWITCH),
-        recommender=block(resources={"type": "object"}),
+        recommender=recommender(),
         scalers=block(namespaces=NAMESPACES, definition=SWITCH),
         executor=executor(image),
-        networkPolicy=block(enabled=SWITCH, kafkaPorts={"type": "array", "items": ports}),
+        networkPolicy=block(enabled=SWITCH, kafkaPorts=ports, storePorts=ports),
         serviceMonitor=block(enabled=SWITCH, labels=LABELS, interval=NAME),
         prometheusRule=block(enabled=SWITCH, labels=LABELS),
         extraEnv=OBJECTS,
@@ -67,6 +67,14 @@ def volume() -> Schema:
     """A claim of the chart's, or one that is there already."""
     modes = {"type": "array", "minItems": 1, "items": {"enum": list(ACCESS_MODES)}}
     return block(existingClaim=TEXT, storageClassName=TEXT, accessModes=modes, size=NAME)
+
+
+def recommender() -> Schema:
+    """Several need a store that they share."""
+    replicas = {"type": "integer", "minimum": 1}
+    whole = block(replicas=replicas, storeSecret=TEXT, resources={"type": "object"})
+    several = {"properties": {"replicas": {"minimum": 2}}}
+    return whole | {"if": several, "then": {"properties": {"storeSecret": NAME}}}
 
 
 def executor(image: Schema) -> Schema:

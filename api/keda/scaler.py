@@ -62,11 +62,12 @@ def due(store: DecisionStore, metadata: Mapping[str, str], *, now: datetime) -> 
 
 
 class ExternalScaler:
-    """The service's methods, under KEDA's names."""
+    """The service's methods, under KEDA's names. While it does not lead, it answers with an error."""
 
-    def __init__(self, store: DecisionStore, *, clock: Callable[[], datetime]) -> None:
+    def __init__(self, store: DecisionStore, *, clock: Callable[[], datetime], leads: Callable[[], bool]) -> None:
         self._store = store
         self._clock = clock
+        self._leads = leads
 
     async def IsActive(self, asked: Any, context: Any) -> Any:  # noqa: ANN401, N802  # gRPC's
         """Whether there is anything to scale for."""
@@ -95,6 +96,9 @@ class ExternalScaler:
 
     async def _replicas(self, reference: Any, context: Any) -> int:  # noqa: ANN401  # gRPC's
         found = await asyncio.to_thread(due, self._store, dict(reference.scalerMetadata), now=self._clock())
+        if not self._leads():
+            trouble = "another lagcast leads, or none; ask again over a new connection"
+            found = Due(trouble=trouble, code=grpc.StatusCode.UNAVAILABLE)
         if found.trouble:
             await _abort(context, found)
         return found.replicas

@@ -1,5 +1,6 @@
 """A connection to a Kubernetes cluster, and what it answers as the errors of the ports."""
 
+import copy
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,6 +33,16 @@ def connect(kubeconfig: Path | None) -> Connection:
     except (ConfigException, OSError) as error:
         message = f"no cluster to connect to: {error}; run inside one, or give --kubeconfig FILE"
         raise RejectedError(message) from error
+    return Connection(settings)
+
+
+def asking_once(api: Connection) -> Connection:
+    """The same cluster over connections of their own, on which a request that fails is not sent again behind our back.
+
+    What is repeated may come when it is no longer true.
+    """
+    settings = copy.copy(api.configuration)
+    settings.retries = False
     return Connection(settings)
 
 

@@ -18,7 +18,7 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.watch import Watch
 from urllib3.exceptions import HTTPError
 
-from recommender.adapters.kubernetes_client import TIMEOUT_SECONDS, told
+from recommender.adapters.kubernetes_client import TIMEOUT_SECONDS, asking_once, told
 from recommender.ports import AdapterError
 from recommender.scaler import API_GROUP, API_VERSION, KIND, PLURAL, Document, place_of
 from recommender.scaler_status import Status, Transition
@@ -27,6 +27,8 @@ FIELD_MANAGER = "lagcast"
 # A watch is begun anew this often: a connection that died without a word is noticed then, if not before.
 _WATCH_SECONDS = 240
 _RETRY_SECONDS = 5.0
+# Less than the 5 s in which what a holder of the lease has begun has to be over.
+_WRITE_SECONDS = 4
 _APPLY = "application/apply-patch+yaml"
 _NOT_INSTALLED = "is the resource installed (deploy/manifests/scalers/crd.yaml)?"
 
@@ -41,6 +43,7 @@ class KubernetesScalers:
 
     def __init__(self, api: client.ApiClient, namespaces: Sequence[str]) -> None:
         self._custom = client.CustomObjectsApi(api)
+        self._writing = client.CustomObjectsApi(asking_once(api))
         self._namespaces = namespaces
         self._known: dict[tuple[str, str], Document] = {}
         self._lock = threading.Lock()
@@ -78,7 +81,7 @@ class KubernetesScalers:
         metadata = {"namespace": namespace, "name": name, "uid": document["metadata"]["uid"]}
         body = {"apiVersion": f"{API_GROUP}/{API_VERSION}", "kind": KIND, "metadata": metadata, "status": status}
         with told(f"write the status of {namespace}/{name}", grant=f"patch on {PLURAL}/status.{API_GROUP}"):
-            written: Any = self._custom.patch_namespaced_custom_object_status(
+            written: Any = self._writing.patch_namespaced_custom_object_status(
                 API_GROUP,
                 API_VERSION,
                 namespace,
@@ -88,7 +91,7 @@ class KubernetesScalers:
                 field_manager=FIELD_MANAGER,
                 force=True,
                 _content_type=_APPLY,
-                _request_timeout=TIMEOUT_SECONDS,
+                _request_timeout=_WRITE_SECONDS,
             )
         self._keep(written)
 
@@ -111,8 +114,8 @@ class KubernetesScalers:
             "regarding": {**regarding, "uid": document["metadata"]["uid"]},
         }
         with told(f"make an Event about {namespace}/{name}", grant="create on events.events.k8s.io"):
-            self._custom.create_namespaced_custom_object(
-                "events.k8s.io", "v1", namespace, "events", body, _request_timeout=TIMEOUT_SECONDS
+            self._writing.create_namespaced_custom_object(
+                "events.k8s.io", "v1", namespace, "events", body, _request_timeout=_WRITE_SECONDS
             )
 
     def _list(self, namespace: str) -> str:

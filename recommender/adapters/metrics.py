@@ -39,9 +39,17 @@ class Metrics:
     `lagcast_due_replicas` finds nothing and holds.
     """
 
-    def __init__(self, store: DecisionStore, *, clock: Callable[[], datetime], version: str) -> None:
+    def __init__(
+        self,
+        store: DecisionStore,
+        *,
+        clock: Callable[[], datetime],
+        version: str,
+        leads: Callable[[], bool] | None = None,
+    ) -> None:
+        """`leads` is given where several recommenders share a lease: who does not lead shows its counters alone."""
         self._registry = CollectorRegistry()
-        self._registry.register(_LatestDecisions(store, clock))
+        self._registry.register(_LatestDecisions(store, clock, leads))
         self._decisions = Counter(
             "lagcast_decisions",
             "Decisions published, refusals included.",
@@ -97,15 +105,27 @@ class Metrics:
 
 
 class _LatestDecisions(Collector):
-    def __init__(self, store: DecisionStore, clock: Callable[[], datetime]) -> None:
+    def __init__(self, store: DecisionStore, clock: Callable[[], datetime], leads: Callable[[], bool] | None) -> None:
         self._store = store
         self._clock = clock
+        self._leads = leads
 
     def describe(self) -> Iterable[Metric]:
         """Nothing to check names against, so that registering does not read the store."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
+        families = list(self._decided())
+        if self._leads is None:
+            yield from families
+            return
+        # Asked after the store was: reading it takes time.
+        leads = self._leads()
+        yield GaugeMetricFamily("lagcast_leader", "1 for the recommender that may publish, else 0.", float(leads))
+        if leads:
+            yield from families
+
+    def _decided(self) -> Iterable[Metric]:
         now = self._clock()
         decisions = self._store.latest_page()
         in_force = [d for d in decisions if isinstance(d, Recommendation) and now <= d.valid_until]

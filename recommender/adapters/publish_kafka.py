@@ -25,14 +25,14 @@ RETENTION_MILLISECONDS = 30 * 24 * 3600 * 1000
 LATEST = ".latest"
 DATA_SCHEMA = "urn:lagcast:recommendation:v1"
 # A decision is a few kilobytes; within this time it is delivered, or told as lost: the next one comes in a minute.
-_DELIVERED_WITHIN_MILLISECONDS = 30_000
+_DELIVERED_WITHIN_SECONDS = 30.0
 _ADMIN_SECONDS = 10.0
 _SETTINGS: dict[str, Any] = {
     "client.id": "lagcast",
     "acks": "all",
     # One request at a time keeps the order where one is sent again; a second copy of a decision does no harm.
     "max.in.flight.requests.per.connection": 1,
-    "message.timeout.ms": _DELIVERED_WITHIN_MILLISECONDS,
+    "message.timeout.ms": round(1000 * _DELIVERED_WITHIN_SECONDS),
     "compression.type": "zstd",
     "linger.ms": 5,
 }
@@ -48,7 +48,8 @@ _client_log.propagate = False
 class KafkaPublisher:
     """A `Publisher` onto `prefix` and `prefix.latest`; `body_of` gives a decision's bytes on the wire.
 
-    `unshown` takes the secrets of `client_config` out of what the client says.
+    `unshown` takes the secrets of `client_config` out of what the client says. What is not delivered `within_seconds`
+    is lost, whatever `client_config` says: a leader's has to be over before another may lead.
     Sending does not wait: what could not be delivered is logged once when it begins and once when it is over.
     Errors: RejectedError for settings that the client does not take. Nothing is asked of the cluster yet.
     """
@@ -61,14 +62,20 @@ class KafkaPublisher:
         body_of: Callable[[Decision], bytes],
         client_config: Mapping[str, str] | None = None,
         unshown: Callable[[str], str] = str,
+        within_seconds: float | None = None,
     ) -> None:
         self.topics = (prefix, prefix + LATEST)
         self._where = f"Kafka at {bootstrap}"
         self._body_of = body_of
         self._undelivered = 0
+        self._within_seconds = within_seconds or _DELIVERED_WITHIN_SECONDS
         connection: dict[str, Any] = {**(client_config or {}), "bootstrap.servers": bootstrap}
+        settings = {**_SETTINGS, **connection}
+        if within_seconds is not None:
+            settings.pop("delivery.timeout.ms", None)  # another name of the same
+            settings["message.timeout.ms"] = round(1000 * within_seconds)
         try:
-            self._producer = Producer({**_SETTINGS, **connection}, logger=_client_log)
+            self._producer = Producer(settings, logger=_client_log)
             self._admin = AdminClient(connection, logger=_client_log)
         except KafkaException as cause:
             complaint = unshown(cause.args[0].str())
@@ -118,7 +125,7 @@ class KafkaPublisher:
 
     def close(self) -> None:
         """Wait until everything is delivered or given up."""
-        self._producer.flush(_DELIVERED_WITHIN_MILLISECONDS / 1000.0)
+        self._producer.flush(self._within_seconds)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:

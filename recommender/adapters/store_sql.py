@@ -1,6 +1,6 @@
 """Decisions and graded moves in SQL: SQLite, or PostgreSQL for several replicas; opening updates the schema."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
 from recommender.adapters.documents import (
     from_document,
@@ -32,6 +32,9 @@ from recommender.recommendation import Decision, GradedMove, Recommendation
 
 # A writer waits for another one; a commit takes milliseconds, so half a minute means that something hangs.
 LOCK_TIMEOUT_SECONDS = 30
+# A process that is frozen in a transaction keeps its locks; PostgreSQL takes them back after this time, which is no
+# longer than what lies between the end of one recommender's lead and the beginning of another's.
+_ABANDONED_AFTER_SECONDS = 5
 
 _TABLE = sa.table(
     "decisions",
@@ -51,10 +54,14 @@ _READ = sa.select(_COLUMNS.kind, _COLUMNS.document)
 
 
 class SqlDecisionStore:
-    """A `DecisionStore` over one database. Safe to share between threads; several processes may open the same file."""
+    """A `DecisionStore` over one database. Safe to share between threads; several processes may open the same file.
 
-    def __init__(self, url: str) -> None:
+    `may_write` is asked last before each commit, when no lock is left to wait for; what it raises undoes the write.
+    """
+
+    def __init__(self, url: str, *, may_write: Callable[[], None] = lambda: None) -> None:
         """Open the database at `url`, creating what is missing. Errors: UnavailableError, RejectedError."""
+        self._may_write = may_write
         self._engine = _engine(url)
         self._name = self._engine.url.render_as_string(hide_password=True)
         with self._told("open"), self._engine.connect() as connection:
@@ -68,7 +75,7 @@ class SqlDecisionStore:
         """Keep `decision`, unless one of its id is kept already: an id names one decision for good."""
         of_group = (_COLUMNS.cluster == decision.cluster) & (_COLUMNS.group == decision.group)
         row = _row(decision)
-        with self._told("save to"), self._engine.begin() as connection:
+        with self._writing("save to") as connection:
             # The write comes first, so that SQLite takes its lock before anything is read that another may change.
             if not connection.execute(self._insert_unless_kept(_TABLE, ["id"]).values(row)).rowcount:
                 return
@@ -127,7 +134,7 @@ class SqlDecisionStore:
     def thin(self, *, now: datetime) -> int:
         """Forget repetitions older than a day, and what is older than 90 days; how many decisions went."""
         old = ~_COLUMNS.newest & (_COLUMNS.issued_at < _utc(now - FORGOTTEN_AFTER))
-        with self._told("thin out"), self._engine.begin() as connection:
+        with self._writing("thin out") as connection:
             gone = connection.execute(sa.delete(_TABLE).where(old)).rowcount
         hours = [sa.extract(part, _COLUMNS.issued_at) for part in ("year", "month", "day", "hour")]
         crowded = (
@@ -152,7 +159,7 @@ class SqlDecisionStore:
         if not repeated:
             return 0
         doomed = _COLUMNS.id.in_(repeated) & ~_COLUMNS.newest
-        with self._told("thin out"), self._engine.begin() as connection:
+        with self._writing("thin out") as connection:
             return connection.execute(sa.delete(_TABLE).where(doomed)).rowcount
 
     def keep_outcomes(self, moves: Sequence[GradedMove]) -> None:
@@ -160,7 +167,7 @@ class SqlDecisionStore:
         if not moves:
             return
         insert = self._insert_unless_kept(_OUTCOMES, ["cluster", "group", "graded_at"])
-        with self._told("save to"), self._engine.begin() as connection:
+        with self._writing("save to") as connection:
             connection.execute(insert, [_outcome_row(move) for move in moves])
 
     def outcomes(
@@ -173,6 +180,13 @@ class SqlDecisionStore:
         with self._told("read"), self._engine.connect() as connection:
             documents = connection.scalars(page.order_by(_MOVES.graded_at.desc()).limit(limit)).all()
         return tuple(from_outcome_document(document) for document in documents)
+
+    @contextmanager
+    def _writing(self, asked: str) -> Iterator[sa.Connection]:
+        """A transaction that is committed at the end of the block, if this process may write then."""
+        with self._told(asked), self._engine.begin() as connection:
+            yield connection
+            self._may_write()
 
     def _insert_unless_kept(self, table: sa.TableClause, key: list[str]) -> postgresql.Insert | sqlite.Insert:
         # The clause is the same word in both databases, but no part of standard SQL, so each dialect brings its own.
@@ -193,9 +207,10 @@ class SqlDecisionStore:
         """Turn the library's errors into the port's, naming the store and what was asked of it."""
         try:
             yield
-        except (OperationalError, IntegrityError) as cause:
+        except DBAPIError as cause:
+            passing = isinstance(cause, OperationalError | IntegrityError) or cause.connection_invalidated
             message = f"could not {asked} the decision store {self._name}: {cause.orig}"
-            raise UnavailableError(message) from cause
+            raise (UnavailableError if passing else RejectedError)(message) from cause
         except SQLAlchemyError as cause:
             message = f"could not {asked} the decision store {self._name}: {cause}"
             raise RejectedError(message) from cause
@@ -214,9 +229,16 @@ def _engine(url: str) -> sa.Engine:
     try:
         parsed = sa.make_url(url)
         is_sqlite = parsed.get_backend_name() == "sqlite"
-        engine = sa.create_engine(parsed, connect_args={"timeout": LOCK_TIMEOUT_SECONDS} if is_sqlite else {})
+        waits = {"lock_timeout": LOCK_TIMEOUT_SECONDS, "idle_in_transaction_session_timeout": _ABANDONED_AFTER_SECONDS}
+        options = " ".join(f"-c {name}={seconds}s" for name, seconds in waits.items())
+        engine = sa.create_engine(
+            parsed, connect_args={"timeout": LOCK_TIMEOUT_SECONDS} if is_sqlite else {"options": options}
+        )
     except (SQLAlchemyError, ImportError) as cause:
-        message = f"the store URL does not open a database: {cause}; give one such as sqlite:////var/lib/lagcast/decisions.sqlite"
+        message = (
+            f"the store URL does not open a database: {cause}; give one such as sqlite:////var/lib/lagcast/decisions.sqlite"
+            ", or postgresql+psycopg://USER@HOST/DATABASE with pip install 'lagcast[postgres]'"
+        )
         raise RejectedError(message) from cause
     if is_sqlite:
         if parsed.database:

@@ -1,5 +1,7 @@
 """KEDA's external scaler, asked as KEDA asks: over gRPC, with KEDA's own fields."""
 
+import socket
+import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,6 +16,7 @@ from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.ports import UnavailableError
 from recommender.recommendation import Recommendation
+from tests.live.clients import wait_until
 
 MakeAdvice = Callable[..., Recommendation]
 MakeRefusal = Callable[..., Refusal]
@@ -142,3 +145,37 @@ def test_an_address_of_version_6_is_served(store: SqlDecisionStore, clock: Clock
         grpc.insecure_channel(f"[::1]:{port}") as channel,
     ):
         grpc.channel_ready_future(channel).result(timeout=10)
+
+
+def test_one_that_does_not_lead_is_nobody_to_connect_to(
+    store: SqlDecisionStore, clock: Clock, advice: MakeAdvice
+) -> None:
+    """The lead is lost: an error, and then no listener, so that KEDA's next connection may find another; and back."""
+    store.save(advice())
+    leads = threading.Event()
+    leads.set()
+    with serving_keda(store, clock=clock, host="127.0.0.1", port=0, leads=leads.is_set) as port:
+
+        def asked() -> grpc.StatusCode:
+            with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+                try:
+                    metrics(channel, **ORDERS)
+                except grpc.RpcError as error:
+                    code: grpc.StatusCode = error.code()
+                    return code
+                return grpc.StatusCode.OK
+
+        assert asked() == grpc.StatusCode.OK
+        leads.clear()
+        assert asked() == grpc.StatusCode.UNAVAILABLE
+        wait_until(lambda: not listens(port), seconds=10)
+        assert asked() == grpc.StatusCode.UNAVAILABLE
+        leads.set()
+        wait_until(lambda: listens(port), seconds=10)
+        assert asked() == grpc.StatusCode.OK
+
+
+def listens(port: int) -> bool:
+    """Whether anybody takes a connection."""
+    with socket.socket() as attempt:
+        return attempt.connect_ex(("127.0.0.1", port)) == 0

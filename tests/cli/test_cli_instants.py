@@ -1,6 +1,6 @@
 """Instants as people type them."""
 
-from threading import Event
+from threading import Event, Timer
 
 import pytest
 
@@ -35,3 +35,16 @@ def test_cycles_end_when_asked_to() -> None:
         assert now.tzinfo is not None
         assert count == 0
         stop.set()
+
+
+def test_a_cycle_comes_early_when_it_is_called_for() -> None:
+    """Whoever begins to lead does not wait for an hour; what was called for while a cycle ran counts too."""
+    stop, early = Event(), Event()
+    for count, _ in enumerate(each_cycle(3600.0, stop=stop, early=early)):
+        if count == 2:
+            stop.set()
+        elif count == 1:
+            Timer(0.3, early.set).start()
+        else:
+            early.set()
+    assert count == 2

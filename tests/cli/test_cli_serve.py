@@ -76,6 +76,11 @@ def test_what_is_to_be_published_needs_a_broker(feature_table: Path, lagcast: La
     [
         (["--kubeconfig", "FILE"], "--kubeconfig is about a cluster that is not followed; add --kubernetes NAMESPACE"),
         (["--kubernetes", "shop", "--kubeconfig", "FILE"], "no cluster to connect to: "),
+        (["--lease", "shop/lagcast", "--kubeconfig", "FILE"], "no cluster to connect to: "),
+        (
+            ["--lease", "lagcast"],
+            "--lease is 'lagcast'; give namespace and name of a Lease, such as lagcast/lagcast-rec",
+        ),
         (["--kubernetes", "shop"], "run inside one, or give --kubeconfig FILE"),
     ],
 )

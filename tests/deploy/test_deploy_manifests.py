@@ -17,6 +17,7 @@ from recommender.settings import load_settings
 DEPLOY = Path(__file__).parents[2] / "deploy"
 Document = dict[str, Any]
 NOT_FOUND = 404
+LEASE = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": ["lagcast-recommender"]}
 
 
 def documents() -> list[tuple[str, Document]]:
@@ -70,9 +71,11 @@ def unknown_fields(value: object, kind: str, where: str) -> Iterator[str]:
         "ConfigMap",
         "CronJob",
         "Deployment",
+        "Lease",
         "Namespace",
         "NetworkPolicy",
         "PersistentVolumeClaim",
+        "PodDisruptionBudget",
         "Role",
         "RoleBinding",
         "Service",
@@ -137,15 +140,7 @@ def test_only_the_executor_gets_a_token() -> None:
 
 def test_executor_may_scale_and_nothing_else() -> None:
     """The executor reads workloads and autoscalers, patches /scale, leaves Events, and keeps what it did."""
-    bindings = [
-        binding
-        for binding in (*of_kind("RoleBinding"), *of_kind("ClusterRoleBinding"))
-        if any(subject["name"] == "lagcast-executor" for subject in binding["subjects"])
-    ]
-    (binding,) = bindings
-    assert binding["roleRef"]["kind"] == "Role"
-    (role,) = [role for role in of_kind("Role") if role["metadata"]["name"] == binding["roleRef"]["name"]]
-    assert role["rules"] == [
+    assert rules_of("lagcast-executor") == [
         {"apiGroups": ["apps"], "resources": ["deployments", "statefulsets"], "verbs": ["get"]},
         {"apiGroups": ["apps"], "resources": ["deployments/scale", "statefulsets/scale"], "verbs": ["patch"]},
         {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": ["list"]},
@@ -153,13 +148,28 @@ def test_executor_may_scale_and_nothing_else() -> None:
         {"apiGroups": ["lagcast.io"], "resources": ["consumergroupscalers"], "verbs": ["list"]},
         {"apiGroups": ["lagcast.io"], "resources": ["consumergroupscalers/status"], "verbs": ["patch"]},
         {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
+        {**LEASE, "verbs": ["get"]},
+    ]
+
+
+def rules_of(account: str) -> list[Document]:
+    """All that a service account may do, of roles alone."""
+    bindings = [
+        binding
+        for binding in (*of_kind("RoleBinding"), *of_kind("ClusterRoleBinding"))
+        if any(subject["name"] == account for subject in binding["subjects"])
+    ]
+    assert {binding["roleRef"]["kind"] for binding in bindings} == {"Role"}
+    names = [binding["roleRef"]["name"] for binding in bindings]
+    return [
+        rule for name in names for role in of_kind("Role") if role["metadata"]["name"] == name for rule in role["rules"]
     ]
 
 
 def test_recommender_may_read_its_objects_and_tell_them() -> None:
-    """It lists and watches its objects, patches their status and makes Events; it sees no workload and no pod."""
-    (role,) = [role for role in of_kind("Role") if role["metadata"]["name"] == "lagcast-recommender"]
-    assert role["rules"] == [
+    """It lists and watches its objects, patches their status and makes Events, and holds one Lease, by its name."""
+    assert rules_of("lagcast-recommender") == [
+        {**LEASE, "verbs": ["get", "update"]},
         {"apiGroups": ["lagcast.io"], "resources": ["consumergroupscalers"], "verbs": ["list", "watch"]},
         {"apiGroups": ["lagcast.io"], "resources": ["consumergroupscalers/status"], "verbs": ["patch"]},
         {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},

@@ -303,6 +303,21 @@ def test_the_process_prints_its_patch_and_logs_its_act(
     assert cluster.replicas == 8
 
 
+def test_nothing_is_sent_while_nobody_is_known_to_lead(
+    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
+) -> None:
+    """Asked last before the patch: due advice is held with the reason, and carried out once somebody leads again."""
+    service.store.save(due_advice())
+    acting = executor()
+    said = [None, Held(reason="no_leader", sentence="nobody holds the Lease")]
+    acting.leaderless = lambda: said[-1]
+    assert _reasons(acting.run_once(None)) == ["no_leader"]
+    assert cluster.patches == []
+    said.pop()
+    assert _reasons(acting.run_once(None)) == ["Act"]
+    assert cluster.replicas == 8
+
+
 @pytest.mark.slow
 def test_a_resident_executor_acts_on_time_and_leaves_when_told(
     service: Service, cluster: Cluster, kubeconfig: Path, due_advice: MakeAdvice, wall_clock: Callable[[], datetime]
@@ -340,3 +355,6 @@ def test_exit_codes_tell_usage_from_the_outside(kubeconfig: Path) -> None:
     assert (unreachable.returncode, unreachable.stdout) == (4, "")
     assert "lagcast serve" in unreachable.stderr
     assert _run("--api", "http://127.0.0.1:1", "--once").returncode == 2
+    nameless = _run("--api", "http://127.0.0.1:1", "--all", "--once", "--lease", "lagcast")
+    assert nameless.returncode == 2
+    assert "--lease is 'lagcast'" in nameless.stderr

@@ -1,7 +1,7 @@
 """The real things, one of each for a session, on loopback.
 
 Tests marked `kafka` get an Apache Kafka of jars from Maven Central, those marked `kubernetes` a control plane and
-a Helm that are built from their Go modules.
+a Helm that are built from their Go modules, those marked `postgres` the PostgreSQL of this machine.
 """
 
 import json
@@ -45,6 +45,12 @@ def jars() -> Path:
 def tools_for_kubernetes() -> None:
     """Go and OpenSSL; a skip with its reason where they are missing."""
     _need("go", "openssl", because="Kubernetes is built from its Go modules")
+
+
+@pytest.fixture(scope="session")
+def tools_for_postgres() -> None:
+    """A PostgreSQL server; a skip with its reason where it is missing."""
+    _need("initdb", "postgres", "pg_isready", because="several recommenders share a PostgreSQL")
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,9 @@ import pytest
 import yaml
 
 from api.manifests.outgoing import Followed, alerts, prometheus_trigger
+from recommender.adapters.kubernetes_client import connect
+from recommender.adapters.kubernetes_lease import KubernetesLease
+from tests.live.clients import NOON
 from tests.live.control_plane import ControlPlane, built_control_plane
 from tests.live.helm import CHART, Document, Helm, HelmError, named
 from tests.live.scalers import MANIFESTS, scaler, wait_until_served
@@ -22,6 +25,7 @@ pytestmark = pytest.mark.kubernetes
 SCALERS = "--set=scalers.namespaces={shop}"
 EXECUTOR = ["--set=executor.enabled=true", "--set=executor.namespaces={shop}"]
 EVERYTHING = [SCALERS, *EXECUTOR]
+SEVERAL = "--set=recommender.replicas=2,recommender.storeSecret=lagcast-store"
 # What one of the two has and the other has not, and why.
 OF_THE_CHART = {("PodDisruptionBudget", "lagcast", "forecasts")}
 OF_THE_MANIFESTS = {
@@ -72,12 +76,16 @@ def comparable(documents: list[Document]) -> dict[tuple[str, str, str], Document
     return found
 
 
-def of_the_manifests(cluster: ControlPlane, folder: Path) -> list[Document]:
+def of_the_manifests(cluster: ControlPlane, folder: Path, *, several: bool) -> list[Document]:
     """What `kubectl apply -k` makes with scalers and executor, and their roles in the namespace shop."""
     whole = folder / "manifests"
     subprocess.run(["cp", "-r", MANIFESTS, whole], check=True)
-    with (whole / "kustomization.yaml").open("a", encoding="utf-8") as file:
-        file.write("components:\n  - scalers\n")
+    components = {whole: ["scalers", *(["replicas"] if several else [])]}
+    if several:
+        components[whole / "executor"] = ["lease"]
+    for where, names in components.items():
+        with (where / "kustomization.yaml").open("a", encoding="utf-8") as file:
+            file.write(f"components: {json.dumps(names)}\n")
     texts = [cluster.kubectl("kustomize", str(path)) for path in (whole, whole / "executor")]
     documents = [document for text in texts for document in yaml.safe_load_all(text)]
     for part in ("scalers", "executor"):
@@ -87,10 +95,14 @@ def of_the_manifests(cluster: ControlPlane, folder: Path) -> list[Document]:
     return documents
 
 
-def test_the_chart_makes_what_the_manifests_make(cluster: ControlPlane, helm: Helm, tmp_path: Path) -> None:
+@pytest.mark.parametrize("several", [False, True], ids=["one", "several"])
+def test_the_chart_makes_what_the_manifests_make(
+    cluster: ControlPlane, helm: Helm, tmp_path: Path, *, several: bool
+) -> None:
     """Object by object and field by field, roles and policies too; a release that asks for the executor runs one."""
-    ours = comparable([each for each in helm.rendered(*EVERYTHING) if "helm.sh/hook" not in annotations(each)])
-    theirs = comparable(of_the_manifests(cluster, tmp_path))
+    asked = [*EVERYTHING, *([SEVERAL] if several else [])]
+    ours = comparable([each for each in helm.rendered(*asked) if "helm.sh/hook" not in annotations(each)])
+    theirs = comparable(of_the_manifests(cluster, tmp_path, several=several))
     theirs["Deployment", "lagcast-executor", "executor"]["spec"]["replicas"] = 1
     assert ours.keys() - theirs.keys() == OF_THE_CHART
     assert theirs.keys() - ours.keys() == OF_THE_MANIFESTS
@@ -104,9 +116,10 @@ def annotations(document: Document) -> dict[str, str]:
 
 def test_every_object_is_taken_by_the_api_server(cluster: ControlPlane, helm: Helm) -> None:
     """With strict validation: no field is unknown, misplaced or out of bounds, those of the test included."""
-    text = yaml.safe_dump_all(helm.rendered(*EVERYTHING))
+    documents = helm.rendered(*EVERYTHING, SEVERAL)
+    text = yaml.safe_dump_all(documents)
     taken = cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", given=text)
-    assert len(taken.splitlines()) == len(helm.rendered(*EVERYTHING))
+    assert len(taken.splitlines()) == len(documents)
 
 
 def test_what_is_added_is_in_every_pod(cluster: ControlPlane, helm: Helm, tmp_path: Path) -> None:
@@ -182,6 +195,18 @@ def test_a_release_is_installed_changed_and_removed(cluster: ControlPlane, helm:
         cluster.kubectl("wait", "--for=delete", "namespace/acting", "--timeout=30s")
 
 
+def test_a_release_of_several_leaves_its_lease_to_who_holds_it(cluster: ControlPlane, helm: Helm) -> None:
+    """An upgrade writes neither holder nor instants; the Lease goes with the release, and a new one brings its own."""
+    theirs, where = helm.using(cluster.kubeconfig), ["--namespace=pair", "--create-namespace"]
+    theirs("install", "lagcast", str(CHART), *where, *named(), SEVERAL)
+    leases = KubernetesLease(connect(cluster.kubeconfig), "pair", "lagcast-recommender", clock=lambda: NOON)
+    leases.write(leases.read(), holder="a", lease_seconds=15.0)
+    theirs("upgrade", "lagcast", str(CHART), *where, "--reuse-values", "--set=settings.decision.max_lag_seconds=20")
+    assert leases.read().holder == "a"
+    theirs("uninstall", "lagcast", "--namespace=pair")
+    assert cluster.kubectl("-n", "pair", "get", "leases,roles,rolebindings,poddisruptionbudgets", "-o", "name") == ""
+
+
 def test_the_notes_say_what_comes_next(cluster: ControlPlane, helm: Helm) -> None:
     """The Secret that is missing, the test, KEDA's trigger as it is exported, and the two steps to act."""
     shown = helm.using(cluster.kubeconfig)(
@@ -218,6 +243,7 @@ def test_the_notes_say_what_comes_next(cluster: ControlPlane, helm: Helm) -> Non
         (["--set=settings.groups.*.min_replicas=0"], "at '/settings/groups/*/min_replicas': minimum: got 0, want 1"),
         (["--set=settings.groups.*.mode=act"], "mode': value must be one of 'off', 'recommend', 'apply'"),
         (["--set=kafka.existingSecret="], "at '/kafka/existingSecret': minLength: got 0, want 1"),
+        (["--set=recommender.replicas=2"], "at '/recommender/storeSecret': minLength: got 0, want 1"),
         (["--set=kafka.bootstrap="], "kafka.bootstrap is empty; name your brokers"),
         ([*EXECUTOR, "--set=executor.namespace=lagcast"], "executor.namespace is the release's own"),
     ],

@@ -3,17 +3,23 @@
 import json
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from recommender.adapters.kubernetes_client import connect
+from recommender.adapters.kubernetes_lease import KubernetesLease
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
+from recommender.leadership import Elector, LeaseFailedError
 from recommender.recommendation import Recommendation
-from tests.live.clients import fresh_name
+from tests.live.clients import fresh_name, wait_until
 from tests.live.control_plane import ControlPlane
 from tests.live.executors import read_clock, served
+from tests.live.replicas import LEASE, kubeconfig_of, lease_namespace
 from tests.live.scalers import scaler
 
 pytestmark = pytest.mark.kubernetes
@@ -91,3 +97,71 @@ def test_two_hundred_moves_due_in_one_second_are_made_within_five(
     noted = installed.kubectl("-n", namespace, "get", "cgs", "-o", "jsonpath={.items[*].status.lastApplied.replicas}")
     assert noted.split() == ["8"] * TARGETS
     installed.kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+def test_nothing_is_moved_while_no_recommender_is_seen_to_renew_the_lease(
+    control_plane: ControlPlane, tmp_path: Path, advice: Callable[..., Recommendation]
+) -> None:
+    """Held by one that died, then renewed by one that lives, then by nobody again: only in between there is a patch."""
+    namespace = lease_namespace(control_plane)
+    control_plane.apply(DEPLOYMENT.replace("NAMESPACE", namespace).replace("NAME", "group-0"))
+    leases = KubernetesLease(
+        connect(kubeconfig_of(control_plane, namespace, "lagcast-recommender")), namespace, LEASE, clock=read_clock
+    )
+    wait_until(lambda: reads(leases))
+    leases.write(leases.read(), holder="dead", lease_seconds=15.0)
+    store = SqlDecisionStore(sqlite_url(tmp_path / "decisions.sqlite"))
+    alive = threading.Event()
+
+    def advise(replicas: int, *, seen: int) -> None:
+        now = read_clock()
+        instants = {"issued_at": now, "not_before": now, "execute_at": now}
+        until = {"latest_safe": now + timedelta(minutes=5), "valid_until": now + timedelta(minutes=5)}
+        counts = {"current_replicas": seen, "desired_replicas": replicas}
+        store.save(advice(recommendation_id=f"r-{replicas}", group="group-0", **instants, **until, **counts))
+
+    def live() -> None:
+        elector = Elector(leases, identity="alive", clock=time.monotonic)
+        while alive.is_set():
+            time.sleep(min(elector.step(), 1.0))
+
+    def count() -> str:
+        path = "jsonpath={.spec.replicas}"
+        return control_plane.kubectl("-n", namespace, "get", "deployment", "group-0", "-o", path)
+
+    advise(8, seen=0)
+    groups = {"group-0": {"mode": "apply", "target": {"namespace": namespace, "name": "group-0"}}}
+    with served(store, tmp_path, groups) as url:
+        words = ["--api", url, "--all", "--mode", "apply", "--kubeconfig", str(control_plane.kubeconfig)]
+        words += ["--interval-seconds", "1", "--lease", f"{namespace}/{LEASE}"]
+        with subprocess.Popen([sys.executable, "-c", PROGRAM, *words], stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            lines = (json.loads(line) for line in process.stderr)
+            before = [next(lines) for _ in range(3)]
+            assert [line["reason"] for line in before] == ["no_leader"] * 3
+            assert "was not seen to be renewed for 1" in before[0]["sentence"]
+            assert count() == "0"
+            alive.set()
+            renewing = threading.Thread(target=live)
+            renewing.start()
+            after = next(line for line in lines if line.get("reason") != "no_leader")
+            assert (after["event"], after["replicas_after"]) == ("acted", 8)
+            alive.clear()
+            renewing.join()
+            # Longer than a lease: it was renewed last before now.
+            time.sleep(15)
+            advise(9, seen=8)
+            dead = [next(line for line in lines if line["recommendation_id"] == "r-9") for _ in range(3)]
+            assert [line["reason"] for line in dead] == ["no_leader"] * 3
+            process.terminate()
+    store.close()
+    assert count() == "8"
+
+
+def reads(leases: KubernetesLease) -> bool:
+    """Whether the role that was made a moment ago holds."""
+    try:
+        leases.read()
+    except LeaseFailedError:
+        return False
+    return True

@@ -24,12 +24,17 @@ def nobody() -> Iterator[str]:
 
 
 def publisher(bootstrap: str, **client_config: str) -> KafkaPublisher:
+    return limited(bootstrap, client_config, within_seconds=None)
+
+
+def limited(bootstrap: str, client_config: dict[str, str], *, within_seconds: float | None) -> KafkaPublisher:
     return KafkaPublisher(
         bootstrap,
         prefix="lagcast.recommendations",
         body_of=lambda _: b"{}",
         client_config=client_config,
         unshown=lambda words: words.replace("sesame", "***"),
+        within_seconds=within_seconds,
     )
 
 
@@ -46,6 +51,15 @@ def test_a_broker_that_is_away_costs_the_loop_nothing_and_is_told_once(
     (line,) = [line for line in logs if line["event"] == "publishing_failed"]
     assert line["where"] == f"Kafka at {nobody}"
     assert "_MSG_TIMED_OUT" in line["error"]
+
+
+def test_what_is_late_is_lost_whatever_the_client_settings_say(nobody: str, advice: MakeAdvice) -> None:
+    """A leader's decision is out before another may lead, or never."""
+    publishing = limited(nobody, {"delivery.timeout.ms": "60000"}, within_seconds=0.3)
+    with capture_logs() as logs:
+        publishing.publish(advice())
+        assert publishing._producer.flush(10) == 0
+    assert [line["event"] for line in logs] == ["publishing_failed"]
 
 
 def test_more_than_can_wait_is_refused_with_how_much_waits(nobody: str, advice: MakeAdvice) -> None:

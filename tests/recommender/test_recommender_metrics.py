@@ -37,10 +37,12 @@ def store(tmp_path: Path) -> Iterator[SqlDecisionStore]:
     store.close()
 
 
-def _scraped(store: SqlDecisionStore, *, now: datetime) -> dict[str, dict[str, float]]:
+def _scraped(
+    store: SqlDecisionStore, *, now: datetime, leads: Callable[[], bool] | None = None
+) -> dict[str, dict[str, float]]:
     """Samples by name, then by the labels beside cluster and group."""
     found: dict[str, dict[str, float]] = {}
-    page = Metrics(store, clock=lambda: now, version="0.1.0").page().decode()
+    page = Metrics(store, clock=lambda: now, version="0.1.0", leads=leads).page().decode()
     for family in text_string_to_metric_families(page):
         for sample in family.samples:
             others = [value for name, value in sample.labels.items() if name not in ("cluster", "group")]
@@ -131,3 +133,16 @@ def test_interruptions_are_counted_with_their_pauses(store: SqlDecisionStore, ad
     assert f'lagcast_rebalance_pause_seconds_count{{{of_group},kind="rebalance"}} 1.0' in lines
     assert f'lagcast_duplicate_messages_total{{bound="least",{of_group}}} 5.0' in lines
     assert f'lagcast_duplicate_messages_total{{bound="most",{of_group}}} 205.0' in lines
+
+
+def test_only_who_leads_shows_advice(store: SqlDecisionStore, advice: MakeAdvice) -> None:
+    """A page says whether it leads; advice of another is not on it, nor of one that has lost the lead meanwhile."""
+    given = advice()
+    store.save(given)
+    led = _scraped(store, now=given.issued_at, leads=lambda: True)
+    assert led["lagcast_leader"] == {"": 1.0}
+    assert OF_ADVICE.issubset(led)
+    followed = _scraped(store, now=given.issued_at, leads=lambda: False)
+    assert followed["lagcast_leader"] == {"": 0.0}
+    assert [name for name in followed if name.startswith("lagcast")] == ["lagcast_leader", "lagcast_build_info"]
+    assert "lagcast_leader" not in _scraped(store, now=given.issued_at)

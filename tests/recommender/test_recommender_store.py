@@ -359,3 +359,9 @@ class TestSqlStore(DecisionStoreContract):
         """The sentence shows what a store URL looks like."""
         with pytest.raises(RejectedError, match="sqlite:////var"):
             SqlDecisionStore("not a url")
+
+
+def test_a_driver_that_is_not_installed_is_told_with_the_one_that_is_meant() -> None:
+    """The sentence has the form of the URL and the extra that brings its driver."""
+    with pytest.raises(RejectedError, match=r"postgresql\+psycopg://.* pip install 'lagcast\[postgres\]'"):
+        SqlDecisionStore("postgresql+pg8000://lagcast@db/lagcast")

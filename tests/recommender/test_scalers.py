@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from forecasting.refusal import Refusal
+from recommender.leadership import Fence, NotLeadingError
 from recommender.ports import RejectedError, UnavailableError
 from recommender.recommendation import Recommendation
 from recommender.scaler import Document, place_of
 from recommender.scaler_status import Status, Transition
-from recommender.scalers import Scalers
+from recommender.scalers import FencedObjects, Scalers
 from recommender.settings import GroupSettings, Settings
+from tests.recommender.leases import TERMS, World
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 ORDERS = ("prod-eu", "orders")
@@ -215,3 +217,26 @@ def test_a_cluster_that_does_not_answer_holds_up_nothing(
     assert scalers.report([advice()], now=NOW) == 3
     logged = capsys.readouterr().out
     assert (logged.count("reporting_failed"), logged.count("reporting_resumed")) == (1, 1)
+
+
+def test_objects_behind_a_fence_are_read_by_all_and_told_by_who_leads(
+    objects: MemoryObjects, advice: Callable[..., Recommendation]
+) -> None:
+    """One that does not lead knows what is asked for, and writes neither status nor Event."""
+    world = World()
+    elector = world.elector("a")
+    fence = Fence(elector)
+    scalers = Scalers(objects=FencedObjects(objects, fence), settings=Settings(state_dir=Path("nowhere")))
+    objects.add("orders", maxReplicas=5)
+    scalers.look({ORDERS}, now=NOW)
+    assert scalers.of(*ORDERS).max_replicas == 5
+    with pytest.raises(NotLeadingError):
+        scalers.report([advice()], now=NOW)
+    assert (objects.written, objects.events) == ([], [])
+    elector.step()
+    fence.enter()
+    assert scalers.report([advice()], now=NOW) == 1
+    world.now += TERMS.renew_deadline_seconds
+    with pytest.raises(NotLeadingError):
+        scalers.report([replace(advice(), desired_replicas=9)], now=NOW)
+    assert (objects.written, len(objects.events)) == (["orders"], 1)

@@ -86,3 +86,8 @@ securityContext:
 - port: 53
   protocol: TCP
 {{- end }}
+
+{{/* Whether recommenders hold a Lease: several do; empty where there is one. */}}
+{{- define "lagcast.leads" -}}
+{{- if gt (int .Values.recommender.replicas) 1 }}true{{ end }}
+{{- end }}

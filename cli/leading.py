@@ -1,0 +1,74 @@
+# ruff: noqa: PLC0415 - the Kubernetes client is imported when a lease is asked for, so that `--help` answers in 0.2 s
+"""A lease of a Kubernetes cluster, as a command that publishes holds it or waits for it."""
+
+import re
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.errors import InputError
+from cli.instants import read_clock
+from cli.wiring import cluster_client
+
+if TYPE_CHECKING:
+    from recommender.leadership import Elector
+
+Lease = Annotated[
+    str | None,
+    typer.Option(metavar="NAMESPACE/NAME", help="Publish only while holding this Kubernetes Lease; else stand by."),
+]
+_NAME = "[a-z0-9]([-a-z0-9.]*[a-z0-9])?"
+
+
+class Lead:
+    """Whether this process may publish, as an `Elector` says; `began` is set when it has begun to."""
+
+    def __init__(self, elector: "Elector") -> None:
+        from recommender.leadership import Fence
+
+        self.elector, self.fence, self.began = elector, Fence(elector), Event()
+
+    def leads(self) -> bool:
+        """Now, for certain."""
+        return self.elector.term() is not None
+
+
+def lead_of(lease: str | None, kubeconfig: Path | None) -> Lead | None:
+    """The lead that `--lease` asks for; None without it. Nothing is asked of the cluster yet.
+
+    Errors: InputError where that is no name of a Lease, and where there is no cluster.
+    """
+    if lease is None:
+        return None
+    if re.fullmatch(f"{_NAME}/{_NAME}", lease) is None:
+        message = f"--lease is {lease!r}; give namespace and name of a Lease, such as lagcast/lagcast-recommender"
+        raise InputError(message)
+    api = cluster_client(kubeconfig, option="--lease")
+    from recommender.adapters.kubernetes_lease import KubernetesLease
+    from recommender.leadership import Elector
+
+    namespace, _, name = lease.partition("/")
+    # A process that is started again under the same name is another one.
+    identity = f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
+    return Lead(
+        Elector(KubernetesLease(api, namespace, name, clock=read_clock), identity=identity, clock=time.monotonic)
+    )
+
+
+@contextmanager
+def leading(lead: Lead | None) -> Iterator[None]:
+    """The lease kept, or waited for, inside the block, and released at its end."""
+    if lead is None:
+        yield
+        return
+    from recommender.leading import kept
+
+    with kept(lead.elector, began=lead.began):
+        yield

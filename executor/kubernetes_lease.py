@@ -1,0 +1,53 @@
+"""Reads one Lease of a cluster, and nothing else."""
+
+import copy
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import HTTPError
+
+from executor.advice import proven_skew
+from executor.errors import ScaleError
+from executor.lease import Sighting
+
+# Less than a third of a lease: one answer that does not come leaves time for another.
+_TIMEOUT_SECONDS = 4
+# Where the Lease does not say: Kubernetes' own default.
+_LEASE_SECONDS = 15.0
+
+
+class KubernetesLease:
+    """The Lease `namespace/name`; `clock` is ours, which the API server's `Date` is held against."""
+
+    def __init__(self, api: client.ApiClient, namespace: str, name: str, *, clock: Callable[[], datetime]) -> None:
+        self.name = f"{namespace}/{name}"
+        # Without retries behind our back: the next look is one.
+        settings = copy.copy(api.configuration)
+        settings.retries = False
+        self._custom = client.CustomObjectsApi(client.ApiClient(settings))
+        self._place = ("coordination.k8s.io", "v1", namespace, "leases", name)
+        self._clock = clock
+
+    def read(self) -> Sighting:
+        """How the Lease stands. Errors: ScaleError."""
+        try:
+            answer: Any = self._custom.get_namespaced_custom_object_with_http_info(
+                *self._place, _request_timeout=_TIMEOUT_SECONDS
+            )
+        except HTTPError as error:
+            message = f"{error}; is the cluster reachable?"
+            raise ScaleError(message) from error
+        except ApiException as error:
+            message = f"the API server answered {error.status} {error.reason}; is it there, and get on it granted?"
+            raise ScaleError(message) from error
+        document, _, headers = answer
+        spec = document.get("spec") or {}
+        return Sighting(
+            holder=str(spec.get("holderIdentity") or ""),
+            renewed=str(spec.get("renewTime") or ""),
+            lease_seconds=float(spec.get("leaseDurationSeconds") or _LEASE_SECONDS),
+            clock_skew=proven_skew(headers.get("Date"), now=self._clock()),
+        )

@@ -1,0 +1,214 @@
+"""Which of several recommenders may publish: the law of a lease, by the monotonic clock of one machine.
+
+A holder counts from the moment at which its last renewal *was sent*, the others from the moment at which they first saw
+it. What was sent was not seen before, so whoever waits for longer than the holder believes comes after it, whatever the
+clocks of the two say. Nothing here compares instants of two machines.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from recommender.ports import Publisher
+from recommender.recommendation import Decision
+
+# A wait of nothing would ask the API server in a circle.
+_SHORTEST_WAIT_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """How long a lease lasts, in seconds; the defaults are those of Kubernetes' own controllers."""
+
+    lease_seconds: float = 15.0
+    """Nobody else takes a lease that was seen to be renewed so recently."""
+
+    renew_deadline_seconds: float = 10.0
+    """So long after its last renewal was sent, a holder takes itself for one."""
+
+    retry_seconds: float = 2.0
+    """Between two renewals, and between two looks at another's lease."""
+
+    @property
+    def margin_seconds(self) -> float:
+        """What was begun by a holder has so long to be over before anybody else can begin: 5 s."""
+        return self.lease_seconds - self.renew_deadline_seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """What stands in the cluster. `version` changes with every write.
+
+    `holder` is empty where it was released; None where nobody has ever held it, as after it was made anew.
+    """
+
+    holder: str | None
+    lease_seconds: float
+    version: str
+
+
+class LeaseTakenError(Exception):
+    """Somebody wrote the lease since it was read; nothing was written."""
+
+
+class LeaseFailedError(Exception):
+    """The lease can neither be read nor written now; the sentence says why, and what to do."""
+
+
+class Leases(Protocol):
+    """One lease in a cluster. Each call ends within half a renew deadline. Errors: LeaseFailedError."""
+
+    def read(self) -> Lease:
+        """The lease as it stands."""
+        ...
+
+    def write(self, before: Lease, *, holder: str, lease_seconds: float) -> Lease:
+        """Have `holder` hold it (empty: nobody), unless it is no longer as it was `before`. Errors: LeaseTakenError."""
+        ...
+
+
+class NotLeadingError(Exception):
+    """Another recommender may publish, or nobody; this one may not."""
+
+
+class Leadership(Protocol):
+    """Whether this process may publish."""
+
+    def term(self) -> int | None:
+        """Number of the term that is certainly in force now; None: none. A term that has ended never comes back."""
+        ...
+
+
+class Elector:
+    """Tries to hold a lease, one step after the other; a `Leadership`, to be asked from any thread.
+
+    `clock` is monotonic, in seconds. `identity` has to be this process's alone: one that is started again is another,
+    and waits for the lease of the one before.
+    """
+
+    def __init__(
+        self, leases: Leases, *, identity: str, clock: Callable[[], float], terms: Terms | None = None
+    ) -> None:
+        self._leases, self._identity, self._clock = leases, identity, clock
+        self.terms = terms or Terms()
+        self._seen: Lease | None = None
+        self._seen_at = 0.0
+        self._held: Lease | None = None
+        # Both are read by others while `step` runs, and belong together.
+        self._lock = threading.Lock()
+        self._number = 0
+        self._leads_until: float | None = None
+
+    def term(self) -> int | None:
+        """The term in force, judged anew by the clock."""
+        with self._lock:
+            leads = self._leads_until is not None and self._clock() < self._leads_until
+            return self._number if leads else None
+
+    @property
+    def holder(self) -> str | None:
+        """Who held the lease when it was last seen."""
+        return None if self._seen is None else self._seen.holder
+
+    def step(self) -> float:
+        """Renew the lease, or take it where it is free; how long to wait until the next step, in seconds.
+
+        Errors: LeaseFailedError, after which `terms.retry_seconds` are to be waited.
+        """
+        if self._held is not None:
+            try:
+                self._write(self._held)
+            except LeaseTakenError:
+                # The write of which no answer came may have been ours: what stands there now will tell.
+                self._held = None
+            else:
+                return self.terms.retry_seconds
+        found = self._leases.read()
+        self._look(found)
+        if found.holder != self._identity:
+            # Whatever the clock says: no other may have written it, unless by hand.
+            self._end()
+        left = self._free_at(found) - self._clock()
+        if left > 0:
+            return max(_SHORTEST_WAIT_SECONDS, min(self.terms.retry_seconds, left))
+        try:
+            self._write(found)
+        except LeaseTakenError:
+            return _SHORTEST_WAIT_SECONDS
+        return self.terms.retry_seconds
+
+    def release(self) -> None:
+        """Stop leading, and let the next one begin at once. Errors: LeaseFailedError, and it begins when time is up."""
+        self._end()
+        held, self._held = self._held, None
+        if held is None:
+            return
+        try:
+            self._leases.write(held, holder="", lease_seconds=self.terms.lease_seconds)
+        except LeaseTakenError:
+            return
+
+    def _end(self) -> None:
+        with self._lock:
+            self._leads_until = None
+
+    def _look(self, found: Lease) -> None:
+        if self._seen is None or found.version != self._seen.version:
+            self._seen, self._seen_at = found, self._clock()
+
+    def _free_at(self, found: Lease) -> float:
+        """From when on the lease may be taken: at once where it was released or is ours, else when its time is up.
+
+        One that nobody has held may have been made anew under a holder that still believes in the one before.
+        """
+        if found.holder in ("", self._identity):
+            return self._seen_at
+        return self._seen_at + found.lease_seconds
+
+    def _write(self, before: Lease) -> None:
+        sent_at = self._clock()
+        written = self._leases.write(before, holder=self._identity, lease_seconds=self.terms.lease_seconds)
+        self._held = written
+        self._look(written)
+        with self._lock:
+            if self._leads_until is None or self._clock() >= self._leads_until:
+                self._number += 1
+            self._leads_until = sent_at + self.terms.renew_deadline_seconds
+
+
+class Fence:
+    """Lets a cycle publish in the term that it began in, and in no other."""
+
+    def __init__(self, leadership: Leadership) -> None:
+        self._leadership = leadership
+        self._term: int | None = None
+
+    def enter(self) -> bool:
+        """Begin a cycle; whether it is the first of its term. Errors: NotLeadingError."""
+        before, self._term = self._term, self._leadership.term()
+        self.check()
+        return self._term != before
+
+    @property
+    def closed(self) -> bool:
+        """Whether the term that the cycle began in has ended, or never was."""
+        return self._term is None or self._leadership.term() != self._term
+
+    def check(self) -> None:
+        """Errors: NotLeadingError, unless the term that the cycle began in is certainly still in force."""
+        if self.closed:
+            message = "this recommender does not hold the lease; it publishes nothing"
+            raise NotLeadingError(message)
+
+
+class FencedPublisher:
+    """A `Publisher` behind a fence."""
+
+    def __init__(self, publisher: Publisher, fence: Fence) -> None:
+        self._publisher, self._fence = publisher, fence
+
+    def publish(self, decision: Decision) -> None:
+        """Hand `decision` on. Errors: NotLeadingError, and those of the publisher."""
+        self._fence.check()
+        self._publisher.publish(decision)

@@ -1,0 +1,334 @@
+"""Recommenders that share a store and a real Lease: killed, frozen, cut off and stopped."""
+
+import json
+import signal
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from sqlalchemy.engine import make_url
+
+from recommender.adapters.kubernetes_client import connect
+from recommender.adapters.kubernetes_lease import KubernetesLease
+from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
+from recommender.leadership import Elector, LeaseFailedError, LeaseTakenError
+from tests.feature_folder import steady_hour
+from tests.live.clients import wait_until
+from tests.live.control_plane import ControlPlane, ControlPlaneError
+from tests.live.executors import read_clock
+from tests.live.postgres import running_postgres
+from tests.live.replicas import (
+    LEASE,
+    Link,
+    Replica,
+    ended,
+    first_told_by,
+    kubeconfig_of,
+    lease_namespace,
+    told,
+)
+from tests.live.scalers import scaler
+
+pytestmark = pytest.mark.kubernetes
+
+KILLS = 5
+# From the kill to the next advice: a lease of 15 s, the last look of the other before it 2 s, and the cycle.
+LIMIT = timedelta(seconds=20)
+
+
+@pytest.fixture
+def namespace(control_plane: ControlPlane) -> str:
+    """A fresh one with the Lease and its roles."""
+    return lease_namespace(control_plane)
+
+
+@pytest.fixture
+def kubeconfig(control_plane: ControlPlane, namespace: str) -> Path:
+    """That of the recommender's account there."""
+    return kubeconfig_of(control_plane, namespace, "lagcast-recommender")
+
+
+@pytest.fixture
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """SQLite, or the PostgreSQL that a test asks for as `param`."""
+    if getattr(request, "param", "sqlite") == "sqlite":
+        yield sqlite_url(tmp_path / "decisions.sqlite")
+        return
+    request.getfixturevalue("tools_for_postgres")
+    with running_postgres() as url:
+        yield url
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[SqlDecisionStore]:
+    """The store that all of them share."""
+    store = SqlDecisionStore(store_url)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def start(namespace: str, kubeconfig: Path, store_url: str, tmp_path: Path) -> Iterator[Callable[..., Replica]]:
+    """`start("A")`: a recommender that is up, leading or standing by."""
+    features = steady_hour(tmp_path / "features", ("orders",), end_at=read_clock())
+    with ended([]) as replicas:
+
+        def one(name: str, *words: str, through: Path | None = None) -> Replica:
+            replica = Replica(
+                name,
+                *words,
+                folder=tmp_path,
+                features=features,
+                store_url=store_url,
+                lease=f"{namespace}/{LEASE}",
+                kubeconfig=through or kubeconfig,
+            )
+            replicas.append(replica)
+            wait_until(replica.is_up, seconds=60)
+            return replica
+
+        yield one
+
+
+def one_history(store: SqlDecisionStore, *, since_first: timedelta = timedelta(hours=1)) -> None:
+    """Every id once, and every advice names the one before it, whoever made it."""
+    advice = told(store, since=read_clock() - since_first)
+    ids = [each.recommendation_id for each in advice]
+    assert len(ids) == len(set(ids)) > 0
+    assert [each.supersedes for each in advice[1:]] == ids[:-1]
+
+
+def test_a_killed_leader_is_followed_within_twenty_seconds(
+    start: Callable[..., Replica], store: SqlDecisionStore
+) -> None:
+    """SIGKILL, five times, each at another moment of its cycle; the next advice is the other's and names the last."""
+    began = read_clock()
+    leader = start("L0")
+    first_told_by(store, leader, since=began, seconds=60)
+    other = start("L1")
+    took = []
+    for number in range(KILLS):
+        time.sleep(2 + number * 0.37)
+        killed_at = leader.send(signal.SIGKILL)
+        told_at = first_told_by(store, other, since=killed_at, seconds=30)
+        took.append(told_at - killed_at)
+        leader, other = other, start(f"L{number + 2}")
+    print("seconds from a kill to the next advice:", *(f"{each.total_seconds():.1f}" for each in took))  # noqa: T201  # what was measured
+    assert max(took) < LIMIT
+    one_history(store)
+
+
+@contextmanager
+def unlocked(store_url: str) -> Iterator[None]:
+    """Nobody is in the middle of a write inside this block: SQLite's lock would outlast the freeze of who holds it.
+
+    PostgreSQL takes back what a frozen process holds; there it may be frozen anywhere.
+    """
+    path = make_url(store_url).database if store_url.startswith("sqlite") else None
+    if path is None:
+        yield
+        return
+    with closing(sqlite3.connect(path, timeout=30, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize("store_url", ["sqlite", "postgres"], indirect=True)
+def test_a_frozen_leader_that_comes_back_publishes_nothing(
+    start: Callable[..., Replica], store: SqlDecisionStore, store_url: str
+) -> None:
+    """Stopped for longer than its lease while the other takes over; continued, it stands by. Then the other one is."""
+    began = read_clock()
+    leader = start("A")
+    first_told_by(store, leader, since=began, seconds=60)
+    other = start("B")
+    for number in range(2):
+        time.sleep(1 + number * 0.5)
+        with unlocked(store_url):
+            frozen_at = leader.send(signal.SIGSTOP)
+        first_told_by(store, other, since=frozen_at, seconds=30)
+        stood_by = leader.said.count('"standing_by"')
+        continued_at = leader.send(signal.SIGCONT)
+        wait_until(lambda: leader.said.count('"standing_by"') > stood_by, seconds=10)  # noqa: B023  # asked at once
+        assert "lagcast_leader 0.0" in leader.get("metrics").text
+        time.sleep(3)
+        # What it had begun to write before is as old as the freeze.
+        assert {each.currency for each in told(store, since=frozen_at)} == {other.name}
+        assert told(store, since=continued_at) != []
+        leader, other = other, leader
+    one_history(store)
+
+
+def test_a_leader_that_is_cut_off_stops_before_another_begins(
+    start: Callable[..., Replica], store: SqlDecisionStore, control_plane: ControlPlane, kubeconfig: Path
+) -> None:
+    """It reaches its store all the time, and the API server no more: 5 s lie between its last advice and the other's.
+
+    What it had sent arrives when the network is mended, and changes nothing.
+    """
+    link = Link(urlsplit(control_plane.url).port or 0)
+    try:
+        began = read_clock()
+        leader = start("A", through=link.kubeconfig(kubeconfig))
+        first_told_by(store, leader, since=began, seconds=60)
+        other = start("B")
+        time.sleep(2)
+        cut_at = link.cut()
+        begun_at = first_told_by(store, other, since=cut_at, seconds=40)
+        last_at = max(each.issued_at for each in told(store, since=began) if each.currency == leader.name)
+        assert begun_at - last_at >= timedelta(seconds=4)
+        assert last_at - cut_at <= timedelta(seconds=10)
+        assert "lagcast_leader 0.0" in leader.get("metrics").text
+        assert '"lease_failed"' in leader.said
+        mended_at = read_clock()
+        link.mend()
+        wait_until(lambda: '"lease_answers"' in leader.said, seconds=20)
+        time.sleep(5)
+        assert {each.currency for each in told(store, since=mended_at)} == {other.name}
+        one_history(store)
+    finally:
+        link.close()
+
+
+def test_a_leader_that_is_stopped_hands_over_at_once(start: Callable[..., Replica], store: SqlDecisionStore) -> None:
+    """SIGTERM ends it with 0 and lets the Lease go; whoever stood by was ready, answered, and leads in some seconds."""
+    began = read_clock()
+    leader = start("A")
+    first_told_by(store, leader, since=began, seconds=60)
+    other = start("B")
+    assert other.get("readyz").status_code == 200
+    groups = other.get("api/v1/groups").json()["groups"]
+    assert [group["group_id"] for group in groups] == ["orders"]
+    assert "lagcast_leader 0.0" in other.get("metrics").text
+    assert "lagcast_due_replicas{" not in other.get("metrics").text
+    assert "lagcast_due_replicas{" in leader.get("metrics").text
+    stopped_at = leader.send(signal.SIGTERM)
+    assert leader.process.wait(timeout=30) == 0
+    ended_at = read_clock()
+    told_at = first_told_by(store, other, since=ended_at, seconds=10)
+    assert told_at - stopped_at < timedelta(seconds=6)
+    assert "lagcast_due_replicas{" in other.get("metrics").text
+    one_history(store)
+
+
+def test_objects_are_told_by_the_leader_alone(
+    start: Callable[..., Replica], store: SqlDecisionStore, installed: ControlPlane, namespace: str
+) -> None:
+    """Two follow the same object; it has one Event and the leader's status, and after a kill the other's."""
+    installed.apply(json.dumps(scaler(namespace)))
+
+    def currency() -> str:
+        path = "jsonpath={.status.costPerHour.currency}"
+        return installed.kubectl("-n", namespace, "get", "cgs", "orders", "-o", path)
+
+    def changes() -> int:
+        events = json.loads(installed.kubectl("-n", namespace, "get", "events", "-o", "json"))["items"]
+        return sum(event["involvedObject"]["name"] == "orders" for event in events)
+
+    leader, other = (start(name, "--kubernetes", namespace, through=installed.kubeconfig) for name in ("A", "B"))
+    wait_until(lambda: currency() == leader.name, seconds=60)
+    time.sleep(3)
+    assert changes() == 1
+    killed_at = leader.send(signal.SIGKILL)
+    first_told_by(store, other, since=killed_at, seconds=30)
+    installed.apply(json.dumps(scaler(namespace, maxReplicas=12)))
+    wait_until(lambda: currency() == other.name, seconds=20)
+    # The count is the same: nothing that an owner has not been told.
+    assert changes() == 1
+    one_history(store)
+
+
+def test_a_lease_is_written_by_version_and_read_by_kubectl(
+    control_plane: ControlPlane, namespace: str, kubeconfig: Path
+) -> None:
+    """Of two that write the same version one is refused; who holds it, since when and how often it changed is shown."""
+    first, second = (KubernetesLease(connect(kubeconfig), namespace, LEASE, clock=read_clock) for _ in range(2))
+    before = first.read()
+    assert before.holder is None
+    second.read()
+    first.write(before, holder="a", lease_seconds=15.0)
+    with pytest.raises(LeaseTakenError):
+        second.write(before, holder="b", lease_seconds=15.0)
+    found = second.read()
+    assert (found.holder, found.lease_seconds) == ("a", 15.0)
+    second.write(found, holder="b", lease_seconds=15.0)
+    control_plane.kubectl("-n", namespace, "label", "lease", LEASE, "team=shop")
+    second.write(second.read(), holder="", lease_seconds=15.0)
+    lease = json.loads(control_plane.kubectl("-n", namespace, "get", "lease", LEASE, "-o", "json"))
+    assert lease["metadata"]["labels"] == {"team": "shop"}
+    assert lease["spec"]["leaseTransitions"] == 2
+    assert second.read().holder == ""
+
+
+@pytest.mark.parametrize(
+    ("verb", "does"), [("get", "read the Lease"), ("update", "write the Lease")], ids=["get", "update"]
+)
+def test_each_right_is_needed_and_named_where_it_is_missing(
+    control_plane: ControlPlane, namespace: str, kubeconfig: Path, verb: str, does: str
+) -> None:
+    """Without `get` nobody sees whether it is free, without `update` nobody takes it; with both it is taken."""
+    leases = KubernetesLease(connect(kubeconfig), namespace, LEASE, clock=read_clock)
+    now = [0.0]
+    elector = Elector(leases, identity="a", clock=lambda: now[0])
+
+    def may(*verbs: str) -> None:
+        rule = {"op": "replace", "path": "/rules/0/verbs", "value": list(verbs)}
+        words = ("patch", "role", "lagcast-lease-holder", "--type=json", "-p", json.dumps([rule]))
+        control_plane.kubectl("-n", namespace, *words)
+
+    def told_of_it() -> bool:
+        try:
+            elector.step()
+            now[0] += 15
+        except LeaseFailedError as error:
+            return f"could not {does} {namespace}/{LEASE}" in str(error) and (
+                f"grant {verb} on leases.coordination.k8s.io" in str(error)
+            )
+        return False
+
+    may({"get": "update", "update": "get"}[verb])
+    # A role that was changed holds a moment later.
+    wait_until(told_of_it)
+    may("get", "update")
+
+    def leads() -> bool:
+        now[0] += 2
+        try:
+            elector.step()
+        except LeaseFailedError:
+            return False
+        return elector.term() is not None
+
+    wait_until(leads)
+
+
+def test_the_rights_are_on_this_one_lease(control_plane: ControlPlane, namespace: str, kubeconfig: Path) -> None:
+    """No other Lease may be read, and none may be made, deleted or listed; the executor may read it and no more."""
+    control_plane.kubectl("-n", namespace, "create", "-f", "-", given=OTHER)
+    reader = kubeconfig_of(control_plane, namespace, "lagcast-executor")
+
+    def may(who: Path, *words: str) -> bool:
+        try:
+            answer = control_plane.kubectl(f"--kubeconfig={who}", "-n", namespace, "auth", "can-i", *words)
+        except ControlPlaneError:
+            return False
+        return answer.strip() == "yes"
+
+    wait_until(lambda: may(kubeconfig, "update", f"lease/{LEASE}") and may(reader, "get", f"lease/{LEASE}"))
+    assert not any(may(kubeconfig, verb, "lease/other") for verb in ("get", "update", "delete"))
+    assert not any(may(kubeconfig, verb, "leases") for verb in ("create", "list", "watch"))
+    assert not any(may(kubeconfig, verb, f"lease/{LEASE}") for verb in ("delete", "patch"))
+    assert not any(may(reader, verb, f"lease/{LEASE}") for verb in ("update", "patch", "delete"))
+
+
+OTHER = """
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {name: other}
+"""

@@ -1,0 +1,112 @@
+"""The store of decisions on a real PostgreSQL, which several recommenders share."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from recommender.adapters.documents import to_document
+from recommender.adapters.store_sql import SqlDecisionStore
+from recommender.leadership import NotLeadingError
+from recommender.ports import UnavailableError
+from recommender.recommendation import Decision, GradedMove, Recommendation
+from tests.live.postgres import running_postgres
+
+pytestmark = pytest.mark.postgres
+
+MINUTE = timedelta(minutes=1)
+# Begins to keep a decision and is frozen before it may commit.
+FROZEN = """
+import os, signal, sys
+from recommender.adapters.documents import from_document
+from recommender.adapters.store_sql import SqlDecisionStore
+
+def freeze():
+    print("in a transaction", flush=True)
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+SqlDecisionStore(sys.argv[1], may_write=freeze).save(from_document("Recommendation", sys.argv[2]))
+"""
+
+
+@pytest.fixture(scope="module")
+def url(tools_for_postgres: None) -> Iterator[str]:
+    """A server with nothing in it."""
+    del tools_for_postgres
+    with running_postgres() as found:
+        yield found
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[SqlDecisionStore]:
+    store = SqlDecisionStore(url)
+    yield store
+    store.close()
+
+
+def test_what_is_kept_is_read_as_it_was(
+    store: SqlDecisionStore,
+    url: str,
+    advice: Callable[..., Recommendation],
+    graded_move: Callable[..., GradedMove],
+) -> None:
+    """By another process's store too: the newest of each group, its history, pages, moves, and what was thinned out."""
+    first = advice(group="kept")
+    decisions: list[Decision] = [
+        replace(first, recommendation_id=f"r-kept-{minute}", issued_at=first.issued_at + minute * MINUTE)
+        for minute in range(3)
+    ]
+    for decision in [*decisions, decisions[0]]:
+        store.save(decision)
+    move = replace(graded_move(), group="kept")
+    store.keep_outcomes([move, move])
+    other = SqlDecisionStore(url)
+    assert other.history("prod-eu", "kept", first.issued_at, first.issued_at + 3 * MINUTE) == tuple(decisions)
+    assert other.latest("prod-eu", "kept") == other.by_id("r-kept-2") == decisions[-1]
+    assert other.latest_page(group="kept") == (decisions[-1],)
+    assert other.outcomes(move.cluster, "kept", limit=5) == (move,)
+    # Both repeat what the hour's first one says; the newest stays.
+    assert other.thin(now=first.issued_at + timedelta(days=3)) == 1
+    other.close()
+
+
+def test_a_write_that_may_no_longer_be_made_is_undone(url: str, advice: Callable[..., Recommendation]) -> None:
+    """The lead is lost while the write waits: nothing of it is there."""
+
+    def lost() -> None:
+        message = "not leading"
+        raise NotLeadingError(message)
+
+    store = SqlDecisionStore(url, may_write=lost)
+    with pytest.raises(NotLeadingError):
+        store.save(advice(group="undone", recommendation_id="r-undone"))
+    assert store.by_id("r-undone") is None
+    store.close()
+
+
+def test_one_that_froze_in_a_transaction_holds_nobody_up_and_changes_nothing(
+    store: SqlDecisionStore, url: str, advice: Callable[..., Recommendation]
+) -> None:
+    """Its lock is taken back after 5 s, before another recommender can lead; continued, its write is refused."""
+    given = advice(group="frozen", recommendation_id="r-frozen")
+    command = [sys.executable, "-c", FROZEN, url, to_document(given)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as frozen:
+        assert frozen.stdout is not None
+        assert frozen.stderr is not None
+        assert frozen.stdout.readline() == "in a transaction\n"
+        began = time.monotonic()
+        # The same id waits for the transaction that has it.
+        store.save(given)
+        took = time.monotonic() - began
+        store.save(replace(given, recommendation_id="r-next", issued_at=given.issued_at + MINUTE))
+        frozen.send_signal(signal.SIGCONT)
+        said = frozen.stderr.read()
+        assert frozen.wait(timeout=20) != 0
+    assert took < 8
+    assert UnavailableError.__name__ in said
+    assert store.latest("prod-eu", "frozen") == store.by_id("r-next")

@@ -1,0 +1,51 @@
+"""What a loop reads from and tells, in memory."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from forecasting.history import GroupInterval
+from recommender.ports import UnavailableError
+from recommender.recommendation import Decision
+
+
+@dataclass
+class Rows:
+    """A feature table in memory; `poisoned` is a group that cannot be read, with the error it fails with."""
+
+    rows: list[GroupInterval]
+    poisoned: dict[str, Exception] = field(default_factory=dict)
+    asked_since: list[datetime | None] = field(default_factory=list)
+
+    def groups(self) -> list[tuple[str, str]]:
+        """Every group that has rows, and the poisoned ones."""
+        return sorted({(row.cluster, row.group) for row in self.rows} | {("c", name) for name in self.poisoned})
+
+    def intervals(
+        self, cluster: str, group: str, *, since: datetime | None = None, until: datetime | None = None
+    ) -> list[GroupInterval]:
+        """The group's rows after `since`, up to `until`; `since` is remembered."""
+        if group in self.poisoned:
+            raise self.poisoned[group]
+        self.asked_since.append(since)
+        return [
+            row
+            for row in self.rows
+            if (row.cluster, row.group) == (cluster, group)
+            and (since is None or row.interval_end_at > since)
+            and (until is None or row.interval_end_at <= until)
+        ]
+
+
+@dataclass
+class Heard:
+    """A publisher that remembers, or fails."""
+
+    decisions: list[Decision] = field(default_factory=list)
+    failing: bool = False
+
+    def publish(self, decision: Decision) -> None:
+        """Remember `decision`, or fail."""
+        if self.failing:
+            message = "the topic does not answer"
+            raise UnavailableError(message)
+        self.decisions.append(decision)

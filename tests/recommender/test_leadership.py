@@ -1,0 +1,233 @@
+"""The law of a lease: never two who publish, and never long none, whatever clocks, requests and processes do."""
+
+import random
+import threading
+
+import pytest
+from structlog.testing import capture_logs
+
+from recommender.leadership import Elector, Fence, LeaseFailedError, NotLeadingError, Terms
+from recommender.leading import kept
+from tests.recommender.leases import TERMS, World, goes_on
+
+
+def test_a_released_lease_is_taken_at_once_and_kept() -> None:
+    """One leads, in one term, for as long as it renews; the other sees who."""
+    world = World()
+    first, second = world.elector("first"), world.elector("second", ahead=7e6)
+    goes_on(world, first, second, seconds=100)
+    assert (first.term(), second.term(), second.holder) == (1, None, "first")
+
+
+def test_a_holder_that_is_gone_is_followed_within_its_lease_and_one_look() -> None:
+    """Killed at any moment of two seconds: the other leads 15 to 17 s later, and not before the lease is over."""
+    for tenths in range(20):
+        world = World()
+        first, second = world.elector("first"), world.elector("second", ahead=-500)
+        goes_on(world, first, second, seconds=30 + tenths / 10)
+        killed_at = world.now
+        while second.term() is None:
+            goes_on(world, second, seconds=0.1)
+        assert TERMS.lease_seconds - TERMS.retry_seconds <= world.now - killed_at
+        assert world.now - killed_at <= TERMS.lease_seconds + TERMS.retry_seconds + 0.2
+
+
+def test_a_holder_that_cannot_renew_stops_before_another_begins() -> None:
+    """It stops 10 s after its last renewal was sent; the other, which still reaches the cluster, begins 5 s later."""
+    world = World()
+    first, second = world.elector("first"), world.elector("second")
+    goes_on(world, first, second, seconds=30)
+    cut_at = world.now
+    stopped = began = None
+    while began is None:
+        goes_on(world, second, seconds=0.1)
+        stopped = stopped or (world.now if first.term() is None else None)
+        began = world.now if second.term() is not None else None
+    assert stopped is not None
+    assert stopped - cut_at <= TERMS.renew_deadline_seconds
+    assert began - stopped >= TERMS.margin_seconds - 0.2
+
+
+def test_time_counts_from_when_a_renewal_was_sent() -> None:
+    """An answer that takes 4 s leaves 6 s of the deadline, not 10."""
+    world = World()
+    first = world.elector("first")
+    first.step()
+    slow = iter([0.0, 4.0])
+
+    def wait() -> None:
+        world.now += next(slow)
+
+    world.weather = wait
+    first.step()
+    world.now += 5.9
+    assert first.term() == 1
+    world.now += 0.2
+    assert first.term() is None
+
+
+def test_one_that_was_frozen_knows_at_once() -> None:
+    """Stopped for longer than its lease and continued: no term before its next step, and none after it."""
+    world = World()
+    first, second = world.elector("first"), world.elector("second")
+    goes_on(world, first, second, seconds=30)
+    goes_on(world, second, seconds=20)
+    assert (first.term(), second.term()) == (None, 1)
+    first.step()
+    assert (first.term(), first.holder) == (None, "second")
+
+
+def test_one_that_comes_back_before_anybody_has_begun_leads_in_another_term() -> None:
+    """What it knew when it lost the lease may have been published by others since, for all that it can tell."""
+    world = World()
+    first = world.elector("first")
+    goes_on(world, first, seconds=10)
+    world.now += 60
+    assert first.term() is None
+    first.step()
+    assert first.term() == 2
+
+
+def test_a_lease_that_is_let_go_is_taken_without_waiting() -> None:
+    """At the other's next look; whoever let go does not lead any more."""
+    world = World()
+    first, second = world.elector("first"), world.elector("second")
+    goes_on(world, first, second, seconds=30)
+    first.release()
+    assert first.term() is None
+    goes_on(world, second, seconds=TERMS.retry_seconds + 0.1)
+    assert second.term() == 1
+
+
+def test_a_renewal_whose_answer_is_lost_costs_no_term() -> None:
+    """It was written all the same: the next step finds itself as the holder, and goes on."""
+    world = World()
+    first = world.elector("first")
+    first.step()
+    answers = iter([None, LeaseFailedError()])
+
+    def lost() -> None:
+        if (trouble := next(answers)) is not None:
+            raise trouble
+
+    world.weather = lost
+    with pytest.raises(LeaseFailedError):
+        first.step()
+    world.weather = lambda: None
+    world.now += 2
+    first.step()
+    assert first.term() == 1
+
+
+def test_a_process_that_is_started_again_waits_for_the_one_before() -> None:
+    """Another identity: the one before may be alive, and frozen."""
+    world = World()
+    goes_on(world, world.elector("pod_1"), seconds=30)
+    again = world.elector("pod_2")
+    goes_on(world, again, seconds=14.9)
+    assert again.term() is None
+    goes_on(world, again, seconds=0.2)
+    assert again.term() == 1
+
+
+def test_a_lease_that_was_made_anew_is_not_taken_for_a_free_one() -> None:
+    """Deleted and made again, it names nobody, while the holder of the one before may still believe in it."""
+    world = World()
+    first, second = world.elector("first"), world.elector("second")
+    goes_on(world, first, second, seconds=30)
+    world.by_hand(holder=None)
+    goes_on(world, second, seconds=14.9)
+    assert (first.term(), second.term()) == (None, None)
+    goes_on(world, second, seconds=0.2)
+    assert second.term() == 1
+
+
+def test_a_lease_that_was_given_to_another_by_hand_ends_the_term() -> None:
+    """As soon as it is seen, whatever is left of the deadline."""
+    world = World()
+    first = world.elector("first")
+    first.step()
+    world.by_hand(holder="somebody")
+    first.step()
+    assert first.term() is None
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_there_are_never_two(seed: int) -> None:
+    """Three processes, an hour of freezes, lost requests and answers, slow ones, releases, restarts and deletions."""
+    chance, world = random.Random(seed), World()  # noqa: S311  # a test's
+    electors = [world.elector(f"{number}", ahead=chance.uniform(-1e6, 1e6)) for number in range(3)]
+    due = [world.now] * 3
+    terms: set[int] = set()
+
+    def rough() -> None:
+        world.now += chance.choice((0.0, 0.0, 0.01, 0.3, 3.0))
+        leading(electors)
+        if chance.random() < 0.05:
+            raise LeaseFailedError
+
+    world.weather = rough
+    for event in range(3000):
+        number = min(range(3), key=lambda each: due[each])
+        world.now = max(world.now, due[number])
+        try:
+            wait = electors[number].step()
+        except LeaseFailedError:
+            wait = TERMS.retry_seconds
+        leads = leading(electors)
+        terms.update(leads)
+        fate = chance.random()
+        if fate < 0.02:
+            wait += chance.uniform(5, 40)
+        elif fate < 0.025:
+            electors[number] = world.elector(f"{number}-{event}", ahead=chance.uniform(-1e6, 1e6))
+        elif fate < 0.028:
+            world.by_hand(holder=None, lease_seconds=15.0)
+        due[number] = world.now + wait
+    assert terms == {0, 1, 2}
+
+
+def leading(electors: list[Elector]) -> list[int]:
+    """Who leads now; fails where it is more than one."""
+    found = [number for number, elector in enumerate(electors) if elector.term() is not None]
+    assert len(found) <= 1, found
+    return found
+
+
+def test_a_cycle_publishes_in_its_own_term_only() -> None:
+    """The first cycle of a term says so; one whose term has ended is refused, in a later term too."""
+    world = World()
+    first = world.elector("first")
+    fence = Fence(first)
+    with pytest.raises(NotLeadingError):
+        fence.enter()
+    first.step()
+    assert (fence.enter(), fence.enter()) == (True, False)
+    fence.check()
+    world.now += 11
+    with pytest.raises(NotLeadingError, match="does not hold the lease"):
+        fence.check()
+    first.step()
+    with pytest.raises(NotLeadingError):
+        fence.check()
+    assert fence.enter()
+
+
+def test_a_lease_is_kept_through_any_trouble_and_let_go_in_the_end() -> None:
+    """What nobody expected, a token that cannot be read for one, is said once; the term begins when it is over."""
+    world, began = World(), threading.Event()
+    troubles = iter([OSError("no such token")] * 3)
+
+    def once() -> None:
+        for trouble in troubles:
+            raise trouble
+
+    world.weather = once
+    elector = Elector(world, identity="a", clock=lambda: world.now, terms=Terms(lease_seconds=15, retry_seconds=0.01))
+    with capture_logs() as logs:
+        with kept(elector, began=began):
+            assert began.wait(10)
+            assert elector.term() == 1
+        assert elector.term() is None
+    assert world.lease.holder == ""
+    assert [line["event"] for line in logs] == ["lease_failed", "lease_answers", "leading"]

@@ -1,0 +1,264 @@
+"""The loop of several recommenders on one store: one decides, others stand by, and a change of lead loses nothing."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cost_model.profile import GroupProfile
+from forecasting.history import GroupInterval
+from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
+from recommender.decision import DecisionSettings
+from recommender.leadership import Elector, Fence, FencedPublisher, NotLeadingError
+from recommender.ports import Publisher, UnavailableError
+from recommender.recommendation import Decision, Recommendation
+from recommender.run import Obstacle, Recommender, run_forever
+from tests.recommender.leases import TERMS, World, goes_on
+from tests.recommender.loop import Heard, Rows
+
+Row = Callable[..., GroupInterval]
+NOW = datetime.fromisoformat("2026-01-05T12:00:00Z")
+MINUTE = timedelta(minutes=1)
+KILLS = 200
+
+
+@dataclass
+class Replica:
+    """One of several recommenders, with what it is put together of."""
+
+    elector: Elector
+    fence: Fence
+    store: SqlDecisionStore
+    loop: Recommender
+
+    def cycle(self, now: datetime) -> None:
+        """One cycle, leading or standing by."""
+        run_forever(self.loop, instants=iter([now]), fence=self.fence)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def rows(row: Row) -> Rows:
+    """An hour of steady rows."""
+    return Rows([row(NOW - timedelta(seconds=15 * back), 5000.0) for back in reversed(range(240))])
+
+
+@pytest.fixture
+def replica(world: World, rows: Rows, profile: GroupProfile, tmp_path: Path) -> Iterator[Callable[..., Replica]]:
+    """`replica("a", [publisher])`: a recommender on the store and the lease that all of them share."""
+    made: list[Replica] = []
+
+    def make(identity: str, publishers: Sequence[Publisher] = ()) -> Replica:
+        elector = world.elector(identity)
+        fence = Fence(elector)
+        store = SqlDecisionStore(sqlite_url(tmp_path / "decisions.sqlite"), may_write=fence.check)
+        loop = Recommender(
+            histories=rows,
+            profile_of=lambda _cluster, group, _partitions: replace(profile, group=group),
+            settings=DecisionSettings(),
+            store=store,
+            publishers=[FencedPublisher(each, fence) for each in publishers],
+        )
+        made.append(Replica(elector, fence, store, loop))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.store.close()
+
+
+def test_one_that_stands_by_keeps_and_publishes_nothing(replica: Callable[..., Replica]) -> None:
+    """It looks at what stands in the way, as one who leads does, so that what it answers is of now."""
+    heard, looked = Heard(), []
+    waiting = replica("a", [heard])
+
+    def look() -> dict[tuple[str, str], Obstacle]:
+        looked.append(True)
+        return {}
+
+    waiting.loop.obstacles = look
+    for minute in range(3):
+        waiting.cycle(NOW + minute * MINUTE)
+    assert (heard.decisions, waiting.store.groups(), len(looked)) == ([], (), 3)
+
+
+def test_one_that_stands_by_has_decided_once_before_it_leads(replica: Callable[..., Replica], rows: Rows) -> None:
+    """Compiling loops takes 10 s and more where nothing is cached; a group without advice is not taken for a trial."""
+    rows.poisoned["bad"] = KeyError("odd")
+    waiting = replica("a")
+    for minute in range(3):
+        waiting.cycle(NOW + minute * MINUTE)
+    assert waiting.loop._rehearsed
+    assert len(rows.asked_since) == 1
+    assert waiting.loop._watched == {}
+
+
+def test_a_lead_that_is_lost_in_a_cycle_ends_the_cycle(
+    replica: Callable[..., Replica], world: World, rows: Rows
+) -> None:
+    """What was out before is out; the rest of the groups is another's, and the loop goes on standing by."""
+    rows.rows = [replace(row, group=f"group-{index}") for index in range(3) for row in rows.rows]
+    heard: list[str] = []
+
+    class Slow:
+        def publish(self, decision: Decision) -> None:
+            heard.append(decision.group)
+            world.now += 6
+
+    leader = replica("a", [Slow()])
+    leader.elector.step()
+    leader.cycle(NOW)
+    leader.cycle(NOW + MINUTE)
+    assert heard == ["group-0", "group-1"]
+    assert leader.store.groups() == (("c", "group-0"), ("c", "group-1"))
+
+
+def test_a_write_that_has_waited_for_too_long_is_undone(
+    replica: Callable[..., Replica], advice: Callable[..., Recommendation], world: World
+) -> None:
+    """The lease is looked at last, after every lock: a database that hangs makes no late decision."""
+    leader = replica("a")
+    leader.elector.step()
+    leader.fence.enter()
+    leader.store.save(advice(group="before"))
+    world.now += TERMS.renew_deadline_seconds
+    with pytest.raises(NotLeadingError):
+        leader.store.save(advice(group="after", recommendation_id="r-2"))
+    assert leader.store.groups() == (("prod-eu", "before"),)
+
+
+def test_a_store_that_fails_ends_a_leader_and_not_one_that_has_lost_its_lead(
+    replica: Callable[..., Replica], world: World
+) -> None:
+    """What a frozen process had begun to write is taken back by its database; a store that is away is an end."""
+    leader = replica("a")
+    leader.elector.step()
+
+    def away(_decision: Decision) -> None:
+        message = "the connection is gone"
+        raise UnavailableError(message)
+
+    leader.loop.store = Saving(leader.store, away)  # type: ignore[assignment]  # the rest of the port is the store's
+    with pytest.raises(UnavailableError):
+        leader.cycle(NOW)
+
+    def frozen(decision: Decision) -> None:
+        world.now += TERMS.lease_seconds
+        away(decision)
+
+    leader.loop.store = Saving(leader.store, frozen)  # type: ignore[assignment]  # as above
+    leader.cycle(NOW + MINUTE)
+
+
+def test_a_new_leader_goes_on_from_what_the_other_published(
+    replica: Callable[..., Replica], world: World, rows: Rows, row: Row
+) -> None:
+    """There and back: each advice names the one before it, whoever made it."""
+    heard = Heard()
+    first, second = replica("a", [heard]), replica("b", [heard])
+    for each in (first, second):
+        each.cycle(NOW)
+    now = NOW
+    for leader, other in ((first, second), (second, first), (first, second)):
+        goes_on(world, leader.elector, seconds=20)
+        for each in (leader, other, leader):
+            now += MINUTE
+            rows.rows += [row(now - timedelta(seconds=15 * back), 5000.0) for back in reversed(range(4))]
+            each.cycle(now)
+        leader.elector.release()
+    told = [decision for decision in heard.decisions if isinstance(decision, Recommendation)]
+    assert len(told) == 6
+    assert [each.supersedes for each in told] == [None, *(each.recommendation_id for each in told[:-1])]
+
+
+class KilledError(BaseException):
+    """The process is gone; nothing after this instant is done."""
+
+
+@dataclass
+class Killer:
+    """A publisher before or behind others, which ends its process when its time has come."""
+
+    chance: random.Random
+    armed: bool = False
+
+    def publish(self, _decision: Decision) -> None:
+        """Or not."""
+        if self.armed and self.chance.random() < 0.5:
+            raise KilledError
+
+
+@pytest.mark.slow
+def test_two_hundred_leaders_killed_while_they_publish_leave_one_history(
+    replica: Callable[..., Replica], world: World, rows: Rows, row: Row
+) -> None:
+    """After the decision was made, after it was kept, or after it was published: every id once, each naming its last.
+
+    What was published is in the store, and the next leader's first advice is out within 20 s of the kill.
+    """
+    chance, heard, now = random.Random(7), Heard(), NOW  # noqa: S311  # a test's
+    killers = {}
+
+    def fresh(number: int) -> Replica:
+        before, between, after = (Killer(chance) for _ in range(3))
+        made = replica(f"process-{number}", [between, heard, after])
+        real = made.store.save
+
+        def save(decision: Decision) -> None:
+            before.publish(decision)
+            real(decision)
+
+        # The moment between the decision and its being kept has no publisher of its own.
+        made.loop.store = Saving(made.store, save)  # type: ignore[assignment]  # the rest of the port is the store's
+        killers[id(made)] = (before, between, after)
+        return made
+
+    leader, other = fresh(0), fresh(1)
+    goes_on(world, leader.elector, seconds=1)
+    latest: list[float] = []
+    for number in range(KILLS):
+        killed_at = None
+        for killer in killers[id(leader)]:
+            killer.armed = True
+        while killed_at is None:
+            now += MINUTE
+            rows.rows = [*rows.rows[-240:], *(row(now - timedelta(seconds=15 * b), 5000.0) for b in (3, 2, 1, 0))]
+            goes_on(world, leader.elector, other.elector, seconds=60)
+            try:
+                leader.cycle(now)
+            except KilledError:
+                killed_at = world.now
+        out = len(heard.decisions)
+        while len(heard.decisions) == out:
+            goes_on(world, other.elector, seconds=0.1)
+            now += timedelta(seconds=0.1)
+            if other.elector.term() is not None:
+                other.cycle(now)
+        latest.append(world.now - killed_at)
+        leader.store.close()
+        leader, other = other, fresh(number + 2)
+    assert max(latest) < 20
+    kept = leader.store.history("c", "orders", NOW, now + MINUTE)
+    told = [each.recommendation_id for each in heard.decisions if isinstance(each, Recommendation)]
+    ids = [each.recommendation_id for each in kept if isinstance(each, Recommendation)]
+    assert len(ids) == len(kept) == len(set(ids))
+    assert len(told) == len(set(told)) >= KILLS
+    assert [each for each in ids if each in set(told)] == told
+    assert [each.supersedes for each in kept if isinstance(each, Recommendation)] == [None, *ids[:-1]]
+
+
+class Saving:
+    """A store whose `save` is another."""
+
+    def __init__(self, store: SqlDecisionStore, save: Callable[[Decision], None]) -> None:
+        self._store, self.save = store, save
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
