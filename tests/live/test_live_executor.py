@@ -104,7 +104,8 @@ def test_nothing_is_moved_while_no_recommender_is_seen_to_renew_the_lease(
 ) -> None:
     """Held by one that died, then renewed by one that lives, then by nobody again: only in between there is a patch."""
     namespace = lease_namespace(control_plane)
-    control_plane.apply(DEPLOYMENT.replace("NAMESPACE", namespace).replace("NAME", "group-0"))
+    deployment = DEPLOYMENT.replace("replicas: 0", "replicas: 6")
+    control_plane.apply(deployment.replace("NAMESPACE", namespace).replace("NAME", "group-0"))
     leases = KubernetesLease(
         connect(kubeconfig_of(control_plane, namespace, "lagcast-recommender")), namespace, LEASE, clock=read_clock
     )
@@ -129,7 +130,7 @@ def test_nothing_is_moved_while_no_recommender_is_seen_to_renew_the_lease(
         path = "jsonpath={.spec.replicas}"
         return control_plane.kubectl("-n", namespace, "get", "deployment", "group-0", "-o", path)
 
-    advise(8, seen=0)
+    advise(8, seen=6)
     groups = {"group-0": {"mode": "apply", "target": {"namespace": namespace, "name": "group-0"}}}
     with served(store, tmp_path, groups) as url:
         words = ["--api", url, "--all", "--mode", "apply", "--kubeconfig", str(control_plane.kubeconfig)]
@@ -140,7 +141,7 @@ def test_nothing_is_moved_while_no_recommender_is_seen_to_renew_the_lease(
             before = [next(lines) for _ in range(3)]
             assert [line["reason"] for line in before] == ["no_leader"] * 3
             assert "was not seen to be renewed for 1" in before[0]["sentence"]
-            assert count() == "0"
+            assert count() == "6"
             alive.set()
             renewing = threading.Thread(target=live)
             renewing.start()
