@@ -26,7 +26,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from decisions_document import digest_of_judge, digest_of_lagcast, runs_in, write
+from decisions_document import digest_of_judge, digest_of_lagcast, runs_in, text_of
 from decisions_page import write_page
 
 from replay.hindsight import HINDSIGHT
@@ -130,7 +130,8 @@ def play(cells: list[Cell], published: list[Cell], out: Path, *, jobs: int) -> N
                 place, played = futures[future], played + 1
                 done[place] = future.result()
                 runs = [run for index in sorted(done) if index >= len(published) for run in done[index]]
-                write(runs, [run for index in sorted(done) if index < len(published) for run in done[index]], out)
+                others = [run for index in sorted(done) if index < len(published) for run in done[index]]
+                write(text_of(runs, others), out)
                 elapsed = time.monotonic() - began
                 left = elapsed / played * (len(todo) - played)
                 print(
@@ -199,6 +200,14 @@ def progress(runs: list[Run], done: int, cells: int, *, elapsed: float, left: fl
 def clock(seconds: float) -> str:
     """Hours, minutes and seconds."""
     return str(timedelta(seconds=round(seconds)))
+
+
+def write(text: str, out: Path) -> None:
+    """The file, swapped in whole so that a reader never meets half of it."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    draft = out.with_name(out.name + ".draft")
+    draft.write_text(text)
+    draft.replace(out)
 
 
 if __name__ == "__main__":

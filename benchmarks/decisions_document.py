@@ -31,17 +31,14 @@ COLUMNS = tuple(field.name for field in fields(Run))
 DIGITS = 7
 
 
-def write(runs: list[Run], published: list[Run], out: Path) -> None:
-    """The document, a run a line, swapped in whole so that a reader never meets half of it."""
+def text_of(runs: list[Run], published: list[Run]) -> str:
+    """The document as JSON, a run a line."""
     whole = {**_how(), "columns": COLUMNS, "summary": _summary(runs)}
     parts = [f'"{name}": {json.dumps(_rounded(part))}' for name, part in whole.items()]
     for name, played in (("runs", runs), ("whitepaper_runs", published)):
         rows = ",\n".join(json.dumps(_rounded(astuple(run))) for run in played)
         parts.append(f'"{name}": [\n{rows}\n]')
-    out.parent.mkdir(parents=True, exist_ok=True)
-    draft = out.with_name(out.name + ".draft")
-    draft.write_text("{\n" + ",\n".join(parts) + "\n}\n")
-    draft.replace(out)
+    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 def runs_in(document: Document, name: str) -> list[Run]:

@@ -94,13 +94,15 @@ def play(loads: Sequence[Load], models: Sequence[str], out: Path, *, origins: in
     print(f"{len(done)} of {len(cells)} are in {out}", file=sys.stderr, flush=True)
     for line in left_out:
         print(f"left out: {line}", file=sys.stderr, flush=True)
-    write(document([done[place] for place in sorted(done)], left_out, origins), out)
+    write(text_of([done[place] for place in sorted(done)], left_out, origins), out)
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
         futures = {pool.submit(judge_cell, cells[place]): place for place in todo}
         for judged, future in enumerate(as_completed(futures), start=1):
             place = futures[future]
             done[place] = asdict(future.result())
-            write(document([done[index] for index in sorted(done)], left_out, origins), out)
+            write(
+                json.dumps(document([done[index] for index in sorted(done)], left_out, origins), indent=1) + "\n", out
+            )
             elapsed = time.monotonic() - began
             left = elapsed / judged * (len(todo) - judged)
             print(
@@ -167,9 +169,9 @@ def progress(result: Document) -> str:
     )
 
 
-def document(results: list[Document], left_out: list[str], origins: int) -> Document:
-    """Everything: how it was run, every result, and what they come to."""
-    return {
+def text_of(results: list[Document], left_out: list[str], origins: int) -> str:
+    """Everything as JSON: how it was run, every result, and what they come to."""
+    whole = {
         "versions": {
             "python": platform.python_version(),
             **{name: version(name) for name in ("lagcast", "numpy", "scipy", "numba", "statsforecast")},
@@ -182,6 +184,7 @@ def document(results: list[Document], left_out: list[str], origins: int) -> Docu
         "results": results,
         "summary": summary(results),
     }
+    return json.dumps(whole, indent=1) + "\n"
 
 
 if __name__ == "__main__":

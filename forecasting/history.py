@@ -168,7 +168,8 @@ class HistoryBuffer:
         minute = _minute_ending(rows[-1].interval_end_at)
         gap = 0 if self._last_minute is None else minute - self._last_minute - 1
         if gap >= self._max_minutes:
-            self._filled, gap = 0, 0
+            # Nothing before it is wanted any longer; a new array, because somebody may have a view of this one.
+            self._values, self._filled, gap = np.empty((len(_SERIES), 0)), 0, 0
         if self._filled + gap + 1 > self._values.shape[1]:
             self._make_room(gap + 1)
         self._filled += gap

@@ -8,11 +8,12 @@ from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from forecasting.columns import GROUP_INTERVALS
 from forecasting.history import GroupInterval, HistoryBuffer
+from forecasting.units import FloatArray
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -94,19 +95,27 @@ def test_a_history_given_out_stays_what_it_was_while_the_window_moves_on() -> No
         early.produce_messages_per_second[0] = 0.0
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.integers(1, 900), min_size=1, max_size=40), st.integers(1, 700))
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.one_of(st.integers(1, 4), st.integers(1, 900)), min_size=1, max_size=40),
+    st.one_of(st.integers(1, 4), st.integers(1, 700)),
+)
+@example([1, 2, 3, 2], 2)  # a gap after one that was longer than the window
 def test_the_window_holds_the_newest_minutes_whatever_gaps_there_are(steps: list[int], most: int) -> None:
     """Minutes `steps` apart in a window of `most`: what a plain list of all of them would end with."""
     buffer = HistoryBuffer("c", "orders", max_minutes=most)
     minutes: list[float] = []
+    given_out: list[tuple[FloatArray, list[float]]] = []
     at = 0
     for step in steps:
         at += step
         minutes += [np.nan] * (step - 1 if minutes else 0) + [float(at)]
         buffer.append(row(60 * at, float(at), interval_seconds=60))
-    history = buffer.history()
-    assert history is not None
+        history = buffer.history()
+        assert history is not None
+        given_out.append((history.produce_messages_per_second, history.produce_messages_per_second.tolist()))
+    for view, was in given_out:
+        np.testing.assert_array_equal(view, was)
     expected = minutes[-most:]
     if max(steps[1:], default=0) > most:  # nothing from before such a gap is wanted any longer, nor the gap itself
         last = max(place for place, step in enumerate(steps) if place and step > most)
