@@ -11,7 +11,6 @@ message was lost.
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -31,6 +30,9 @@ from tests.live.control_plane import ControlPlane, built_control_plane
 
 Document = dict[str, Any]
 
+# Two rows of lagcast at least; half a day of the load at most, after which it repeats itself.
+LEAST_MINUTES, MOST_MINUTES = 0.5, 12.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
@@ -47,13 +49,22 @@ def main() -> int:
     parser.add_argument("--protocol", choices=tuple(PROTOCOLS), default="cooperative", help="of the group")
     parser.add_argument("--arms", nargs="+", choices=tuple(AUTOSCALERS), default=tuple(AUTOSCALERS), help="which")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where the figures go, as JSON")
-    parser.add_argument("--page", type=Path, metavar="FILE", help="print the page of such figures, and run nothing")
+    parser.add_argument(
+        "--page", type=Path, nargs="+", metavar="FILE", help="print the page of such figures, and run nothing"
+    )
     arguments = parser.parse_args()
     if arguments.page is not None:
-        print(page(json.loads(arguments.page.read_text(encoding="utf-8"))), end="")
+        try:
+            told = page([json.loads(file.read_text(encoding="utf-8")) for file in arguments.page])
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            named = " ".join(map(str, arguments.page))
+            parser.error(f"--page {named}: no figures of one comparison ({error}); make them with --out FILE")
+        print(told, end="")
         return 0
-    seconds = round(60 * arguments.minutes)
-    setting = setting_of(arguments.protocol, seconds=seconds)
+    if not LEAST_MINUTES <= arguments.minutes <= MOST_MINUTES:
+        bounds = f"from {LEAST_MINUTES:g} to {MOST_MINUTES:g}"
+        parser.error(f"--minutes {arguments.minutes:g}: give {bounds}")
+    setting = setting_of(arguments.protocol, seconds=round(60 * arguments.minutes))
     played: list[Played] = []
     for each in play(setting, arguments.arms):
         played.append(each)
@@ -100,12 +111,6 @@ def document_of(played: Sequence[Played], setting: Setting) -> Document:
         "protocol": setting.world.protocol,
         "processors": os.cpu_count(),
         "load": os.getloadavg()[2],
-        "revision": subprocess.run(
-            ["git", "describe", "--always", "--dirty"],  # noqa: S607  # whichever git there is
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout.strip(),
         "arms": [
             {
                 "arm": each.result.arm,

@@ -186,9 +186,37 @@ def test_a_process_works_for_each_ready_pod_and_a_pod_that_never_was_ready_has_c
 def test_the_page_of_a_run_in_kubernetes_says_what_was_compressed_and_has_a_row_for_each_arm() -> None:
     """From the figures alone: two minutes of one arm."""
     found = asdict(account(batch(0, 109.0, 110.0, 0, 9), batch(1, 109.0, 110.0, 0, 9)))
-    arm = {"arm": "lagcast-keda", "moves": 3, "rebalances": 2, "replicas": [[0.0, 1, 1]], **found}
-    document = {"seconds": 120, "protocol": "eager", "processors": 2, "load": 1.25, "revision": "abc", "arms": [arm]}
-    told = part("lab_kubernetes_page").page(document)
+    arm = {
+        "arm": "lagcast-keda",
+        "moves": 3,
+        "rebalances": 2,
+        "replicas": [[-9.0, 1, 0], [-5.0, 1, 1], [12.4, 3, 1]],
+        **found,
+    }
+    document = {"seconds": 120, "protocol": "eager", "processors": 2, "load": 1.25, "arms": [arm]}
+    page = part("lab_kubernetes_page").page
+    told = page([document])
     assert "make lab-kubernetes OUT=FILE MINUTES=2\n" in told
     assert "the HPA controller looks each 0.25 s (15 s)" in told
     assert "| lagcast through KEDA | 7,200 | 10 of 20 | 10.0 s | 3 | 2 | 0 | 0 |" in told
+    assert "- lagcast through KEDA: 1, 3 at 12 s\n" in told
+    assert "| fixed at the peak |" in page([document, document | {"arms": [arm | {"arm": "fixed"}]}])
+    with pytest.raises(ValueError, match="of different lengths"):
+        page([document, document | {"seconds": 60}])
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--minutes", "0"], "--minutes 0: give from 0.5 to 12"),
+        (["--page", "/nowhere.json"], "--page /nowhere.json: no figures of one comparison"),
+    ],
+)
+def test_what_the_lab_in_kubernetes_cannot_do_is_one_sentence(
+    words: list[str], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A load of no time, figures that are not there: exit code 2 before anything is started."""
+    monkeypatch.setattr("sys.argv", ["lab_kubernetes.py", *words])
+    with pytest.raises(SystemExit, match="2"):
+        part("lab_kubernetes").main()
+    assert told in capsys.readouterr().err
