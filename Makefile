@@ -4,7 +4,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-slow bench bench-decisions bench-forecasts bench-value bench-stream bench-decision-time bench-collection bench-live-latency bench-rebalances bench-scalers bench-failover lab docs lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-slow bench bench-decisions bench-forecasts bench-value bench-stream bench-decision-time bench-collection bench-live-latency bench-rebalances bench-scalers bench-failover lab lab-kubernetes docs lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,6 +102,11 @@ PROTOCOL := cooperative
 MINUTES := 5
 lab: $(READY) ## scalers on a real Kafka with real replicas: make lab PROTOCOL=cooperative MINUTES=5
 	@PYTHONPATH=. $(BIN)/python benchmarks/lab.py --protocol $(PROTOCOL) --minutes $(MINUTES)
+
+lab-kubernetes: OUT := build/lab-kubernetes.json
+lab-kubernetes: MINUTES := 4
+lab-kubernetes: $(READY) ## autoscalers on a real Kafka and a real control plane: make lab-kubernetes OUT=FILE MINUTES=4
+	@PYTHONPATH=. $(BIN)/python benchmarks/lab_kubernetes.py --out "$(OUT)" --protocol $(PROTOCOL) --minutes $(MINUTES)
 
 docs: $(READY) ## rewrite what is made of the code: docs/settings.md, the resource's definition, the chart's schema and alerts
 	@$(BIN)/python scripts/settings_page.py > docs/settings.md

@@ -20,45 +20,22 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
-from confluent_kafka.admin import AdminClient, NewTopic
 from decisions_page import table
-from lab_account import Account, account
-from lab_arms import ARMS, CAPACITY, PARTITIONS, Setting, rows_before, setting_of
-from lab_group import LocalReplicas, load, read_back, seen
+from lab_arms import ARMS, CAPACITY, Setting, rows_before, setting_of
+from lab_group import LocalReplicas
+from lab_run import Result, Stage, clock, next_grid, play_arm
 from rebalances_expected import PROTOCOLS
-from rebalances_measure import batches_of
-from rebalances_members import Host, MemberOrder, host
 
 from api.schemas import Target
-from collector.kafka_admin import KafkaAdminCollector
 from collector.meter import Interruption
-from collector.watch import watch_forever
 from cost_model.price import Prices
 from executor.plan import Act, Move
-from forecasting.columns import BASE_INTERVAL_SECONDS
 from forecasting.units import MessagesPerSecond
-from replay.plant import Observation
-from replay.policies.policy import Policy
-from replay.sampling import Names
-from tests.live.broker import fetched_jars, running_brokers
 
-MOST_DRAIN_SECONDS = 120.0
-START_LIMIT_SECONDS = 60.0
 WORKLOAD = Target(api_version="apps/v1", kind="Deployment", name="lab")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """What an arm came to."""
-
-    arm: str
-    moves: int
-    interruptions: tuple[Interruption, ...]
-    account: Account
 
 
 def main() -> int:
@@ -78,117 +55,51 @@ def play(setting: Setting, arms: Sequence[str]) -> list[Result]:
     results = []
     for arm in arms:
         with tempfile.TemporaryDirectory() as name:
-            results.append(play_one(arm, setting, Path(name)))
+            results.append(play_arm(arm, setting, Path(name), partial(Group, arm)))
         print(f"{arm}: {results[-1].account}", file=sys.stderr, flush=True)
     return results
 
 
-def play_one(arm: str, setting: Setting, folder: Path) -> Result:
-    """One arm from an empty topic to the last message."""
-    jars = fetched_jars()
-    names, found = Names(cluster="lab", group=f"lab-{arm}"), list[Interruption]()
-    with ExitStack() as ends:
-        (broker,) = ends.enter_context(running_brokers(jars, folder / "kafka"))
-        admin = AdminClient({"bootstrap.servers": broker.address})
-        admin.create_topics([NewTopic(names.group, PARTITIONS, 1)])[names.group].result()
-
-        def make(number: int) -> Host:
-            started = host("librdkafka", broker.address, folder, jars=jars, classes=folder)
-            started.start(
-                MemberOrder(
-                    name=f"replica-{number}",
-                    group=names.group,
-                    topic=names.group,
-                    protocol=PROTOCOLS[setting.world.protocol],
-                    batch_seconds=0.0,
-                    record_seconds=1.0 / CAPACITY,
-                )
-            )
-            return started
-
-        replicas = LocalReplicas(make)
-        replicas.set(ARMS[arm].replicas(setting))
-        collector = KafkaAdminCollector(broker.address, cluster=names.cluster)
-        wait_for_members(collector, names.group, replicas.count)
-        group = Group(setting=setting, names=names, collector=collector, replicas=replicas)
-        policy = group.policy_of(arm)
-        stop = threading.Event()
-        watch = threading.Thread(
-            target=watch_forever,
-            args=(KafkaAdminCollector(broker.address, cluster=names.cluster), lambda: [names.group], found.append),
-            kwargs={"clock": clock, "wait": stop.wait},
-        )
-        watch.start()
-        over = ends.enter_context(load(broker.address, names.group, setting.trace, partitions=PARTITIONS))
-        moves_at = group.follow(policy, over)
-        drain(collector, names.group)
-        stop.set()
-        watch.join()
-        replica_seconds = replicas.end()
-        produced = read_back(broker.address, names.group, partitions=PARTITIONS)
-    with (folder / "batches.log").open() as log:
-        batches = batches_of(log)
-    return Result(
-        arm=arm,
-        moves=len(moves_at),
-        interruptions=tuple(each for each in found if each.kind != "stall"),
-        account=account(
-            produced,
-            batches,
-            moves_at=moves_at,
-            replica_seconds=replica_seconds,
-            max_lag_seconds=setting.settings.max_lag_seconds,
-        ),
-    )
-
-
-@dataclass(slots=True, kw_only=True)
 class Group:
     """The group that an arm scales, looked at on the 15 s grid of the clock."""
 
-    setting: Setting
-    names: Names
-    collector: KafkaAdminCollector
-    replicas: LocalReplicas
-    _first_at: datetime | None = None
+    def __init__(self, arm: str, stage: Stage, _: ExitStack) -> None:
+        self._arm, self._stage = ARMS[arm], stage
+        self._replicas = LocalReplicas(lambda number: stage.member(f"replica-{number}"))
+        self._collector = stage.collector
 
-    def policy_of(self, arm: str) -> Policy:
-        """The arm's policy, which has seen the hour before and one look at the idle group.
+    def ready(self) -> None:
+        """Have the arm's policy see the hour before, and one look at the idle group.
 
         That look is made before the load begins: lagcast reviews its forecasts with the first one, which takes seconds.
         """
+        setting = self._stage.setting
+        self._replicas.set(self._arm.replicas(setting))
+        self._stage.wait_for_members(self._replicas.count)
         at = next_grid(clock())
-        before = rows_before(self.setting.before, self.names, until=at, members=self.replicas.count)
-        policy = ARMS[arm].policy(self.setting, before, self.names)
+        before = rows_before(setting.before, self._stage.names, until=at, members=self._replicas.count)
+        self._policy = self._arm.policy(setting, before, self._stage.names)
         time.sleep(max(0.0, (at - clock()).total_seconds()))
-        sight = self._seen(at)
+        sight = self._stage.seen(self._collector, at, replicas=self._replicas.count)
         if sight is not None:
-            policy.decide(sight)
-        return policy
+            self._policy.decide(sight)
 
-    def follow(self, policy: Policy, over: threading.Event) -> list[float]:
+    def follow(self, over: threading.Event) -> list[float]:
         """Let the policy decide each 15 s until the load is over; when it moved, in seconds since 1970."""
         moves_at: list[float] = []
         at = next_grid(clock())
         while not over.wait(max(0.0, (at - clock()).total_seconds())):
-            sight = self._seen(at)
-            wanted = policy.decide(sight) if sight is not None else self.replicas.count
-            if wanted != self.replicas.count:
+            sight = self._stage.seen(self._collector, at, replicas=self._replicas.count)
+            wanted = self._policy.decide(sight) if sight is not None else self._replicas.count
+            if wanted != self._replicas.count:
                 moves_at.append(clock().timestamp())
-                carry_out(self.replicas, wanted)
+                carry_out(self._replicas, wanted)
             at = next_grid(clock())
         return moves_at
 
-    def _seen(self, at: datetime) -> Observation | None:
-        self._first_at = self._first_at or at
-        return seen(
-            self.collector,
-            self.names.group,
-            partitions=PARTITIONS,
-            at=at,
-            time_seconds=round((at - self._first_at).total_seconds()),
-            replicas=self.replicas.count,
-        )
+    def end(self) -> float:
+        """End all replicas; the replica-seconds that were spent."""
+        return self._replicas.end()
 
 
 def carry_out(replicas: LocalReplicas, wanted: int) -> None:
@@ -215,28 +126,6 @@ def longest_pause(interruptions: Sequence[Interruption]) -> str:
         return "-"
     longest = max(stopped, key=lambda each: each.pause_seconds)
     return f"{longest.pause_seconds:.1f} +/- {longest.resolution_seconds:.1f} s"
-
-
-def wait_for_members(collector: KafkaAdminCollector, group: str, count: int) -> None:
-    """Until the group is stable with so many members. Errors: TimeoutError after a minute."""
-    until = time.monotonic() + START_LIMIT_SECONDS
-    while time.monotonic() < until:
-        rows = collector.collect([group], now=clock()).samples
-        if rows and rows[0].members == count and rows[0].group_state == "STABLE":
-            return
-        time.sleep(0.2)
-    message = f"the group {group!r} did not have {count} members within {START_LIMIT_SECONDS:.0f} s"
-    raise TimeoutError(message)
-
-
-def drain(collector: KafkaAdminCollector, group: str) -> None:
-    """Until every message is committed, for two minutes at most: what is not done by then counts as lost."""
-    until = time.monotonic() + MOST_DRAIN_SECONDS
-    while time.monotonic() < until:
-        rows = collector.collect([group], now=clock()).samples
-        if rows and all((row.committed_offset or 0) >= row.end_offset for row in rows):
-            return
-        time.sleep(0.5)
 
 
 def table_of(results: Sequence[Result], setting: Setting) -> str:
@@ -268,17 +157,6 @@ def table_of(results: Sequence[Result], setting: Setting) -> str:
         *("longest pause, meter", "stopped partition-seconds", "longest stop", "duplicates", "lost", "cost"),
     )
     return table(head, lines)
-
-
-def next_grid(now: datetime) -> datetime:
-    """The next instant of the 15 s grid, at least a second away."""
-    seconds = (now.timestamp() + 1.0) // BASE_INTERVAL_SECONDS + 1
-    return datetime.fromtimestamp(seconds * BASE_INTERVAL_SECONDS, tz=UTC)
-
-
-def clock() -> datetime:
-    """The clock that messages are stamped by."""
-    return datetime.now(UTC)  # noqa: TID251  # a process entry point
 
 
 if __name__ == "__main__":

@@ -24,6 +24,49 @@ PRODUCE_EVERY_SECONDS = 0.1
 READ_BACK_SECONDS = 60.0
 
 
+class Processes:
+    """One consumer process for each pod that is ready; which pods there are is told again whenever that may change.
+
+    `make(pod)` starts the process of a pod and has it join, `end(host)` has it leave. A pod counts from when it is
+    first told of until it is gone, or its process is where it had one.
+    """
+
+    def __init__(self, make: Callable[[str], Host], end: Callable[[Host], None]) -> None:
+        self._make, self._end_host = make, end
+        self._since: dict[str, float] = {}
+        self._running: dict[str, Future[Host]] = {}
+        self._spent_seconds: list[float] = []
+        self._leaving: list[Future[None]] = []
+        # As many as may start or leave at once.
+        self._threads = ThreadPoolExecutor(16)
+
+    def __len__(self) -> int:
+        """How many processes are there, or on their way."""
+        return len(self._running)
+
+    def follow(self, pods: Mapping[str, bool]) -> None:
+        """Have a process for each of these pods that is ready, and none for others; the youngest go first."""
+        for pod in [pod for pod in reversed(self._since) if pod not in pods]:
+            self._leaving.append(self._threads.submit(self._end, self._since.pop(pod), self._running.pop(pod, None)))
+        for pod, ready in pods.items():
+            self._since.setdefault(pod, time.monotonic())
+            if ready and pod not in self._running:
+                self._running[pod] = self._threads.submit(self._make, pod)
+
+    def end(self) -> float:
+        """End all of them, and wait for it; the pod-seconds that were spent."""
+        self.follow({})
+        for leaving in self._leaving:
+            leaving.result()
+        self._threads.shutdown()
+        return sum(self._spent_seconds)
+
+    def _end(self, began: float, starting: "Future[Host] | None") -> None:
+        if starting is not None:
+            self._end_host(starting.result())
+        self._spent_seconds.append(time.monotonic() - began)
+
+
 class LocalReplicas:
     """Replicas of one workload as processes of this machine; the port that an executor acts through.
 
@@ -32,18 +75,14 @@ class LocalReplicas:
     """
 
     def __init__(self, make: Callable[[int], Host]) -> None:
-        self._make = make
-        self._running: list[tuple[float, Future[Host]]] = []
+        self._processes = Processes(lambda pod: make(int(pod)), lambda host: host.end())
+        self._names: list[str] = []
         self._made, self._version = 0, 0
-        self._spent_seconds: list[float] = []
-        self._leaving: list[Future[None]] = []
-        # As many as may start or leave at once.
-        self._threads = ThreadPoolExecutor(16)
 
     @property
     def count(self) -> int:
         """How many there should be."""
-        return len(self._running)
+        return len(self._names)
 
     def read(self, namespace: str, target: Target) -> Scale:
         """How the workload stands; there is only one."""
@@ -60,24 +99,14 @@ class LocalReplicas:
     def set(self, replicas: int) -> None:
         """Have so many, soon."""
         self._version += 1
-        while self.count < replicas:
-            self._running.append((time.monotonic(), self._threads.submit(self._make, self._made)))
-            self._made += 1
-        while self.count > replicas:
-            began, starting = self._running.pop()
-            self._leaving.append(self._threads.submit(self._end, began, starting))
+        more = range(self._made, self._made + max(0, replicas - self.count))
+        self._names = [*self._names[:replicas], *map(str, more)]
+        self._made = more.stop
+        self._processes.follow(dict.fromkeys(self._names, True))
 
     def end(self) -> float:
         """End all of them, and wait for it; the replica-seconds that were spent."""
-        self.set(0)
-        for leaving in self._leaving:
-            leaving.result()
-        self._threads.shutdown()
-        return sum(self._spent_seconds)
-
-    def _end(self, began: float, starting: "Future[Host]") -> None:
-        starting.result().end()
-        self._spent_seconds.append(time.monotonic() - began)
+        return self._processes.end()
 
 
 @contextmanager

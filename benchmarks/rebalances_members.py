@@ -6,6 +6,7 @@ The words and the log are those of `tests/live/java/BatchMembers.java`.
 """
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -23,6 +24,8 @@ Client = Literal["java", "librdkafka"]
 # Of both clients; Kafka's default is 45 s, which a benchmark of quarter of an hour cannot wait for often.
 SESSION_SECONDS = 10.0
 MOST_RECORDS = 500
+# Kubernetes' own terminationGracePeriodSeconds.
+GRACE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +80,16 @@ class Host:
         """Have all members leave, and wait for it; killed where that takes longer than half a minute."""
         if self._process.stdin is not None:
             self._process.stdin.close()
+        self._wait_and_kill()
+
+    def terminate(self) -> None:
+        """SIGTERM, as the kubelet ends a pod, and SIGKILL after its grace; librdkafka's members say goodbye."""
+        self._process.terminate()
+        self._wait_and_kill()
+
+    def _wait_and_kill(self) -> None:
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=30)
+            self._process.wait(timeout=GRACE_SECONDS)
         self.kill()
 
     def _say(self, words: str) -> None:
@@ -101,20 +112,23 @@ def host(client: Client, bootstrap: str, folder: Path, *, jars: Path, classes: P
 
 
 def serve(bootstrap: str, log: Path) -> None:
-    """What a librdkafka host does until its standard input ends."""
+    """What a librdkafka host does until its standard input ends, or SIGTERM comes."""
+    # What Ctrl-C raises ends a read of standard input that waits.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     members: dict[str, tuple[threading.Thread, threading.Event]] = {}
     # Appended by one write each, so that lines of several members and processes stay whole, and outlive a kill.
     out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     print("ready", flush=True)
-    for line in sys.stdin:
-        order, *words = line.split()
-        if order == "start":
-            closing = threading.Event()
-            thread = threading.Thread(target=work, args=(bootstrap, out, words, closing))
-            members[words[0]] = thread, closing
-            thread.start()
-        else:
-            members.pop(words[0])[1].set()
+    with suppress(KeyboardInterrupt):
+        for line in sys.stdin:
+            order, *words = line.split()
+            if order == "start":
+                closing = threading.Event()
+                thread = threading.Thread(target=work, args=(bootstrap, out, words, closing))
+                members[words[0]] = thread, closing
+                thread.start()
+            else:
+                members.pop(words[0])[1].set()
     for _, closing in members.values():
         closing.set()
     for thread, _ in members.values():

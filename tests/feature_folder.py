@@ -1,7 +1,7 @@
 """A feature table without a JVM: what the features job would have written of groups in which nothing happens."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,20 +14,35 @@ from forecasting.history import GroupInterval
 
 def steady_hour(table: Path, groups: Sequence[str], *, end_at: datetime) -> Path:
     """An hour of rows up to `end_at` of each group of cluster `c`: 5,000 messages/s on 12 partitions, 12 members."""
-    rows = [
-        asdict(_row(group, end_at - timedelta(seconds=15 * back))) for group in groups for back in reversed(range(240))
-    ]
-    parts = []
-    for date in sorted({f"{row['interval_end_at']:%Y-%m-%d}" for row in rows}):
-        of_date = [row for row in rows if f"{row['interval_end_at']:%Y-%m-%d}" == date]
+    ends_at = [end_at - timedelta(seconds=15 * back) for back in reversed(range(240))]
+    add_rows(table, [_row(group, at) for group in groups for at in ends_at])
+    return table
+
+
+def add_rows(table: Path, rows: Iterable[GroupInterval]) -> None:
+    """Add rows to the table as parts of their own, of 15 s and of an hour; a reader sees all of them or none."""
+    version, parts = 1, []
+    if (table / "manifest.json").exists():
+        before = json.loads((table / "manifest.json").read_text())
+        version, parts = before["feature_table_version"] + 1, before["parts"]
+    by_date: dict[str, list[dict[str, object]]] = {}
+    for row in rows:
+        by_date.setdefault(f"{row.interval_end_at:%Y-%m-%d}", []).append(asdict(row))
+    for date, of_date in by_date.items():
         for seconds in (15, 3600):
-            folder = Path("versions", "v1", f"interval_seconds={seconds}", f"date={date}")
+            folder = Path("versions", f"v{version}", f"interval_seconds={seconds}", f"date={date}")
             (table / folder).mkdir(parents=True)
             pq.write_table(pa.Table.from_pylist(of_date), table / folder / "part-0.parquet")
             parts.append({"interval_seconds": seconds, "date": date, "folder": str(folder), "rows": len(of_date)})
-    manifest = {"format": "lagcast group_intervals", "schema_version": 1, "feature_table_version": 1, "parts": parts}
-    (table / "manifest.json").write_text(json.dumps(manifest))
-    return table
+    manifest = {
+        "format": "lagcast group_intervals",
+        "schema_version": 1,
+        "feature_table_version": version,
+        "parts": parts,
+    }
+    unfinished = table / "manifest.json.unfinished"
+    unfinished.write_text(json.dumps(manifest))
+    unfinished.rename(table / "manifest.json")
 
 
 def _row(group: str, at: datetime) -> GroupInterval:

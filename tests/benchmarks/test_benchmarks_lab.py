@@ -1,7 +1,8 @@
 """The lab: an arm is accounted for message by message, and its replicas are moved through the executor's port."""
 
 import importlib
-from dataclasses import replace
+import time
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -115,8 +116,8 @@ def test_the_table_says_by_how_much_the_meter_may_be_off() -> None:
     found = account(batch(0, 109.0, 110.0, 0, 9), batch(1, 109.0, 110.0, 0, 9))
     both = (rebalance, replace(rebalance, stops=()))
     results = [
-        lab.Result(arm="keda", moves=1, interruptions=both, account=found),
-        lab.Result(arm="fixed", moves=0, interruptions=(), account=found),
+        lab.Result(arm="keda", began_at=100.0, moves=1, interruptions=both, account=found, worked={}),
+        lab.Result(arm="fixed", began_at=100.0, moves=0, interruptions=(), account=found, worked={}),
     ]
     told = lab.table_of(results, lab.setting_of("eager", seconds=20))
     assert "| keda | 7,200 | 11 | 5.5 s |" in told
@@ -159,3 +160,63 @@ def test_the_youngest_replicas_go_first_and_an_old_version_moves_nothing() -> No
     assert replicas.end() > 0.0
     assert sorted(ended[:2]) == [1, 2]
     assert ended[2] == 0
+
+
+def test_a_process_works_for_each_ready_pod_and_a_pod_that_never_was_ready_has_cost_time_alone() -> None:
+    """`a` is ready at once and is deleted, `b` becomes ready later, `c` never does: a and b had a process each."""
+    made: list[str] = []
+    ended: list[Any] = []
+
+    def make(pod: str) -> str:
+        made.append(pod)
+        return pod
+
+    processes = part("lab_group").Processes(make, ended.append)
+    processes.follow({"a": True, "b": False})
+    assert len(processes) == 1
+    processes.follow({"a": True, "b": True, "c": False})
+    assert len(processes) == 2
+    processes.follow({"b": True, "c": False})
+    assert len(processes) == 1
+    time.sleep(0.1)
+    assert processes.end() > 0.2  # b and c, a tenth of a second each
+    assert (sorted(made), sorted(ended)) == (["a", "b"], ["a", "b"])
+
+
+def test_the_page_of_a_run_in_kubernetes_says_what_was_compressed_and_has_a_row_for_each_arm() -> None:
+    """From the figures alone: two minutes of one arm."""
+    found = asdict(account(batch(0, 109.0, 110.0, 0, 9), batch(1, 109.0, 110.0, 0, 9)))
+    arm = {
+        "arm": "lagcast-keda",
+        "moves": 3,
+        "rebalances": 2,
+        "replicas": [[-9.0, 1, 0], [-5.0, 1, 1], [12.4, 3, 1]],
+        **found,
+    }
+    document = {"seconds": 120, "protocol": "eager", "processors": 2, "load": 1.25, "arms": [arm]}
+    page = part("lab_kubernetes_page").page
+    told = page([document])
+    assert "make lab-kubernetes OUT=FILE MINUTES=2\n" in told
+    assert "the HPA controller looks each 0.25 s (15 s)" in told
+    assert "| lagcast through KEDA | 7,200 | 10 of 20 | 10.0 s | 3 | 2 | 0 | 0 |" in told
+    assert "- lagcast through KEDA: 1, 3 at 12 s\n" in told
+    assert "| fixed at the peak |" in page([document, document | {"arms": [arm | {"arm": "fixed"}]}])
+    with pytest.raises(ValueError, match="of different lengths"):
+        page([document, document | {"seconds": 60}])
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--minutes", "0"], "--minutes 0: give from 0.5 to 12"),
+        (["--page", "/nowhere.json"], "--page /nowhere.json: no figures of one comparison"),
+    ],
+)
+def test_what_the_lab_in_kubernetes_cannot_do_is_one_sentence(
+    words: list[str], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A load of no time, figures that are not there: exit code 2 before anything is started."""
+    monkeypatch.setattr("sys.argv", ["lab_kubernetes.py", *words])
+    with pytest.raises(SystemExit, match="2"):
+        part("lab_kubernetes").main()
+    assert told in capsys.readouterr().err

@@ -27,7 +27,7 @@ from tests.live.control_plane import ControlPlane, built_control_plane
 from tests.live.executors import executor_in, served
 from tests.live.exporters import fetched
 from tests.live.helm import Helm, built_helm
-from tests.live.scalers import MANIFESTS, orders_in, scaler, wait_until_served
+from tests.live.scalers import MANIFESTS, install, orders_in, recommender_in, scaler
 from tests.live.secured import Secured, secured_broker
 from tests.live.shop import Shop
 
@@ -68,12 +68,7 @@ def control_plane(tools_for_kubernetes: None, tmp_path_factory: pytest.TempPathF
 @pytest.fixture(scope="session")
 def installed(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> ControlPlane:
     """The cluster with everything that the manifests make, the scalers' component switched on."""
-    manifests = tmp_path_factory.mktemp("deploy") / "manifests"
-    shutil.copytree(MANIFESTS, manifests)
-    whole = manifests / "kustomization.yaml"
-    whole.write_text(f"{whole.read_text(encoding='utf-8')}components:\n  - scalers\n", encoding="utf-8")
-    control_plane.kubectl("apply", "--validate=strict", "-k", str(manifests))
-    wait_until_served(control_plane)
+    install(control_plane, tmp_path_factory.mktemp("deploy"))
     return control_plane
 
 
@@ -89,9 +84,7 @@ def namespace(installed: ControlPlane) -> str:
 @pytest.fixture
 def kubeconfig(installed: ControlPlane) -> Path:
     """The kubeconfig of the recommender's own service account."""
-    return installed.kubeconfig_for(
-        installed.kubectl("-n", "lagcast", "create", "token", "lagcast-recommender").strip()
-    )
+    return recommender_in(installed)
 
 
 @pytest.fixture

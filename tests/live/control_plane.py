@@ -65,7 +65,9 @@ class ControlPlane:
         self._spawn("kube-controller-manager", *alone, *keys, *self._controller_flags)
         self._spawn("kube-scheduler", *alone)
         stages, addresses = str(_HERE / "stages.yaml"), ["--cidr=10.64.0.0/16", "--node-ip=10.63.0.1"]
-        self._spawn("kwok", *given, "--manage-all-nodes=true", "--config", stages, *addresses)
+        # Without a lease, the node and all its pods are taken for lost after 50 s.
+        alive = "--node-lease-duration-seconds=40"
+        self._spawn("kwok", *given, "--manage-all-nodes=true", alive, "--config", stages, *addresses)
         self.apply((_HERE / "node.yaml").read_text(encoding="utf-8"))
 
     def restart_api_server(self, *, after: Callable[[], object]) -> None:

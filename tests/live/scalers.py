@@ -1,5 +1,6 @@
 """Workloads and ConsumerGroupScalers in a cluster, as the tests of them make and see them."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ apiVersion: apps/v1
 kind: Deployment
 metadata: {name: orders, namespace: NAMESPACE}
 spec:
-  replicas: 3
+  replicas: REPLICAS
   selector: {matchLabels: {app: orders}}
   template:
-    metadata: {labels: {app: orders}}
+    metadata: {labels: {app: orders}, annotations: {test/start-delay: DELAYs}}
     spec: {containers: [{name: consumer, image: "none:1"}]}
 """
 _HPA = """
@@ -32,17 +33,35 @@ spec:
 """
 
 
-def shop_in(cluster: ControlPlane) -> str:
-    """A fresh namespace with a Deployment `orders` of three replicas."""
+def shop_in(cluster: ControlPlane, *, replicas: int = 3, start_delay_seconds: int = 0) -> str:
+    """A fresh namespace with a Deployment `orders`, of three replicas that are ready at once unless told otherwise."""
     namespace = fresh_name("shop")
     cluster.kubectl("create", "namespace", namespace)
-    orders_in(cluster, namespace)
+    orders_in(cluster, namespace, replicas=replicas, start_delay_seconds=start_delay_seconds)
     return namespace
 
 
-def orders_in(cluster: ControlPlane, namespace: str) -> None:
-    """That Deployment, applied as an owner does: once more, it has three replicas again."""
-    cluster.apply(_ORDERS.replace("NAMESPACE", namespace))
+def orders_in(cluster: ControlPlane, namespace: str, *, replicas: int = 3, start_delay_seconds: int = 0) -> None:
+    """That Deployment, applied as an owner does: once more, it has so many replicas again."""
+    manifest = _ORDERS.replace("NAMESPACE", namespace).replace("REPLICAS", str(replicas))
+    cluster.apply(manifest.replace("DELAY", str(start_delay_seconds)))
+
+
+def install(cluster: ControlPlane, folder: Path) -> None:
+    """Everything that the manifests make, the scalers' component switched on; `folder` takes a copy of them."""
+    manifests = folder / "manifests"
+    shutil.copytree(MANIFESTS, manifests)
+    whole = manifests / "kustomization.yaml"
+    whole.write_text(f"{whole.read_text(encoding='utf-8')}components:\n  - scalers\n", encoding="utf-8")
+    cluster.kubectl("apply", "--validate=strict", "-k", str(manifests))
+    wait_until_served(cluster)
+
+
+def recommender_in(cluster: ControlPlane, *namespaces: str) -> Path:
+    """The kubeconfig of the recommender's own service account, with its role in these namespaces."""
+    for namespace in namespaces:
+        cluster.kubectl("-n", namespace, "apply", "-f", str(MANIFESTS / "scalers" / "target-role.yaml"))
+    return cluster.kubeconfig_for(cluster.kubectl("-n", "lagcast", "create", "token", "lagcast-recommender").strip())
 
 
 def autoscaled_in(cluster: ControlPlane, namespace: str) -> None:
