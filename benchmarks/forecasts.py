@@ -100,9 +100,7 @@ def play(loads: Sequence[Load], models: Sequence[str], out: Path, *, origins: in
         for judged, future in enumerate(as_completed(futures), start=1):
             place = futures[future]
             done[place] = asdict(future.result())
-            write(
-                json.dumps(document([done[index] for index in sorted(done)], left_out, origins), indent=1) + "\n", out
-            )
+            write(text_of([done[index] for index in sorted(done)], left_out, origins), out)
             elapsed = time.monotonic() - began
             left = elapsed / judged * (len(todo) - judged)
             print(

@@ -182,7 +182,7 @@ def test_the_page_comes_from_the_json_alone(
     """Twice the same, with what misses its bar marked and what was not scored said."""
     silent = {**result_of("calm", "slow", "naive", (0, 0, 0)), "why_not": "a fit took more than 120 s", "losses": {}}
     out = tmp_path / "forecasts.json"
-    out.write_text(json.dumps(bench.document([*RESULTS, silent], ["brief lasts 2.0 days"], 50)))
+    out.write_text(bench.text_of([*RESULTS, silent], ["brief lasts 2.0 days"], 50))
     pages = []
     for _ in range(2):
         monkeypatch.setattr("sys.argv", ["forecasts.py", "--page", str(out)])
