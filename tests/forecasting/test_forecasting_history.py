@@ -105,7 +105,8 @@ def test_the_window_holds_the_newest_minutes_whatever_gaps_there_are(steps: list
     """Minutes `steps` apart in a window of `most`: what a plain list of all of them would end with."""
     buffer = HistoryBuffer("c", "orders", max_minutes=most)
     minutes: list[float] = []
-    given_out: list[tuple[FloatArray, list[float]]] = []
+    given_out: list[FloatArray] = []
+    were: list[list[float]] = []
     at = 0
     for step in steps:
         at += step
@@ -113,14 +114,15 @@ def test_the_window_holds_the_newest_minutes_whatever_gaps_there_are(steps: list
         buffer.append(row(60 * at, float(at), interval_seconds=60))
         history = buffer.history()
         assert history is not None
-        given_out.append((history.produce_messages_per_second, history.produce_messages_per_second.tolist()))
-    for view, was in given_out:
+        given_out.append(history.produce_messages_per_second)
+        were.append(given_out[-1].tolist())
+    for view, was in zip(given_out, were, strict=True):
         np.testing.assert_array_equal(view, was)
     expected = minutes[-most:]
     if max(steps[1:], default=0) > most:  # nothing from before such a gap is wanted any longer, nor the gap itself
         last = max(place for place, step in enumerate(steps) if place and step > most)
         expected = minutes[-(1 + sum(steps[last + 1 :])) :][-most:]
-    np.testing.assert_array_equal(history.produce_messages_per_second, expected)
+    np.testing.assert_array_equal(given_out[-1], expected)
 
 
 def test_an_hour_of_history_takes_the_room_of_an_hour() -> None:
