@@ -240,7 +240,7 @@ def test_the_root_links_lead_somewhere(service: TestClient, store: SqlDecisionSt
         assert service.get(f"/{link}").status_code == 200
 
 
-def test_the_description_is_the_checked_in_one(service: TestClient) -> None:
+def test_p24_the_description_is_the_checked_in_one(service: TestClient) -> None:
     """The OpenAPI document changes only on purpose: `REWRITE=1 pytest tests/api -k checked_in` rewrites it."""
     document = service.get("/openapi.json").json()
     if os.environ.get("REWRITE"):

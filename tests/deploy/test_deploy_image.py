@@ -29,7 +29,7 @@ def test_every_package_is_in_the_image() -> None:
 
 
 @pytest.mark.parametrize("name", ["lagcast", "executor"])
-def test_images_run_as_a_number_that_is_not_root(name: str) -> None:
+def test_b13_images_run_as_a_number_that_is_not_root(name: str) -> None:
     """The user is a number, so that Kubernetes can see it is not root, in group 0, so that any other number will do."""
     assert re.findall(r"^USER (.+)$", stage(name), re.MULTILINE) == ["10001:0"]
 

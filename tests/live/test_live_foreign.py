@@ -59,6 +59,18 @@ rules:
   - {apiGroups: [test.lagcast.io], resources: [connectors, connectors/scale], verbs: [get]}
   - {apiGroups: [test.lagcast.io], resources: [connectors/scale], verbs: [patch]}
 """
+STATEFUL = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: orders}
+spec:
+  replicas: 3
+  serviceName: orders
+  selector: {matchLabels: {app: stateful}}
+  template:
+    metadata: {labels: {app: stateful}}
+    spec: {containers: [{name: consumer, image: "none:1"}]}
+"""
 
 
 def scaled_by_hand(shop: Shop) -> None:
@@ -136,8 +148,27 @@ def test_p7_whoever_else_sets_the_count_is_reported_and_not_fought(
     assert sorted(said) == ["ScaleWithheld", "ScaledOnAdvice"]
 
 
+@pytest.mark.parametrize("target", [{"kind": "StatefulSet", "name": "orders"}])
+def test_b14_a_stateful_set_loses_its_highest_ordinal(shop: Shop) -> None:
+    """From three pods with state to two: the last one ends, and the others stay as they were."""
+    shop.kubectl("apply", "-f", "-", given=STATEFUL)
+
+    def pods() -> dict[str, str]:
+        items = json.loads(shop.kubectl("get", "pods", "-l", "app=stateful", "-o", "json"))["items"]
+        return {each["metadata"]["name"]: each["metadata"]["uid"] for each in items}
+
+    field = "jsonpath={.status.readyReplicas}"
+    wait_until(lambda: shop.kubectl("get", "statefulset", "orders", "-o", field) == "3")
+    before = pods()
+    shop.advise(1, desired_replicas=2)
+    (act,) = shop.executor().run_once(None)
+    assert isinstance(act, Act), act
+    wait_until(lambda: len(pods()) == 2)
+    assert pods() == {name: before[name] for name in ("orders-0", "orders-1")}
+
+
 @pytest.mark.parametrize("target", [{"apiVersion": "test.lagcast.io/v1", "kind": "Connector", "name": "orders"}])
-def test_whatever_has_a_scale_is_scaled(shop: Shop) -> None:
+def test_b22_whatever_has_a_scale_is_scaled(shop: Shop) -> None:
     """A kind of others, whose count is at spec.tasksMax; a change of it is seen there too, if not by whom."""
     connectors(shop)
     shop.kubectl("create", "rolebinding", "connectors", "--clusterrole=connectors", f"--serviceaccount={EXECUTOR}")

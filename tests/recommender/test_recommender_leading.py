@@ -196,7 +196,7 @@ class Killer:
 
 
 @pytest.mark.slow
-def test_two_hundred_leaders_killed_while_they_publish_leave_one_history(
+def test_p5_two_hundred_leaders_killed_while_they_publish_leave_one_history(
     replica: Callable[..., Replica], world: World, rows: Rows, row: Row
 ) -> None:
     """After the decision was made, after it was kept, or after it was published: every id once, each naming its last.
