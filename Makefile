@@ -113,6 +113,7 @@ docs: $(READY) ## rewrite what is made of the code: docs/settings.md, the resour
 	@$(BIN)/python scripts/resource_definition.py > deploy/manifests/scalers/crd.yaml
 	@cp deploy/manifests/scalers/crd.yaml deploy/chart/files/consumergroupscalers.yaml
 	@$(BIN)/lagcast export prometheus-rule > deploy/chart/files/prometheus-rule.yaml
+	@$(BIN)/lagcast export dashboard > deploy/chart/files/dashboard.json
 	@$(BIN)/python scripts/chart_schema.py > deploy/chart/values.schema.json
 
 lock: $(READY) ## solve pyproject.toml anew into requirements/*.txt

@@ -97,6 +97,16 @@ def prometheus_rule() -> int:
     return ExitCode.OK
 
 
+@export.command()
+def dashboard() -> int:
+    """A dashboard for Grafana, as JSON to import."""
+    from api.manifests.dashboard import dashboard as made
+    from cli.output import write_json
+
+    write_json(made())
+    return ExitCode.OK
+
+
 def _followed(config: Path, cluster: str, group: str) -> "Followed":
     from api.manifests.outgoing import Followed
     from cli.wiring import settings_of

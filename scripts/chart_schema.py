@@ -48,6 +48,7 @@ def schema() -> Schema:
         networkPolicy=block(enabled=SWITCH, kafkaPorts=ports, storePorts=ports),
         serviceMonitor=block(enabled=SWITCH, labels=LABELS, interval=NAME),
         prometheusRule=block(enabled=SWITCH, labels=LABELS),
+        dashboard=block(enabled=SWITCH, labels=LABELS),
         extraEnv=OBJECTS,
         extraVolumes=OBJECTS,
         extraVolumeMounts=OBJECTS,

@@ -1,5 +1,6 @@
 """The chart, as far as it can be seen without Helm: nothing in it is a second copy that may drift, no value unsaid."""
 
+import json
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from api.manifests.dashboard import dashboard
 from api.manifests.outgoing import alerts
 
 ROOT = Path(__file__).parents[2]
@@ -41,6 +43,11 @@ def test_the_alerts_are_those_that_are_exported() -> None:
     assert yaml.safe_load(read("files/prometheus-rule.yaml")) == alerts()
 
 
+def test_the_dashboard_is_the_one_that_is_exported() -> None:
+    """What `lagcast export dashboard` prints; `make docs` writes it."""
+    assert json.loads(read("files/dashboard.json")) == dashboard()
+
+
 def unnamed(values: Mapping[str, Any], schema: Mapping[str, Any], where: str = "") -> Iterator[str]:
     """Paths that only one of the two has."""
     known = schema["properties"]
@@ -70,7 +77,7 @@ def test_templates_use_the_values_that_there_are() -> None:
     assert {path[0] for path in used} == VALUES.keys()
 
 
-@pytest.mark.parametrize("name", ["executor", "serviceMonitor", "prometheusRule"])
+@pytest.mark.parametrize("name", ["executor", "serviceMonitor", "prometheusRule", "dashboard"])
 def test_what_acts_or_needs_an_operator_is_off(name: str) -> None:
     """As delivered the chart advises, and needs nothing that a plain cluster lacks."""
     assert VALUES[name]["enabled"] is False

@@ -1,14 +1,26 @@
-"""The alerts, evaluated by Prometheus' own promtool over minutes of series written down here."""
+"""Alerts and dashboard in Prometheus itself: the alerts by its promtool, the dashboard over a real lagcast's page."""
 
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
+import httpx2
 import pytest
 import yaml
 
+from api.app import create_app
+from api.manifests.dashboard import queries
 from api.manifests.outgoing import alerts
+from cli.instants import read_clock
+from cli.server import listen, serving
+from forecasting.refusal import Refusal
+from recommender.adapters.metrics import Metrics
+from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
+from recommender.recommendation import Recommendation
+from tests.live.clients import wait_until
+from tests.live.exporters import running_prometheus
 
 pytestmark = pytest.mark.kafka
 
@@ -90,3 +102,49 @@ def test_an_alert_fires_after_its_minutes_and_not_before(
     promtool = program("prometheus").with_name("promtool")
     done = subprocess.run([promtool, "test", "rules", tmp_path / "tests.yaml"], check=False, capture_output=True)
     assert done.returncode == 0, (done.stdout + done.stderr).decode()
+
+
+def test_every_line_of_the_dashboard_has_something_to_show(
+    program: Callable[[str], Path],
+    tmp_path: Path,
+    advice: Callable[..., Recommendation],
+    refusal: Callable[..., Refusal],
+) -> None:
+    """A real Prometheus that scrapes a group with advice and one without answers each of its queries with a series."""
+    now = read_clock()
+    store = SqlDecisionStore(sqlite_url(tmp_path / "decisions.sqlite"))
+    metrics = Metrics(store, clock=read_clock, version="live")
+    given = advice(issued_at=now, execute_at=now, latest_safe=now, valid_until=now + timedelta(minutes=10))
+    decided = given, refusal(group="billing", refused_at=now)
+
+    def publish() -> None:
+        for decision in decided:
+            metrics.publish(decision)
+        interruption = {"kind": "rebalance", "pause_seconds": 3.0, "repeated_least": 0, "repeated_most": 20}
+        metrics.interrupted(given.cluster, given.group, **interruption)
+
+    for decision in decided:
+        store.save(decision)
+    publish()
+    bound = listen("127.0.0.1", 0, search=False)
+    jobs = {"lagcast": [bound.getsockname()[1]]}
+    with (
+        serving(create_app(store, clock=read_clock, version="live", metrics=metrics), bound),
+        running_prometheus(program("prometheus"), tmp_path / "prometheus", jobs=jobs) as url,
+    ):
+
+        def silent() -> list[str]:
+            publish()
+            asked = [query.replace("$cluster", ".*").replace("$group", ".*") for query in queries()]
+            return [query for query in asked if not answer(url, query)]
+
+        wait_until(lambda: silent() == [], seconds=30)
+    store.close()
+
+
+def answer(url: str, query: str) -> list[object]:
+    """The series that a query comes to; fails where it is no PromQL."""
+    told = httpx2.get(f"{url}/api/v1/query", params={"query": query}, timeout=10).json()
+    assert told["status"] == "success", told
+    found: list[object] = told["data"]["result"]
+    return found

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from api.manifests.dashboard import dashboard
 from api.manifests.outgoing import Followed, alerts, prometheus_trigger
 from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_lease import KubernetesLease
@@ -289,6 +290,15 @@ def test_alerts_and_scraping_are_for_the_asking(helm: Helm) -> None:
     (service,) = [each for each in helm.rendered() if each["kind"] == "Service"]
     assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     assert [entry["port"] for entry in monitor["endpoints"]] == [entry["name"] for entry in service["spec"]["ports"]]
+
+
+def test_the_dashboard_is_for_the_asking(helm: Helm) -> None:
+    """In a ConfigMap that Grafana's sidecar finds by its label, and whole: braces of its legends are not Helm's."""
+    made = helm.rendered("--set=dashboard.enabled=true,dashboard.labels.team=shop")
+    (found,) = [each for each in made if each["metadata"]["name"].endswith("-dashboard")]
+    assert json.loads(found["data"]["lagcast.json"]) == dashboard()
+    assert {"grafana_dashboard": "1", "team": "shop"}.items() <= found["metadata"]["labels"].items()
+    assert [each for each in helm.rendered() if each["metadata"]["name"].endswith("-dashboard")] == []
 
 
 def test_spark_may_run_elsewhere(helm: Helm) -> None:
