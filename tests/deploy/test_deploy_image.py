@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sysconfig
 import tomllib
 from pathlib import Path
 
@@ -26,6 +27,13 @@ def test_every_package_is_in_the_image() -> None:
     allowed = re.findall(r"^!(\S+)$", (ROOT / "deploy" / "Dockerfile.dockerignore").read_text(), re.MULTILINE)
     copied = re.findall(r"^COPY (?!--from)(?:--\S+ )?(.+) \S+$", DOCKERFILE, re.MULTILINE)
     assert sorted(allowed) == sorted(name.rstrip("/") for names in copied for name in names.split())
+
+
+def test_the_dockerfile_is_without_blemish() -> None:
+    """As hadolint sees it; what it may not say is taken back beside the line, with the reason."""
+    linter = Path(sysconfig.get_path("scripts")) / "hadolint"
+    done = subprocess.run([linter, "--no-color", ROOT / "deploy" / "Dockerfile"], check=False, capture_output=True)
+    assert done.returncode == 0, done.stdout.decode()
 
 
 @pytest.mark.parametrize("name", ["lagcast", "executor"])
