@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from threading import Lock
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import structlog
 
@@ -69,6 +69,7 @@ class Executor:
     show_patch: Callable[[Act], None]
     leaderless: Callable[[], Held | None] = lambda: None
     _standings: Standings = field(init=False)
+    _made: "list[_Made]" = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         self._standings = Standings(self.records)
@@ -82,7 +83,11 @@ class Executor:
         self._standings.begin()
         look = partial(self._look, writers=_WritersOnce(self.scales))
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="look") as threads:
-            return tuple(threads.map(look, known))
+            outcomes = tuple(threads.map(look, known))
+            # Of two hundred moves that are due in one second none waits for what is told of another.
+            made, self._made = self._made, []
+            list(threads.map(self._told, made))
+        return outcomes
 
     def _look(self, key: str, *, writers: "_WritersOnce") -> Outcome:
         identity: _Identity = {"group_key": key}
@@ -173,8 +178,7 @@ class Executor:
             replicas = self.scales.apply(act)
         except ScaleConflictError as error:
             return self._held(Held(reason="conflicted", sentence=str(error)), identity)
-        now = self.clock()
-        applied = Applied(recommendation_id=act.move.recommendation_id, replicas=replicas, at=now)
+        applied = Applied(recommendation_id=act.move.recommendation_id, replicas=replicas, at=self.clock())
         self._standings.acted(spot, applied)
         if replicas != act.move.desired_replicas:
             made = f"the cluster made {replicas} replicas of the {act.move.desired_replicas} that were asked for"
@@ -182,15 +186,29 @@ class Executor:
             self._note(spot, act.scale, limited, identity)
             return self._held(limited, identity)
         _log.info("acted", **identity, **change)
-        try:
-            self.scales.tell(act, now=now)
-        except OutsideError as error:
-            _log.warning("untold", **identity, error=str(error))
+        self._made.append(_Made(act, spot, applied.at, identity))
         return act
+
+    def _told(self, made: "_Made") -> None:
+        """Keep for the next executor what was made, and leave an Event at the workload."""
+        self._standings.keep(made.spot)
+        try:
+            self.scales.tell(made.act, now=made.at)
+        except OutsideError as error:
+            _log.warning("untold", **made.identity, error=str(error))
 
     def _held(self, held: Held, identity: _Identity) -> Held:
         _log.info("held", **identity, reason=held.reason, sentence=held.sentence)
         return held
+
+
+class _Made(NamedTuple):
+    """A move that was made, and has still to be told of."""
+
+    act: Act
+    spot: Spot
+    at: datetime
+    identity: _Identity
 
 
 class _WritersOnce:

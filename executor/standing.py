@@ -158,11 +158,14 @@ class Standings:
         return known.conflict is not None and known.conflict != before
 
     def acted(self, spot: Spot, applied: Applied) -> None:
-        """Take down what was set; nobody else had the count then."""
+        """Take down what was set, nobody else having had the count then; `keep` is for the next executor."""
         known = self._of(spot)
         known.expected, known.applied = Expected(replicas=applied.replicas, set_here=True), applied
         known.conflict = None
-        self._keep(spot, known)
+
+    def keep(self, spot: Spot) -> None:
+        """Write what is known of the workload where the next executor finds it."""
+        self._keep(spot, self._of(spot))
 
     def forget(self, spot: Spot) -> None:
         """The owner has taken the workload back: what was set there, and who changed it, is over."""
