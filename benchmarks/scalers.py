@@ -34,7 +34,7 @@ NAMESPACE = "default"
 # As the rows of `steady_hour` say.
 CLUSTER = "c"
 CYCLES = 4
-LIMIT_SECONDS = 300.0
+LIMIT_SECONDS = 600.0
 START = datetime(2026, 1, 5, 12, tzinfo=UTC)
 DEFINITION = Path(__file__).parents[1] / "deploy" / "manifests" / "scalers" / "crd.yaml"
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from tests.live.fetching import ran
+
 _HERE = Path(__file__).parent
 _START_LIMIT_SECONDS = 30.0
 _CLUSTER_ID = "bGFnY2FzdC1saXZlLXRlcw"  # any 16 bytes in URL-safe base64
@@ -139,7 +141,7 @@ def running_brokers(
 
 def fetched_jars() -> Path:
     """The folder with Kafka's jars, fetched from Maven Central the first time. Errors: BrokerError."""
-    fetched = subprocess.run([_HERE / "fetch_kafka.sh"], check=False, capture_output=True, text=True)
+    fetched = ran(_HERE / "fetch_kafka.sh")
     if fetched.returncode:
         message = f"Kafka did not come from Maven Central: {fetched.stderr.strip()[-2000:]}"
         raise BrokerError(message)

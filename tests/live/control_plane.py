@@ -13,6 +13,7 @@ from http import HTTPStatus
 from pathlib import Path
 
 from tests.live.broker import free_ports
+from tests.live.fetching import ran
 
 _HERE = Path(__file__).parent / "kubernetes"
 _START_LIMIT_SECONDS = 60.0
@@ -30,7 +31,7 @@ class ControlPlaneError(RuntimeError):
 
 def built_control_plane() -> Path:
     """The binary that plays every part, built from Kubernetes' Go modules the first time. Errors: ControlPlaneError."""
-    built = subprocess.run([_HERE / "build.sh"], check=False, capture_output=True, text=True)
+    built = ran(_HERE / "build.sh")
     if built.returncode:
         message = f"Kubernetes did not come from its Go modules: {built.stderr.strip()[-2000:]}"
         raise ControlPlaneError(message)

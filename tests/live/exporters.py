@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx2
 
 from tests.live.broker import BrokerError, free_ports
+from tests.live.fetching import ran
 
 _HERE = Path(__file__).parent
 # Exporters of Java's beans read the log ends of a broker, and the lag that a client has of each of its partitions.
@@ -21,7 +22,7 @@ JMX_BEANS = {
 
 def fetched(program: str) -> Path:
     """The path of `prometheus`, `klag-exporter` or `jmx-agent`, fetched the first time. Errors: BrokerError."""
-    done = subprocess.run([_HERE / "fetch_exporters.sh", program], check=False, capture_output=True, text=True)
+    done = ran(_HERE / "fetch_exporters.sh", program)
     if done.returncode:
         message = f"{program} could not be had: {done.stderr.strip()[-2000:]}"
         raise BrokerError(message)

@@ -7,6 +7,8 @@ from typing import Any
 
 import yaml
 
+from tests.live.fetching import ran
+
 CHART = Path(__file__).parents[2] / "deploy" / "chart"
 _BUILD = Path(__file__).parent / "kubernetes" / "helm.sh"
 
@@ -51,7 +53,7 @@ def named() -> list[str]:
 
 def built_helm() -> Path:
     """The binary, built the first time. Errors: HelmError."""
-    built = subprocess.run([_BUILD], check=False, capture_output=True, text=True)
+    built = ran(_BUILD)
     if built.returncode:
         message = f"Helm did not come from its Go module: {built.stderr.strip()[-2000:]}"
         raise HelmError(message)

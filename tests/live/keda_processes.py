@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.live.broker import free_ports
 from tests.live.control_plane import ControlPlane
+from tests.live.fetching import ran
 
 _HERE = Path(__file__).parent / "keda"
 _START_LIMIT_SECONDS = 60.0
@@ -44,7 +45,7 @@ def built_keda() -> Path:
 
     Errors: KedaError.
     """
-    built = subprocess.run([_HERE / "build.sh"], check=False, capture_output=True, text=True)
+    built = ran(_HERE / "build.sh")
     if built.returncode:
         message = f"KEDA did not come from its Go module: {built.stderr.strip()[-2000:]}"
         raise KedaError(message)
