@@ -33,6 +33,10 @@ _PROPERTIES = {
 }
 
 
+# A request that was sent too early may never be answered; the next one is.
+_ANSWER_SECONDS = 5.0
+
+
 class BrokerError(RuntimeError):
     """Kafka could not be had, or did not start; the message ends with what was said last."""
 
@@ -176,7 +180,7 @@ def wait_for_coordinator(address: str) -> None:
     until = time.monotonic() + _START_LIMIT_SECONDS
     while True:
         try:
-            client.describe_consumer_groups(["first"])["first"].result()
+            client.describe_consumer_groups(["first"], request_timeout=_ANSWER_SECONDS)["first"].result()
         except KafkaException:
             if time.monotonic() > until:
                 raise
