@@ -1,20 +1,24 @@
 """What goes wrong around an executor, one thing after another: nothing is set but what advice in force says."""
 
 import json
-import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from pathlib import Path
 from time import sleep
 
 import pytest
-from kubernetes.client import AppsV1Api
 
+from api.schemas import Target
 from executor.errors import OutsideError
 from executor.kubernetes_client import connect
-from executor.plan import Act, Held
+from executor.kubernetes_scale import KubernetesScales
+from executor.plan import Act, Held, Scale
+from forecasting.refusal import Refusal
+from recommender.adapters.kubernetes_scalers import KubernetesScalers
+from recommender.scalers import Scalers
+from recommender.settings import Settings
 from tests.live.clients import wait_until
 from tests.live.control_plane import ControlPlaneError
 from tests.live.executors import executor_in, read_clock
@@ -59,42 +63,34 @@ def test_p19_clocks_that_differ_set_nothing(shop: Shop, skew: timedelta) -> None
     assert shop.workload()[0] == 8
 
 
-@contextmanager
-def written_all_the_time(shop: Shop) -> Iterator[list[int]]:
-    """Somebody labels the workload again and again: each write makes it another version. How many there were."""
-    stop, written = threading.Event(), [0] * 4
-    workloads = AppsV1Api(connect(shop.cluster.kubeconfig))
+class WrittenMeanwhile(KubernetesScales):
+    """A cluster in which somebody writes the workload each time that it was read: every patch meets another version."""
 
-    def write(place: int) -> None:
-        while not stop.is_set():
-            labels = {"metadata": {"labels": {f"storm-{place}": str(written[place])}}}
-            workloads.patch_namespaced_deployment("orders", shop.namespace, labels)
-            written[place] += 1
+    def __init__(self, shop: Shop) -> None:
+        super().__init__(connect(shop.kubeconfig))
+        self._shop, self._written = shop, 0
 
-    with ThreadPoolExecutor(len(written)) as writers:
-        writing = [writers.submit(write, place) for place in range(len(written))]
-        try:
-            yield written
-        finally:
-            stop.set()
-    for each in writing:
-        each.result()
+    def read(self, namespace: str, target: Target) -> Scale:
+        """The workload, as it is no longer when this returns."""
+        found = super().read(namespace, target)
+        self._written += 1
+        self._shop.kubectl("label", "--overwrite", "deployment", "orders", f"storm={self._written}")
+        return found
 
 
-def test_a_storm_of_writes_lets_one_move_through_or_none(shop: Shop) -> None:
-    """Twenty looks while the workload is another version all the time: the count changes once, to what was advised."""
-    _, before = shop.workload()
+def test_a_storm_of_writes_is_answered_with_patience(shop: Shop) -> None:
+    """Five patches, each refused for the version of another writer: nothing is forced; one is made after the storm."""
+    left = shop.workload()
     shop.advise(1)
-    with written_all_the_time(shop) as written:
-        wait_until(lambda: all(written))
-        found = [outcome(shop) for _ in range(20)]
-    acts = [each for each in found if isinstance(each, Act)]
-    assert len(acts) <= 1
-    replicas, after = shop.workload()
-    assert (replicas, after - before) == ((8, 1) if acts else (3, 0))
-    assert {each.reason for each in found if isinstance(each, Held)} <= {"conflicted", "nothing_to_do"}
-    if not acts:
-        assert isinstance(outcome(shop), Act)
+    executor = replace(shop.executor(), scales=WrittenMeanwhile(shop))
+    for _ in range(5):
+        (found,) = executor.run_once(None)
+        assert isinstance(found, Held), found
+        assert found.reason == "conflicted"
+        assert "somebody changed it" in found.sentence or "409" in found.sentence, found.sentence
+        assert shop.workload() == left
+    assert isinstance(outcome(shop), Act)
+    assert shop.workload()[0] == 8
 
 
 def test_a_cluster_that_is_away_is_not_caught_up_with(shop: Shop) -> None:
@@ -146,17 +142,33 @@ def _refused(shop: Shop) -> bool:
     return False
 
 
-def test_p20_a_hold_ends_a_move_that_is_pending_and_leaving_leaves_all_as_it_is(shop: Shop) -> None:
-    """Advice for later, mode Recommend before it is due: nothing is set. What was set stays when nobody looks again."""
-    now = read_clock()
+def test_p20_a_hold_ends_a_move_that_is_pending_and_what_was_made_stays(
+    shop: Shop, objects: KubernetesScalers, refusal: Callable[..., Refusal]
+) -> None:
+    """The owner writes `hold` before the move is due: within a look nothing is advised, and nothing is set.
+
+    Without it the move is made, noted and told of, and stays when no executor looks any more.
+    """
+    left, now = shop.workload(), read_clock()
     shop.advise(1, execute_at=now + 3 * SECOND, not_before=now)
     executor = shop.executor()
     assert executor.run_once(None)[0].reason == "not_due"  # type: ignore[union-attr]  # held, or no attribute
-    shop.advise(2, execute_at=now + 3 * SECOND, not_before=now, current_replicas=3, desired_replicas=3)
-    sleep((now + 4 * SECOND - read_clock()).total_seconds())
-    assert held(shop) == "nothing_to_do"
-    assert shop.workload()[0] == 3
-    shop.advise(3)
+    shop.kubectl("patch", "cgs", "orders", "--type=merge", "-p", '{"spec":{"hold":{"replicas":3}}}')
+    scalers = Scalers(objects=objects, settings=Settings(state_dir=Path("nowhere")))
+    group = ("prod-eu", "orders")
+    wait_until(lambda: group in scalers.look([group], now=read_clock()))
+    found = scalers.look([group], now=read_clock())[group]
+    assert found.reason == "paused"
+    shop.store.save(refusal(reason=found.reason, sentence=found.sentence, refused_at=read_clock()))
+    sleep(max(0.0, (now + 4 * SECOND - read_clock()).total_seconds()))
+    (withheld,) = executor.run_once(None)
+    assert isinstance(withheld, Held)
+    assert withheld.reason == "refused"
+    assert shop.workload() == left
+    shop.kubectl("patch", "cgs", "orders", "--type=json", "-p", '[{"op":"remove","path":"/spec/hold"}]')
+    wait_until(lambda: group not in scalers.look([group], now=read_clock()))
+    now = read_clock()
+    shop.advise(3, issued_at=now, not_before=now, execute_at=now)
     (act,) = executor.run_once(None)
     assert isinstance(act, Act)
     del executor
