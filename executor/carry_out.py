@@ -87,6 +87,7 @@ class Executor:
             # Of two hundred moves that are due in one second none waits for what is told of another.
             made, self._made = self._made, []
             list(threads.map(self._told, made))
+        self._standings.keep_unwritten()
         return outcomes
 
     def _look(self, key: str, *, writers: "_WritersOnce") -> Outcome:

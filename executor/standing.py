@@ -117,6 +117,7 @@ class Standings:
     _known: dict[Spot, _Known] = field(default_factory=dict)
     _kept: dict[str, dict[tuple[str, str], Record]] = field(default_factory=dict)
     _read_anew: set[str] = field(default_factory=set)
+    _unwritten: set[Spot] = field(default_factory=set)
     _lock: Lock = field(default_factory=Lock)
 
     def begin(self) -> None:
@@ -167,6 +168,11 @@ class Standings:
         """Write what is known of the workload where the next executor finds it."""
         self._keep(spot, self._of(spot))
 
+    def keep_unwritten(self) -> None:
+        """Try once more what could not be written: what is due next may be the end of this process."""
+        for spot in tuple(self._unwritten):
+            self.keep(spot)
+
     def forget(self, spot: Spot) -> None:
         """The owner has taken the workload back: what was set there, and who changed it, is over."""
         self._of(spot)
@@ -196,6 +202,7 @@ class Standings:
 
     def _keep(self, spot: Spot, known: _Known) -> None:
         """Write what the group's object does not say yet; one that cannot be written is said, and tried again later."""
+        self._unwritten.discard(spot)
         try:
             record = self._record(spot)
             if record is None and (known.applied or known.conflict):
@@ -211,4 +218,5 @@ class Standings:
             # The object may be gone, or be another one by now: the next time the namespace is read again.
             with self._lock:
                 self._kept.pop(spot.namespace, None)
+                self._unwritten.add(spot)
             _log.warning("unrecorded", cluster=spot.cluster, group_id=spot.group_id, error=str(error))

@@ -42,8 +42,8 @@ class Cluster:
     """One workload `shop/orders-consumer`, kept as the API server keeps it: each write makes a new version.
 
     `owners` are the managers that have the count, and `keda` the workloads that ScaledObjects claim, None where KEDA is
-    not installed. `scalers` are ConsumerGroupScalers, None where the resource is not there; `mute` refuses writes to
-    their status. `caps_at` is what an admission webhook lets through at most.
+    not installed. `scalers` are ConsumerGroupScalers, None where the resource is not there; of the writes to their
+    status the first `refuses_writes` fail. `caps_at` is what an admission webhook lets through at most.
     """
 
     replicas: int = 6
@@ -53,7 +53,7 @@ class Cluster:
     marks: dict[str, dict[str, str]] = field(default_factory=dict)
     keda: list[str] | None = None
     scalers: list[dict[str, Any]] | None = None
-    mute: bool = False
+    refuses_writes: float = 0
     forbidden: bool = False
     mutes_events: bool = False
     caps_at: int | None = None
@@ -176,7 +176,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _keep(self, body: dict[str, Any]) -> None:
         """What the only other writer of the status applies is all that there is of it."""
-        if self.cluster.mute or self.cluster.scalers is None:
+        if self.cluster.refuses_writes or self.cluster.scalers is None:
+            self.cluster.refuses_writes -= 1
             self._answer(403, {"kind": "Status", "reason": "Forbidden"})
             return
         if body["metadata"]["uid"] != self.cluster.scalers[0]["metadata"]["uid"]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from math import inf
 from typing import Any
 
 import pytest
@@ -196,7 +197,7 @@ def test_a_second_executor_takes_up_what_the_first_one_set(
 ) -> None:
     """By the name under which it writes: a record that was never written makes it no stranger."""
     cluster.add_scaler()
-    cluster.mute = True
+    cluster.refuses_writes = inf
     service.store.save(due_advice())
     acting = executor()
     with capture_logs() as logs:
@@ -207,16 +208,29 @@ def test_a_second_executor_takes_up_what_the_first_one_set(
     assert cluster.replicas == 12
 
 
+def test_a_write_that_failed_once_is_made_in_the_same_look(
+    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
+) -> None:
+    """So an executor that is asked to end after a move leaves the next one what it set."""
+    cluster.add_scaler()
+    cluster.refuses_writes = 1
+    service.store.save(due_advice())
+    with capture_logs() as logs:
+        executor().run_once(None)
+    assert [line["event"] for line in logs] == ["acted", "unrecorded"]
+    assert _status(cluster)["lastApplied"]["replicas"] == 8
+
+
 def test_what_could_not_be_kept_is_kept_later(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
     """A status that could not be written is written with the next look at the workload."""
     cluster.add_scaler()
-    cluster.mute = True
+    cluster.refuses_writes = inf
     service.store.save(due_advice())
     acting = executor()
     acting.run_once(None)
-    cluster.mute = False
+    cluster.refuses_writes = 0
     acting.run_once(None)
     assert _status(cluster)["lastApplied"]["replicas"] == 8
 
@@ -224,16 +238,16 @@ def test_what_could_not_be_kept_is_kept_later(
 def test_an_object_that_was_made_anew_is_told(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """Deleted and applied again meanwhile, it is not taken for its namesake, and has what was set a cycle later."""
+    """Deleted and applied again meanwhile, it is not taken for its namesake, and has what was set after it."""
     cluster.add_scaler()
     service.store.save(due_advice())
     acting = executor()
     acting.run_once(None)
     cluster.add_scaler(uid="another")
     service.store.save(due_advice(recommendation_id="r-2", current_replicas=8, desired_replicas=12))
-    acting.run_once(None)
-    assert _status(cluster) == {}
-    acting.run_once(None)
+    with capture_logs() as logs:
+        acting.run_once(None)
+    assert [line["event"] for line in logs] == ["acted", "unrecorded"]
     assert _status(cluster)["lastApplied"]["replicas"] == 12
 
 
