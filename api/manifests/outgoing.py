@@ -121,13 +121,20 @@ def adapter_values() -> Document:
 
 
 def alerts() -> Document:
-    """A PrometheusRule: lagcast is gone, its data are stale, it gives no advice, nobody follows it."""
+    """A PrometheusRule: lagcast is gone, nobody leads, its data are stale, it gives no advice, nobody follows it."""
     rules = [
         _alert(
             "LagcastAbsent",
             "absent(lagcast_build_info)",
             minutes=10,
             says="Prometheus sees no lagcast. HPA and KEDA that follow it leave replicas as they are.",
+        ),
+        _alert(
+            "LagcastNobodyLeads",
+            # Recommenders that share no lease have no such gauge, and raise no alert.
+            "max(lagcast_leader) == 0",
+            minutes=2,
+            says="All recommenders stand by, and none may publish: look at their log and at their Lease.",
         ),
         _alert(
             "LagcastDataStale",

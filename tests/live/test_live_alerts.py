@@ -49,6 +49,17 @@ CASES = (
         says="Prometheus sees no lagcast. HPA and KEDA that follow it leave replicas as they are.",
     ),
     Case(
+        alert="LagcastNobodyLeads",
+        series=[
+            RUNNING,
+            {"series": 'lagcast_leader{pod="a"}', "values": "1x4 0x70"},
+            {"series": 'lagcast_leader{pod="b"}', "values": "0x3 1 0x70"},
+        ],
+        silent=6,
+        labels={"severity": "warning"},
+        says="All recommenders stand by, and none may publish: look at their log and at their Lease.",
+    ),
+    Case(
         alert="LagcastDataStale",
         series=[RUNNING, {"series": f"lagcast_data_age_seconds{{{GROUP}}}", "values": "540+60x70"}],
         silent=6,
