@@ -3,10 +3,11 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+import yaml
 
 from api.app import create_app
 from api.keda.server import serving_keda
@@ -82,6 +83,33 @@ def scraped(store: SqlDecisionStore, program: Program, folder: Path) -> Iterator
         yield ["--prometheus", url]
 
 
+def exported(namespace: str, folder: Path, asked_by: Words, capsys: pytest.CaptureFixture[str]) -> str:
+    """What `lagcast export keda` prints for the Deployment `orders` of that namespace."""
+    config = folder / "lagcast.yaml"
+    config.write_text(CONFIG.replace("NAMESPACE", namespace))
+    assert main(["export", "keda", "orders", "--config", str(config), "--cluster", "prod-eu", *asked_by]) == 0
+    return capsys.readouterr().out
+
+
+def due(advice: Callable[..., Recommendation], execute_at: datetime, **changes: int) -> Recommendation:
+    """Advice for `orders` that is carried out then, and stays valid for longer than a test takes."""
+    return advice(
+        recommendation_id=f"r-{read_clock().timestamp()}",
+        issued_at=read_clock(),
+        not_before=read_clock(),
+        execute_at=execute_at,
+        latest_safe=execute_at + timedelta(minutes=5),
+        valid_until=execute_at + timedelta(minutes=10),
+        **changes,
+    )
+
+
+def replicas_in(cluster: ControlPlane, namespace: str) -> int:
+    """How many the Deployment `orders` is to have."""
+    field = "jsonpath={.spec.replicas}"
+    return int(cluster.kubectl("-n", namespace, "get", "deployment", "orders", "-o", field))
+
+
 @pytest.mark.parametrize("way", [asked_itself, scraped])
 def test_keda_has_as_many_replicas_as_are_due_and_keeps_them_while_nothing_is(
     *,
@@ -96,31 +124,16 @@ def test_keda_has_as_many_replicas_as_are_due_and_keeps_them_while_nothing_is(
     refusal: Callable[..., Refusal],
 ) -> None:
     """Up, down, a refusal (nobody moves), up again: each by the real KEDA through the real HPA."""
-    config = tmp_path / "lagcast.yaml"
-    config.write_text(CONFIG.replace("NAMESPACE", namespace))
 
     def replicas() -> int:
-        field = "jsonpath={.spec.replicas}"
-        return int(cluster.kubectl("-n", namespace, "get", "deployment", "orders", "-o", field))
+        return replicas_in(cluster, namespace)
 
     def advise(desired: int) -> None:
-        given = advice(
-            recommendation_id=f"r-{read_clock().timestamp()}",
-            issued_at=read_clock(),
-            not_before=read_clock(),
-            execute_at=read_clock(),
-            latest_safe=read_clock() + timedelta(minutes=5),
-            valid_until=read_clock() + timedelta(minutes=10),
-            current_replicas=replicas(),
-            desired_replicas=desired,
-        )
-        store.save(given)
+        store.save(due(advice, read_clock(), current_replicas=replicas(), desired_replicas=desired))
 
     with way(store, program, tmp_path) as asked_by:
         advise(7)
-        words = ["export", "keda", "orders", "--config", str(config), "--cluster", "prod-eu"]
-        assert main([*words, *asked_by]) == 0
-        cluster.apply(capsys.readouterr().out)
+        cluster.apply(exported(namespace, tmp_path, asked_by, capsys))
         wait_until(lambda: replicas() == 7, seconds=LIMIT_SECONDS)
         advise(4)
         wait_until(lambda: replicas() == 4, seconds=LIMIT_SECONDS)
@@ -131,3 +144,29 @@ def test_keda_has_as_many_replicas_as_are_due_and_keeps_them_while_nothing_is(
         wait_until(lambda: replicas() == 9, seconds=LIMIT_SECONDS)
     time.sleep(SOME_LOOKS_SECONDS)
     assert replicas() == 9  # lagcast is gone: neither 0 nor the most
+
+
+def test_a_group_that_stands_at_zero_is_woken_by_a_push(
+    *,
+    cluster: ControlPlane,
+    namespace: str,
+    store: SqlDecisionStore,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    advice: Callable[..., Recommendation],
+) -> None:
+    """KEDA is told in the second in which replicas are due, though it was to ask again only an hour later."""
+    cluster.kubectl("-n", namespace, "scale", "deployment", "orders", "--replicas=0")
+    execute_at = read_clock() + timedelta(seconds=20)
+    store.save(due(advice, execute_at, current_replicas=0, desired_replicas=5))
+    with asked_itself(store) as asked_by:
+        asleep = yaml.safe_load(exported(namespace, tmp_path, asked_by, capsys))
+        asleep["spec"] |= {"pollingInterval": 3600, "minReplicaCount": 0}
+        (trigger,) = asleep["spec"]["triggers"]
+        assert trigger["type"] == "external"
+        trigger["type"] = "external-push"
+        cluster.apply(yaml.safe_dump(asleep))
+        while read_clock() < execute_at:
+            assert replicas_in(cluster, namespace) == 0
+            time.sleep(1.0)
+        wait_until(lambda: replicas_in(cluster, namespace) == 5, seconds=LIMIT_SECONDS)
