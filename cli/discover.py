@@ -8,16 +8,20 @@ import typer
 
 from cli.collect import Bootstrap, ClientConfig, Cluster, Groups, client_settings
 from cli.errors import ExitCode
-from cli.output import Field, OutputFormat, Table, write_csv, write_json, write_table
+from cli.output import Field, OutputFormat, Table, write_csv, write_documents, write_json, write_table
 from cli.progress import Talk
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from recommender.discovery import Found, NotFound
 
 FIELDS = [
     Field(key="group", heading="Group", left=True),
     Field(key="members", heading="Members"),
     Field(key="pods", heading="Pods"),
+    Field(key="replicas", heading="Replicas"),
     Field(key="namespace", heading="Namespace", left=True),
     Field(key="kind", heading="Kind", left=True),
     Field(key="name", heading="Name", left=True),
@@ -38,6 +42,9 @@ def discover(
     kubeconfig: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Cluster to look at. [default: the one it runs in]")
     ] = None,
+    objects: Annotated[
+        bool, typer.Option("--objects", help="Print a ConsumerGroupScaler for each group that was found, to apply.")
+    ] = False,
     output: Annotated[OutputFormat, typer.Option("-o", "--output", help="How to write the answer.")] = (
         OutputFormat.TABLE
     ),
@@ -62,6 +69,9 @@ def discover(
         talk.line(str(error))
     hosts = {name: known.hosts for name, known in described.got.items()}
     answers = discovered(hosts, pods_in(api, kubernetes))
+    if objects:
+        write_documents(_objects(answers, cluster=cluster, talk=talk))
+        return ExitCode.OK
     records = [_record(name, answers[name]) for name in sorted(answers)]
     if output is OutputFormat.JSON:
         write_json(records)
@@ -70,6 +80,30 @@ def discover(
     else:
         write_table(Table(fields=FIELDS, records=records))
     return ExitCode.OK
+
+
+def _objects(answers: "Mapping[str, Found | NotFound]", *, cluster: str, talk: Talk) -> "list[Mapping[str, Any]]":
+    """An object for each group that has a workload to itself; why there is none for another goes to stderr."""
+    from api.manifests.objects import scaler
+    from recommender.discovery import Found
+
+    made: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for group, answer in sorted(answers.items()):
+        if not isinstance(answer, Found):
+            talk.line(f"group {group!r}: {answer.sentence}")
+            continue
+        workload = answer.workload
+        if answer.shared_with:
+            talk.line(f"group {group!r}: {workload} runs {', '.join(answer.shared_with)} too, and is scaled for one.")
+            continue
+        target = {"apiVersion": workload.api_version, "kind": workload.kind, "name": workload.name}
+        name = workload.name
+        if (workload.namespace, name) in made:  # a Deployment and a StatefulSet may share a name
+            name = f"{name}-{workload.kind.lower()}"
+        made[workload.namespace, name] = scaler(
+            {}, name=name, namespace=workload.namespace, cluster=cluster, group=group, target=target
+        )
+    return list(made.values())
 
 
 def _record(group: str, answer: "Found | NotFound") -> dict[str, object]:
@@ -84,6 +118,7 @@ def _record(group: str, answer: "Found | NotFound") -> dict[str, object]:
     shared = f"runs {', '.join(answer.shared_with)} too; or are these proxies?" if answer.shared_with else None
     return record | {
         "pods": answer.pods,
+        "replicas": answer.replicas,
         "namespace": workload.namespace,
         "kind": workload.kind,
         "name": workload.name,

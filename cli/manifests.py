@@ -2,13 +2,13 @@
 """`lagcast import` and `lagcast export`: other autoscalers' objects as ours, and what has them follow the advice."""
 
 import sys
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.errors import ExitCode, InputError
+from cli.output import write_documents
 
 if TYPE_CHECKING:
     from api.manifests.outgoing import Followed
@@ -37,7 +37,7 @@ def import_objects(
     made = imported(text_of(file), cluster=cluster, group=group)
     for warning in made.warnings:
         typer.echo(warning, err=True)
-    _write(made.documents)
+    write_documents(made.documents)
     return ExitCode.OK
 
 
@@ -65,7 +65,7 @@ def keda(
         case _:
             message = "KEDA asks one of them: give either --prometheus URL or --scaler HOST:PORT"
             raise InputError(message)
-    _write([scaled_object(followed, trigger, kubernetes=kubernetes_version(kubernetes))])
+    write_documents([scaled_object(followed, trigger, kubernetes=kubernetes_version(kubernetes))])
     return ExitCode.OK
 
 
@@ -75,7 +75,7 @@ def hpa(group: GroupName, *, config: Config, cluster: Cluster = "default", kuber
     from api.manifests.outgoing import horizontal_pod_autoscaler, kubernetes_version
 
     followed = _followed(config, cluster, group)
-    _write([horizontal_pod_autoscaler(followed, kubernetes=kubernetes_version(kubernetes))])
+    write_documents([horizontal_pod_autoscaler(followed, kubernetes=kubernetes_version(kubernetes))])
     return ExitCode.OK
 
 
@@ -84,7 +84,7 @@ def prometheus_adapter() -> int:
     """Values for the Helm chart of prometheus-adapter, for the HPAs of all groups."""
     from api.manifests.outgoing import adapter_values
 
-    _write([adapter_values()])
+    write_documents([adapter_values()])
     return ExitCode.OK
 
 
@@ -93,7 +93,7 @@ def prometheus_rule() -> int:
     """Alerts: lagcast is gone, its data are stale, it gives no advice, nobody follows it."""
     from api.manifests.outgoing import alerts
 
-    _write([alerts()])
+    write_documents([alerts()])
     return ExitCode.OK
 
 
@@ -136,9 +136,3 @@ def text_of(file: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         message = f"cannot read {file}: {error}; name a file of manifests, or - for stdin"
         raise InputError(message) from error
-
-
-def _write(documents: Iterable[Mapping[str, Any]]) -> None:
-    import yaml
-
-    sys.stdout.write(yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True, width=120))

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -102,3 +102,10 @@ def csv_text(table: Table) -> str:
     writer.writeheader()
     writer.writerows({key: record[key] for key in record} for record in table.records)
     return buffer.getvalue()
+
+
+def write_documents(documents: Iterable[Record]) -> None:
+    """Kubernetes objects on stdout, as `kubectl apply -f -` takes them."""
+    import yaml  # noqa: PLC0415  # only who writes objects needs it
+
+    sys.stdout.write(yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True, width=120))

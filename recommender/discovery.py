@@ -39,12 +39,14 @@ class Pod:
 class Found:
     """Every member of the group is in a pod of `workload`, and that can be scaled.
 
-    `pods` of its pods have members. `shared_with` are other groups that it runs too, or whose connections it hands on.
+    Of its pods, `replicas` in all, `pods` have members. `shared_with` are other groups that it runs too, or whose
+    connections it hands on.
     """
 
     workload: Workload
     members: int
     pods: int
+    replicas: int
     shared_with: tuple[str, ...] = ()
 
 
@@ -60,10 +62,12 @@ class NotFound:
 def discover(hosts: Mapping[str, Sequence[str]], pods: Iterable[Pod]) -> dict[str, Found | NotFound]:
     """The workload of each group of `hosts`, which has an address for each of its members."""
     at_address: dict[str, list[Pod]] = defaultdict(list)
+    replicas: Counter[Workload | None] = Counter()
     for pod in pods:
+        replicas[pod.workload] += 1
         for address in pod.addresses:
             at_address[address].append(pod)
-    answers = {group: _discover_one(members, at_address) for group, members in hosts.items()}
+    answers = {group: _discover_one(members, at_address, replicas) for group, members in hosts.items()}
     runs: dict[Workload, list[str]] = defaultdict(list)
     for group, answer in answers.items():
         if isinstance(answer, Found):
@@ -76,7 +80,9 @@ def discover(hosts: Mapping[str, Sequence[str]], pods: Iterable[Pod]) -> dict[st
     }
 
 
-def _discover_one(hosts: Sequence[str], at_address: Mapping[str, Sequence[Pod]]) -> Found | NotFound:
+def _discover_one(
+    hosts: Sequence[str], at_address: Mapping[str, Sequence[Pod]], replicas: Mapping[Workload | None, int]
+) -> Found | NotFound:
     members = len(hosts)
     if not hosts:
         return _no_target(members, "The group has no members now; ask again while its consumers run")
@@ -90,7 +96,7 @@ def _discover_one(hosts: Sequence[str], at_address: Mapping[str, Sequence[Pod]])
     if not workload.has_scale:
         return _no_target(members, f"{workload} cannot be a target: {workload.api_version} gives its kind no /scale")
     pods = {(pod.namespace, pod.name) for host in owners for pod in at_address[host]}
-    return Found(workload=workload, members=members, pods=len(pods))
+    return Found(workload=workload, members=members, pods=len(pods), replicas=replicas[workload])
 
 
 def _disagreement(hosts: Sequence[str], owners: Mapping[str, Collection[Workload | None]]) -> NotFound | None:

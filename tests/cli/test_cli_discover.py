@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+import yaml
 
 from collector.errors import UnavailableError
 from collector.kafka_requests import Answers, GroupDescription, KafkaRequests
@@ -17,7 +18,7 @@ ORDERS = Workload(namespace="shop", kind="Deployment", name="consumer", api_vers
 
 @pytest.fixture(autouse=True)
 def around(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Kafka with three groups, one of which it cannot describe, and a cluster with one pod."""
+    """A Kafka with three groups, one of which it cannot describe, and a cluster with two pods."""
     hosts = {"orders": ("10.0.0.1", "10.0.0.1"), "audit": ()}
 
     def descriptions(_: KafkaRequests, names: Sequence[str]) -> Answers[str, GroupDescription]:
@@ -41,7 +42,7 @@ def around(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KafkaRequests, "group_names", lambda _: (("audit", "away", "orders"), ()))
     monkeypatch.setattr(KafkaRequests, "descriptions", descriptions)
     monkeypatch.setattr(kubernetes_client, "connect", lambda _: None)
-    pods = (Pod(namespace="shop", name="consumer-1", addresses=("10.0.0.1",), workload=ORDERS),)
+    pods = [Pod(namespace="shop", name=f"consumer-{i}", addresses=(f"10.0.0.{i}",), workload=ORDERS) for i in (1, 2)]
     monkeypatch.setattr(kubernetes_workloads, "pods_in", lambda _api, _namespaces: pods)
 
 
@@ -50,9 +51,9 @@ def test_each_group_is_a_line(lagcast: Lagcast) -> None:
     code, out, err = lagcast("discover", "--bootstrap", "nowhere:9092", "--kubernetes", "shop")
     assert code == 0
     heads, audit, orders = out.splitlines()
-    assert heads.split() == ["Group", "Members", "Pods", "Namespace", "Kind", "Name", "Reason", "Note"]
-    assert audit.split()[:7] == ["audit", "0", "-", "-", "-", "-", "NoTarget"]
-    assert orders.split() == ["orders", "2", "1", "shop", "Deployment", "consumer", "-", "-"]
+    assert heads.split() == ["Group", "Members", "Pods", "Replicas", "Namespace", "Kind", "Name", "Reason", "Note"]
+    assert audit.split()[:8] == ["audit", "0", "-", "-", "-", "-", "-", "NoTarget"]
+    assert orders.split() == ["orders", "2", "1", "2", "shop", "Deployment", "consumer", "-", "-"]
     assert "group 'away' did not answer" in err
 
 
@@ -66,6 +67,7 @@ def test_json_has_the_same_records(lagcast: Lagcast) -> None:
             "group": "orders",
             "members": 2,
             "pods": 1,
+            "replicas": 2,
             "namespace": "shop",
             "kind": "Deployment",
             "name": "consumer",
@@ -84,3 +86,38 @@ def test_without_a_cluster_nothing_is_asked_of_kafka(
     code, out, err = lagcast("discover", *words)
     assert (code, out) == (2, "")
     assert err.startswith("lagcast: no cluster to connect to: ")
+
+
+def test_objects_are_printed_for_what_is_certain(lagcast: Lagcast) -> None:
+    """One that advises and does not act; why there is none for another group is on stderr."""
+    words = ["--bootstrap", "nowhere:9092", "--kubernetes", "shop", "--cluster", "prod", "--objects"]
+    code, out, err = lagcast("discover", *words)
+    assert code == 0
+    assert list(yaml.safe_load_all(out)) == [
+        {
+            "apiVersion": "lagcast.io/v1alpha1",
+            "kind": "ConsumerGroupScaler",
+            "metadata": {"name": "consumer", "namespace": "shop"},
+            "spec": {
+                "cluster": "prod",
+                "groupId": "orders",
+                "target": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "consumer"},
+                "mode": "Recommend",
+            },
+        }
+    ]
+    assert "group 'audit': The group has no members now; ask again while its consumers run." in err
+
+
+def test_of_two_groups_of_one_workload_neither_has_an_object(lagcast: Lagcast, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workload is scaled for one group, and which of them is its owner's to say."""
+    described = KafkaRequests.descriptions
+
+    def both(kafka: KafkaRequests, names: Sequence[str]) -> Answers[str, GroupDescription]:
+        known = described(kafka, names).got["orders"]
+        return Answers(got={"orders": known, "billing": known}, failed={})
+
+    monkeypatch.setattr(KafkaRequests, "descriptions", both)
+    code, out, err = lagcast("discover", "--bootstrap", "nowhere:9092", "--kubernetes", "shop", "--objects")
+    assert (code, out) == (0, "")
+    assert "group 'billing': Deployment shop/consumer runs orders too, and is scaled for one." in err

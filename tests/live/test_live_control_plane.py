@@ -52,7 +52,7 @@ def test_members_are_traced_to_their_deployment(
     }
     answers = discover(hosts, pods)
     workload = Workload(namespace=namespace, kind="Deployment", name="orders", api_version="apps/v1", has_scale=True)
-    assert answers["orders"] == Found(workload=workload, members=3, pods=3)
+    assert answers["orders"] == Found(workload=workload, members=3, pods=3, replicas=3)
     assert isinstance(answers["bare"], NotFound)
     token = control_plane.kubectl("-n", namespace, "create", "token", "default").strip()
     with pytest.raises(RejectedError, match="403 Forbidden; grant list on pods"):

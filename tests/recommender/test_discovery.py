@@ -35,8 +35,8 @@ def one(*hosts: str) -> Found | NotFound:
 
 
 def test_members_and_pods_are_counted_apart() -> None:
-    """A pod may hold several members: three members in two of the Deployment's pods."""
-    assert one("10.0.0.1", "10.0.0.1", "10.0.0.3") == Found(workload=ORDERS, members=3, pods=2)
+    """A pod may hold several members: three members in two of the Deployment's four pods."""
+    assert one("10.0.0.1", "10.0.0.1", "10.0.0.3") == Found(workload=ORDERS, members=3, pods=2, replicas=4)
 
 
 @pytest.mark.parametrize(

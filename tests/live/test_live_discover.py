@@ -1,0 +1,107 @@
+"""`lagcast discover` between a real broker and a real cluster: from members to the workload they run in."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from collector.kafka_admin import KafkaAdminCollector
+from tests.live.clients import fresh_name, has_members, member, read_until, wait_until
+from tests.live.control_plane import ControlPlane
+from tests.live.scalers import orders_in
+
+pytestmark = [pytest.mark.kafka, pytest.mark.kubernetes]
+
+Lagcast = Callable[..., tuple[int, str, str]]
+# Where the broker sees the members of these tests. Pods run nowhere here; some are told that they have this address.
+HERE = "127.0.0.1"
+
+
+@pytest.fixture
+def namespace(control_plane: ControlPlane) -> str:
+    """A fresh namespace with a Deployment `orders` of two replicas, all of them up."""
+    name = fresh_name("shop")
+    control_plane.kubectl("create", "namespace", name)
+    orders_in(control_plane, name, replicas=2)
+    wait_until(lambda: len(pods(control_plane, name)) == 2 and all(pods(control_plane, name).values()))
+    return name
+
+
+def pods(cluster: ControlPlane, namespace: str) -> dict[str, str]:
+    """Address of each pod by its name, empty while it has none."""
+    found = json.loads(cluster.kubectl("-n", namespace, "get", "pods", "-o", "json"))["items"]
+    return {pod["metadata"]["name"]: pod["status"].get("podIP", "") for pod in found}
+
+
+def move_here(cluster: ControlPlane, namespace: str, *names: str) -> None:
+    """Tell the cluster that these pods have the address of the tests' own consumers."""
+    status = json.dumps({"status": {"podIP": HERE, "podIPs": [{"ip": HERE}]}})
+    for name in names:
+        cluster.kubectl("-n", namespace, "patch", "pod", name, "--subresource=status", "--type=merge", "-p", status)
+
+
+def test_the_workload_of_a_group_is_found_and_doubt_is_told(
+    *,
+    control_plane: ControlPlane,
+    namespace: str,
+    bootstrap: str,
+    collector: KafkaAdminCollector,
+    topic: str,
+    lagcast: Lagcast,
+) -> None:
+    """No pod at the member's address; then pods of two ReplicaSets of one Deployment; then a pod of nobody's beside."""
+    group = fresh_name("group")
+    words = ["--bootstrap", bootstrap, "--kubernetes", namespace, "--kubeconfig", str(control_plane.kubeconfig)]
+
+    def discovered() -> dict[str, object]:
+        code, out, err = lagcast("discover", *words, "--group", group, "--output", "json")
+        assert code == 0, err
+        (found,) = json.loads(out)
+        return dict(found)
+
+    with member(bootstrap, group, topic):
+        read_until(collector, group, has_members(1))
+        nobody = discovered()
+        assert (nobody["members"], nobody["reason"]) == (1, "NoTarget")
+        assert HERE in str(nobody["note"])
+
+        # A rollout that does not come to its end: the new pod is not ready for an hour.
+        orders_in(control_plane, namespace, replicas=2, start_delay_seconds=3600)
+        wait_until(lambda: len(pods(control_plane, namespace)) == 3)
+        move_here(control_plane, namespace, *pods(control_plane, namespace))
+        found = discovered()
+        assert (found["kind"], found["name"], found["namespace"]) == ("Deployment", "orders", namespace)
+        assert (found["members"], found["pods"], found["replicas"], found["reason"]) == (1, 3, 3, None)
+
+        control_plane.kubectl("-n", namespace, "run", "bare", "--image=none:1")
+        wait_until(lambda: pods(control_plane, namespace).get("bare"))
+        move_here(control_plane, namespace, "bare")
+        doubtful = discovered()
+        assert (doubtful["name"], doubtful["reason"]) == (None, "AmbiguousTarget")
+
+
+def test_the_objects_that_are_printed_are_taken(
+    *,
+    installed: ControlPlane,
+    namespace: str,
+    bootstrap: str,
+    collector: KafkaAdminCollector,
+    topic: str,
+    lagcast: Lagcast,
+) -> None:
+    """The real API server makes what `--objects` says of a real group, and nothing acts on it yet."""
+    group = fresh_name("group")
+    move_here(installed, namespace, *pods(installed, namespace))
+    words = ["--bootstrap", bootstrap, "--kubernetes", namespace, "--kubeconfig", str(installed.kubeconfig)]
+    with member(bootstrap, group, topic):
+        read_until(collector, group, has_members(1))
+        code, out, err = lagcast("discover", *words, "--group", group, "--cluster", "live", "--objects")
+    assert code == 0, err
+    installed.apply(out)
+    spec = json.loads(installed.kubectl("-n", namespace, "get", "cgs", "orders", "-o", "json"))["spec"]
+    assert spec == {
+        "cluster": "live",
+        "groupId": group,
+        "target": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "orders"},
+        "mode": "Recommend",
+    }
