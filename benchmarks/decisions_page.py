@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from decisions_bars import bars_section
 from decisions_document import Document, runs_in
 from decisions_picture import draw
 from decisions_whitepaper import whitepaper_section
@@ -77,6 +78,7 @@ def write_page(document: Document, picture: Path) -> None:
         parts += [
             _overall(cases, tuned_on),
             f"![Cost of pods against late messages, one panel for each world]({picture.name})\n",
+            bars_section(cases, runs, tuned_on),
             _losses(cases),
             *(_world(name, cases, tuned_on) for name in WORLDS),
             _variants(runs, document["variants_played_in"]),

@@ -123,6 +123,26 @@ def test_the_currency_does_not_matter(factor: float) -> None:
     assert dear.cost_to_best_rival == pytest.approx(plain.cost_to_best_rival)
 
 
+def test_each_bar_names_its_worst_case(runs: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reversed at 3.9 beside stair's 4 keeps 1.1; a capacity learned for 2.2 instead of 2 does not keep 1.05."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    bars = importlib.import_module("decisions_bars")
+    runs = [replace(each, cost=2.5) if each.arm == "fixed-ceiling" and each.seed == 1 else each for each in runs]
+    runs += [run("lagcast-reversed", 3.9), run("lagcast-learned-capacity", 2.2)]
+    values = {bar.figure: bar.values for bar in bars.bars_of(cases_of(runs), runs)}
+    assert values["cost / fixed over-provision"] == {("load", "fine"): pytest.approx(3.0 / 4.25)}
+    assert values["wrong forecasts: cost / the cheaper of fixed and stair"] == {
+        ("load", "fine", "lagcast-reversed"): pytest.approx(3.9 / 4.0)
+    }
+    assert values["rebalances / HPA's, slow pauses"] == {("load", "fine"): 0.25}
+    assert values["rebalances / HPA's, real pauses"] == {}
+    section = bars.bars_section(cases_of(runs), runs, [])
+    assert "| rebalances / HPA's, slow pauses | 0.1 | **0.250** | load, fine | 1 of 1 |" in section
+    assert "| capacity learned: cost / known | 1.05 | **1.100** | load, fine | 1 of 1 |" in section
+    assert "KEDA" not in section.partition("| figure")[2]
+    assert "load, fine" not in bars.bars_section(cases_of(runs), runs, ["load"])
+
+
 def test_rivals_without_a_chance_are_spared_the_other_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice as dear as the best of its own trace and world under the first seed; whom the figures name always plays."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
