@@ -4,7 +4,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-slow bench bench-decisions bench-forecasts bench-value bench-stream bench-decision-time bench-collection bench-live-latency bench-rebalances bench-scalers bench-failover lab lab-kubernetes docs lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-slow bench bench-decisions bench-forecasts bench-value bench-stream bench-learned-capacity bench-decision-time bench-collection bench-live-latency bench-rebalances bench-scalers bench-failover lab lab-kubernetes docs lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ bench-stream: $(READY) ## seconds from a sample file to its rows in the feature 
 
 bench-value: $(READY) ## what better forecasts could still save, in replayed money: make bench-value TRACES=DIR SEEDS=3 JOBS=2
 	@$(BIN)/python benchmarks/decision_value.py $(if $(TRACES),--traces "$(TRACES)") --seeds $(SEEDS) --jobs $(JOBS)
+
+bench-learned-capacity: $(READY) ## what it costs to learn a replica's capacity: make bench-learned-capacity TRACES=DIR JOBS=2
+	@$(BIN)/python benchmarks/learned_capacity.py $(if $(TRACES),--traces "$(TRACES)") --jobs $(JOBS)
 
 bench-decision-time: $(READY) ## how long one decision takes, for 40 and for 1,000 partitions
 	@$(BIN)/python benchmarks/decision_time.py
