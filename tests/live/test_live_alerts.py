@@ -1,4 +1,4 @@
-"""Alerts and dashboard in Prometheus itself: the alerts by its promtool, the dashboard over a real lagcast's page."""
+"""C44: alerts and dashboard in Prometheus itself: alerts by its promtool, the dashboard over a real lagcast's page."""
 
 import subprocess
 from collections.abc import Callable

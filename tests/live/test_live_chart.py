@@ -1,4 +1,4 @@
-"""The chart, rendered by the real Helm and installed on a real API server: the same objects as the manifests'."""
+"""C45: the chart, rendered by the real Helm and installed on a real API server: the same objects as the manifests'."""
 
 import json
 import subprocess

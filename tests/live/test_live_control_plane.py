@@ -1,4 +1,4 @@
-"""The control plane of these tests is a real one: pods come up, and the executor has the rights that it is given."""
+"""C32: the control plane is a real one: pods come up, and the executor has the rights that it is given."""
 
 from datetime import UTC, datetime
 

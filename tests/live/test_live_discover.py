@@ -1,4 +1,4 @@
-"""`lagcast discover` between a real broker and a real cluster: from members to the workload they run in."""
+"""C33: `lagcast discover` between a real broker and a real cluster: from members to the workload they run in."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What is exported and imported does what it says on a real control plane, with its own HPA controller."""
+"""C31: what is exported and imported does what it says on a real control plane, with its own HPA controller."""
 
 import time
 from collections.abc import Iterator

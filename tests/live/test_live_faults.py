@@ -1,4 +1,4 @@
-"""What goes wrong around an executor, one thing after another: nothing is set but what advice in force says."""
+"""C36: what goes wrong around an executor, one thing after another: nothing is set but what advice in force says."""
 
 import json
 from collections.abc import Callable

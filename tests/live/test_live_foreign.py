@@ -1,4 +1,4 @@
-"""P7 on a real API server: whoever else sets the count is told of in the object within a cycle, and left alone."""
+"""P7, C33-C35 on a real API server: who else sets the count is told of in the object within a cycle, and left alone."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""KEDA itself, fed over gRPC or through a real Prometheus: a Deployment goes where the advice says, by the real HPA."""
+"""C31: KEDA, fed over gRPC or through a real Prometheus: a Deployment goes where the advice says, by the real HPA."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Recommenders that share a store and a real Lease: killed, frozen, cut off and stopped."""
+"""C38: recommenders that share a store and a real Lease: killed, frozen, cut off and stopped."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""ConsumerGroupScalers on a real API server: refused in words, followed as they change, told no more than needed."""
+"""C46: ConsumerGroupScalers on a real API server: refused in words, followed as they change, told only what is new."""
 
 import json
 from collections.abc import Callable
