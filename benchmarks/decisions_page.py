@@ -53,8 +53,8 @@ All of this page is written from one JSON document, and that by one command:
   known which. Rivals twice as dear as the best one under the first seed do not play under the others. {left_out}
 - **Hindsight** is the best plan found by a search that sees the whole load, each plan replayed like everybody else's:
   an upper bound of the optimum, not the optimum.
-- **Tuned on.** lagcast's head-room, prices and pauses were chosen on some of the loads, and on generated ones that are
-  not here. They are shown, but the overall figures are given without them first: {tuned_on}.
+- **Tuned on.** lagcast's head-room, prices and pauses were chosen on {tuned_on}, and on generated loads that are not
+  here. {tuned_on_shown}
 
 Versions: {versions}.
 """
@@ -111,6 +111,9 @@ def _introduction(document: Document, runs: list[Run]) -> str:
         known_arms=len(ARMS),
         left_out=_left_out(runs),
         tuned_on=", ".join(f"`{name}`" for name in document["tuned_on"]),
+        tuned_on_shown="Those that are here are shown, but the overall figures are given without them first."
+        if {run.trace for run in runs} & set(document["tuned_on"])
+        else "None of these is on this page.",
         versions=", ".join(f"{name} {version}" for name, version in document["versions"].items()),
     )
 
@@ -124,7 +127,8 @@ def _left_out(runs: list[Run]) -> str:
 def _overall(cases: list[Case], tuned_on: list[str]) -> str:
     unseen = [case for case in cases if case.trace not in tuned_on]
     rows = []
-    for words, group in (("not tuned on", unseen), ("all", cases)):
+    groups = (("not tuned on", unseen), *([("all", cases)] if len(unseen) < len(cases) else []))
+    for words, group in groups:
         for pauses in ("slow", "real", None):
             figures = overall_of(group if pauses is None else with_pauses(group, _pauses(pauses)))
             if figures is not None:
