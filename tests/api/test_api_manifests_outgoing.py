@@ -90,12 +90,12 @@ def test_alerts_ask_for_metrics_that_there_are(tmp_path: Path, advice: Callable[
     store = SqlDecisionStore(f"sqlite:///{tmp_path / 'decisions.sqlite'}")
     given = advice()
     store.save(given)
-    page = Metrics(store, clock=lambda: given.issued_at, version="1").page().decode()
+    page = Metrics(store, clock=lambda: given.issued_at, version="1", leads=lambda: True).page().decode()
     asked = {
         name for rule in alerts()["spec"]["groups"][0]["rules"] for name in re.findall(r"lagcast_\w+", rule["expr"])
     }
-    assert len(asked) == 5
-    assert all(re.search(rf"^{name}{{", page, re.MULTILINE) for name in asked)
+    assert len(asked) == 6
+    assert all(re.search(rf"^{name}[ {{]", page, re.MULTILINE) for name in asked)
 
 
 @pytest.mark.parametrize("text", ["", "latest", "one.two"])
