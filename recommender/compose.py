@@ -32,6 +32,7 @@ from recommender.recommendation import (
     TrackRecord,
 )
 from recommender.remarks import remedy_remark, risk_remark, skew_remark
+from recommender.windows import open_until
 
 # Plans within a tenth of a move's risk price of the best one are as good: they make the window in which to act.
 WINDOW_TOLERANCE_IN_MOVES = 0.1
@@ -188,10 +189,12 @@ def _window(case: Case, best: PlannedMove) -> tuple[datetime, datetime]:
     """
     first, last = case.found.window(best, WINDOW_TOLERANCE_IN_MOVES * case.situation.prices.move)
     lead_steps = best.effective_step - best.command_step
-    now = case.scene.now
+    scene = case.scene
+    command_at = scene.now + timedelta(seconds=best.command_step * MINUTE_SECONDS)
+    latest = scene.now + timedelta(seconds=max(0, last - lead_steps + 1) * MINUTE_SECONDS)
     return (
-        now + timedelta(seconds=max(0, first - lead_steps) * MINUTE_SECONDS),
-        now + timedelta(seconds=max(0, last - lead_steps + 1) * MINUTE_SECONDS),
+        scene.now + timedelta(seconds=max(0, first - lead_steps) * MINUTE_SECONDS),
+        open_until(scene.settings.windows, command_at, latest, removing=best.target < scene.replicas),
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from cost_model.presets import Policy
 from cost_model.price import Prices
 from forecasting.units import MessagesPerSecond
+from recommender.windows import Window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,10 @@ class DecisionSettings:
 
     min_interval_seconds: float = 300.0
     """Least time between two moves; longer where five times the p99 processing time is longer (livelock)."""
+
+    windows: tuple[Window, ...] = ()
+    """Hours in which nothing is removed, or nothing is moved. Plans do not see them coming: what is best inside one
+    waits until it has closed. Default: none, every hour is as good as another."""
 
     valid_for_seconds: float = 300.0
     """How long a recommendation may be acted on."""

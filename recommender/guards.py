@@ -15,6 +15,7 @@ from cost_model.streams import lead_seconds
 from forecasting.history import GroupInterval
 from forecasting.units import Replicas
 from recommender.decision import DecisionSettings
+from recommender.windows import closed_by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +143,27 @@ def _settling(scene: Scene) -> bool:
     settled = lead_seconds(profile, from_replicas=half, to_replicas=Replicas(scene.replicas))
     rested_at = scene.last_move_at + timedelta(seconds=max(scene.settings.min_interval_seconds, settled))
     return bool(scene.now < rested_at and carried >= scene.produce_messages_per_second)
+
+
+def keep_to_windows(proposal: Proposal, scene: Scene) -> Proposal:
+    """No move in hours that its owner has closed to it, whoever wants it."""
+    if proposal.target == scene.replicas:
+        return proposal
+    removing = proposal.target < scene.replicas
+    closed = closed_by(scene.settings.windows, proposal.command_at, removing=removing)
+    if closed is None:
+        return proposal
+    window, closes_at = closed
+    nothing = "nothing is removed" if window.effect == "no_scale_in" else "nothing is moved"
+    name = f"{window.schedule} ({window.time_zone})"
+    return proposal.held(
+        scene,
+        rule="window",
+        sentence=(
+            f"The window {name} is open at {proposal.command_at:%H:%M:%S} and closes at "
+            f"{closes_at:%Y-%m-%dT%H:%M:%SZ}; until then {nothing}."
+        ),
+    )
 
 
 def keep_the_minimum(proposal: Proposal, scene: Scene) -> Proposal:

@@ -22,7 +22,7 @@ from recommender.compose import Case, compose, named, observed
 from recommender.decision import DecisionSettings
 from recommender.facts import Facts, read_facts
 from recommender.findings import Finding, busiest_seen, finding_of
-from recommender.guards import Proposal, Scene, follow_reference, keep_the_minimum, pass_guards
+from recommender.guards import Proposal, Scene, follow_reference, keep_the_minimum, keep_to_windows, pass_guards
 from recommender.question import STEP_SECONDS, highest_believed, situation_of, uncertainty_of
 from recommender.recommendation import Decision, Recommendation, TrackRecord
 
@@ -85,7 +85,7 @@ def recommend(
     proposal = pass_guards(_proposed(best, scene), scene)
     if reference_replicas is not None:
         proposal = follow_reference(proposal, scene, reference_replicas)
-    return compose(keep_the_minimum(proposal, scene), case)
+    return compose(keep_the_minimum(keep_to_windows(proposal, scene), scene), case)
 
 
 def _bounded(profile: GroupProfile, finding: Finding) -> GroupProfile:

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from recommender.decision import DecisionSettings
 from recommender.settings import GroupSettings, Settings, TargetSettings
 from recommender.settings_check import decision_trouble
+from recommender.windows import Window
 
 Group = tuple[str, str]
 Document = Mapping[str, Any]
@@ -25,7 +26,7 @@ KIND, PLURAL = "ConsumerGroupScaler", "consumergroupscalers"
 # group and not named here, but for holidays, which only the daily job reads. The target and scaleToZero are blocks that
 # are read on their own.
 DECISION_BLOCKS: dict[str, tuple[str, ...]] = {
-    "": ("policy",),
+    "": ("policy", "windows"),
     "objective": ("max_lag_seconds",),
     "prices": ("currency", "replica_hour", "late_message", "duplicate_message", "move", "restored_gigabyte"),
     "limits": ("min_interval_seconds",),
@@ -249,7 +250,7 @@ def _read(document: Document) -> Scaler:
         cluster=group[0],
         group=group[1],
         group_keys=group_keys,
-        decision_keys=_named(spec, DECISION_BLOCKS),
+        decision_keys=_decision_keys(spec),
         hold=_hold(spec.get("hold")),
     )
 
@@ -270,10 +271,18 @@ def _named(spec: Document, blocks: Mapping[str, Sequence[str]]) -> dict[str, Any
     return named
 
 
+def _decision_keys(spec: Document) -> dict[str, Any]:
+    named = _named(spec, DECISION_BLOCKS)
+    for window in named.get("windows", ()):
+        if "effect" in window:
+            window["effect"] = snake_case(window["effect"]).lstrip("_")
+    return named
+
+
 def _snake(value: Any) -> Any:  # noqa: ANN401  # whatever an object may hold
     if isinstance(value, Mapping):
         return {snake_case(key): _snake(inner) for key, inner in value.items()}
-    return value
+    return [_snake(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _hold(block: Document | None) -> Hold | None:
@@ -294,6 +303,7 @@ def _sentence(error: ValidationError) -> str:
 
 def _in_camel_case(sentence: str) -> str:
     """The sentence about settings in the words of the resource."""
-    known = {*GroupSettings.model_fields, *(field.name for field in fields(DecisionSettings))}
+    decision = (field.name for settings in (DecisionSettings, Window) for field in fields(settings))
+    known = {*GroupSettings.model_fields, *decision}
     words = sorted((name for name in known if "_" in name), key=len, reverse=True)
     return re.sub("|".join(words), lambda name: camel_case(name[0]), sentence)

@@ -4,7 +4,7 @@ The environment wins over the file (`LAGCAST_PORT=9000`, `LAGCAST_DECISION__MAX_
 defaults. Settings that do not validate stop the process before its first decision, in one sentence.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from datetime import date
 from pathlib import Path
@@ -20,6 +20,7 @@ from recommender.decision import DecisionSettings
 from recommender.holidays import HolidayCalendar, HolidaySettings
 from recommender.settings_check import SettingsError, decision_trouble, sentence
 from recommender.settings_group import ANY_GROUP, GroupSettings, StreamsSettings, TargetSettings
+from recommender.windows import Window
 
 __all__ = ["GroupSettings", "InForce", "Settings", "SettingsError", "TargetSettings", "load_settings"]
 
@@ -225,16 +226,20 @@ def _state_dir(env: Mapping[str, str]) -> Path:
 
 
 def _known_keys(place: tuple[str, ...]) -> list[str]:
+    keys: Iterable[str]
     match place:
         case ("decision",):
-            return [field.name for field in fields(DecisionSettings)]
+            keys = (field.name for field in fields(DecisionSettings))
+        case ("decision", "windows", _):
+            keys = (field.name for field in fields(Window))
         case ("groups", _):
-            return list(GroupSettings.model_fields)
+            keys = GroupSettings.model_fields
         case ("groups", _, "holidays"):
-            return list(HolidaySettings.model_fields)
+            keys = HolidaySettings.model_fields
         case ("groups", _, "target"):
-            return list(TargetSettings.model_fields)
+            keys = TargetSettings.model_fields
         case ("groups", _, "streams"):
-            return list(StreamsSettings.model_fields)
+            keys = StreamsSettings.model_fields
         case _:
-            return list(Settings.model_fields)
+            keys = Settings.model_fields
+    return list(keys)

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from recommender.ports import wire_code
 from recommender.scaler import (
     API_GROUP,
     API_VERSION,
@@ -139,12 +140,14 @@ def field(setting: Mapping[str, Any], parts: Mapping[str, Schema]) -> Schema:
     if "$ref" in known:
         return block_of(parts[known["$ref"].rpartition("/")[2]], parts) | described(setting)
     if "enum" in known:
-        schema: Schema = {"type": "string", "enum": [word.capitalize() for word in known["enum"]]}
+        schema: Schema = {"type": "string", "enum": [wire_code(word) for word in known["enum"]]}
     elif known["type"] == "number":
         schema = {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}
         schema["pattern"] = DECIMAL
     elif known["type"] == "string":
         schema = dict(TEXT)
+    elif known["type"] == "array":
+        schema = {"type": "array", "items": field(known["items"], parts)}
     else:
         schema = {"type": known["type"]} | ({"minimum": known["minimum"]} if "minimum" in known else {})
     return schema | described(setting)

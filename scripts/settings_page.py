@@ -28,6 +28,8 @@ groups:
 decision:
   replica_hour: 0.04
   max_lag_seconds: 10
+  windows:
+    - {schedule: "0 22 * * 5", duration_seconds: 14400, time_zone: Europe/Berlin}
 ```
 
 This page is made by `make docs` from the settings' own descriptions.
@@ -41,6 +43,7 @@ def page() -> str:
     tables = [
         ("Top level", "", schema["properties"]),
         ("Decision: `decision.`", "decision.", parts["DecisionSettings"]["properties"]),
+        ("Windows: each of `decision.windows`", "", parts["Window"]["properties"]),
         ("Groups: `groups.NAME.`", "groups.NAME.", parts["GroupSettings"]["properties"]),
         ("Streams: `groups.NAME.streams.`", "groups.NAME.streams.", parts["StreamsSettings"]["properties"]),
         ("Holidays: `groups.NAME.holidays.`", "groups.NAME.holidays.", parts["HolidaySettings"]["properties"]),
@@ -55,7 +58,11 @@ def rows(prefix: str, fields: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     for name, field in fields.items():
         default = field.get("default")
         # Whole groups of settings have their own tables.
-        shown = "" if default in (None, "") or isinstance(default, dict) else f"`{json.dumps(default).strip(chr(34))}`"
+        shown = (
+            ""
+            if default in (None, "") or isinstance(default, dict | list)
+            else f"`{json.dumps(default).strip(chr(34))}`"
+        )
         meaning = " ".join(field.get("description", "").split()).replace("|", "\\|")
         yield f"| `{prefix}{name}` | {shown} | {meaning} |\n"
 

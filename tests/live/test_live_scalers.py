@@ -62,6 +62,7 @@ def test_every_field_may_be_said(installed: ControlPlane, namespace: str) -> Non
         "prices": {"currency": "EUR", "replicaHour": "0.05", "lateMessage": "1e-5"},
         "group": {"protocol": "Cooperative", "streams": {"tasks": 8, "stateful": False}},
         "hold": {"replicas": 3, "until": "2026-01-05T12:00:00Z"},
+        "windows": [{"schedule": "0 22 * * 5", "durationSeconds": 14400, "effect": "NoScaleIn"}],
     }
     installed.apply(json.dumps(scaler(namespace, **said)))
     found = json.loads(installed.kubectl("-n", namespace, "get", "cgs", "orders", "-o", "json"))["spec"]

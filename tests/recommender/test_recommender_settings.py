@@ -136,6 +136,14 @@ def test_an_unset_profile_is_the_default_one(tmp_path: Path) -> None:
             "9 bytes to restore need a measured restore_bytes_per_second",
         ),
         ("store_url: nowhere", "sqlite:////var"),
+        (
+            "decision: {windows: [{schedule: 0 22 * * 5, duration_seconds: -1}]}",
+            "decision.windows.0: duration_seconds is -1; it has to be above 0",
+        ),
+        (
+            "decision: {windows: [{schedule: 0 22 * * 5, duration_seconds: 60, zone: UTC}]}",
+            "unknown key 'decision.windows.0.zone'; the nearest known one is 'decision.windows.0.time_zone'",
+        ),
         ("port: 99999", "'port' is 99999"),
         ("- a", "settings are `key: value` lines"),
         ("a: [", "is not YAML"),
@@ -169,7 +177,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_every_number_of_a_decision_has_a_limit() -> None:
     """No knob goes unchecked: minus one is refused for each of them, and the defaults keep every limit."""
     assert decision_trouble(DecisionSettings()) is None
-    numbers = [field.name for field in fields(DecisionSettings) if not isinstance(field.default, str | bool)]
+    numbers = [field.name for field in fields(DecisionSettings) if not isinstance(field.default, str | bool | tuple)]
     assert len(numbers) >= 15
     for name in numbers:
         wrong: dict[str, Any] = {name: -1}
@@ -181,7 +189,7 @@ def test_every_number_of_a_decision_has_a_limit() -> None:
 def test_every_option_says_what_it_is_for() -> None:
     """Each setting carries its sentence, from which the settings page is made."""
     schema = Settings.model_json_schema()
-    names = ("DecisionSettings", "GroupSettings", "HolidaySettings", "StreamsSettings", "TargetSettings")
+    names = ("DecisionSettings", "GroupSettings", "HolidaySettings", "StreamsSettings", "TargetSettings", "Window")
     parts = [schema, *(schema["$defs"][name] for name in names)]
     undescribed = [name for part in parts for name, option in part["properties"].items() if "description" not in option]
     assert undescribed == []

@@ -21,6 +21,7 @@ from recommender.scaler import (
     standing,
 )
 from recommender.settings import GroupSettings, Settings, TargetSettings
+from recommender.windows import Window
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SETTINGS = Settings(
@@ -51,6 +52,10 @@ DECISION_VALUES: dict[str, tuple[Any, Any]] = {
     "duplicate_message": (0, 0.0),
     "move": ("0.2", 0.2),
     "min_interval_seconds": (600, 600.0),
+    "windows": (
+        [{"schedule": "0 22 * * 5", "durationSeconds": "14400", "effect": "NoMoves", "timeZone": "Europe/Berlin"}],
+        (Window(schedule="0 22 * * 5", duration_seconds=14400.0, effect="no_moves", time_zone="Europe/Berlin"),),
+    ),
 }
 ALL_VALUES = GROUP_VALUES | DECISION_VALUES
 BLOCK_OF = {
@@ -186,6 +191,15 @@ def test_a_hold_ends_to_the_second() -> None:
         ({"prices": {"replicaHour": 0}}, "replicaHour is 0.0; it has to be above 0; without a price"),
         ({"group": {"heartbeatIntervalSeconds": 0}}, "heartbeatIntervalSeconds is 0; input should be greater than 0"),
         ({"group": {"streams": {"tasks": 0, "stateful": True}}}, "tasks"),
+        (
+            {"windows": [{"schedule": "0 22 * * 5", "durationSeconds": "0"}]},
+            "durationSeconds is 0; it has to be above 0 and at most 604800",
+        ),
+        (
+            {"windows": [{"schedule": "0 22 * * 5", "durationSeconds": 60, "timeZone": "Berlin"}]},
+            "timeZone is 'Berlin', which is not known; say it like Europe/Berlin",
+        ),
+        ({"windows": [{"schedule": "0 22 * * 5"}]}, "durationSeconds"),
         ({"scaleToZero": {"enabled": True}, "minReplicas": 0}, "minReplicas is 0; a count of 0 is not advised yet"),
     ],
 )
