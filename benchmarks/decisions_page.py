@@ -35,7 +35,8 @@ INTRODUCTION = """# Decisions, compared
 
 Every policy goes through the same simulated consumer group: the same arrivals, the same start-up times, the same
 prices. The group is simulated per partition and event by event, by code that shares nothing with lagcast's cost model.
-All of this page is written from one JSON document, and that by one command:
+All of this page is written from one JSON document, [decisions-bench.json](decisions-bench.json) beside it, and that by
+one command:
 
     make bench-decisions TRACES=DIR OUT=FILE
     python benchmarks/decisions.py --page FILE > docs/decisions-bench.md
