@@ -169,9 +169,14 @@ class Standings:
         self._keep(spot, self._of(spot))
 
     def keep_unwritten(self) -> None:
-        """Try once more what could not be written: what is due next may be the end of this process."""
+        """Try once more what could not be written: what is due next may be the end of this process.
+
+        What fails again ends it, for each failure of a cluster that is away may take ten seconds.
+        """
         for spot in tuple(self._unwritten):
             self.keep(spot)
+            if spot in self._unwritten:
+                return
 
     def forget(self, spot: Spot) -> None:
         """The owner has taken the workload back: what was set there, and who changed it, is over."""
