@@ -40,6 +40,13 @@ def move_here(cluster: ControlPlane, namespace: str, *names: str) -> None:
         cluster.kubectl("-n", namespace, "patch", "pod", name, "--subresource=status", "--type=merge", "-p", status)
 
 
+@pytest.fixture
+def words(control_plane: ControlPlane, namespace: str, bootstrap: str) -> list[str]:
+    """Where `lagcast discover` has to look."""
+    cluster = ["--kubernetes", namespace, "--kubeconfig", str(control_plane.kubeconfig)]
+    return ["--bootstrap", bootstrap, *cluster]
+
+
 def test_the_workload_of_a_group_is_found_and_doubt_is_told(
     *,
     control_plane: ControlPlane,
@@ -47,11 +54,11 @@ def test_the_workload_of_a_group_is_found_and_doubt_is_told(
     bootstrap: str,
     collector: KafkaAdminCollector,
     topic: str,
+    words: list[str],
     lagcast: Lagcast,
 ) -> None:
     """No pod at the member's address; then pods of two ReplicaSets of one Deployment; then a pod of nobody's beside."""
     group = fresh_name("group")
-    words = ["--bootstrap", bootstrap, "--kubernetes", namespace, "--kubeconfig", str(control_plane.kubeconfig)]
 
     def discovered() -> dict[str, object]:
         code, out, err = lagcast("discover", *words, "--group", group, "--output", "json")
@@ -87,12 +94,12 @@ def test_the_objects_that_are_printed_are_taken(
     bootstrap: str,
     collector: KafkaAdminCollector,
     topic: str,
+    words: list[str],
     lagcast: Lagcast,
 ) -> None:
     """The real API server makes what `--objects` says of a real group, and nothing acts on it yet."""
     group = fresh_name("group")
     move_here(installed, namespace, *pods(installed, namespace))
-    words = ["--bootstrap", bootstrap, "--kubernetes", namespace, "--kubeconfig", str(installed.kubeconfig)]
     with member(bootstrap, group, topic):
         read_until(collector, group, has_members(1))
         code, out, err = lagcast("discover", *words, "--group", group, "--cluster", "live", "--objects")
