@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import fmean
 
 from decisions import end_with_parent, words
+from decisions_bars import LEARNED_CAPACITY
 
 from forecasting.units import SECONDS_PER_DAY
 from recommender.decision import DecisionSettings
@@ -27,7 +28,6 @@ from replay.trace import Trace, read_trace
 from replay.workload import orders_workload
 from replay.worlds import MOST_REPLICAS, WORLDS
 
-LEARNING = "lagcast-learned-capacity"
 JUDGED_DAYS, LEAST_DAYS = 2, 5.0
 SEED = 0
 DayCosts = tuple[float, ...]
@@ -76,7 +76,7 @@ def costs(trace: Trace, world: str) -> tuple[DayCosts, DayCosts]:
     history = [] if past is None else history_rows(past, contest.world.partitions, SEED, contest.names)
     told, learned = (
         run_policy(arm, OURS[arm](contest.world, contest.settings, contest.names, history), contest).daily
-        for arm in (LAGCAST, LEARNING)
+        for arm in (LAGCAST, LEARNED_CAPACITY)
     )
     return tuple(bill.total for bill in told), tuple(bill.total for bill in learned)
 

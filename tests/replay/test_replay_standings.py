@@ -140,6 +140,13 @@ def test_each_bar_names_its_worst_case(runs: list[Run], monkeypatch: pytest.Monk
     assert "| rebalances / HPA's, slow pauses | 0.1 | **0.250** | load, fine | 1 of 1 |" in section
     assert "| capacity learned: cost / known | 1.05 | **1.100** | load, fine | 1 of 1 |" in section
     assert "KEDA" not in section.partition("| figure")[2]
+    assert "Of 2 single days lagcast was no dearer than the best rival of that very day on 0" in section
+    assert "more than 2 %\ndearer than the fixed ceiling on 1." in section
+    assert "| load | fine | 0 | flink | 2.000 | 0.333 |" in section
+    without = [each for each in runs if each.arm != "stair"]
+    values = {bar.figure: bar.values for bar in bars.bars_of(cases_of(without), without)}
+    assert values["wrong forecasts: cost / the cheaper of fixed and stair"] == {}
+    assert bars.bars_section([], [], []) == ""
     assert "load, fine" not in bars.bars_section(cases_of(runs), runs, ["load"])
 
 
