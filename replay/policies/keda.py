@@ -46,7 +46,8 @@ def whole_lag(lag_messages: int, **_: int) -> int:
 class Fallback:
     """What KEDA reports when the lag cannot be read: nothing at first, then a metric that asks for `replicas`.
 
-    The static behaviour; every failed read counts, the loop's and the HPA's alike, and one good read forgets them.
+    The static behaviour; every failed read counts, the loop's and the HPA's alike, and one good read forgets them. (Two
+    within some milliseconds may count as one in the real KEDA, which keeps the number in the object's status.)
     """
 
     replicas: int

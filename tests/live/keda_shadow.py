@@ -1,6 +1,6 @@
 """Scripted series for KEDA (`keda_series.yaml`), what a real one saw and did, and what our own makes of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -99,13 +99,20 @@ def read_keda_series(path: Path) -> list[KedaSeries]:
 
 
 def shadowed_keda(
-    series: KedaSeries, readings: Sequence[Reading], *, stabilisation_seconds: int, slack_seconds: float = 0.0
+    series: KedaSeries,
+    readings: Sequence[Reading],
+    *,
+    stabilisation_seconds: int,
+    slack_seconds: float = 0.0,
+    lost: Collection[Reading] = (),
 ) -> list[int]:
-    """The counts that our KEDA and its HPA find at each reading of the real ones."""
+    """The counts that our KEDA and its HPA find at each reading of the real ones; `lost` ones are not read."""
     keda = series.shadow(stabilisation_seconds=stabilisation_seconds, slack_seconds=slack_seconds)
     count, counts = series.replicas, list[int]()
     for reading in readings:
         counts.append(count)
+        if reading in lost:
+            continue
         if reading.by == "loop":
             count = keda.poll(reading.lag, replicas=count, now_seconds=reading.at_seconds)
         else:
@@ -113,6 +120,22 @@ def shadowed_keda(
             at_seconds = reading.at_seconds
             count = keda.reconcile(reading.lag, partitions=partitions, replicas=count, now_seconds=at_seconds)
     return counts
+
+
+def overtaken(readings: Sequence[Reading], *, within_seconds: float) -> list[Reading]:
+    """The loop's failed reads so near to a failed one of the HPA that KEDA may count the two as one.
+
+    Each of the two counts on its own copy of the ScaledObject and patches its status (`IncrementFailure`): a copy that
+    was read before the other's patch came back from the API server says the same number again.
+    """
+    failed = [reading.at_seconds for reading in readings if reading.by == "hpa" and reading.lag is None]
+    return [
+        reading
+        for reading in readings
+        if reading.by == "loop"
+        and reading.lag is None
+        and any(abs(reading.at_seconds - at) <= within_seconds for at in failed)
+    ]
 
 
 def keda_counts_in_time(series: KedaSeries, *, book: Book) -> list[int]:

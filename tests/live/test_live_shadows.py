@@ -9,7 +9,7 @@ from tests.live.control_plane import ControlPlane, built_control_plane
 from tests.live.hpa_shadow import HPA_SERIES, Hand, Look, Series, distinct, missteps, read_book
 from tests.live.hpa_stage import flags, played
 from tests.live.keda_processes import Keda, built_keda
-from tests.live.keda_shadow import KEDA_SERIES, KedaSeries, Reading, read_keda_series, shadowed_keda
+from tests.live.keda_shadow import KEDA_SERIES, KedaSeries, Reading, overtaken, read_keda_series, shadowed_keda
 from tests.live.keda_stage import played_by_keda
 
 pytestmark = pytest.mark.kubernetes
@@ -88,7 +88,8 @@ def test_our_keda_does_what_the_real_one_does(read: dict[str, list[Reading]], se
         assert distinct(counts)[: len(series.counts)] == list(series.counts)
     window_seconds = HPAS.stabilisation_seconds
     ours = [
-        shadowed_keda(series, readings, stabilisation_seconds=window_seconds, slack_seconds=slack)
+        shadowed_keda(series, readings, stabilisation_seconds=window_seconds, slack_seconds=slack, lost=lost)
+        for lost in ((), overtaken(readings, within_seconds=SLACK_SECONDS))
         for slack in SLACKS_SECONDS
     ]
     apart_seconds = SLACK_SECONDS + max(HPAS.sync_seconds, series.polling)

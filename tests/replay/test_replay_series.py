@@ -3,7 +3,15 @@
 import pytest
 
 from tests.live.hpa_shadow import HPA_SERIES, Series, counts_in_time, distinct, read_book
-from tests.live.keda_shadow import KEDA_SERIES, KedaSeries, keda_counts_in_time, read_keda_series
+from tests.live.keda_shadow import (
+    KEDA_SERIES,
+    KedaSeries,
+    Reading,
+    keda_counts_in_time,
+    overtaken,
+    read_keda_series,
+    shadowed_keda,
+)
 
 BOOK = read_book(HPA_SERIES)
 
@@ -18,3 +26,20 @@ def test_the_counts_of_a_series_are_those_that_the_hpa_commanded(series: Series)
 def test_the_counts_of_a_series_are_those_that_keda_went_through(series: KedaSeries) -> None:
     """Its own loop and the HPA behind it together."""
     assert distinct(keda_counts_in_time(series, book=BOOK)) == list(series.counts)
+
+
+def test_what_the_loop_and_the_hpa_fail_to_read_at_one_instant_may_count_once() -> None:
+    """Three failures are needed and one more: with two at 5.1 s as one, the fallback waits for the HPA's next look."""
+    series = next(
+        one for one in read_keda_series(KEDA_SERIES) if one.fallback == {"replicas": 6, "failureThreshold": 3}
+    )
+    loop, hpa = [4.0, 5.12, 6.0], [3.3, 5.13, 7.5, 8.3]
+    readings = sorted(
+        [Reading(at_seconds=at, by="loop", replicas=3) for at in loop]
+        + [Reading(at_seconds=at, by="hpa", replicas=3) for at in hpa],
+        key=lambda reading: reading.at_seconds,
+    )
+    lost = overtaken(readings, within_seconds=0.3)
+    assert [reading.at_seconds for reading in lost] == [5.12]
+    assert shadowed_keda(series, readings, stabilisation_seconds=5) == [3, 3, 3, 3, 6, 6, 6]
+    assert shadowed_keda(series, readings, stabilisation_seconds=5, lost=lost) == [3, 3, 3, 3, 3, 3, 6]
