@@ -15,6 +15,7 @@ from cost_model.streams import lead_seconds
 from forecasting.history import GroupInterval
 from forecasting.units import Replicas
 from recommender.decision import DecisionSettings
+from recommender.pace import HOUR
 from recommender.windows import closed_by
 
 
@@ -36,7 +37,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What guards look at: the group as it stands, and when it last changed size."""
+    """What guards look at: the group as it stands, when it last changed size, and when within the last hour."""
 
     now: datetime
     replicas: int
@@ -45,6 +46,7 @@ class Scene:
     produce_messages_per_second: float
     latest: GroupInterval
     last_move_at: datetime | None
+    moved_at: tuple[datetime, ...] = ()
     profile: GroupProfile
     settings: DecisionSettings
 
@@ -143,6 +145,23 @@ def _settling(scene: Scene) -> bool:
     settled = lead_seconds(profile, from_replicas=half, to_replicas=Replicas(scene.replicas))
     rested_at = scene.last_move_at + timedelta(seconds=max(scene.settings.min_interval_seconds, settled))
     return bool(scene.now < rested_at and carried >= scene.produce_messages_per_second)
+
+
+def keep_the_pace(proposal: Proposal, scene: Scene) -> Proposal:
+    """No more changes of size within an hour than the owner allows, whoever wants or made them."""
+    most = scene.settings.max_moves_per_hour
+    within = [at for at in scene.moved_at if at > proposal.command_at - HOUR]
+    if most is None or proposal.target == scene.replicas or len(within) < most:
+        return proposal
+    times = "once" if len(within) == 1 else f"{len(within)} times"
+    return proposal.held(
+        scene,
+        rule="max_moves_per_hour",
+        sentence=(
+            f"The group has changed size {times} since {within[0]:%H:%M:%S}, and max_moves_per_hour is {most}; the "
+            f"next move waits until {within[-most] + HOUR:%H:%M:%S}."
+        ),
+    )
 
 
 def keep_to_windows(proposal: Proposal, scene: Scene) -> Proposal:

@@ -5,7 +5,6 @@ Pure: the live loop, a notebook and the replay call the same `recommend`, so wha
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import pairwise
 
 from cost_model.backlog import backlog_from_visible_lag
 from cost_model.calibrate import quiet_seconds
@@ -22,7 +21,16 @@ from recommender.compose import Case, compose, named, observed
 from recommender.decision import DecisionSettings
 from recommender.facts import Facts, read_facts
 from recommender.findings import Finding, busiest_seen, finding_of
-from recommender.guards import Proposal, Scene, follow_reference, keep_the_minimum, keep_to_windows, pass_guards
+from recommender.guards import (
+    Proposal,
+    Scene,
+    follow_reference,
+    keep_the_minimum,
+    keep_the_pace,
+    keep_to_windows,
+    pass_guards,
+)
+from recommender.pace import last_move_at, moves_of_the_hour
 from recommender.question import STEP_SECONDS, highest_believed, situation_of, uncertainty_of
 from recommender.recommendation import Decision, Recommendation, TrackRecord
 
@@ -85,7 +93,11 @@ def recommend(
     proposal = pass_guards(_proposed(best, scene), scene)
     if reference_replicas is not None:
         proposal = follow_reference(proposal, scene, reference_replicas)
-    return compose(keep_the_minimum(keep_to_windows(proposal, scene), scene), case)
+    return compose(pass_guards(proposal, scene, OWNERS_WORD), case)
+
+
+# Whoever wants the move, the plan or the reference.
+OWNERS_WORD = (keep_the_pace, keep_to_windows, keep_the_minimum)
 
 
 def _bounded(profile: GroupProfile, finding: Finding) -> GroupProfile:
@@ -106,9 +118,12 @@ def _under_way(previous: Recommendation, facts: Facts, profile: GroupProfile, *,
     (carried,) = carried_by_count(profile, (previous.desired_replicas,), capacity=facts.capacity.p50)
     if facts.produce_messages_per_second > carried:
         return False  # even what is on its way will not do
-    # Start-up times differ between pods: the last of several is ready about twice the mean after the command.
-    patience = 2 * profile.start_up_seconds + profile.termination_grace_seconds
-    return now < previous.execute_at + timedelta(seconds=patience)
+    return now < previous.execute_at + timedelta(seconds=_patience_seconds(profile))
+
+
+def _patience_seconds(profile: GroupProfile) -> float:
+    """Start-up times differ between pods: the last of several is ready about twice the mean after the command."""
+    return 2 * profile.start_up_seconds + profile.termination_grace_seconds
 
 
 def _still_under_way(
@@ -151,19 +166,11 @@ def _scene(
         behind_seconds=facts.behind_seconds,
         produce_messages_per_second=rate,
         latest=history.recent[-1],
-        last_move_at=_last_move_at(history, previous, now=now),
+        last_move_at=last_move_at(history, previous, now=now),
+        moved_at=moves_of_the_hour(history, patience_seconds=_patience_seconds(profile)),
         profile=profile,
         settings=settings,
     )
-
-
-def _last_move_at(history: History, previous: Recommendation | None, *, now: datetime) -> datetime | None:
-    """When the group last changed size, as its own member counts tell, or was last asked to."""
-    members = [(row.interval_end_at, row.members) for row in history.recent if row.members is not None]
-    changes = [at for (_, before), (at, after) in pairwise(members) if before != after]
-    if previous is not None and previous.action != "hold" and previous.execute_at <= now:
-        changes.append(previous.execute_at)
-    return max(changes, default=None)
 
 
 def _proposed(best: PlannedMove | None, scene: Scene) -> Proposal:

@@ -1,0 +1,45 @@
+"""Pace: when a group has changed size, as its own member counts tell, and how often it may within an hour."""
+
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+import numpy as np
+
+from forecasting.history import History
+from recommender.recommendation import Recommendation
+
+HOUR = timedelta(hours=1)
+_MINUTES = 60
+
+
+def last_move_at(history: History, previous: Recommendation | None, *, now: datetime) -> datetime | None:
+    """When the group last changed size, as its own member counts tell, or was last asked to."""
+    members = [(row.interval_end_at, row.members) for row in history.recent if row.members is not None]
+    changes = [at for (_, before), (at, after) in pairwise(members) if before != after]
+    if previous is not None and previous.action != "hold" and previous.execute_at <= now:
+        changes.append(previous.execute_at)
+    return max(changes, default=None)
+
+
+def moves_of_the_hour(history: History, *, patience_seconds: float) -> tuple[datetime, ...]:
+    """When each change of size began that the last hour of minutes shows, whoever made it; oldest first.
+
+    The pods of one move come one after the other: changes the same way are one move while the next follows within
+    `patience_seconds`.
+    """
+    members = history.members[-_MINUTES - 1 :]
+    known = np.flatnonzero(np.isfinite(members)).tolist()
+    begun: list[datetime] = []
+    latest, upwards = None, False
+    for before, after in pairwise(known):
+        change = members[after] - members[before]
+        if change == 0.0:
+            continue
+        at = history.end_at - timedelta(minutes=len(members) - 1 - after)
+        goes_on = (
+            latest is not None and upwards == (change > 0.0) and at - latest <= timedelta(seconds=patience_seconds)
+        )
+        if not goes_on:
+            begun.append(at)
+        latest, upwards = at, bool(change > 0.0)
+    return tuple(begun)
