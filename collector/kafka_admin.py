@@ -5,15 +5,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
+import structlog
+
 from collector.errors import AdapterError, RejectedError, UnavailableError
 from collector.kafka_requests import Answers, GroupDescription, KafkaRequests, Partition
 from collector.other_groups import unsupported
 from collector.sample import OffsetSample
+from collector.subscribed import Subscriptions
 
 EVERY_GROUP = "*"
 """Stands for every group among those that read committed data only."""
 
 _Entry = TypeVar("_Entry")
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +50,15 @@ class KafkaAdminCollector:
     ) -> None:
         self._cluster = cluster
         self._read_committed = frozenset(read_committed)
+        self._subscriptions = Subscriptions()
+        self._given_up: dict[str, set[str]] = {}
         self._kafka = KafkaRequests(bootstrap, cluster=cluster, client_config=client_config or {})
 
     def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
         """One sample, stamped `now`, for each partition of the groups; None: of every group that the cluster lists.
 
-        A group's partitions are all those of the topics that it has committed to or been assigned, so that one
-        without a commit is seen too; where nobody ever joined (offsets stored by hand), the committed ones alone.
+        A group's partitions are all those of the topics that it reads (`Subscriptions`), so that one without a commit
+        is seen too; where nobody ever joined (offsets stored by hand), the committed ones alone.
         A group that fails is an error in the result, and the others are there; so is a group that is no consumer group.
         Errors: UnavailableError, RejectedError, raised when the groups cannot be listed; UnavailableError also when not
         one group could be read and asking again may help.
@@ -63,9 +69,13 @@ class KafkaAdminCollector:
         # Committed offsets are read before end offsets. The other way round, a group that commits between the two
         # reads shows negative lag: end 1,203,900, then committed 1,203,950, is -50 messages.
         committed = self._kafka.committed_offsets(described.got)
-        topics = {name: _topics(described.got[name], commits) for name, commits in committed.got.items()}
+        topics = {
+            name: self._topics(name, described.got[name], commits, now) for name, commits in committed.got.items()
+        }
         layout = self._kafka.partitions(_union(topics.values()))
-        wanted = {name: _partitions(committed.got[name], topics[name], layout.got) for name in topics}
+        wanted = {
+            name: _partitions(described.got[name], committed.got[name], topics[name], layout.got) for name in topics
+        }
         stable = [name for name in wanted if self._reads_committed(name)]
         open_ended = [name for name in wanted if not self._reads_committed(name)]
         limits = self._kafka.limits(
@@ -87,6 +97,19 @@ class KafkaAdminCollector:
 
     def _reads_committed(self, group: str) -> bool:
         return not self._read_committed.isdisjoint((group, EVERY_GROUP))
+
+    def _topics(
+        self, name: str, group: GroupDescription, committed: Iterable[Partition], now: datetime
+    ) -> frozenset[str]:
+        """The topics of which every partition is the group's: none where nobody ever joined."""
+        if group.is_simple:
+            return frozenset()
+        known = {topic for topic, _ in committed}
+        topics = self._subscriptions.topics(name, group, known, now=now)
+        for topic in sorted(known - topics - self._given_up.get(name, set())):
+            _log.info("topic_left_out", group=name, topic=topic, reason="no member has a partition of it")
+        self._given_up[name] = known - topics
+        return topics
 
     def _names(self, groups: Sequence[str] | None) -> tuple[tuple[str, ...], tuple[AdapterError, ...]]:
         if groups is not None:
@@ -179,15 +202,15 @@ class _Readings:
         )
 
 
-def _topics(group: GroupDescription, committed: Iterable[Partition]) -> frozenset[str]:
-    """The topics of which every partition is the group's: none where nobody ever joined."""
-    return frozenset() if group.is_simple else frozenset(topic for topic, _ in (*committed, *group.assigned))
-
-
 def _partitions(
-    committed: Iterable[Partition], topics: Iterable[str], layout: Mapping[str, frozenset[Partition]]
+    group: GroupDescription,
+    committed: Iterable[Partition],
+    topics: Collection[str],
+    layout: Mapping[str, frozenset[Partition]],
 ) -> frozenset[Partition]:
-    return frozenset(committed).union(*(layout.get(topic, ()) for topic in topics))
+    """Of the topics that are read every partition; where nobody ever joined, what was committed alone."""
+    own = (key for key in committed if group.is_simple or key[0] in topics)
+    return frozenset(own).union(*(layout.get(topic, ()) for topic in topics))
 
 
 def _union(sets: Iterable[Iterable[_Entry]]) -> frozenset[_Entry]:

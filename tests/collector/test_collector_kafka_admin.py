@@ -145,8 +145,9 @@ def test_a_leader_that_is_away_is_no_malformed_answer(collector: KafkaAdminColle
 
 
 def test_a_deleted_topic_is_an_error_of_its_group(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
-    """Commits left over for a topic that is gone cost that group an error, and its other topics stay."""
+    """Commits left over for a topic that is gone cost a stopped group an error, and its other topics stay."""
     gone = failure(KafkaError.UNKNOWN_TOPIC_OR_PART)
+    cluster.groups["orders"] = group(state="EMPTY", assigned=())
     cluster.commits["orders"] = {**COMMITS, ("old-in", 0): 3}
     cluster.topics["old-in"], cluster.ends["old-in", 0], cluster.starts["old-in", 0] = gone, gone, gone
     collected = collector.collect(["orders"], now=NOON)

@@ -17,7 +17,7 @@ from collector.run import collect_forever
 from collector.sample import OffsetSample
 from collector.sinks import arrow_schema, write_samples
 from forecasting.columns import REBALANCING_STATES
-from tests.live.clients import NOON, commit, fresh_name, has_members, member, read_until
+from tests.live.clients import NOON, commit, create_topic, fresh_name, has_members, member, read_until
 
 pytestmark = pytest.mark.kafka
 
@@ -46,6 +46,21 @@ def test_partition_without_a_commit(bootstrap: str, collector: KafkaAdminCollect
         rows = read_until(collector, group, lambda rows: [row.committed_offset for row in rows] == has_caught_up)[-1]
     assert [(row.partition, row.end_offset) for row in rows] == [(0, 100), (1, 20), (2, 0)]
     assert {(row.group_protocol, row.group_assignor, row.members) for row in rows} == {("classic", "range", 1)}
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_topic_that_was_given_up_is_left_out(bootstrap: str, topic: str, protocol: str) -> None:
+    """Its commits are there as long as nobody joins, and after that on the broker, but no more in the samples."""
+    group, old = fresh_name("group"), fresh_name("old")
+    create_topic(bootstrap, old, partitions=2)
+    commit(bootstrap, group, TopicPartition(topic, 0, 90), TopicPartition(old, 0, 0))
+    collector = KafkaAdminCollector(bootstrap, cluster="live")
+    assert {row.topic for row in collector.collect([group], now=NOON).samples} == {topic, old}
+    with member(bootstrap, group, topic, **{"group.protocol": protocol}):
+        rows = read_until(collector, group, has_members(1))[-1]
+        assert {row.topic for row in rows} == {topic}
+        restarted = KafkaAdminCollector(bootstrap, cluster="live")
+        assert {row.topic for row in restarted.collect([group], now=NOON).samples} == {topic}
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

@@ -1,0 +1,34 @@
+"""Which topics a group reads now: commits outlive a subscription by days, and nobody works off what comes in there.
+
+Kafka keeps the commits of a topic that a group has given up for seven days (`offsets.retention.minutes`). Its lag grows
+all the while, and no replica that is added could make it less.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from collector.kafka_requests import GroupDescription
+
+# Between the two rebalances of a cooperative move a partition is nobody's, though the group reads its topic.
+NOBODYS_FOR = timedelta(seconds=600)
+
+
+class Subscriptions:
+    """What each group was seen to hold, for as long as that says what it reads."""
+
+    def __init__(self) -> None:
+        self._held_at: dict[str, dict[str, datetime]] = {}
+
+    def topics(self, name: str, group: GroupDescription, committed: Iterable[str], *, now: datetime) -> frozenset[str]:
+        """The topics of which a member holds a partition, or did within ten minutes; `committed` where none was seen.
+
+        A group that is being rebalanced, or has no members, reads what it read when it was last seen at rest.
+        """
+        held = {topic for topic, _ in group.assigned}
+        if group.state == "STABLE" and held:
+            before = self._held_at.get(name, {})
+            self._held_at[name] = {topic: at for topic, at in before.items() if now - at <= NOBODYS_FOR}
+            self._held_at[name].update(dict.fromkeys(held, now))
+        elif name not in self._held_at:
+            return frozenset(held).union(committed)
+        return frozenset(held).union(self._held_at[name])
