@@ -19,8 +19,8 @@ from forecasting.units import SECONDS_PER_HOUR, Replicas
 from recommender.account import flips_if, learned_moves, policy_figures, switch_of
 from recommender.explain import Leaving, explain
 from recommender.facts import Facts
-from recommender.findings import Finding
 from recommender.guards import Proposal, Scene
+from recommender.limits import Finding
 from recommender.recommendation import (
     Action,
     ForecastSummary,

@@ -1,21 +1,15 @@
-"""Findings: what makes scaling useless or harmful, however much arrives, read from a group's rows and profile."""
+"""Findings: what makes any move harmful, however much arrives, read from a group's rows and profile."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise, takewhile
 
-import numpy as np
-
-from cost_model.calibrate import SATURATED_LAG_SECONDS, windows_of
-from cost_model.downstream import downstream_limit
 from cost_model.livelock import SlowBatches, slow_batches
 from cost_model.profile import GroupProfile
-from cost_model.skew import carried_by_count, hot_partition
 from forecasting.history import GroupInterval, History
 from forecasting.refusal import Refusal, RefusalReason
-from forecasting.units import Replicas
-from recommender.recommendation import FindingCode, Recommendation
+from recommender.limits import Finding, limit_of
+from recommender.recommendation import Recommendation
 
 # Rows without one commit have to span this long: a member that is not evicted commits within one batch.
 LEAST_SILENCE_SECONDS = 180.0
@@ -30,30 +24,6 @@ REBALANCES_OF_A_ROLLOUT = 3
 ROLLOUT_LOOK_BACK = timedelta(minutes=5)
 # Pods of a rollout follow each other within this time; later it is over.
 ROLLOUT_QUIET = timedelta(minutes=2)
-# What a sink could carry two hours ago is a new question.
-RECENT_MINUTES = 120
-# A count counts as tried from so many minutes at its limit on: one alone may have been a pause.
-LEAST_SATURATED_MINUTES = 3
-# Windows show throughput to about 8 %; those within 5 % of the best say what a smaller count could do.
-AT_THE_TOP = 0.95
-# A partition is hot if it is the busiest in every row of five minutes; by chance each row names another one.
-LEAST_SKEW_ROWS = 20
-# A partition under twice the mean is less than one more on its replica, which the stairs and the head-room allow for.
-LEAST_SKEW_RATIO = 2.0
-# More than this much above the limit was consumed since: it has moved.
-MOVED_LIMIT_FACTOR = 1.1
-# Rows of ten minutes, since one minute shows throughput to about 8 %; a sixth less than configured is twice that.
-LEAST_SHORT_SECONDS = 600.0
-FALLEN_SHORT = 5.0 / 6.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """What is in the way of a group; replicas beyond `most_replicas` cannot help, and none is added while it holds."""
-
-    reason: FindingCode
-    most_replicas: Replicas
-    sentence: str
 
 
 def finding_of(
@@ -67,9 +37,7 @@ def finding_of(
         _livelock(history, profile, now=now)
         or _standing_partition(history, profile, now=now)
         or _rollout(history, previous, now=now)
-        or _downstream(history, profile)
-        or _hot_partition(history, profile)
-        or _fallen_short(history, profile)
+        or limit_of(history, profile)
     )
 
 
@@ -193,96 +161,6 @@ def _rebalances(rows: Sequence[GroupInterval]) -> list[datetime]:
         and before.members != after.members
     ]
     return sorted(ends + between)
-
-
-def _downstream(history: History, profile: GroupProfile) -> Finding | None:
-    """A scale-out within the last hours that brought nothing."""
-    windows = windows_of(history, profile)
-    recent = slice(-RECENT_MINUTES, None)
-    replicas, rates, saturated = windows.replicas[recent], windows.rates[recent], windows.saturated[recent]
-    counts, minutes = np.unique(replicas[saturated], return_counts=True)
-    tried = counts[minutes >= LEAST_SATURATED_MINUTES]
-    if tried.size == 0:
-        return None
-    # Only the largest count has to be at its limit: whatever smaller ones consumed, they could.
-    telling = saturated & (replicas == tried.max())
-    for count in np.unique(replicas[(replicas > 0) & (replicas < tried.max()) & np.isfinite(rates)]):
-        own = replicas == count
-        telling |= own & (np.nan_to_num(rates) >= AT_THE_TOP * np.nanmax(rates[own]))
-    limit = downstream_limit(profile, replicas=replicas, rates=rates, saturated=telling)
-    if limit is None:
-        return None
-    if (np.nan_to_num(rates) > MOVED_LIMIT_FACTOR * limit.limit_messages_per_second).any():
-        return None
-    return Finding(
-        reason="downstream_limit",
-        most_replicas=Replicas(min(limit.replicas_seen)),
-        sentence=f"More replicas cannot help: {limit.sentence}.",
-    )
-
-
-def _hot_partition(history: History, profile: GroupProfile) -> Finding | None:
-    """One partition that fills a replica by itself, by the profile's weights or by what the rows show."""
-    seen, profile = busiest_seen(history, profile)
-    hot = hot_partition(profile)
-    if hot is None:
-        return None
-    name = f"partition {hot.partition}" if seen is None else seen
-    return Finding(
-        reason="hot_partition",
-        most_replicas=hot.max_useful_replicas,
-        sentence=f"More replicas cannot help: {hot.sentence.replace(f'partition {hot.partition}', name)}.",
-    )
-
-
-def _fallen_short(history: History, profile: GroupProfile) -> Finding | None:
-    """More and more waits, and yet the group does less than its configured capacity says: that holds no longer.
-
-    Whether replicas became slow or share a limit cannot be told from one count, so that more of them may be tried.
-    """
-    rows = [row for row in history.recent if not row.in_rebalance and row.members]
-    if not rows or profile.capacity is None or profile.capacity.source != "configured":
-        return None
-    lags = [row.lag_messages or 0.0 for row in rows]
-    done = [row.consume_messages_per_second or 0.0 for row in rows]
-    seconds = (rows[-1].interval_end_at - rows[0].interval_end_at).total_seconds() + rows[0].interval_seconds
-    floor = SATURATED_LAG_SECONDS + profile.commit_interval_seconds
-    waiting = all(lag > floor * rate for lag, rate in zip(lags, done, strict=True)) and lags[-1] >= lags[0]
-    if seconds < LEAST_SHORT_SECONDS or len({row.members for row in rows}) > 1 or not waiting:
-        return None
-    _, seen = busiest_seen(history, profile)
-    replicas, did = rows[-1].members or 0, float(np.mean(done))
-    (should,) = carried_by_count(seen, (replicas,), capacity=profile.capacity.p50)
-    if did > FALLEN_SHORT * should:
-        return None
-    who, do, them = ("1 replica", "does", "it") if replicas == 1 else (f"{replicas} replicas", "do", "them")
-    return Finding(
-        reason="downstream_limit",
-        most_replicas=Replicas(profile.replica_ceiling),
-        sentence=f"{who} should do {should:,.0f}/s and {do} {did:,.0f}: something else limits {them}.",
-    )
-
-
-def busiest_seen(history: History, profile: GroupProfile) -> tuple[str | None, GroupProfile]:
-    """The partition that was busiest all the while, and the profile with its share and even ones for the others.
-
-    None and the profile as it is where weights are known already, none stands out, or its rate is under twice the mean.
-    """
-    if profile.partition_weights is not None:
-        return None, profile
-    rows = [row for row in history.recent if row.busiest_partition is not None and row.partition_skew_ratio is not None]
-    names = {row.busiest_partition for row in rows}
-    if len(rows) < LEAST_SKEW_ROWS or len(names) > 1 or not 1 < profile.work_units == rows[-1].partitions:
-        return None, profile
-    ratios = [row.partition_skew_ratio for row in rows if row.partition_skew_ratio is not None]
-    # To a tenth, so that what was computed of the group's deals can be used again.
-    ratio = round(float(np.median(ratios)), 1)
-    if ratio < LEAST_SKEW_RATIO:
-        return None, profile
-    share = min(1.0, ratio / profile.work_units)
-    others = (1.0 - share) / (profile.work_units - 1)
-    weights = (share, *[others] * (profile.work_units - 1))
-    return f"partition {names.pop()}", replace(profile, partition_weights=weights)
 
 
 def _refusal(

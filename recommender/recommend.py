@@ -20,7 +20,7 @@ from forecasting.units import Messages, MessagesPerSecond, Replicas
 from recommender.compose import Case, compose, named, observed
 from recommender.decision import DecisionSettings
 from recommender.facts import Facts, read_facts
-from recommender.findings import Finding, busiest_seen, finding_of
+from recommender.findings import finding_of
 from recommender.guards import (
     Proposal,
     Scene,
@@ -30,6 +30,7 @@ from recommender.guards import (
     keep_to_windows,
     pass_guards,
 )
+from recommender.limits import Finding, busiest_seen
 from recommender.pace import last_move_at, moves_of_the_hour
 from recommender.question import STEP_SECONDS, highest_believed, situation_of, uncertainty_of
 from recommender.recommendation import Decision, Recommendation, TrackRecord

@@ -22,7 +22,7 @@ FlipQuantity = Literal[
     "capacity_messages_per_second_per_replica",
     "forecast_peak_messages_per_second",
 ]
-FindingCode = Literal["hot_partition", "downstream_limit"]
+FindingCode = Literal["hot_partition", "downstream_limit", "slow_replica"]
 ReasonCode = Literal[
     FindingCode,
     "ramp_ahead",

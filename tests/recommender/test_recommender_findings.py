@@ -9,7 +9,8 @@ import pytest
 from cost_model.profile import GroupProfile
 from forecasting.history import History
 from forecasting.refusal import Refusal
-from recommender.findings import Finding, finding_of
+from recommender.findings import finding_of
+from recommender.limits import Finding
 from tests.recommender.conftest import NOW
 
 MakeHistory = Callable[..., History]
@@ -111,3 +112,43 @@ def test_a_group_that_worked_until_five_minutes_ago_and_hangs_is_refused(
         ]
         found = finding_of(replace(steady, recent=tuple(rows)), profile, previous=None, now=NOW)
         assert (found.reason if isinstance(found, Refusal) else None) == reason
+
+
+def behind(
+    history: History, *, partitions: float, waits_seconds: tuple[float, float] = (100.0, 700.0), **changes: object
+) -> History:
+    """So many of the 24 partitions wait, longer from row to row; the others have what a commit interval leaves."""
+    first, last = waits_seconds
+    rows = []
+    for index, row in enumerate(history.recent):
+        waits = first + (last - first) * index / (len(history.recent) - 1)
+        lag = 5.0 + waits * partitions / 24
+        rows.append(replace(row, lag_seconds=lag, worst_lag_seconds=waits, worst_partition="orders-7"))
+    rows[-1] = replace(rows[-1], **changes)  # type: ignore[arg-type]  # columns of a row
+    return replace(history, recent=tuple(rows))
+
+
+def test_a_replica_whose_partitions_alone_fall_behind_is_called_slow(
+    history: MakeHistory, profile: GroupProfile
+) -> None:
+    """Three partitions, what one of 8 replicas holds, have waited for minutes; more replicas stay allowed."""
+    finding = found(behind(history(6000.0), partitions=3.0), profile)
+    assert finding is not None
+    assert (finding.reason, finding.most_replicas) == ("slow_replica", 24)
+    assert finding.sentence == (
+        "One replica seems slow: for 15 min partition orders-7 has waited, 700 s now, and the other replicas keep up; "
+        "replace the pod that reads it."
+    )
+
+
+def test_nobody_is_slow_where_others_wait_too_or_waits_shrink(history: MakeHistory, profile: GroupProfile) -> None:
+    """Half of all partitions; a backlog that is worked off; a pause; a change of size; one hot partition."""
+    steady = history(6000.0)
+    assert found(behind(steady, partitions=12.0), profile) is None
+    assert found(behind(steady, partitions=3.0, waits_seconds=(700.0, 650.0)), profile) is None
+    assert found(behind(steady, partitions=3.0, waits_seconds=(10.0, 700.0)), profile) is None
+    assert found(behind(steady, partitions=3.0, members=7), profile) is None
+    hot = replace(profile, partition_weights=(4.0, *[1.0] * 23))
+    finding = found(behind(steady, partitions=1.0), hot)
+    assert finding is None or finding.reason == "hot_partition"
+    assert found(behind(steady, partitions=3.0), profile) is not None
