@@ -10,7 +10,7 @@ Document = dict[str, Any]
 INTRODUCTION = """# Forecasts, measured
 
 How far off forecasts are on recorded loads, beside what they have to beat. All of this page is written from one JSON
-document, and that by one command:
+document, [forecasts.json](forecasts.json) beside it, and that by one command:
 
     make bench-forecasts TRACES=DIR OUT=FILE
     python benchmarks/forecasts.py --page FILE > docs/forecasts.md
