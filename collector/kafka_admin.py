@@ -51,7 +51,7 @@ class KafkaAdminCollector:
         self._cluster = cluster
         self._read_committed = frozenset(read_committed)
         self._subscriptions = Subscriptions()
-        self._given_up: dict[str, set[str]] = {}
+        self._told = set[tuple[str, str]]()  # groups and topics that are left out
         self._kafka = KafkaRequests(bootstrap, cluster=cluster, client_config=client_config or {})
 
     def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
@@ -69,6 +69,7 @@ class KafkaAdminCollector:
         # Committed offsets are read before end offsets. The other way round, a group that commits between the two
         # reads shows negative lag: end 1,203,900, then committed 1,203,950, is -50 messages.
         committed = self._kafka.committed_offsets(described.got)
+        self._subscriptions.forget(now)
         topics = {
             name: self._topics(name, described.got[name], commits, now) for name, commits in committed.got.items()
         }
@@ -106,9 +107,10 @@ class KafkaAdminCollector:
             return frozenset()
         known = {topic for topic, _ in committed}
         topics = self._subscriptions.topics(name, group, known, now=now)
-        for topic in sorted(known - topics - self._given_up.get(name, set())):
-            _log.info("topic_left_out", group=name, topic=topic, reason="no member has a partition of it")
-        self._given_up[name] = known - topics
+        for topic in sorted(known):
+            if topic not in topics and (name, topic) not in self._told:
+                _log.info("topic_left_out", group=name, topic=topic, reason="no member has a partition of it")
+                self._told.add((name, topic))
         return topics
 
     def _names(self, groups: Sequence[str] | None) -> tuple[tuple[str, ...], tuple[AdapterError, ...]]:

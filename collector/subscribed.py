@@ -11,6 +11,8 @@ from collector.kafka_requests import GroupDescription
 
 # Between the two rebalances of a cooperative move a partition is nobody's, though the group reads its topic.
 NOBODYS_FOR = timedelta(seconds=600)
+# A group without members is forgotten by Kafka, by default, after so long.
+FORGOTTEN_AFTER = timedelta(days=7)
 
 
 class Subscriptions:
@@ -18,6 +20,11 @@ class Subscriptions:
 
     def __init__(self) -> None:
         self._held_at: dict[str, dict[str, datetime]] = {}
+
+    def forget(self, now: datetime) -> None:
+        """Give up what was known of groups that were last seen at rest a week ago."""
+        held = self._held_at.items()
+        self._held_at = {name: at for name, at in held if now - max(at.values()) <= FORGOTTEN_AFTER}
 
     def topics(self, name: str, group: GroupDescription, committed: Iterable[str], *, now: datetime) -> frozenset[str]:
         """The topics of which a member holds a partition, or did within ten minutes; `committed` where none was seen.

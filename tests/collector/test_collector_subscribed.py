@@ -69,3 +69,13 @@ def test_a_topic_that_is_taken_up_again_is_there_at_once(
     assert topics(collector, NOON) == {"orders-in"}
     cluster.groups["orders"] = group(assigned=BOTH)
     assert topics(collector, NOON + MINUTE) == {"orders-in", "old"}
+
+
+def test_a_group_that_was_gone_for_a_week_is_met_as_a_new_one(
+    collector: KafkaAdminCollector, cluster: MemoryCluster
+) -> None:
+    """Kafka has forgotten it by then, and groups of a minute do not pile up here."""
+    assert topics(collector, NOON) == {"orders-in"}
+    cluster.groups["orders"] = group(state="EMPTY", assigned=())
+    assert topics(collector, NOON + timedelta(days=7)) == {"orders-in"}
+    assert topics(collector, NOON + timedelta(days=7, seconds=15)) == {"orders-in", "old"}
