@@ -3,8 +3,12 @@
 import json
 import re
 from pathlib import Path
+from typing import get_args
 
 from api.schemas import ForecastSeries
+from forecasting.refusal import RefusalReason
+from recommender.ports import wire_code
+from recommender.recommendation import ReasonCode
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "api.md").read_text()
@@ -26,3 +30,12 @@ def test_the_example_of_a_series_is_one() -> None:
     assert json.loads(series.model_dump_json(exclude_none=True)) == example
     assert len(series.ends_at) == len(series.step_seconds) == len(series.produce_messages_per_second.p50)
     assert list(series.ends_at) == sorted(series.ends_at)
+
+
+def test_every_reason_is_on_the_page() -> None:
+    """Each word that `reason` can be stands in one of the tables, once, and no other does."""
+    section = PAGE.split("## Why: the reasons")[1].split("## ")[0]
+    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    told = [word for cell in cells for word in re.findall(r"`(\w+)`", cell)]
+    known = [wire_code(reason) for reason in (*get_args(ReasonCode), *get_args(RefusalReason))]
+    assert sorted(told) == sorted(known)
