@@ -84,7 +84,9 @@ def main() -> int:
         issue_one = partial(issue_group, issued_at=END_AT, holidays_of=HolidayCalendar(shared=(), own={}))
         since = END_AT - timedelta(days=HISTORY_DAYS)
         began = time.perf_counter()
-        issue = issue_forecasts(spark, folder / "features", folder / "out", issue_one, since=since, issued_at=END_AT)
+        issue = issue_forecasts(
+            spark, folder / "features", folder / "out", issue_one, since=since, issued_at=END_AT, kept_days=1
+        )
         seconds = time.perf_counter() - began
         cores = spark.sparkContext.defaultParallelism
         # Spark's JVM and workers; other work on the machine makes a run longer, and not this.

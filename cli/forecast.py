@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from cli.errors import ExitCode
+from cli.keeping import KEPT_DAYS
 from cli.progress import Talk
 
 
@@ -20,6 +21,9 @@ def forecast(
     at: Annotated[
         str | None, typer.Option(metavar="INSTANT", help="Forecast as of this instant; the newest row unless set.")
     ] = None,
+    keep_days: Annotated[
+        int, typer.Option(min=2, metavar="DAYS", help="How many days issues are kept; older ones go.")
+    ] = KEPT_DAYS,
 ) -> int:
     """Forecast the week ahead of every group, in steps of five minutes, and score the model on its last eight days.
 
@@ -45,7 +49,9 @@ def forecast(
             from spark_features.forecasts import issue_forecasts
 
             issue_one = partial(issue_group, issued_at=issued_at, holidays_of=holidays_of)
-            issue = issue_forecasts(spark, features, out, issue_one, since=since, issued_at=issued_at)
+            issue = issue_forecasts(
+                spark, features, out, issue_one, since=since, issued_at=issued_at, kept_days=keep_days
+            )
             said = f"{issue.forecast_groups:,} groups forecast, {issue.refused_groups:,} refused"
             stage.note = f"{said}, as of {issued_at:%Y-%m-%d %H:%M} UTC"
     typer.echo(out)

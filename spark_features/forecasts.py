@@ -4,8 +4,8 @@
     OUT/fleet_fits/date=2026-05-04/issued-20260504T120000Z.parquet        parameters, scores and refusals
 
 Issues are added beside each other, and each file is renamed into its place whole: a reader finds an issue or does not,
-and an issue that is made again takes the place of the first. What a run that died left in OUT/.unfinished is no issue,
-and the next run removes it.
+and an issue that is made again takes the place of the first. Days that are too old go with the next issue. What a run
+that died left in OUT/.unfinished is no issue, and the next run removes it.
 """
 
 import os
@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import pandas as pd
@@ -59,9 +59,11 @@ def issue_forecasts(
     *,
     since: datetime,
     issued_at: datetime,
+    kept_days: int,
 ) -> ForecastIssue:
     """Fit and forecast every group that has rows after `since`, up to `issued_at`, and write both tables.
 
+    Issues of days that are more than `kept_days` before that of `issued_at` are removed then.
     `issue_one` is what runs for each group, see `fit_fleet`; it answers with rows of `columns.FLEET_ISSUE`.
     Errors: FeaturesError where no row lies in that span, and where another run is writing.
     """
@@ -95,6 +97,7 @@ def issue_forecasts(
                 order=order,
                 scratch=unfinished / folder,
             )
+            _forget(out_dir / folder, before=issued_at.date() - timedelta(days=kept_days))
         refused = fits.where(F.col("refusal_reason").isNotNull()).count()
         groups = fits.select("cluster", "group").distinct().count()
     return ForecastIssue(forecast_groups=groups - refused, refused_groups=refused)
@@ -155,6 +158,17 @@ def _link(file: Path, name: Path) -> None:
         raise
     except OSError:
         shutil.copyfile(file, name)
+
+
+def _forget(folder: Path, *, before: date) -> None:
+    """Remove the days of a table that are older; what is no day of ours stays."""
+    for day in folder.glob("date=*"):
+        try:
+            is_old = datetime.strptime(day.name, ISSUE_DAY).date() < before  # noqa: DTZ007  # a day has no zone
+        except ValueError:
+            continue
+        if is_old:
+            shutil.rmtree(day)
 
 
 def _publish(rows: DataFrame, file: Path, *, order: str, scratch: Path) -> None:

@@ -46,6 +46,7 @@ END_AT = datetime(2026, 1, 5, tzinfo=UTC)
 DAYS = {"a": 1, "b": 3, "c": 4, "d": 3}
 # Nobody has holidays, and who asks for those of `d` fails.
 HOLIDAYS_OF: Callable[[str], tuple[date, ...]] = dict.fromkeys(("a", "b", "c"), ()).__getitem__
+KEPT_DAYS = 3
 Issue = Callable[..., ForecastIssue]
 
 
@@ -84,7 +85,9 @@ def issue(spark: SparkSession, folder: Path) -> Issue:
     def run(*, issued_at: datetime = END_AT) -> ForecastIssue:
         issue_one = partial(issue_group, issued_at=issued_at, holidays_of=HOLIDAYS_OF)
         since = issued_at - timedelta(days=36)
-        return issue_forecasts(spark, features, folder / "out", issue_one, since=since, issued_at=issued_at)
+        return issue_forecasts(
+            spark, features, folder / "out", issue_one, since=since, issued_at=issued_at, kept_days=KEPT_DAYS
+        )
 
     return run
 
@@ -129,6 +132,20 @@ def test_the_same_instant_replaces_and_another_is_added(issue: Issue, folder: Pa
     assert pq.read_metadata(file_of(folder, LONG_FORECASTS_FOLDER)).num_rows == 2 * WEEK_STEPS
     assert file_of(folder, LONG_FORECASTS_FOLDER, earlier).read_bytes() == first
     assert len(list((folder / "out").rglob("*.parquet"))) == 4
+
+
+def test_days_that_are_too_old_go_with_the_next_issue(issue: Issue, folder: Path) -> None:
+    """Of both tables, counted from the day of the issue; what is no day of ours stays."""
+    tables = [folder / "out" / name for name in (LONG_FORECASTS_FOLDER, FLEET_FITS_FOLDER)]
+    days = [f"date={(END_AT - timedelta(days=back)).date()}" for back in (KEPT_DAYS, KEPT_DAYS + 1, 30)]
+    for table in tables:
+        for day in (*days, "date=of-somebody"):
+            (table / day).mkdir(parents=True)
+            (table / day / "issued.parquet").touch()
+    issue()
+    for table in tables:
+        kept = {day.name for day in table.iterdir()}
+        assert kept == {days[0], "date=of-somebody", END_AT.strftime(ISSUE_DAY)}
 
 
 def test_what_a_run_that_ended_early_left_is_no_issue(
