@@ -21,6 +21,7 @@ def test_samples_have_to_go_somewhere(lagcast: Lagcast) -> None:
     assert (code, err) == (2, "lagcast: nothing is said of where samples go; give --out DIR, --topic NAME, or both\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["land", "collect"])
 def test_a_topic_of_nobody_is_told_with_the_next_step(command: str, lagcast_process: Lagcast, tmp_path: Path) -> None:
     """No broker at this address: exit 4, and no file is made."""

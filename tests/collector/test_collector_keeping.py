@@ -132,6 +132,7 @@ def test_days_that_are_too_old_are_removed_whole(tmp_path: Path, three_days: lis
     assert not list(tmp_path.glob(".date=*"))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     minutes=st.lists(st.integers(0, 4 * 1440), min_size=1, max_size=12, unique=True),

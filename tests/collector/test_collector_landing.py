@@ -65,6 +65,7 @@ def dying_at(step: int, *, after: bool) -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     deaths=st.lists(st.tuples(st.integers(1, 12), st.booleans()), max_size=6),
