@@ -24,6 +24,7 @@ def words(command: str, folder: Path, *settings: str) -> list[object]:
     return [command, "--bootstrap", NOBODY, "--client-config", config, *place]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_broker_that_is_not_there(command: str, lagcast_process: Lagcast, tmp_path: Path) -> None:
     """Exit 4: who was asked, for what, what came back, and what to check; no sample is written."""

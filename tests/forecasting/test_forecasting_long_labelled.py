@@ -15,6 +15,9 @@ from forecasting.long_term import LongTermForecaster
 from forecasting.refusal import Refusal
 from forecasting.units import FloatArray
 
+# A fit of weeks for each series.
+pytestmark = pytest.mark.slow
+
 MakeLoad = Callable[..., FloatArray]
 MakeHistory = Callable[[FloatArray], History]
 
