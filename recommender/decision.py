@@ -70,8 +70,8 @@ class DecisionSettings:
     """Least time between two moves; longer where five times the p99 processing time is longer (livelock)."""
 
     max_moves_per_hour: int | None = None
-    """Most changes of size within an hour, whoever made them; the next one waits, even where more are needed. Plans do
-    not see that coming. Default: none, a move is made where it is worth its price."""
+    """Most changes of size within an hour, whoever made them, those of a rolling restart too; the next one waits, even
+    where more are needed. Plans do not see that coming. Default: none, a move is made where it is worth its price."""
 
     windows: tuple[Window, ...] = ()
     """Hours in which nothing is removed, or nothing is moved. Plans do not see them coming: what is best inside one
