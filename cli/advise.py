@@ -116,7 +116,8 @@ def serve(
     """
     from api.app import create_app
     from cli.server import listen, serving, url_of
-    from cli.wiring import answering_keda, open_store, recommender, scalers_in, settings_of, stopped_by_signals, version
+    from cli.stopping import stopped_by_signals
+    from cli.wiring import answering_keda, open_store, recommender, scalers_in, settings_of, version
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.long_forecasts import LongForecastsFolder
     from recommender.adapters.metrics import Metrics

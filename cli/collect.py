@@ -51,7 +51,7 @@ def collect(
 
     Needs Describe on groups and topics, and Write on the topic of --topic.
     """
-    from cli.wiring import stopped_by_signals
+    from cli.stopping import stopped_by_signals
     from collector.isolated import IsolatedCollector
     from collector.kafka_admin import KafkaAdminCollector
     from collector.run import collect_forever

@@ -19,8 +19,8 @@ from cli.output import OutputFormat, write_json
 from cli.progress import Talk
 from cli.replay import league_document, write_league
 from cli.spark import spark_beside
+from cli.stopping import stopped_by_signals
 from cli.study import play_league, read_rows, write_observed
-from cli.wiring import stopped_by_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

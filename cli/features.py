@@ -51,7 +51,8 @@ def features(
 
 def _follow(samples: Path, out: Path, *, has_span: bool) -> int:
     from cli.spark import spark_beside
-    from cli.wiring import settings_of, stopped_by_signals
+    from cli.stopping import stopped_by_signals
+    from cli.wiring import settings_of
     from spark_features.samples import require_folder
 
     if has_span:

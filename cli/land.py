@@ -26,7 +26,7 @@ def land(
 
     How far it has come is kept beside the files: started again, after whatever end, it goes on from there.
     """
-    from cli.wiring import stopped_by_signals
+    from cli.stopping import stopped_by_signals
     from collector.topic import land_forever
 
     log_to_stderr()

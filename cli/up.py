@@ -66,7 +66,8 @@ def up(
     from api.app import create_app
     from cli.server import listen, serving, url_of
     from cli.spark import spark_beside
-    from cli.wiring import open_store, recommender, settings_of, stopped_by_signals, version
+    from cli.stopping import stopped_by_signals
+    from cli.wiring import open_store, recommender, settings_of, version
     from collector.watch import Attention
     from recommender.adapters.metrics import Metrics
     from recommender.run import run_forever

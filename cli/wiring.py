@@ -3,12 +3,9 @@
 
 import importlib.metadata
 import os
-import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from cli.errors import InputError
@@ -136,19 +133,3 @@ def answering_keda(
     with serving_keda(store, clock=read_clock, host=host, port=port, leads=leads) as bound:
         talk.line(f"answers KEDA's external triggers on {host}:{bound}")
         yield
-
-
-@contextmanager
-def stopped_by_signals() -> Iterator[Event]:
-    """An event that Ctrl-C and SIGTERM set, so that a loop ends between two decisions instead of inside one."""
-    stop = Event()
-
-    def ask_to_stop(_signal: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    before = {number: signal.signal(number, ask_to_stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import structlog
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from executor.kubernetes_scale import KubernetesScales
 
 EXIT_USAGE, EXIT_UNREACHABLE = 2, 4
+# Between two looks it sees so soon that it is asked to stop.
+HEARS_SECONDS = 0.5
 
 _log = structlog.get_logger()
 _app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -87,11 +88,14 @@ def _look_once(executor: Executor, keys: list[str] | None) -> int:
 
 
 def _look_until_stopped(executor: Executor, keys: list[str] | None, interval_seconds: float) -> int:
-    stop = Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    while not stop.is_set():
+    asked: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
+    while not asked:
         outcomes = _outcomes(executor, keys)
-        stop.wait(seconds_to_wait(outcomes, now=_read_clock(), longest=interval_seconds))
+        until = time.monotonic() + seconds_to_wait(outcomes, now=_read_clock(), longest=interval_seconds)
+        # A signal that the system hands to another thread does not wake this one.
+        while not asked and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, HEARS_SECONDS))
     return 0
 
 

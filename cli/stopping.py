@@ -1,0 +1,47 @@
+"""How a command that goes on until it is asked to stop hears of it."""
+
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from types import FrameType
+
+_ASKS_TO_STOP = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[Event]:
+    """An event that Ctrl-C and SIGTERM set, so that a loop ends between two decisions instead of inside one.
+
+    Python runs a signal's handler in the main thread alone, and does not wake that thread where the system handed the
+    signal to another: on a busy machine one server of some twenty slept on to the end of its cycle. What Python writes
+    into a socket as the signal comes is read in a thread that waits for nothing else.
+    """
+    stop = Event()
+    heard, told = socket.socketpair()
+    told.settimeout(0.0)
+
+    def listen() -> None:
+        while numbers := heard.recv(64):
+            if not stop.is_set() and any(number in _ASKS_TO_STOP for number in numbers):
+                stop.set()
+
+    listening = Thread(target=listen, name="signals")
+    # A signal without a handler of Python's is not written.
+    before = {number: signal.signal(number, _leave_to_the_listener) for number in _ASKS_TO_STOP}
+    told_before = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+    listening.start()
+    try:
+        yield stop
+    finally:
+        signal.set_wakeup_fd(told_before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        told.close()
+        listening.join()
+        heard.close()
+
+
+def _leave_to_the_listener(_signal: int, _frame: FrameType | None) -> None:
+    pass
