@@ -67,7 +67,7 @@ class KafkaPublisher:
         self.topics = (prefix, prefix + LATEST)
         self._where = f"Kafka at {bootstrap}"
         self._body_of = body_of
-        self._undelivered = 0
+        self._waiting = self._undelivered = 0
         self._within_seconds = within_seconds or _DELIVERED_WITHIN_SECONDS
         connection: dict[str, Any] = {**(client_config or {}), "bootstrap.servers": bootstrap}
         settings = {**_SETTINGS, **connection}
@@ -117,8 +117,9 @@ class KafkaPublisher:
         try:
             for topic in self.topics:
                 self._producer.produce(topic, body, key, headers=headers, on_delivery=self._delivered)
+                self._waiting += 1
         except BufferError as cause:
-            message = f"{self._where} takes no more decisions: {len(self._producer)} wait to be delivered"
+            message = f"{self._where} takes no more decisions: {self._waiting} messages wait to be delivered"
             raise UnavailableError(message) from cause
         finally:
             self._producer.poll(0)
@@ -128,6 +129,7 @@ class KafkaPublisher:
         self._producer.flush(self._within_seconds)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        self._waiting -= 1
         if error is not None:
             if not self._undelivered:
                 _log.warning(
