@@ -1,5 +1,6 @@
 """What a group's own past says about the quantities that its profile would otherwise have to assume."""
 
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -14,9 +15,11 @@ from forecasting.units import FloatArray, IntArray, MessagesPerSecond, Replicas,
 SATURATED_LAG_SECONDS = 2.0
 # Older evidence weighs less than a quarter by then, a minute's weight being 0.999 of the next one's.
 LOOK_BACK_MINUTES = 1440
-# A capacity that was never reached is inferred from nearly a day of minutes, and from one minute in a hundred of them.
+# A capacity that was never reached is inferred from nearly a day of minutes, by the fullest of them: what a group has
+# done for three minutes together it can do. One odd minute is part of three such stretches, which say nothing.
 ENOUGH_MINUTES = 1320
-SEEN_QUANTILE = 0.99
+SUSTAINED_MINUTES = 3
+FULLER_STRETCHES = 3
 STEP_BEYOND = 1.15
 
 
@@ -33,12 +36,12 @@ class Windows(NamedTuple):
 
 
 def windows_of(history: History, profile: GroupProfile) -> Windows:
-    """The minutes of the last day that have one before them.
+    """The minutes of the last known day that have one before them.
 
     A minute counts as saturated when the backlog at both its ends exceeds two seconds of its rate plus what a commit
     interval leaves uncommitted.
     """
-    tail = slice(-LOOK_BACK_MINUTES, None)
+    tail = _look_back(history)
     consumed = history.consume_messages_per_second[tail]
     lag, members, rebalance = history.lag_messages[tail], history.members[tail], history.in_rebalance[tail]
     steady = (members[1:] == members[:-1]) & (members[1:] > 0) & (rebalance[1:] == 0.0) & (rebalance[:-1] == 0.0)
@@ -51,10 +54,16 @@ def windows_of(history: History, profile: GroupProfile) -> Windows:
     )
 
 
+def _look_back(history: History) -> slice:
+    """As many minutes as hold a day of known ones: what was not observed makes nobody forget."""
+    known = np.flatnonzero(np.isfinite(history.consume_messages_per_second))
+    return slice(int(known[-LOOK_BACK_MINUTES:][0]) if known.size else 0, None)
+
+
 def capacity_seen(history: History, profile: GroupProfile) -> Capacity | None:
     """One replica's capacity from windows in which the group worked at its limit.
 
-    Where there is none, at least what a day without backlog has shown; None before there is such a day.
+    Where there is none, or they contradict each other, at least what a day has shown; None before there is such a day.
 
     The rate is shared among members that hold work; where the deal is uneven that understates capacity, which is the
     safe side. What members are known to take from each other is given back: capacity is what a replica does alone.
@@ -63,26 +72,35 @@ def capacity_seen(history: History, profile: GroupProfile) -> Capacity | None:
     kept = _kept_replicas(profile, windows.replicas)
     with np.errstate(invalid="ignore", divide="ignore"):
         rates = windows.rates / kept
-    known = rates[np.isfinite(rates) & (rates > 0.0)]
-    if known.size == 0:
+    if not (rates > 0.0).any():
         return None
-    if not windows.saturated.any():
-        return _at_least(known)
-    minutes_since = windows.saturated.size - 1 - int(np.flatnonzero(windows.saturated)[-1])
-    guess = MessagesPerSecond(float(known.max()))
-    belief = CapacityBelief.around(guess).observed(rates, windows.saturated)
-    return belief.capacity(Seconds(float(minutes_since * MINUTE_SECONDS)))
+    if windows.saturated.any():
+        minutes_since = windows.saturated.size - 1 - int(np.flatnonzero(windows.saturated)[-1])
+        guess = MessagesPerSecond(float(np.nanmax(rates)))
+        belief = CapacityBelief.around(guess).observed(rates, windows.saturated)
+        found = belief.capacity(Seconds(float(minutes_since * MINUTE_SECONDS)))
+        if found is not None:
+            return found
+    return _at_least(rates, history, profile)
 
 
-def _at_least(rates: FloatArray) -> Capacity | None:
-    """What every replica has shown to carry in a day without a backlog, and a step beyond it.
+def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Capacity | None:
+    """What every replica has shown to carry in a day, and a step beyond it.
 
-    Planning a step beyond what was seen shows more, hour by hour, until a window is saturated or the load asks for no
+    Planning a step beyond what was seen shows more, step by step, until a window is saturated or the load asks for no
     more; so a group that was never at its limit is not refused for ever, and never runs much fuller than it ever did.
     """
-    if rates.size < ENOUGH_MINUTES:
+    known = np.isfinite(history.consume_messages_per_second[_look_back(history)])
+    minutes = max(SUSTAINED_MINUTES, ceil(2.0 * profile.commit_interval_seconds / MINUTE_SECONDS))
+    if known.sum() < ENOUGH_MINUTES or rates.size < minutes:
         return None
-    seen = float(np.quantile(rates, SEEN_QUANTILE))
+    stretches = np.convolve(rates, np.full(minutes, 1.0 / minutes), mode="valid")
+    stretches = np.sort(stretches[np.isfinite(stretches)])
+    if stretches.size <= FULLER_STRETCHES:
+        return None
+    seen = float(stretches[-1 - FULLER_STRETCHES])
+    if not seen > 0.0:
+        return None
     return Capacity(
         p20=MessagesPerSecond(seen),
         p50=MessagesPerSecond(STEP_BEYOND * seen),

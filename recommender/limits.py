@@ -123,12 +123,12 @@ def _hot_partition(history: History, profile: GroupProfile) -> Finding | None:
 
 
 def _fallen_short(history: History, profile: GroupProfile) -> Finding | None:
-    """More and more waits, and yet the group does less than its configured capacity says: that holds no longer.
+    """More and more waits, and yet the group does less than it was set to do, or did before: that holds no longer.
 
     Whether replicas became slow or share a limit cannot be told from one count, so that more of them may be tried.
     """
     rows = [row for row in history.recent if not row.in_rebalance and row.members]
-    if not rows or profile.capacity is None or profile.capacity.source != "configured":
+    if not rows or profile.capacity is None or profile.capacity.source not in ("configured", "unsaturated_windows"):
         return None
     lags = [row.lag_messages or 0.0 for row in rows]
     done = [row.consume_messages_per_second or 0.0 for row in rows]
@@ -139,7 +139,7 @@ def _fallen_short(history: History, profile: GroupProfile) -> Finding | None:
         return None
     _, seen = busiest_seen(history, profile)
     replicas, did = rows[-1].members or 0, float(np.mean(done))
-    (should,) = carried_by_count(seen, (replicas,), capacity=profile.capacity.p50)
+    (should,) = carried_by_count(seen, (replicas,), capacity=profile.capacity.p20)
     if did > FALLEN_SHORT * should:
         return None
     who, do, them = ("1 replica", "does", "it") if replicas == 1 else (f"{replicas} replicas", "do", "them")

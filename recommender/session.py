@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 import structlog
 
 from cost_model.backlog import late_by_stop
-from cost_model.calibrate import capacity_seen
 from cost_model.capacity import group_capacity
 from cost_model.learned import Learned
 from cost_model.profile import Capacity, GroupProfile
@@ -23,6 +22,7 @@ from forecasting.persistence import PersistenceForecaster
 from forecasting.refusal import Refusal
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from recommender.careful import TIME_LIMIT_SECONDS, Trouble, fit_carefully, forecast_carefully
+from recommender.carried import Carried
 from recommender.decision import DecisionSettings
 from recommender.gate import REVIEW_AFTER, review, seen_from
 from recommender.grade import Command, Grader, MeasuredStop
@@ -71,6 +71,7 @@ class Session:
         self._fitted: FittedForecaster | Refusal | Trouble | None = None
         self._fitted_at: datetime | None = None
         self._capacity: Capacity | None = profile.capacity
+        self._carried = Carried(profile)
         self._previous = previous
         self._decided_at: datetime | None = None
         self._latest: GroupInterval | None = None
@@ -104,7 +105,7 @@ class Session:
         self._learned = replace(self.learned, head_room=self._head_room.value)
         if self._settings.guard and self._previous is not None:
             reference = self._reference_of(self._capacity)
-            reference.learned = self._learned
+            reference.learned, reference.capacity = self._learned, self._capacity.p50
             reference.observe(row)
 
     def measured(self, stop: MeasuredStop) -> None:
@@ -174,6 +175,7 @@ class Session:
                 refused_at=now,
             )
         forecast = self._forecast(history)
+        self._capacity = self._carried.look(history, surprised=self._surprised())
         decision = recommend(
             history,
             forecast,
@@ -286,8 +288,6 @@ class Session:
         self._fitted = self._told(fitted) if isinstance(fitted, Trouble) else fitted
         self._fitted_at = history.end_at
         self._persistence = PersistenceForecaster().fit(history)
-        if self._profile.capacity is None:
-            self._capacity = capacity_seen(history, self._profile)
 
     def _persisting(self, history: History, *, steps: int) -> Forecast | Refusal:
         """That all stays as it is, from the last fit; a history that was too short for one may suffice by now."""

@@ -11,7 +11,7 @@ from cost_model.downstream import downstream_limit
 from cost_model.profile import GroupProfile
 from cost_model.scalability import Scalability, fit_scalability
 from forecasting.history import History
-from forecasting.units import FloatArray, Partitions, Replicas
+from forecasting.units import FloatArray, Partitions, Replicas, Seconds
 
 PROFILE = GroupProfile(cluster="east", group="orders", partitions=Partitions(40), capacity=None)
 MINUTES = 240
@@ -60,6 +60,73 @@ def test_a_group_that_always_keeps_up_shows_no_capacity() -> None:
     assert capacity_seen(one, PROFILE) is None
     unknown = _history(np.full(5, np.nan), behind=np.ones(5), members=np.full(5, np.nan))
     assert capacity_seen(unknown, PROFILE) is None
+
+
+DAY_MINUTES = 1440
+
+
+def _day(consumed: FloatArray, *, behind: FloatArray | None = None) -> History:
+    """A day and more of minutes in which 8 replicas consumed that much."""
+    quiet = np.zeros(consumed.size)
+    return _history(consumed, behind=quiet if behind is None else behind, members=np.full(consumed.size, 8.0))
+
+
+def _seen(history: History, profile: GroupProfile = PROFILE) -> tuple[float, str]:
+    found = capacity_seen(history, profile)
+    assert found is not None
+    return found.p20, found.source
+
+
+def test_a_day_without_backlog_shows_what_replicas_carried_for_some_minutes_together() -> None:
+    """An hour at 800 messages/s is 100 each; one minute at 2,400 is no sustained rate, and changes nothing."""
+    consumed = np.full(DAY_MINUTES, 400.0)
+    consumed[600:660] = 800.0
+    calm = capacity_seen(_day(consumed), PROFILE)
+    consumed[300] = 2400.0
+    odd = capacity_seen(_day(consumed), PROFILE)
+    assert calm == odd
+    assert calm is not None
+    assert (calm.p20, calm.p50, calm.p90) == pytest.approx((100.0, 115.0, 132.25))
+    assert calm.source == "unsaturated_windows"
+
+
+def test_commits_that_come_every_ten_minutes_are_no_tenfold_capacity() -> None:
+    """400 messages/s that are seen as 4,000 in one minute of ten: 50 for each of 8, over two commits together."""
+    consumed = np.where(np.arange(DAY_MINUTES) % 10 == 0, 4000.0, 0.0)
+    seldom = replace(PROFILE, commit_interval_seconds=Seconds(600.0))
+    assert _seen(_day(consumed), seldom)[0] == pytest.approx(50.0)
+    assert _seen(_day(consumed))[0] > 150.0
+
+
+def test_backlogs_that_contradict_each_other_leave_what_was_carried() -> None:
+    """Minutes behind at 100 and at 300 messages/s of 8 replicas, after an hour at 800: at least 100 each is known."""
+    consumed, behind = np.full(DAY_MINUTES, 400.0), np.zeros(DAY_MINUTES)
+    consumed[600:660] = 800.0
+    behind[900:906] = behind[1000:1006] = 1.0
+    consumed[900:906], consumed[1000:1006] = 100.0, 300.0
+    carried, source = _seen(_day(consumed, behind=behind))
+    assert carried == pytest.approx(100.0)
+    assert source == "unsaturated_windows"
+
+
+def test_hours_that_nobody_observed_make_nobody_forget() -> None:
+    """After a day at 800 messages/s of 8 replicas collecting stops for a night; then there are ten quiet minutes."""
+    night, after = np.full(600, np.nan), np.full(10, 80.0)
+    assert _seen(_day(np.concatenate([np.full(DAY_MINUTES, 800.0), night, after])))[0] == pytest.approx(100.0)
+
+
+@pytest.mark.parametrize("minutes", [3, 1300])
+def test_less_than_a_day_without_backlog_shows_no_capacity(minutes: int) -> None:
+    """The busiest hours may be those that were not seen."""
+    assert capacity_seen(_day(np.full(minutes, 800.0)), PROFILE) is None
+
+
+def test_a_day_of_nothing_shows_no_capacity() -> None:
+    """Nor do its last minutes, where everything else was idle."""
+    consumed = np.zeros(DAY_MINUTES)
+    assert capacity_seen(_day(consumed), PROFILE) is None
+    consumed[-2:] = 800.0
+    assert capacity_seen(_day(consumed), PROFILE) is None
 
 
 def test_minutes_of_change_say_nothing() -> None:

@@ -9,6 +9,7 @@ import pytest
 from cost_model.profile import GroupProfile
 from forecasting.history import History
 from forecasting.refusal import Refusal
+from forecasting.units import MessagesPerSecond
 from recommender.findings import finding_of
 from recommender.limits import Finding
 from tests.recommender.conftest import NOW
@@ -54,10 +55,16 @@ def test_nobody_is_short_who_keeps_up_catches_up_or_has_just_changed(
 
 
 def test_a_capacity_that_was_measured_is_not_short_of_itself(history: MakeHistory, profile: GroupProfile) -> None:
-    """What the group's own windows showed follows them; only what somebody configured can cease to hold."""
+    """What was seen at the limit follows the limit; what was configured, or once carried, can cease to hold."""
     assert profile.capacity is not None
+    slow = history(9000.0, consume_messages_per_second=4000.0, lag_messages=200_000.0)
     measured = replace(profile, capacity=replace(profile.capacity, source="saturated_windows"))
-    assert found(history(9000.0, consume_messages_per_second=4000.0, lag_messages=200_000.0), measured) is None
+    assert found(slow, measured) is None
+    beyond = MessagesPerSecond(1.15 * profile.capacity.p20)
+    carried = replace(profile, capacity=replace(profile.capacity, p50=beyond, p90=beyond, source="unsaturated_windows"))
+    finding = found(slow, carried)
+    assert finding is not None
+    assert finding.sentence == "8 replicas should do 8,000/s and do 4,000: something else limits them."
 
 
 def standing(

@@ -10,6 +10,7 @@ import pytest
 from cost_model.profile import GroupProfile
 from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal
+from forecasting.units import Seconds
 from recommender.decision import DecisionSettings
 from recommender.recommendation import Recommendation
 from recommender.session import Session
@@ -96,6 +97,46 @@ def test_capacity_is_learnt_from_the_minutes_in_which_the_group_could_not_keep_u
     assert isinstance(decision, Recommendation)
     assert decision.capacity.source == "saturated_windows"
     assert decision.capacity.p50 == pytest.approx(900.0, rel=0.05)
+
+
+def steady_day(row: MakeRow, rate: float) -> list[GroupInterval]:
+    """A day of minutes at one rate, up to START."""
+    return [row(START - timedelta(minutes=minute), rate, interval_seconds=60) for minute in reversed(range(1440))]
+
+
+def test_a_capacity_that_was_never_reached_is_looked_for_every_five_minutes(
+    row: MakeRow, profile: GroupProfile
+) -> None:
+    """8 replicas carried 500/s each for a day, then 550: what is planned with follows within minutes."""
+    session = Session(replace(profile, capacity=None), DecisionSettings(), steady_day(row, 4000.0))
+    seen = {}
+    for minute in range(15):
+        now = START + timedelta(minutes=minute)
+        decision = session.recommend(now)
+        assert isinstance(decision, Recommendation)
+        seen[minute] = decision.capacity.p20
+        session.observe(row(now + timedelta(minutes=1), 4400.0, interval_seconds=60))
+    assert seen[0] == pytest.approx(500.0)
+    assert [minute for minute in range(1, 15) if seen[minute] != seen[minute - 1]] == [5, 10]
+    assert seen[14] == pytest.approx(550.0)
+
+
+def test_a_capacity_that_was_known_does_not_become_unknown(row: MakeRow, profile: GroupProfile) -> None:
+    """Ten minutes behind at 900/s each are known; ten more at 450/s contradict them, and leave them, grown older."""
+    behind = [
+        replace(each, consume_messages_per_second=7200.0 if minute < 11 else 3600.0, lag_messages=100_000.0)
+        for minute, each in enumerate(minutes_of(row, 61, 81))
+    ]
+    session = Session(replace(profile, capacity=None), DecisionSettings(), minutes_of(row, 1, 60) + behind[:11])
+    before = session.recommend(behind[10].interval_end_at)
+    assert isinstance(before, Recommendation)
+    for observed in behind[11:]:
+        session.observe(observed)
+    after = session.recommend(behind[20].interval_end_at)
+    assert isinstance(after, Recommendation)
+    assert before.capacity.p50 == pytest.approx(900.0, rel=0.05)
+    assert before.capacity.age_seconds is not None
+    assert after.capacity == replace(before.capacity, age_seconds=Seconds(before.capacity.age_seconds + 600.0))
 
 
 def _decided(row: MakeRow, profile: GroupProfile, **last: object) -> Session:
