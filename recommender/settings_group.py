@@ -102,7 +102,8 @@ class GroupSettings(BaseModel):
     """Partitions that the group reads. Default: none, they are counted in the samples."""
 
     capacity_messages_per_second_per_replica: float | None = Field(default=None, gt=0)
-    """Most messages per second that one replica consumes. Default: none, it is measured from windows with a backlog."""
+    """Most messages per second that one replica consumes. Default: none, it is measured in minutes with a backlog, and
+    without any, from 22 hours of samples on, taken to be a step above the fullest of them."""
 
     protocol: GroupProtocol = _PROFILE_DEFAULTS["protocol"]
     """How a rebalance stops the group: `eager` stops all partitions, `cooperative` those that move. Default: eager,
