@@ -78,7 +78,7 @@ def _seen(history: History, profile: GroupProfile = PROFILE) -> tuple[float, str
 
 
 def test_a_day_without_backlog_shows_what_replicas_carried_for_some_minutes_together() -> None:
-    """An hour at 800 messages/s is 100 each; one minute at 2,400 is no sustained rate, and changes nothing."""
+    """An hour at 800 messages/s is 100 each and planned as 106; one minute at 2,400 is no sustained rate, and changes nothing."""
     consumed = np.full(DAY_MINUTES, 400.0)
     consumed[600:660] = 800.0
     calm = capacity_seen(_day(consumed), PROFILE)
@@ -86,7 +86,7 @@ def test_a_day_without_backlog_shows_what_replicas_carried_for_some_minutes_toge
     odd = capacity_seen(_day(consumed), PROFILE)
     assert calm == odd
     assert calm is not None
-    assert (calm.p20, calm.p50, calm.p90) == pytest.approx((100.0, 115.0, 132.25))
+    assert (calm.p20, calm.p50, calm.p90) == pytest.approx((106.0, 115.0, 132.25))
     assert calm.source == "unsaturated_windows"
 
 
@@ -94,7 +94,7 @@ def test_commits_that_come_every_ten_minutes_are_no_tenfold_capacity() -> None:
     """400 messages/s that are seen as 4,000 in one minute of ten: 50 for each of 8, over two commits together."""
     consumed = np.where(np.arange(DAY_MINUTES) % 10 == 0, 4000.0, 0.0)
     seldom = replace(PROFILE, commit_interval_seconds=Seconds(600.0))
-    assert _seen(_day(consumed), seldom)[0] == pytest.approx(50.0)
+    assert _seen(_day(consumed), seldom)[0] == pytest.approx(1.06 * 50.0)
     assert _seen(_day(consumed))[0] > 150.0
 
 
@@ -105,14 +105,14 @@ def test_backlogs_that_contradict_each_other_leave_what_was_carried() -> None:
     behind[900:906] = behind[1000:1006] = 1.0
     consumed[900:906], consumed[1000:1006] = 100.0, 300.0
     carried, source = _seen(_day(consumed, behind=behind))
-    assert carried == pytest.approx(100.0)
+    assert carried == pytest.approx(106.0)
     assert source == "unsaturated_windows"
 
 
 def test_hours_that_nobody_observed_make_nobody_forget() -> None:
     """After a day at 800 messages/s of 8 replicas collecting stops for a night; then there are ten quiet minutes."""
     night, after = np.full(600, np.nan), np.full(10, 80.0)
-    assert _seen(_day(np.concatenate([np.full(DAY_MINUTES, 800.0), night, after])))[0] == pytest.approx(100.0)
+    assert _seen(_day(np.concatenate([np.full(DAY_MINUTES, 800.0), night, after])))[0] == pytest.approx(106.0)
 
 
 @pytest.mark.parametrize("minutes", [3, 1300])
