@@ -65,8 +65,8 @@ def read_facts(
             "What one replica can consume was neither configured nor seen: it never had to work at its limit.",
             evidence=(("history_seconds", float(history.minutes * MINUTE_SECONDS)),),
             remedy=(
-                "Set capacity_messages_per_second_per_replica for this group, or wait for minutes with a backlog, or for "
-                "22 hours of samples."
+                "Set capacity_messages_per_second_per_replica for this group, or wait for minutes with a backlog "
+                "or for 22 hours of samples."
             ),
             hold=row.members,
         )

@@ -78,7 +78,7 @@ def _seen(history: History, profile: GroupProfile = PROFILE) -> tuple[float, str
 
 
 def test_a_day_without_backlog_shows_what_replicas_carried_for_some_minutes_together() -> None:
-    """An hour at 800 messages/s is 100 each and planned as 106; one minute at 2,400 is no sustained rate, and changes nothing."""
+    """An hour at 800 messages/s is 100 each, planned as 106; one minute at 2,400 is no sustained rate."""
     consumed = np.full(DAY_MINUTES, 400.0)
     consumed[600:660] = 800.0
     calm = capacity_seen(_day(consumed), PROFILE)
