@@ -98,7 +98,7 @@ def _capacity(capacity: Capacity) -> str:
     known = {
         "configured": "as set",
         "saturated_windows": "measured at the group's limit",
-        "unsaturated_windows": "measured below the limit, at least this",
+        "unsaturated_windows": "never seen at its limit: a step beyond what it has shown",
         "busy_time": "measured by how busy its replicas were",
     }[capacity.source]
     age = f", {capacity.age_seconds / 60:.0f} min old" if capacity.age_seconds is not None else ""

@@ -193,7 +193,7 @@ def _of_advice(advice: Recommendation) -> dict[str, Verdict]:
             reason=wire_code(source),
             sentence="What one replica carries is known."
             if measured
-            else "One replica carried at least so much; it was never seen at its limit.",
+            else "One replica was never seen at its limit; plans go a step beyond what it has carried.",
         ),
         "ForecastTrusted": Verdict(
             holds=trusted,

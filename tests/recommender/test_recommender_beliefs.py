@@ -62,6 +62,22 @@ def test_what_was_measured_says_from_how_many_moves_and_how_old_it_is(advice: Ma
     )
 
 
+def test_a_capacity_that_was_never_reached_is_told_as_a_step_beyond_what_was_shown(advice: MakeAdvice) -> None:
+    """Nobody takes it for a measurement."""
+    beyond = Capacity(
+        p20=MessagesPerSecond(1_060.0),
+        p50=MessagesPerSecond(1_150.0),
+        p90=MessagesPerSecond(1_322.5),
+        source="unsaturated_windows",
+        age_seconds=Seconds(0.0),
+    )
+    (told,) = beliefs(advice(capacity=beyond))
+    assert told == (
+        "One replica works off 1,150/s "
+        "(p20 1,060, p90 1,322; never seen at its limit: a step beyond what it has shown, 0 min old)."
+    )
+
+
 def test_advice_from_before_it_said_so_claims_nothing(advice: MakeAdvice) -> None:
     """What earlier advice did not record is left out instead of being guessed."""
     assert len(beliefs(advice())) == 1
