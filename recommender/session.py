@@ -98,7 +98,7 @@ class Session:
         move = self._grader.observe(row, capacity)
         if self._capacity is None:
             return
-        self._head_room.observe(row, self._capacity.p50)
+        self._head_room.observe(row, self._capacity.p20, likely=self._capacity.p50)
         if move is not None and (self._taught_until is None or move.graded_at > self._taught_until):
             self._untaught.append(move)
             self._graded.append(move)

@@ -201,18 +201,39 @@ def test_a_creeping_backlog_says_that_the_group_runs_too_full() -> None:
     """At 0.75 of what is carried a backlog of 5 s must not be there: head-room sinks towards 0.75, and comes back."""
     room = HeadRoom(most=0.95, commit_interval_seconds=Seconds(5.0))
     for place in range(120):
-        room.observe(row(place, lag_seconds=10.0), RATE)
+        room.observe(row(place, lag_seconds=10.0), RATE, likely=RATE)
     assert room.value == pytest.approx(0.75, abs=0.01)
     for place in range(120, 2000):
-        room.observe(row(place), RATE)
+        room.observe(row(place), RATE, likely=RATE)
     assert room.value > 0.76
+
+
+def test_a_group_that_runs_as_full_as_planned_and_well_may_run_fuller_again() -> None:
+    """Planned at 1,000/s, which may be 1,150: a backlog at 0.85 of the former lowers it, quiet rows raise it."""
+    room = HeadRoom(most=0.95, commit_interval_seconds=Seconds(5.0))
+    likely = MessagesPerSecond(1150.0)
+    for place in range(120):
+        room.observe(row(place, rate=6800.0, lag_seconds=10.0), RATE, likely=likely)
+    assert room.value == pytest.approx(0.85, abs=0.01)
+    for place in range(120, 600):
+        room.observe(row(place, rate=6800.0), RATE, likely=likely)
+    assert room.value > 0.869
+
+
+def test_a_backlog_at_what_a_replica_may_well_do_lowers_the_head_room() -> None:
+    """1.05 of what is planned with is still less than it should do; 1.05 of what it does is a burst."""
+    for likely, lowered in ((1150.0, True), (1000.0, False)):
+        room = HeadRoom(most=1.2, commit_interval_seconds=Seconds(5.0))
+        for place in range(120):
+            room.observe(row(place, rate=8400.0, lag_seconds=10.0), RATE, likely=MessagesPerSecond(likely))
+        assert (room.value < 1.2) is lowered
 
 
 def test_a_burst_does_not_lower_the_head_room() -> None:
     """More than the group carries builds a backlog by itself; it says nothing of how full the group may run."""
     room = HeadRoom(most=0.95, commit_interval_seconds=Seconds(5.0))
     for place in range(120):
-        room.observe(row(place, rate=9000.0, lag_seconds=60.0), RATE)
+        room.observe(row(place, rate=9000.0, lag_seconds=60.0), RATE, likely=RATE)
     assert room.value == 0.95
 
 
@@ -220,7 +241,7 @@ def test_a_backlog_that_is_being_worked_off_does_not_lower_the_head_room() -> No
     """What a jump has left behind drains at three quarters of what is carried; nobody ran too full."""
     room = HeadRoom(most=0.95, commit_interval_seconds=Seconds(5.0))
     for place in range(60):
-        room.observe(row(place, lag_seconds=60.0 - 0.5 * place), RATE)
+        room.observe(row(place, lag_seconds=60.0 - 0.5 * place), RATE, likely=RATE)
     assert room.value == 0.95
 
 
