@@ -20,8 +20,8 @@ LOOK_BACK_MINUTES = 1440
 ENOUGH_MINUTES = 1320
 SUSTAINED_MINUTES = 3
 FULLER_STRETCHES = 3
-# So much further they are planned to be filled: with 1.00 a load of bursts paid 1.15 times what it pays where capacity
-# is told, with 1.06 1.03 times. The middle of what may be lies further up.
+# So much further they are planned to be filled, or fuller minutes would never come to be seen; the middle of what may
+# be lies further up.
 PLANNED_BEYOND, STEP_BEYOND = 1.06, 1.15
 
 
