@@ -41,8 +41,8 @@ class HeadRoom:
     def observe(self, row: GroupInterval, capacity: MessagesPerSecond, *, likely: MessagesPerSecond) -> None:
         """Take the next row: `value` is a share of `capacity`, which plans go by; `likely` is what a replica may do.
 
-        They differ where nobody has set them. A share of the larger one would never be reached by a group that runs as
-        full as planned, and well: it was kept at 0.84, and what was seen of its capacity sank by 10 % a day.
+        They differ where nobody has set them. A group that runs as full as planned, and well, would never reach a
+        share of the larger one: its head-room would stay low, and the capacity that it shows would sink day by day.
         """
         rate = row.produce_messages_per_second
         if not rate or not row.members or row.lag_messages is None:

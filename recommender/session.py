@@ -22,11 +22,11 @@ from forecasting.persistence import PersistenceForecaster
 from forecasting.refusal import Refusal
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from recommender.careful import TIME_LIMIT_SECONDS, Trouble, fit_carefully, forecast_carefully
-from recommender.carried import Carried
 from recommender.decision import DecisionSettings
 from recommender.gate import REVIEW_AFTER, review, seen_from
 from recommender.grade import Command, Grader, MeasuredStop
 from recommender.headroom import HeadRoom
+from recommender.known_capacity import KnownCapacity
 from recommender.question import STEP_SECONDS
 from recommender.recommend import day_one, recommend
 from recommender.recommendation import Decision, GateStanding, GradedMove, PromisedPrice, Recommendation, TrackRecord
@@ -71,7 +71,7 @@ class Session:
         self._fitted: FittedForecaster | Refusal | Trouble | None = None
         self._fitted_at: datetime | None = None
         self._capacity: Capacity | None = profile.capacity
-        self._carried = Carried(profile)
+        self._known_capacity = KnownCapacity(profile)
         self._previous = previous
         self._decided_at: datetime | None = None
         self._latest: GroupInterval | None = None
@@ -175,7 +175,7 @@ class Session:
                 refused_at=now,
             )
         forecast = self._forecast(history)
-        self._capacity = self._carried.look(history, surprised=self._surprised())
+        self._capacity = self._known_capacity.look(history, surprised=self._surprised())
         decision = recommend(
             history,
             forecast,

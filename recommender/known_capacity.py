@@ -13,7 +13,7 @@ LOOK_AFTER = timedelta(minutes=5)
 
 
 @dataclass(slots=True)
-class Carried:
+class KnownCapacity:
     """The capacity to decide with: the profile's own, or what the group has shown."""
 
     profile: GroupProfile
