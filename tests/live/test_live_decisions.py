@@ -102,11 +102,17 @@ def test_transactions_are_arrivals_when_they_are_committed(bootstrap: str, order
             producer.produce(orders, b"m", partition=number % PARTITIONS)
         assert producer.flush(10) == 0
 
+    def ended(transactions: int) -> None:
+        # The client is told of the end when the coordinator has it; the markers reach the partitions a moment later.
+        end_offset = transactions * (MESSAGES_PER_LOOK + 1)
+        read_until(collector, orders, lambda rows: {row.end_offset for row in rows} == {end_offset})
+
     with member(bootstrap, orders, orders, **PROMPT, **{"isolation.level": "read_committed"}):
         read_until(collector, orders, has_members(1))
-        for _ in range(2):
+        for transactions in (1, 2):
             begin()
             producer.commit_transaction(10)
+            ended(transactions)
             watched.look_when(caught_up)
         begin()
         for _ in range(3):
@@ -114,11 +120,13 @@ def test_transactions_are_arrivals_when_they_are_committed(bootstrap: str, order
         assert {row.produce_messages_per_second for row in watched.rows[-3:]} == {0.0}
         assert {row.lag_messages for row in watched.rows[-3:]} == {0.0}
         producer.commit_transaction(10)
+        ended(3)
         watched.look_when(caught_up)
         # 60 messages and a marker in each partition, in 15 s.
         assert watched.rows[-1].produce_messages_per_second == pytest.approx(PARTITIONS * (MESSAGES_PER_LOOK + 1) / 15)
         begin()
         producer.abort_transaction(10)
+        ended(4)
         watched.look_when(caught_up)
         decision = advised(watched)
     assert watched.rows[-1].lag_messages == 0.0
