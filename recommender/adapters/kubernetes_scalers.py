@@ -93,7 +93,7 @@ class KubernetesScalers:
                 _content_type=_APPLY,
                 _request_timeout=_WRITE_SECONDS,
             )
-        self._keep(written)
+        self._keep(written, known_alone=True)
 
     def tell(self, document: Document, event: Transition, *, now: datetime) -> None:
         """An Event about `document`."""
@@ -180,6 +180,21 @@ class KubernetesScalers:
                 self._keep(change["object"])
         return str(watch.resource_version)
 
-    def _keep(self, document: Document) -> None:
+    def _keep(self, document: Document, *, known_alone: bool = False) -> None:
+        """Take an object over, unless what is known of it is newer; `known_alone`: only one that is still known.
+
+        What was written is answered here, and told by the watch: either may come last, after a deletion too.
+        """
+        place = place_of(document)
         with self._lock:
-            self._known[place_of(document)] = document
+            known = self._known.get(place)
+            if known is None or known["metadata"]["uid"] != document["metadata"]["uid"]:
+                if not known_alone:
+                    self._known[place] = document
+            elif _version(document) >= _version(known):
+                self._known[place] = document
+
+
+def _version(document: Document) -> int:
+    """Which of two states of an object is the later: versions of one object are numbers that grow."""
+    return int(document["metadata"]["resourceVersion"])

@@ -1,5 +1,7 @@
 """What an API server answers, as the errors of the port; the rest is tried on a real one in tests/live."""
 
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import ProtocolError
 
+from recommender.adapters import kubernetes_scalers
 from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_scalers import KubernetesScalers
 from recommender.ports import AdapterError, RejectedError, UnavailableError
@@ -53,3 +56,44 @@ def test_without_a_cluster_there_is_a_sentence(tmp_path: Path) -> None:
     for kubeconfig in (tmp_path / "missing", None):
         with pytest.raises(RejectedError, match=r"no cluster to connect to: .*give --kubeconfig FILE"):
             connect(kubeconfig)
+
+
+class Silent:
+    """A watch that tells of nothing until it is stopped."""
+
+    resource_version = "7"
+
+    def __init__(self) -> None:
+        self._stopped = threading.Event()
+
+    def stream(self, *_words: Any, **_named: Any) -> Iterator[Any]:  # noqa: ANN401  # the client's own signature
+        """Nothing."""
+        self._stopped.wait()
+        return iter(())
+
+    def stop(self) -> None:
+        """End it."""
+        self._stopped.set()
+
+
+@pytest.mark.parametrize(("version", "kept"), [("6", "7"), ("8", "8")])
+def test_what_a_write_is_answered_takes_the_place_of_older_states_alone(
+    monkeypatch: pytest.MonkeyPatch, version: str, kept: str
+) -> None:
+    """The watch may have told of a later one meanwhile, or of the end of the object."""
+
+    def state(number: str, uid: str = "one") -> dict[str, Any]:
+        return {"metadata": {"namespace": "shop", "name": "orders", "uid": uid, "resourceVersion": number}}
+
+    written = [state(version), state("9", uid="its predecessor")]
+    listed = {"metadata": {"resourceVersion": "7"}, "items": [state("7")]}
+    monkeypatch.setattr(kubernetes_scalers, "Watch", Silent)
+    monkeypatch.setattr(client.CustomObjectsApi, "list_namespaced_custom_object", lambda *_, **__: listed)
+    monkeypatch.setattr(
+        client.CustomObjectsApi, "patch_namespaced_custom_object_status", lambda *_, **__: written.pop(0)
+    )
+    objects = KubernetesScalers(client.ApiClient(client.Configuration()), ["shop"])
+    with objects.following():
+        for _ in range(2):
+            objects.write_status(state("7"), {})
+            assert [each["metadata"]["resourceVersion"] for each in objects.documents()] == [kept]
