@@ -1,5 +1,6 @@
 """Reads advice over REST."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from urllib.parse import quote
@@ -44,13 +45,16 @@ class AdviceClient:
                 return tuple(found)
             cursor = page.next
 
-    def advice(self, key: str, *, now: datetime) -> tuple[RecommendationV1 | RefusalV1 | Held, timedelta]:
+    def advice(
+        self, key: str, *, clock: Callable[[], datetime]
+    ) -> tuple[RecommendationV1 | RefusalV1 | Held, timedelta]:
         """What is advised for the group called `key`, and by how much the clocks differ at least.
 
         Errors: AdviceError.
         """
+        asked_at = clock()
         answer = self._get(f"api/v1/groups/{quote(key, safe='')}/recommendation", {})
-        return read_advice(answer.content), proven_skew(answer.headers.get("date"), now=now)
+        return read_advice(answer.content), proven_skew(answer.headers.get("date"), between=(asked_at, clock()))
 
     def _get(self, path: str, arguments: dict[str, str]) -> httpx2.Response:
         try:
@@ -67,12 +71,16 @@ class AdviceClient:
         return answer
 
 
-def proven_skew(date_header: str | None, *, now: datetime) -> timedelta:
+def proven_skew(date_header: str | None, *, between: tuple[datetime, datetime]) -> timedelta:
     """The least by which our clock differs from that of the server; zero where the header proves nothing.
 
-    >>> proven_skew("Mon, 05 Jan 2026 12:00:00 GMT", now=datetime(2026, 1, 5, 12, 0, 5, tzinfo=UTC)).total_seconds()
-    3.0
-    >>> proven_skew("Mon, 05 Jan 2026 12:00:00 GMT", now=datetime(2026, 1, 5, 12, 0, 2, tzinfo=UTC)).total_seconds()
+    `between` is when we asked and when we had the answer: an answer that takes three seconds is no clock that differs.
+
+    >>> noon = datetime(2026, 1, 5, 12, tzinfo=UTC)
+    >>> at = [noon + timedelta(seconds=seconds) for seconds in (2, 4, 5)]
+    >>> proven_skew("Mon, 05 Jan 2026 12:00:00 GMT", between=(at[1], at[2])).total_seconds()
+    2.0
+    >>> proven_skew("Mon, 05 Jan 2026 12:00:00 GMT", between=(at[0], at[2])).total_seconds()
     0.0
     """
     if date_header is None:
@@ -83,4 +91,5 @@ def proven_skew(date_header: str | None, *, now: datetime) -> timedelta:
         return timedelta(0)
     if earliest.tzinfo is None:
         earliest = earliest.replace(tzinfo=UTC)
-    return max(timedelta(0), earliest - now, now - (earliest + DATE_RESOLUTION))
+    asked_at, answered_at = between
+    return max(timedelta(0), earliest - answered_at, asked_at - (earliest + DATE_RESOLUTION))

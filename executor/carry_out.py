@@ -93,7 +93,7 @@ class Executor:
     def _look(self, key: str, *, writers: "_WritersOnce") -> Outcome:
         identity: _Identity = {"group_key": key}
         try:
-            advice, skew = self.advice.advice(key, now=self.clock())
+            advice, skew = self.advice.advice(key, clock=self.clock)
             if isinstance(advice, Held):
                 return self._held(advice, identity)
             identity |= {

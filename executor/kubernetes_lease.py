@@ -33,6 +33,7 @@ class KubernetesLease:
 
     def read(self) -> Sighting:
         """How the Lease stands. Errors: ScaleError."""
+        asked_at = self._clock()
         try:
             answer: Any = self._custom.get_namespaced_custom_object_with_http_info(
                 *self._place, _request_timeout=_TIMEOUT_SECONDS
@@ -49,5 +50,5 @@ class KubernetesLease:
             holder=str(spec.get("holderIdentity") or ""),
             renewed=str(spec.get("renewTime") or ""),
             lease_seconds=float(spec.get("leaseDurationSeconds") or _LEASE_SECONDS),
-            clock_skew=proven_skew(headers.get("Date"), now=self._clock()),
+            clock_skew=proven_skew(headers.get("Date"), between=(asked_at, self._clock())),
         )
