@@ -36,7 +36,8 @@ LIVE := spark or kafka or kubernetes or postgres
 
 test: lint ## lint and every test there is; live tests are skipped where their tools are missing, unless CI=true
 	@scripts/step pure-tests $(BIN)/pytest -q -n 2 -m "not ($(LIVE))" --durations=15
-	@scripts/step live-tests $(BIN)/pytest -q -n 3 --dist loadfile -m "$(LIVE)" --durations=15
+	@scripts/step live-tests $(BIN)/pytest -q -n 3 --dist loadfile -m "($(LIVE)) and not alone" --durations=15
+	@scripts/step timed-tests $(BIN)/pytest -q -m "($(LIVE)) and alone" --durations=15
 
 test-fast: $(READY) ## tests that need no JVM, no broker, no cluster and no patience
 	@scripts/step fast-tests $(BIN)/pytest -q -n 2 -m "not ($(LIVE)) and not slow"

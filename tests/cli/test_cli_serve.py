@@ -49,7 +49,10 @@ def test_it_decides_answers_and_stops(server: tuple[subprocess.Popen[str], str, 
     week = httpx2.get(f"{url}/api/v1/groups/{groups[1]['group_key']}/forecast", timeout=10)
     assert week.status_code == 404
     assert "no long forecast of this group was issued" in week.json()["detail"]
-    assert 'lagcast_refusal{cluster="c",group="orders",reason="HistoryStale"} 1.0' in httpx2.get(f"{url}/metrics").text
+    assert (
+        'lagcast_refusal{cluster="c",group="orders",reason="HistoryStale"} 1.0'
+        in httpx2.get(f"{url}/metrics", timeout=10).text
+    )
     assert all('"refused": "history_stale"' in line for line in lines)
     orders = ScaledObjectRef(name="orders", scalerMetadata={"cluster": "c", "groupId": "orders"})
     with grpc.insecure_channel(scaler) as channel:

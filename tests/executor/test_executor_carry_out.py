@@ -322,8 +322,8 @@ def test_nothing_is_sent_while_nobody_is_known_to_lead(
 def test_a_resident_executor_acts_on_time_and_leaves_when_told(
     service: Service, cluster: Cluster, kubeconfig: Path, due_advice: MakeAdvice, wall_clock: Callable[[], datetime]
 ) -> None:
-    """A move due in some seconds is made within its second though the next look is far; SIGTERM ends it with 0."""
-    execute_at = wall_clock() + timedelta(seconds=2.5)
+    """A move due in ten seconds is made within its second though the next look is far; SIGTERM ends it with 0."""
+    execute_at = wall_clock() + timedelta(seconds=10)
     service.store.save(due_advice(execute_at=execute_at))
     acted_at: list[datetime] = []
     cluster.before_patch = lambda: acted_at.append(wall_clock())
@@ -340,6 +340,7 @@ def test_a_resident_executor_acts_on_time_and_leaves_when_told(
     )
     process = subprocess.Popen([sys.executable, "-c", PROGRAM, *asked], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
+    assert json.loads(process.stderr.readline())["reason"] == "not_due"
     for line in process.stderr:
         if json.loads(line)["event"] == "acted":
             break

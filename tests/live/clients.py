@@ -17,7 +17,7 @@ from collector.sample import OffsetSample
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
-def wait_until(holds: Callable[[], object], *, seconds: float = 30.0) -> None:
+def wait_until(holds: Callable[[], object], *, seconds: float = 120.0) -> None:
     """Ask again and again; a sentence instead of a hang."""
     until = time.monotonic() + seconds
     while not holds():
@@ -31,9 +31,15 @@ def fresh_name(kind: str) -> str:
 
 
 def create_topic(bootstrap: str, name: str, *, partitions: int, **config: str) -> None:
-    """A new, empty topic."""
+    """A new, empty topic, which the broker knows; the controller answers a moment before."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result()
+
+    def known() -> bool:
+        topic = admin.list_topics(name, timeout=10).topics.get(name)
+        return topic is not None and topic.error is None and len(topic.partitions) == partitions
+
+    wait_until(known)
 
 
 def produce(bootstrap: str, topic: str, counts: Mapping[int, int]) -> None:
@@ -69,12 +75,25 @@ def read_topic(bootstrap: str, topic: str) -> list[Message]:
 
 
 @contextmanager
-def member(bootstrap: str, group: str, topic: str, **settings: str) -> Iterator[Consumer]:
-    """A real consumer that polls in the background until the block ends, and then leaves the group."""
+def member(
+    bootstrap: str,
+    group: str,
+    topic: str,
+    on_revoke: Callable[[Consumer, list[TopicPartition]], None] | None = None,
+    /,
+    **settings: str,
+) -> Iterator[Consumer]:
+    """A real consumer that polls in the background until the block ends, and then leaves the group.
+
+    What `on_revoke` does comes before it gives up its partitions.
+    """
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest", **settings}
     )
-    consumer.subscribe([topic])
+    if on_revoke is None:
+        consumer.subscribe([topic])
+    else:
+        consumer.subscribe([topic], on_revoke=on_revoke)
     stopping = threading.Event()
 
     def poll() -> None:
@@ -94,15 +113,15 @@ def member(bootstrap: str, group: str, topic: str, **settings: str) -> Iterator[
 def read_until(
     collector: KafkaAdminCollector, group: str, is_there: Callable[[Sequence[OffsetSample]], bool]
 ) -> list[tuple[OffsetSample, ...]]:
-    """Every reading of the group up to the first that `is_there`; fails after 15 s."""
+    """Every reading of the group up to the first that `is_there`; fails after a minute."""
     readings: list[tuple[OffsetSample, ...]] = []
-    until = time.monotonic() + 15
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         readings.append(collector.collect([group], now=NOON).samples)
         if is_there(readings[-1]):
             return readings
         time.sleep(0.02)
-    pytest.fail(f"not seen within 15 s; last reading: {readings[-1]}")
+    pytest.fail(f"not seen within 60 s; last reading: {readings[-1]}")
 
 
 def has_members(count: int) -> Callable[[Sequence[OffsetSample]], bool]:

@@ -22,12 +22,12 @@ from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.recommendation import Recommendation
 from tests.cli.conftest import feature_table, lagcast
 from tests.live.broker import compiled, fetched_jars, running_brokers, running_java
-from tests.live.clients import create_topic, fresh_name, produce
+from tests.live.clients import create_topic, fresh_name, produce, wait_until
 from tests.live.control_plane import ControlPlane, built_control_plane
 from tests.live.executors import executor_in, served
 from tests.live.exporters import fetched
 from tests.live.helm import Helm, built_helm
-from tests.live.scalers import MANIFESTS, install, orders_in, recommender_in, scaler
+from tests.live.scalers import install, orders_in, recommender_in, scaler
 from tests.live.secured import Secured, secured_broker
 from tests.live.shop import Shop
 
@@ -74,17 +74,16 @@ def installed(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 def namespace(installed: ControlPlane) -> str:
-    """A fresh namespace in which the recommender has its role."""
+    """A fresh namespace."""
     name = fresh_name("shop")
     installed.kubectl("create", "namespace", name)
-    installed.kubectl("-n", name, "apply", "-f", str(MANIFESTS / "scalers" / "target-role.yaml"))
     return name
 
 
 @pytest.fixture
-def kubeconfig(installed: ControlPlane) -> Path:
-    """The kubeconfig of the recommender's own service account."""
-    return recommender_in(installed)
+def kubeconfig(installed: ControlPlane, namespace: str) -> Path:
+    """The kubeconfig of the recommender's own service account, which has its role in the namespace."""
+    return recommender_in(installed, namespace)
 
 
 @pytest.fixture
@@ -111,6 +110,9 @@ def shop(
 ) -> Iterator[Shop]:
     """A Deployment of three replicas, an object that hands it over, and nothing advised yet."""
     orders_in(installed, namespace)
+    # While it settles each of its steps is another version, and a patch of the one before is refused.
+    ready = ("-n", namespace, "get", "deployment", "orders", "-o", "jsonpath={.status.availableReplicas}")
+    wait_until(lambda: installed.kubectl(*ready) == "3")
     handed_over = scaler(namespace, cluster="prod-eu", mode="Apply", target={"name": "orders"})
     installed.apply(json.dumps(handed_over))
     store = SqlDecisionStore(sqlite_url(tmp_path / "decisions.sqlite"))

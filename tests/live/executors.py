@@ -12,6 +12,7 @@ import uvicorn
 from api.app import create_app
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.settings import load_settings
+from tests.live.clients import wait_until
 from tests.live.control_plane import ControlPlane
 from tests.live.scalers import MANIFESTS
 
@@ -42,6 +43,8 @@ def executor_in(cluster: ControlPlane, namespace: str) -> Path:
     """The kubeconfig of the executor's own service account, which has its role in `namespace`, and no more."""
     cluster.kubectl("apply", "-k", str(MANIFESTS / "executor"))
     cluster.kubectl("-n", namespace, "apply", "-f", str(MANIFESTS / "executor" / "target-role.yaml"))
-    return cluster.kubeconfig_for(
+    kubeconfig = cluster.kubeconfig_for(
         cluster.kubectl("-n", "lagcast-executor", "create", "token", "lagcast-executor").strip()
     )
+    wait_until(lambda: cluster.may(kubeconfig, namespace, "patch", "deployments.apps", "--subresource=scale"))
+    return kubeconfig

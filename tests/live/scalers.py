@@ -1,6 +1,7 @@
 """Workloads and ConsumerGroupScalers in a cluster, as the tests of them make and see them."""
 
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,12 @@ def recommender_in(cluster: ControlPlane, *namespaces: str) -> Path:
     """The kubeconfig of the recommender's own service account, with its role in these namespaces."""
     for namespace in namespaces:
         cluster.kubectl("-n", namespace, "apply", "-f", str(MANIFESTS / "scalers" / "target-role.yaml"))
-    return cluster.kubeconfig_for(cluster.kubectl("-n", "lagcast", "create", "token", "lagcast-recommender").strip())
+    kubeconfig = cluster.kubeconfig_for(
+        cluster.kubectl("-n", "lagcast", "create", "token", "lagcast-recommender").strip()
+    )
+    for namespace in namespaces:
+        wait_until(partial(cluster.may, kubeconfig, namespace, "list", f"{PLURAL}.{API_GROUP}"))
+    return kubeconfig
 
 
 def autoscaled_in(cluster: ControlPlane, namespace: str) -> None:

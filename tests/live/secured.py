@@ -8,6 +8,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # documented, not in __all__
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -20,6 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # documented,
 )
 
 from tests.live.broker import running_brokers
+from tests.live.clients import wait_until
 
 PASSWORD = "open-sesame-1001"  # noqa: S105  # of every user, store and key of a broker that lives for a minute
 USERS = ("lagcast", "topics-only", "groups-only", "nobody")
@@ -54,6 +56,11 @@ class Secured:
         admin = AdminClient({"bootstrap.servers": self.address("PLAINTEXT")})
         for created in admin.create_acls([binding]).values():
             created.result()
+        # The controller answers, and the broker, which answers here, hears of it a moment later.
+        granted = AclBindingFilter(
+            kind, name, ResourcePatternType.LITERAL, f"User:{user}", "*", AclOperation.DESCRIBE, AclPermissionType.ALLOW
+        )
+        wait_until(lambda: admin.describe_acls(granted).result())
 
 
 @contextmanager

@@ -193,7 +193,7 @@ def test_a_release_is_installed_changed_and_removed(cluster: ControlPlane, helm:
         assert cluster.kubectl("-n", "shop", "get", "cgs", "-o", "name").split() == [
             "consumergroupscaler.lagcast.io/orders"
         ]
-        cluster.kubectl("wait", "--for=delete", "namespace/acting", "--timeout=30s")
+        cluster.kubectl("wait", "--for=delete", "namespace/acting", "--timeout=55s")
 
 
 def test_a_release_of_several_leaves_its_lease_to_who_holds_it(cluster: ControlPlane, helm: Helm) -> None:

@@ -1,5 +1,6 @@
 """The collector on a real broker: what it reads is what was done, a rebalance included."""
 
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pyarrow.dataset as ds  # type: ignore[import-untyped]  # ships no types
 import pytest
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from collector.errors import RejectedError, UnavailableError
@@ -81,10 +82,19 @@ def test_eager_rebalance_is_seen(bootstrap: str, collector: KafkaAdminCollector,
     group = fresh_name("group")
     eager = {"partition.assignment.strategy": "range", "auto.commit.interval.ms": "100"}
     with ExitStack() as members:
-        members.enter_context(member(bootstrap, group, topic, **eager))
+        seen = threading.Event()
+
+        def answer_late(_consumer: Consumer, _partitions: list[TopicPartition]) -> None:
+            seen.wait(30)
+
+        # The first member does not answer before the rebalance was read: it may be over before a reading is.
+        members.enter_context(member(bootstrap, group, topic, answer_late, **eager))
         read_until(collector, group, lambda rows: [row.committed_offset for row in rows] == [100, 20, None])
         members.enter_context(member(bootstrap, group, topic, **eager))
-        readings = read_until(collector, group, has_members(2))
+        preparing = {"PREPARING_REBALANCING"}
+        readings = read_until(collector, group, lambda rows: {row.group_state for row in rows} == preparing)
+        seen.set()
+        readings += read_until(collector, group, has_members(2))
     states = [rows[0].group_state for rows in readings]
     assert "PREPARING_REBALANCING" in states
     assert set(states) <= REBALANCING_STATES | {"STABLE"}

@@ -68,6 +68,8 @@ def test_the_executor_has_the_rights_that_it_needs_and_no_others(control_plane: 
     scales = KubernetesScales(connect(kubeconfig))
     target = Target(api_version="apps/v1", kind="Deployment", name="orders")
 
+    # While it settles each of its steps is another version, and a patch of the one before is refused.
+    control_plane.kubectl("-n", namespace, "rollout", "status", "deployment/orders", "--timeout=55s")
     seen = scales.read(namespace, target)
     scales.apply(act(namespace, target, seen))
     assert (seen.replicas, scales.read(namespace, target).replicas) == (3, 5)

@@ -263,6 +263,7 @@ def test_members_thrown_out_again_and_again_are_a_livelock(jars: Path, tmp_path:
         for thread in members:
             thread.start()
         try:
+            read_until(collector, group, lambda rows: bool(rows) and bool(rows[0].members))
             decisions = []
             for _ in range(40):  # ten minutes by the clock of the test
                 time.sleep(0.4)

@@ -93,31 +93,6 @@ def test_a_storm_of_writes_is_answered_with_patience(shop: Shop) -> None:
     assert shop.workload()[0] == 8
 
 
-def test_a_cluster_that_is_away_is_not_caught_up_with(shop: Shop) -> None:
-    """Looks for a minute without API server fail in a sentence; the move is too late when it is back, and not made."""
-    executor = shop.executor()
-    left = shop.workload()
-    shop.advise(1, latest_safe=read_clock() + 30 * SECOND)
-    found: list[object] = []
-
-    def look() -> None:
-        until = read_clock() + 60 * SECOND
-        while read_clock() < until:
-            found.extend(executor.run_once(None))
-            sleep(1.0)
-
-    shop.cluster.restart_api_server(after=look)
-    assert found
-    failed = [each for each in found if isinstance(each, OutsideError)]
-    assert failed
-    assert all("\n" not in str(each) for each in failed)
-    assert not [each for each in found if isinstance(each, Act)]
-    (later,) = executor.run_once(None)
-    assert isinstance(later, Held)
-    assert later.reason == "too_late"
-    assert shop.workload() == left
-
-
 def test_an_executor_whose_token_is_void_sets_nothing_and_says_so(shop: Shop) -> None:
     """Its service account is deleted: the next look is refused by the API server. With a new token it goes on."""
     left = shop.workload()
@@ -150,7 +125,7 @@ def test_p20_a_hold_ends_a_move_that_is_pending_and_what_was_made_stays(
     Without it the move is made, noted and told of, and stays when no executor looks any more.
     """
     left, now = shop.workload(), read_clock()
-    shop.advise(1, execute_at=now + 3 * SECOND, not_before=now)
+    shop.advise(1, execute_at=now + 15 * SECOND, not_before=now)
     executor = shop.executor()
     assert executor.run_once(None)[0].reason == "not_due"  # type: ignore[union-attr]  # held, or no attribute
     shop.kubectl("patch", "cgs", "orders", "--type=merge", "-p", '{"spec":{"hold":{"replicas":3}}}')
@@ -160,7 +135,7 @@ def test_p20_a_hold_ends_a_move_that_is_pending_and_what_was_made_stays(
     found = scalers.look([group], now=read_clock())[group]
     assert found.reason == "paused"
     shop.store.save(refusal(reason=found.reason, sentence=found.sentence, refused_at=read_clock()))
-    sleep(max(0.0, (now + 4 * SECOND - read_clock()).total_seconds()))
+    sleep(max(0.0, (now + 16 * SECOND - read_clock()).total_seconds()))
     (withheld,) = executor.run_once(None)
     assert isinstance(withheld, Held)
     assert withheld.reason == "refused"

@@ -23,9 +23,9 @@ from tests.live.clients import NOON, commit, create_topic, fresh_name, has_membe
 
 pytestmark = pytest.mark.kafka
 
-# A broker on loopback that does not answer in two seconds is away, and is looked for again twice a second; the defaults
-# of ten seconds are meant for rounds that are fifteen apart.
-QUICK = {"socket.timeout.ms": "2000", "reconnect.backoff.max.ms": "500"}
+# A broker on loopback that does not answer in five seconds is away, and is looked for again twice a second; defaults of
+# ten seconds are meant for rounds that are fifteen apart.
+QUICK = {"socket.timeout.ms": "5000", "reconnect.backoff.max.ms": "500"}
 
 
 def offsets(collected: Collected) -> list[tuple[int, int | None, int | None, int]]:

@@ -19,7 +19,7 @@ from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.leadership import Elector, LeaseFailedError, LeaseTakenError
 from tests.feature_folder import steady_hour
 from tests.live.clients import wait_until
-from tests.live.control_plane import ControlPlane, ControlPlaneError
+from tests.live.control_plane import ControlPlane
 from tests.live.executors import read_clock
 from tests.live.postgres import running_postgres
 from tests.live.replicas import (
@@ -89,7 +89,7 @@ def start(namespace: str, kubeconfig: Path, store_url: str, tmp_path: Path) -> I
                 kubeconfig=through or kubeconfig,
             )
             replicas.append(replica)
-            wait_until(replica.is_up, seconds=60)
+            wait_until(replica.is_up)
             return replica
 
         yield one
@@ -103,6 +103,7 @@ def one_history(store: SqlDecisionStore, *, since_first: timedelta = timedelta(h
     assert [each.supersedes for each in advice[1:]] == ids[:-1]
 
 
+@pytest.mark.alone
 def test_a_killed_leader_is_followed_within_twenty_seconds(
     start: Callable[..., Replica], store: SqlDecisionStore
 ) -> None:
@@ -155,7 +156,7 @@ def test_a_frozen_leader_that_comes_back_publishes_nothing(
         first_told_by(store, other, since=frozen_at, seconds=30)
         stood_by = leader.said.count('"standing_by"')
         continued_at = leader.send(signal.SIGCONT)
-        wait_until(lambda: leader.said.count('"standing_by"') > stood_by, seconds=10)  # noqa: B023  # asked at once
+        wait_until(lambda: leader.said.count('"standing_by"') > stood_by, seconds=30)  # noqa: B023  # asked at once
         assert "lagcast_leader 0.0" in leader.get("metrics").text
         time.sleep(3)
         # What it had begun to write before is as old as the freeze.
@@ -196,6 +197,7 @@ def test_a_leader_that_is_cut_off_stops_before_another_begins(
         link.close()
 
 
+@pytest.mark.alone
 def test_a_leader_that_is_stopped_hands_over_at_once(start: Callable[..., Replica], store: SqlDecisionStore) -> None:
     """SIGTERM ends it with 0 and lets the Lease go; whoever stood by was ready, answered, and leads in some seconds."""
     began = read_clock()
@@ -209,11 +211,11 @@ def test_a_leader_that_is_stopped_hands_over_at_once(start: Callable[..., Replic
     assert "lagcast_due_replicas{" not in other.get("metrics").text
     assert "lagcast_due_replicas{" in leader.get("metrics").text
     stopped_at = leader.send(signal.SIGTERM)
-    assert leader.process.wait(timeout=30) == 0
-    ended_at = read_clock()
-    told_at = first_told_by(store, other, since=ended_at, seconds=10)
-    assert told_at - stopped_at < timedelta(seconds=6)
-    assert "lagcast_due_replicas{" in other.get("metrics").text
+    assert leader.process.wait(timeout=60) == 0
+    told_at = first_told_by(store, other, since=stopped_at, seconds=30)
+    # The lease would have lasted for 15 s.
+    assert told_at - stopped_at < timedelta(seconds=10)
+    wait_until(lambda: "lagcast_due_replicas{" in other.get("metrics").text)
     one_history(store)
 
 
@@ -314,11 +316,7 @@ def test_the_rights_are_on_this_one_lease(control_plane: ControlPlane, namespace
     reader = kubeconfig_of(control_plane, namespace, "lagcast-executor")
 
     def may(who: Path, *words: str) -> bool:
-        try:
-            answer = control_plane.kubectl(f"--kubeconfig={who}", "-n", namespace, "auth", "can-i", *words)
-        except ControlPlaneError:
-            return False
-        return answer.strip() == "yes"
+        return control_plane.may(who, namespace, *words)
 
     wait_until(lambda: may(kubeconfig, "update", f"lease/{LEASE}") and may(reader, "get", f"lease/{LEASE}"))
     assert not any(may(kubeconfig, verb, "lease/other") for verb in ("get", "update", "delete"))

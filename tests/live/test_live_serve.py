@@ -33,7 +33,7 @@ def test_its_decisions_are_published_as_those_of_up_are(bootstrap: str, feature_
             until = time.monotonic() + 60
             while len(told) < 2 and time.monotonic() < until:
                 time.sleep(0.2)
-                told = httpx2.get(f"{address[0]}/api/v1/groups").json()["groups"]
+                told = httpx2.get(f"{address[0]}/api/v1/groups", timeout=30).json()["groups"]
             process.send_signal(signal.SIGTERM)
             assert process.wait(timeout=30) == 0
         finally:

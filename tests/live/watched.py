@@ -3,7 +3,6 @@
 Spark is left out: rows are made by `replay.sampling.Rows`, which a test of its own holds equal to the Spark job's.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -27,7 +26,7 @@ from recommender.run import Obstacle
 from recommender.session import Session
 from replay.plant.observation import Observation
 from replay.sampling import STABLE, Names, Rows
-from tests.live.clients import NOON
+from tests.live.clients import NOON, wait_until
 
 STEP = timedelta(seconds=BASE_INTERVAL_SECONDS)
 # Of each partition, and as much as a reading's fifteen seconds bring.
@@ -108,13 +107,13 @@ class Watched:
         return samples
 
     def look_when(self, is_so: Callable[[Mapping[int, int]], bool]) -> None:
-        """A look at the moment at which the lag of each partition `is_so`, or after 10 s."""
-        until = time.monotonic() + 10
-        while time.monotonic() < until:
+        """A look at the moment at which the lag of each partition `is_so`."""
+
+        def so() -> bool:
             rows = self._collector.collect([self._group], now=NOON).samples
-            if is_so({row.partition: row.end_offset - (row.committed_offset or 0) for row in rows}):
-                break
-            time.sleep(0.05)
+            return bool(rows) and is_so({row.partition: row.end_offset - (row.committed_offset or 0) for row in rows})
+
+        wait_until(so)
         self.look()
 
     def decision(self) -> Decision:

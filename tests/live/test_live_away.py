@@ -1,0 +1,60 @@
+"""A cluster whose API server is away for a minute, and what an executor makes of it when it is back.
+
+The cluster is the test's own: after a minute without API server its controllers wait for up to another before they ask
+again, and the tests that come next would wait for them.
+"""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from time import sleep
+
+import pytest
+
+from executor.errors import OutsideError
+from executor.plan import Act, Held
+from tests.live.control_plane import ControlPlane, built_control_plane
+from tests.live.executors import read_clock
+from tests.live.scalers import install
+from tests.live.shop import Shop
+
+pytestmark = pytest.mark.kubernetes
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture(scope="module")
+def installed(tools_for_kubernetes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A cluster with everything that the manifests make."""
+    del tools_for_kubernetes
+    cluster = ControlPlane(built_control_plane(), tmp_path_factory.mktemp("away"))
+    try:
+        cluster.start()
+        install(cluster, tmp_path_factory.mktemp("deploy"))
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def test_a_cluster_that_is_away_is_not_caught_up_with(shop: Shop) -> None:
+    """Looks for a minute without API server fail in a sentence; the move is too late when it is back, and not made."""
+    executor = shop.executor()
+    left = shop.workload()
+    shop.advise(1, latest_safe=read_clock() + 30 * SECOND)
+    found: list[object] = []
+
+    def look() -> None:
+        until = read_clock() + 60 * SECOND
+        while read_clock() < until:
+            found.extend(executor.run_once(None))
+            sleep(1.0)
+
+    shop.cluster.restart_api_server(after=look)
+    assert found
+    failed = [each for each in found if isinstance(each, OutsideError)]
+    assert failed
+    assert all("\n" not in str(each) for each in failed)
+    assert not [each for each in found if isinstance(each, Act)]
+    (later,) = executor.run_once(None)
+    assert isinstance(later, Held)
+    assert later.reason == "too_late"
+    assert shop.workload() == left
