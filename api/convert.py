@@ -169,7 +169,7 @@ def _recommendation(advice: Recommendation, group: GroupSettings, *, now: dateti
         topics=advice.topics,
         target=_target(group.target),
         mode=group.mode,
-        scale_to_zero=group.scale_to_zero,
+        scale_to_zero=group.scale_to_zero.enabled,
         action=advice.action,
         current_replicas=advice.current_replicas,
         desired_replicas=advice.desired_replicas,

@@ -123,7 +123,12 @@ def _followed(config: Path, cluster: str, group: str) -> "Followed":
         )
         raise InputError(message)
     return Followed(
-        cluster=cluster, group=group, least=settings.min_replicas, most=most, **settings.target.model_dump()
+        cluster=cluster,
+        group=group,
+        least=settings.min_replicas,
+        most=most,
+        to_zero=settings.scale_to_zero.enabled,
+        **settings.target.model_dump(),
     )
 
 

@@ -58,6 +58,14 @@ class StreamsProfile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleToZero:
+    """When a group may have no replica at all: nothing has come for so long. So many waiting messages end that."""
+
+    wake_lag_messages: int = 1
+    idle_seconds: Seconds = Seconds(900.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupProfile:
     """What the planner has to know of a group, configured or measured.
 
@@ -78,6 +86,7 @@ class GroupProfile:
     static_membership: bool = False  # group.instance.id set: closing sends no goodbye
     min_replicas: Replicas = Replicas(1)
     max_replicas: Replicas | None = None  # None: the partition count; replicas beyond it sit idle
+    scale_to_zero: ScaleToZero | None = None  # None: never fewer than the minimum, whatever comes
     start_up_seconds: Seconds = Seconds(30.0)  # command to first commit of a new replica
     heartbeat_interval_seconds: Seconds = Seconds(3.0)  # heartbeat.interval.ms
     consumer_heartbeat_seconds: Seconds = Seconds(5.0)  # group.consumer.heartbeat.interval.ms, the broker's, kip848

@@ -56,9 +56,12 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The counts that the executor may set, whatever the advice says. `highest` None: the advice's useful maximum."""
+    """The counts that the executor may set, whatever the advice says. `highest` None: the advice's useful maximum.
 
-    lowest: int = 1
+    0 is set only where the owner of the group allows it; `lowest` above 0 forbids it to all of them.
+    """
+
+    lowest: int = 0
     highest: int | None = None
 
 
@@ -308,6 +311,6 @@ def _at_zero(move: Move, scale: Scale) -> Held | None:
     if move.through_zero or (scale.replicas and move.desired_replicas):
         return None
     what = "the workload stands at 0 replicas" if scale.replicas == 0 else "the advice is to set 0 replicas"
-    setting = f"groups.{move.group_id}.scale_to_zero"
+    setting = f"groups.{move.group_id}.scale_to_zero.enabled"
     sentence = f"{what}; leaving 0 or going there takes scaleToZero.enabled of its ConsumerGroupScaler, or {setting}"
     return Held(reason="zero", sentence=sentence)

@@ -42,7 +42,9 @@ def execute(
     ] = "recommend",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the patches instead of sending them.")] = False,
     once: Annotated[bool, typer.Option("--once", help="Look once and end.")] = False,
-    min_replicas: Annotated[int, typer.Option(min=0, help="Never set fewer.")] = 1,
+    min_replicas: Annotated[
+        int, typer.Option(min=0, help="Never set fewer; 0 is set only for groups whose scale_to_zero is enabled.")
+    ] = 0,
     max_replicas: Annotated[int | None, typer.Option(min=1, help="Never set more. [default: useful maximum]")] = None,
     interval_seconds: Annotated[float, typer.Option(min=1.0, help="Longest wait between two looks.")] = 15.0,
     lease: Annotated[

@@ -64,7 +64,8 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
     plan = _carried_out(proposal, case, planned=planned)
     stay = found.cost(found.stay_row)
     lead = lead_seconds(profile, from_replicas=Replicas(scene.replicas), to_replicas=Replicas(proposal.target))
-    not_before, latest_safe = _window(case, best) if best is not None and planned else (now, now)
+    window = _window(case, best) if best is not None and planned else at_once(scene, proposal.target)
+    not_before, latest_safe = window
     switch = switch_of(case.situation, proposal.target, rate=scene.produce_messages_per_second)
     lower, upper = cheapest_counts(found)
     useful = useful_counts(profile, minimum=profile.min_replicas, maximum=Replicas(profile.replica_ceiling))
@@ -75,7 +76,7 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
         topics=tuple(facts.row.topics.split(",")),
         issued_at=now,
         valid_until=now + timedelta(seconds=settings.valid_for_seconds),
-        action=_action(proposal.target, scene.replicas),
+        action=action_of(proposal.target, scene.replicas),
         current_replicas=scene.replicas,
         desired_replicas=proposal.target,
         uncapped_replicas=best.target if best is not None else scene.replicas,
@@ -87,9 +88,9 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
         lead_time_seconds=lead,
         observed=observed(facts),
         history_seconds=float(case.history.minutes * MINUTE_SECONDS),
-        data_counts=_counts(case.history),
+        data_counts=counts_of(case.history),
         capacity=facts.capacity,
-        forecast=_summary(case.forecast, case.track_record),
+        forecast=summary_of(case.forecast, case.track_record),
         switch=switch,
         horizon_seconds=float(settings.horizon_seconds),
         currency=settings.currency,
@@ -198,6 +199,17 @@ def _window(case: Case, best: PlannedMove) -> tuple[datetime, datetime]:
     )
 
 
+def at_once(scene: Scene, target: int) -> tuple[datetime, datetime]:
+    """The window of a move that no plan has timed: from now to the end of one step, as that of a plan is at least.
+
+    Whoever acts reads the advice some seconds after it was made; nobody else's window may close in between.
+    """
+    if target == scene.replicas:
+        return scene.now, scene.now
+    latest = scene.now + timedelta(seconds=MINUTE_SECONDS)
+    return scene.now, open_until(scene.settings.windows, scene.now, latest, removing=target < scene.replicas)
+
+
 def _break_even_seconds(case: Case, best: PlannedMove) -> float | None:
     """How long a smaller group has to stay smaller before it has paid for the move; None where nothing is removed."""
     removed = case.scene.replicas - best.target
@@ -231,7 +243,8 @@ def _reason_to_stay(case: Case, *, at_most: bool) -> ReasonCode:
     return "at_useful_maximum" if case.finding is None else case.finding.reason
 
 
-def _action(target: int, replicas: int) -> Action:
+def action_of(target: int, replicas: int) -> Action:
+    """What going from `replicas` to `target` is called."""
     if target == replicas:
         return "hold"
     return "scale_out" if target > replicas else "scale_in"
@@ -248,7 +261,7 @@ def observed(facts: Facts) -> Observed:
     )
 
 
-def _counts(history: History) -> tuple[tuple[str, int], ...]:
+def counts_of(history: History) -> tuple[tuple[str, int], ...]:
     """Oddities of the last 15 minutes, by kind: what was seen and not counted as load."""
     rows = history.recent
     return (
@@ -260,7 +273,8 @@ def _counts(history: History) -> tuple[tuple[str, int], ...]:
     )
 
 
-def _summary(forecast: Forecast, record: TrackRecord) -> ForecastSummary:
+def summary_of(forecast: Forecast, record: TrackRecord) -> ForecastSummary:
+    """The forecast as it is published."""
     return ForecastSummary(
         model=forecast.model,
         rung=forecast.rung,

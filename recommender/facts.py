@@ -43,9 +43,12 @@ class Facts:
 
 
 def read_facts(
-    history: History, profile: GroupProfile, settings: DecisionSettings, *, now: datetime
+    history: History, profile: GroupProfile, settings: DecisionSettings, *, now: datetime, at_zero: bool = False
 ) -> Facts | Refusal:
-    """What may be decided upon at `now`, or why nothing may: no rows, stale rows, an unsettled group, no capacity."""
+    """What may be decided upon at `now`, or why nothing may: no rows, stale rows, an unsettled group, no capacity.
+
+    `at_zero`: the group has no members, and is meant to have none.
+    """
     if not history.recent:
         return _refusal(history, now, "no_data", "No row of this group is known.", remedy="Check the collector.")
     age = (now - history.recent[-1].interval_end_at).total_seconds()
@@ -53,7 +56,7 @@ def read_facts(
         return _stale(history, now, age, settings.freshness_limit_seconds)
     # A sample from inside a rebalance shows the pause, not the load: it decides nothing.
     settled = [row for row in history.recent if not row.in_rebalance]
-    usable = [row for row in settled if row.members and row.lag_messages is not None]
+    usable = [row for row in settled if (row.members or at_zero) and row.lag_messages is not None]
     if not usable:
         return _unsettled(history, now, settled_rows=len(settled))
     row = usable[-1]

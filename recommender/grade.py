@@ -99,6 +99,10 @@ class Grader:
     def observe(self, row: GroupInterval, capacity: MessagesPerSecond | None) -> GradedMove | None:
         """Take the next row; the move that is over with it, graded, else None."""
         rate = row.produce_messages_per_second or 0.0
+        if row.members == 0 and not row.in_rebalance:
+            self._members, self._watch = None, None  # nobody is there to be stopped: what follows is a start
+            self._lags.clear()
+            return None
         if row.members is None or row.lag_messages is None or rate <= 0.0:
             return None
         lag_seconds = row.lag_messages / rate

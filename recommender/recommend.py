@@ -10,7 +10,7 @@ from cost_model.backlog import backlog_from_visible_lag
 from cost_model.calibrate import quiet_seconds
 from cost_model.learned import Learned
 from cost_model.plan import PlannedMove
-from cost_model.profile import Capacity, GroupProfile
+from cost_model.profile import Capacity, GroupProfile, ScaleToZero
 from cost_model.skew import carried_by_count
 from cost_model.weigh import weigh
 from forecasting.forecast import Forecast
@@ -22,6 +22,7 @@ from recommender.decision import DecisionSettings
 from recommender.facts import Facts, read_facts
 from recommender.findings import finding_of
 from recommender.guards import (
+    GUARDS,
     Proposal,
     Scene,
     follow_reference,
@@ -34,6 +35,7 @@ from recommender.limits import Finding, busiest_seen
 from recommender.pace import last_move_at, moves_of_the_hour
 from recommender.question import STEP_SECONDS, highest_believed, situation_of, uncertainty_of
 from recommender.recommendation import Decision, Recommendation, TrackRecord
+from recommender.zero import Grounds, asleep, compose_zero, to_zero, wanted_while_asleep
 
 
 def recommend(
@@ -57,9 +59,19 @@ def recommend(
     with the advice; `with_flips` adds what would reverse it, for about 25 ms. `now` is timezone-aware. Bad states of
     the world come back as a `Refusal`; a `ValueError` is the caller's bug.
     """
-    facts = read_facts(history, profile, settings, now=now)
+    rule = asleep(history, profile, previous, patience_seconds=_patience_seconds(profile))
+    if rule is not None and profile.capacity is None and previous is not None:
+        profile = replace(profile, capacity=previous.capacity)  # known a month ago is better than left waiting
+    facts = read_facts(history, profile, settings, now=now, at_zero=rule is not None)
     if isinstance(facts, Refusal):
         return facts
+    record = track_record or TrackRecord()
+    if rule is not None:
+        scene = _scene(history, facts, previous, profile, settings, now=now)
+        grounds = Grounds(
+            history=history, forecast=forecast, facts=facts, scene=scene, previous=previous, record=record
+        )
+        return _while_asleep(grounds, rule)
     finding = finding_of(history, profile, previous=previous, now=now)
     if isinstance(finding, Refusal):
         return finding
@@ -71,13 +83,32 @@ def recommend(
     if previous is not None and _under_way(previous, facts, profile, now=now):
         return _still_under_way(previous, facts, settings, now=now)
     scene = _scene(history, facts, previous, profile, settings, now=now)
+    grounds = Grounds(history=history, forecast=forecast, facts=facts, scene=scene, previous=previous, record=record)
     if learned is None:
         learned = day_one(settings, facts.capacity)
-    prices = replace(settings.prices(facts.capacity.p50), move=learned.risk)
+    resting = _to_zero(grounds) if reference_replicas is None else None
+    return resting or _planned(
+        _weighed(grounds, forecast, finding, learned=learned, with_flips=with_flips), reference_replicas
+    )
+
+
+def _planned(case: Case, reference_replicas: int | None) -> Recommendation:
+    """The best plan, or what the reference wants in its place, as far as guards and owner let it pass."""
+    proposal = pass_guards(_proposed(case.best, case.scene), case.scene)
+    if reference_replicas is not None:
+        proposal = follow_reference(proposal, case.scene, reference_replicas)
+    return compose(pass_guards(proposal, case.scene, OWNERS_WORD), case)
+
+
+def _weighed(
+    grounds: Grounds, forecast: Forecast, finding: Finding | None, *, learned: Learned, with_flips: bool
+) -> Case:
+    """What every plan costs in the scene, and which is the best."""
+    history, facts, scene = grounds.history, grounds.facts, grounds.scene
+    prices = replace(scene.settings.prices(facts.capacity.p50), move=learned.risk)
     situation = replace(situation_of(scene, forecast, prices, learned), quiet_seconds=quiet_seconds(history))
     found = weigh(situation, uncertainty_of(scene, forecast, ceiling=highest_believed(history)))
-    best = found.best()
-    case = Case(
+    return Case(
         history=history,
         forecast=forecast,
         facts=facts,
@@ -85,20 +116,34 @@ def recommend(
         situation=situation,
         learned=learned,
         found=found,
-        best=best,
-        previous=previous,
+        best=found.best(),
+        previous=grounds.previous,
         finding=finding,
-        track_record=track_record or TrackRecord(),
+        track_record=grounds.record,
         with_flips=with_flips,
     )
-    proposal = pass_guards(_proposed(best, scene), scene)
-    if reference_replicas is not None:
-        proposal = follow_reference(proposal, scene, reference_replicas)
-    return compose(pass_guards(proposal, scene, OWNERS_WORD), case)
 
 
-# Whoever wants the move, the plan or the reference.
-OWNERS_WORD = (keep_the_pace, keep_to_windows, keep_the_minimum)
+# Whoever wants the move, the plan or the reference; the minimum is that of a group that is not at 0.
+OWNERS_TIMES = (keep_the_pace, keep_to_windows)
+OWNERS_WORD = (*OWNERS_TIMES, keep_the_minimum)
+
+
+def _while_asleep(grounds: Grounds, rule: ScaleToZero) -> Recommendation:
+    """What is advised to a group without members: to stay so, or how many replicas to start."""
+    scene, previous = grounds.scene, grounds.previous
+    if previous is not None and _under_way(previous, grounds.facts, scene.profile, now=scene.now):
+        return _still_under_way(previous, grounds.facts, scene.settings, now=scene.now)
+    return compose_zero(pass_guards(wanted_while_asleep(grounds, rule), scene, (*GUARDS, *OWNERS_TIMES)), grounds)
+
+
+def _to_zero(grounds: Grounds) -> Recommendation | None:
+    """The move to 0, where the owner allows it, nothing comes and no guard holds it back."""
+    wanted = to_zero(grounds)
+    if wanted is None:
+        return None
+    proposal = pass_guards(wanted, grounds.scene, (*GUARDS, *OWNERS_TIMES))
+    return compose_zero(proposal, grounds) if proposal.target == 0 else None
 
 
 def _bounded(profile: GroupProfile, finding: Finding) -> GroupProfile:

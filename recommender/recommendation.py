@@ -34,6 +34,8 @@ ReasonCode = Literal[
     "warming_up",
     "min_interval",
     "guarded",
+    "idle",
+    "waking",
 ]
 
 

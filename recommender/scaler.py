@@ -39,7 +39,7 @@ GROUP_BLOCKS: dict[str, tuple[str, ...]] = {
         if name not in {"min_replicas", "max_replicas", "mode", "target", "scale_to_zero", "holidays"}
     ),
 }
-TroubleReason = Literal["ConfigInvalid", "Unsupported", "Conflicted"]
+TroubleReason = Literal["ConfigInvalid", "Conflicted"]
 
 _DECISION = TypeAdapter(DecisionSettings)
 # Settings that are one word of several: Kubernetes begins such words with a capital.
@@ -161,6 +161,8 @@ def asked_by(settings: Settings, scaler: Scaler) -> Asked:
     """
     below = settings.group(scaler.group)
     keys = {name: getattr(below, name) for name in GroupSettings.model_fields} | dict(scaler.group_keys)
+    if "scale_to_zero" in scaler.group_keys:
+        keys["scale_to_zero"] = below.scale_to_zero.model_dump() | scaler.group_keys["scale_to_zero"]
     decision = asdict(settings.decision) | dict(scaler.decision_keys)
     try:
         asked = Asked(
@@ -236,11 +238,13 @@ def _read(document: Document) -> Scaler:
         message = "spec names no group; give cluster and groupId"
         raise ScalerError(message)
     group_keys = _named(spec, GROUP_BLOCKS)
+    if "scaleToZero" in spec:
+        group_keys["scale_to_zero"] = _snake(spec["scaleToZero"])
     if group_keys.get("min_replicas") == 0:
-        message = "minReplicas is 0; a count of 0 is not advised yet: say 1 or more"
-        raise ScalerError(message, reason="Unsupported")
-    if "enabled" in spec.get("scaleToZero", {}):
-        group_keys["scale_to_zero"] = spec["scaleToZero"]["enabled"]
+        if not group_keys.get("scale_to_zero", {}).get("enabled"):
+            message = "minReplicas is 0 and scaleToZero.enabled is not true; say 1 or more"
+            raise ScalerError(message)
+        group_keys["min_replicas"] = 1  # while it is awake
     if "target" in spec:
         # The object's own namespace: whoever may write here cannot have anything scaled elsewhere.
         group_keys["target"] = {"namespace": namespace, **_snake(spec["target"])}

@@ -95,7 +95,7 @@ def transition(before: Status, after: Status) -> Transition | None:
     if advice is None:
         if same_ready:
             return None
-        rejected = ready["reason"] in {"ConfigInvalid", "Unsupported", "Conflicted"} and "mode" not in after
+        rejected = ready["reason"] in {"ConfigInvalid", "Conflicted"} and "mode" not in after
         reason: Literal["ScalerRejected", "RecommendationWithheld"] = (
             "ScalerRejected" if rejected else "RecommendationWithheld"
         )

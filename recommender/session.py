@@ -150,7 +150,11 @@ class Session:
 
     def _surprised(self) -> bool:
         row, capacity = self._latest, self._capacity
-        if row is None or capacity is None or not row.members or row.in_rebalance:
+        if row is None or row.in_rebalance:
+            return False
+        if row.members == 0 and self._profile.scale_to_zero is not None:
+            return (row.lag_messages or 0.0) >= self._profile.scale_to_zero.wake_lag_messages
+        if capacity is None or not row.members:
             return False
         rate = row.produce_messages_per_second or 0.0
         carried = group_capacity(Replicas(row.members), partitions=Partitions(row.partitions), capacity=capacity.p50)
@@ -196,7 +200,8 @@ class Session:
         )
         if isinstance(decision, Recommendation):
             self._previous = decision
-            if decision.action != "hold" and decision.execute_at <= now and decision.reason != "warming_up":
+            graded = decision.reason not in {"warming_up", "idle", "waking"}
+            if decision.action != "hold" and decision.execute_at <= now and graded:
                 self._grader.commanded(
                     Command(
                         at=now,

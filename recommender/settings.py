@@ -19,7 +19,7 @@ from sqlalchemy.exc import ArgumentError
 from recommender.decision import DecisionSettings
 from recommender.holidays import HolidayCalendar, HolidaySettings
 from recommender.settings_check import SettingsError, decision_trouble, sentence
-from recommender.settings_group import ANY_GROUP, GroupSettings, StreamsSettings, TargetSettings
+from recommender.settings_group import ANY_GROUP, GroupSettings, ScaleToZeroSettings, StreamsSettings, TargetSettings
 from recommender.windows import Window
 
 __all__ = ["GroupSettings", "InForce", "Settings", "SettingsError", "TargetSettings", "load_settings"]
@@ -240,6 +240,8 @@ def _known_keys(place: tuple[str, ...]) -> list[str]:
             keys = TargetSettings.model_fields
         case ("groups", _, "streams"):
             keys = StreamsSettings.model_fields
+        case ("groups", _, "scale_to_zero"):
+            keys = ScaleToZeroSettings.model_fields
         case _:
             keys = Settings.model_fields
     return list(keys)

@@ -12,9 +12,10 @@ from cost_model.profile import (
     CommitMode,
     GroupProfile,
     GroupProtocol,
+    ScaleToZero,
     StreamsProfile,
 )
-from forecasting.units import MessagesPerSecond, Partitions
+from forecasting.units import MessagesPerSecond, Partitions, Seconds
 from recommender.holidays import HolidaySettings
 
 Mode = Literal["off", "recommend", "apply"]
@@ -23,6 +24,7 @@ Mode = Literal["off", "recommend", "apply"]
 ANY_GROUP = "*"
 _PROFILE_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(GroupProfile)}
 _STREAMS_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(StreamsProfile)}
+_ZERO_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(ScaleToZero)}
 
 
 class TargetSettings(BaseModel):
@@ -91,6 +93,24 @@ class StreamsSettings(BaseModel):
     def profile(self) -> StreamsProfile:
         """The same for the cost model. Errors: ValueError where the values do not hold together."""
         return StreamsProfile(**self.model_dump())
+
+
+class ScaleToZeroSettings(BaseModel):
+    """Whether there may be no replica at all, from when on, and what ends that."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    enabled: bool = False
+    """Whether 0 replicas may be advised and set, and a workload that stands at 0 be started. Default: no, because
+    whoever stopped a workload meant it."""
+
+    wake_lag_messages: int = Field(default=_ZERO_DEFAULTS["wake_lag_messages"], ge=1)
+    """So many waiting messages start the group again; fewer count as none. Default: 1. Markers of transactions wait for
+    ever: a topic of theirs needs more than it has partitions."""
+
+    idle_seconds: float = Field(default=_ZERO_DEFAULTS["idle_seconds"], ge=60)
+    """Seconds without a message, all of them seen, before 0 replicas are advised; and none may be expected in as many
+    to come. Default: 900."""
 
 
 class GroupSettings(BaseModel):
@@ -177,9 +197,8 @@ class GroupSettings(BaseModel):
     """`off`: the group is left out; `recommend`: advice only; `apply`: an executor may act on it. Default: recommend,
     because nothing is scaled that nobody asked to scale."""
 
-    scale_to_zero: bool = False
-    """Whether an executor may set 0 replicas, and start a workload that stands at 0. Default: no, because whoever
-    stopped a workload meant it."""
+    scale_to_zero: ScaleToZeroSettings = ScaleToZeroSettings()
+    """No replicas while nothing comes. Default: never."""
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:
@@ -199,7 +218,8 @@ class GroupSettings(BaseModel):
         if rate is not None:
             per_replica = MessagesPerSecond(rate)
             capacity = Capacity(p20=per_replica, p50=per_replica, p90=per_replica, source="configured")
-        own = {"cluster", "group", "partitions", "capacity", "streams"}
+        zero = self.scale_to_zero
+        own = {"cluster", "group", "partitions", "capacity", "streams", "scale_to_zero"}
         same = {field.name for field in fields(GroupProfile)} & set(GroupSettings.model_fields) - own
         return GroupProfile(
             cluster=cluster,
@@ -207,5 +227,8 @@ class GroupSettings(BaseModel):
             partitions=Partitions(self.partitions or partitions),
             capacity=capacity,
             streams=None if self.streams is None else self.streams.profile(),
+            scale_to_zero=ScaleToZero(wake_lag_messages=zero.wake_lag_messages, idle_seconds=Seconds(zero.idle_seconds))
+            if zero.enabled
+            else None,
             **{name: getattr(self, name) for name in same},
         )

@@ -101,6 +101,7 @@ class World:
     protocol: WorldProtocol = "eager"
     min_replicas: int = 1
     max_replicas: int | None = None  # None: the partition count; replicas beyond it sit idle
+    to_zero: bool = False  # whether there may be no replica at all while nothing comes
     start_up_seconds: float = 30.0
     start_up_spread_seconds: float = 10.0
     heartbeat_interval_seconds: float = 3.0

@@ -70,11 +70,7 @@ def spec() -> Schema:
         "cluster": {**TEXT, "description": "Name of the Kafka cluster, as the collector was given it."},
         "groupId": {**TEXT, "description": "Consumer group, as Kafka calls it."},
         "target": target(),
-        "scaleToZero": {
-            "type": "object",
-            "description": "Whether there may be no replica at all.",
-            "properties": {"enabled": field(parts["GroupSettings"]["properties"]["scale_to_zero"], parts)},
-        },
+        "scaleToZero": field(parts["GroupSettings"]["properties"]["scale_to_zero"], parts),
         "hold": hold(),
     }
     for settings, blocks in (("DecisionSettings", DECISION_BLOCKS), ("GroupSettings", GROUP_BLOCKS)):

@@ -42,14 +42,20 @@ def page() -> str:
     parts = schema["$defs"]
     tables = [
         ("Top level", "", schema["properties"]),
-        ("Decision: `decision.`", "decision.", parts["DecisionSettings"]["properties"]),
-        ("Windows: each of `decision.windows`", "", parts["Window"]["properties"]),
-        ("Groups: `groups.NAME.`", "groups.NAME.", parts["GroupSettings"]["properties"]),
-        ("Streams: `groups.NAME.streams.`", "groups.NAME.streams.", parts["StreamsSettings"]["properties"]),
-        ("Holidays: `groups.NAME.holidays.`", "groups.NAME.holidays.", parts["HolidaySettings"]["properties"]),
-        ("Target: `groups.NAME.target.`", "groups.NAME.target.", parts["TargetSettings"]["properties"]),
+        ("Decision: `decision.`", "decision.", _fields(parts, "DecisionSettings")),
+        ("Windows: each of `decision.windows`", "", _fields(parts, "Window")),
+        ("Groups: `groups.NAME.`", "groups.NAME.", _fields(parts, "GroupSettings")),
+        ("Streams: `groups.NAME.streams.`", "groups.NAME.streams.", _fields(parts, "StreamsSettings")),
+        ("Holidays: `groups.NAME.holidays.`", "groups.NAME.holidays.", _fields(parts, "HolidaySettings")),
+        ("Target: `groups.NAME.target.`", "groups.NAME.target.", _fields(parts, "TargetSettings")),
+        ("To zero: `groups.NAME.scale_to_zero.`", "groups.NAME.scale_to_zero.", _fields(parts, "ScaleToZeroSettings")),
     ]
     return HEAD + "".join(f"\n## {title}\n\n{''.join(rows(prefix, fields))}" for title, prefix, fields in tables)
+
+
+def _fields(parts: Mapping[str, Mapping[str, Any]], name: str) -> Mapping[str, Mapping[str, Any]]:
+    found: Mapping[str, Mapping[str, Any]] = parts[name]["properties"]
+    return found
 
 
 def rows(prefix: str, fields: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -14,9 +14,9 @@ TRIGGERS = ("kafka", "apache-kafka")
 
 _OBJECT = {
     "pollingInterval": "lagcast decides once a cycle, decision.cycle_seconds",
-    "cooldownPeriod": "lagcast does not scale to zero",
-    "initialCooldownPeriod": "lagcast does not scale to zero",
-    "idleReplicaCount": "lagcast does not scale to zero",
+    "cooldownPeriod": "scaleToZero.idleSeconds says how long nothing has to come before 0 replicas",
+    "initialCooldownPeriod": "0 replicas take as long without a message, whoever was just created",
+    "idleReplicaCount": "0 replicas take scaleToZero.enabled",
     "fallback": "without fresh offsets there is a refusal, and nobody moves",
     "advanced": "what a move costs decides, not a window; rivals of a replay have their own",
 }
@@ -27,13 +27,13 @@ _TRIGGER = {
     "bootstrapServers": "brokers are those of lagcast's collector",
     "bootstrapServersFromEnv": "brokers are those of lagcast's collector",
     "lagThreshold": _LAG,
-    "activationLagThreshold": _LAG,
+    "activationLagThreshold": "scaleToZero.wakeLagMessages says how many start a group that is at 0",
     "offsetResetPolicy": "a group without commits has the lag from the log's start",
     "partitionLimitation": "all partitions that the group reads are looked at",
     "allowIdleConsumers": "no more members than partitions are advised",
     "limitToPartitionsWithLag": "no more members than partitions are advised",
     "ensureEvenDistributionOfPartitions": "counts that differ in what they carry are all that is advised",
-    "scaleToZeroOnInvalidOffset": "lagcast does not scale to zero",
+    "scaleToZeroOnInvalidOffset": "what is not known never counts as idle",
     "excludePersistentLag": "a partition that stands still while others go on is named in the advice",
 }
 NO_JOBS = "Unsupported/ScaledJob: what starts anew for each batch has no replicas to advise"

@@ -112,11 +112,11 @@ def least_replicas(asked: int | None, *, path: str) -> tuple[int, tuple[str, ...
     """At least one replica, and a sentence where none was asked for.
 
     >>> least_replicas(0, path="spec.minReplicaCount")
-    (1, ('spec.minReplicaCount is 0: minReplicas is 1, because lagcast does not scale to zero',))
+    (1, ('spec.minReplicaCount is 0: minReplicas is 1; for none while nothing comes, set scaleToZero.enabled',))
     """
     if asked is None or asked >= 1:
         return asked or 1, ()
-    return 1, (f"{path} is {asked}: minReplicas is 1, because lagcast does not scale to zero",)
+    return 1, (f"{path} is {asked}: minReplicas is 1; for none while nothing comes, set scaleToZero.enabled",)
 
 
 def target_of(reference: Document, *, path: str) -> tuple[Document | None, tuple[str, ...]]:

@@ -20,7 +20,10 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Followed:
-    """A group whose advice is to be followed, and the workload that is to have so many replicas."""
+    """A group whose advice is to be followed, and the workload that is to have so many replicas.
+
+    `to_zero`: none at all while nothing comes, which KEDA can follow and an HPA, which keeps `least`, cannot.
+    """
 
     cluster: str
     group: str
@@ -30,6 +33,7 @@ class Followed:
     name: str
     least: int
     most: int
+    to_zero: bool = False
 
 
 def horizontal_pod_autoscaler(followed: Followed, *, kubernetes: tuple[int, int]) -> Document:
@@ -100,8 +104,10 @@ def scaled_object(followed: Followed, trigger: Document, *, kubernetes: tuple[in
             "scaleTargetRef": _target(followed),
             # Due replicas change at an instant that was chosen; KEDA's own 30 s would be half a minute of it.
             "pollingInterval": 15,
-            "minReplicaCount": followed.least,
+            "minReplicaCount": 0 if followed.to_zero else followed.least,
             "maxReplicaCount": followed.most,
+            # That nothing has come for long enough is decided already. While it hears an error KEDA does not go to 0.
+            **({"cooldownPeriod": 0} if followed.to_zero else {}),
             "advanced": {"horizontalPodAutoscalerConfig": {"behavior": _at_once(followed, kubernetes)}},
             "triggers": [trigger],
         },

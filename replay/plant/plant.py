@@ -25,7 +25,7 @@ class Plant:
 
     Arrivals are Poisson per partition and second: those of `arrivals` if given, which must be drawn for the same world,
     trace and seed from the first second on; else each day is drawn when it begins. Replicas asked for are kept between
-    1 and the world's ceiling.
+    1 (0 where the world has it) and the world's ceiling.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Plant:
 
     def scale(self, replicas: int) -> None:
         """Ask for another number of replicas, from now on."""
-        wanted = max(1, min(replicas, self._ceiling))
+        wanted = max(0 if self._world.to_zero else 1, min(replicas, self._ceiling))
         day = min(self._now, self._trace.duration_seconds - 1) // SECONDS_PER_DAY
         command_replicas(self._state, self._physics, wanted, float(self._now), day)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from cost_model.profile import Capacity, GroupProfile
+from cost_model.profile import Capacity, GroupProfile, ScaleToZero
 from forecasting.forecaster import Forecaster
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
@@ -73,6 +73,7 @@ def profile_of(world: World, names: Names) -> GroupProfile:
         static_membership=world.static_membership,
         session_timeout_seconds=Seconds(world.session_timeout_seconds),
         min_replicas=Replicas(world.min_replicas),
+        scale_to_zero=ScaleToZero() if world.to_zero else None,
         max_replicas=None if world.max_replicas is None else Replicas(world.max_replicas),
         start_up_seconds=Seconds(world.start_up_seconds),
         heartbeat_interval_seconds=Seconds(world.heartbeat_interval_seconds),

@@ -15,7 +15,7 @@ from api import parts, schemas
 from recommender.decision import DecisionSettings
 from recommender.scaler import DECISION_BLOCKS, GROUP_BLOCKS, camel_case, snake_case
 from recommender.settings import GroupSettings, TargetSettings
-from recommender.settings_group import StreamsSettings
+from recommender.settings_group import ScaleToZeroSettings, StreamsSettings
 
 ROOT = Path(__file__).parents[2]
 SCALERS = ROOT / "deploy" / "manifests" / "scalers"
@@ -61,7 +61,7 @@ def test_every_setting_of_a_group_is_in_the_spec() -> None:
     blocks = ("", "group")
     found = {snake_case(name) for block in blocks for name in (SPEC[block]["properties"] if block else SPEC)}
     assert GroupSettings.model_fields.keys() - found == {"holidays"}
-    assert SPEC["scaleToZero"]["properties"].keys() == {"enabled"}
+    assert {snake_case(name) for name in SPEC["scaleToZero"]["properties"]} == set(ScaleToZeroSettings.model_fields)
     assert TargetSettings.model_fields.keys() - set(map(snake_case, SPEC["target"]["properties"])) == {"namespace"}
     assert {snake_case(name) for name in SPEC["group"]["properties"]["streams"]["properties"]} == set(
         StreamsSettings.model_fields

@@ -16,11 +16,13 @@ from forecasting.refusal import Refusal
 from recommender.ports import issued_at
 from recommender.recommendation import Decision, Recommendation
 from recommender.settings import GroupSettings, TargetSettings
+from recommender.settings_group import ScaleToZeroSettings
 
 MakeAdvice = Callable[..., Recommendation]
 OWNED = GroupSettings(mode="apply", target=TargetSettings(namespace="shop", name="orders-consumer"))
 SECOND = timedelta(seconds=1)
 NO_SKEW = timedelta(0)
+THROUGH_ZERO = OWNED.model_copy(update={"scale_to_zero": ScaleToZeroSettings(enabled=True)})
 AS_SEEN = Scale(replicas=6, resource_version="41")
 THEIRS_AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
 OURS, THEIRS = Owner(manager=FIELD_MANAGER, written_at=THEIRS_AT), Owner(manager="kubectl", written_at=THEIRS_AT)
@@ -77,7 +79,7 @@ def test_a_refusal_changes_nothing(refusal: Callable[..., Refusal]) -> None:
 
 @pytest.mark.parametrize(
     ("bounds", "told"),
-    [(Bounds(lowest=9), "9 to 24"), (Bounds(highest=7), "1 to 7")],
+    [(Bounds(lowest=9), "9 to 24"), (Bounds(highest=7), "0 to 7")],
 )
 def test_the_executors_own_bounds_hold(advice: MakeAdvice, bounds: Bounds, told: str) -> None:
     """Eight replicas are advised; an executor that may set nine and more, or seven and fewer, sets none."""
@@ -193,10 +195,10 @@ def test_a_replica_that_is_no_member_is_no_strangers(advice: MakeAdvice) -> None
 @pytest.mark.parametrize(("seen", "desired"), [(0, 3), (3, 0)])
 def test_zero_is_left_and_reached_only_where_the_owner_says_so(advice: MakeAdvice, seen: int, desired: int) -> None:
     """Both ways take `scale_to_zero`; the sentence names the setting, and the field of the object."""
-    given_advice, bounds = advice(current_replicas=seen, desired_replicas=desired), Bounds(lowest=0)
+    given_advice, bounds = advice(current_replicas=seen, desired_replicas=desired), Bounds()
     scale = replace(AS_SEEN, replicas=seen)
     verdicts = []
-    for group in (OWNED, OWNED.model_copy(update={"scale_to_zero": True})):
+    for group in (OWNED, THROUGH_ZERO):
         wire = _wire(given_advice, group)
         move = due_move(wire, now=given_advice.execute_at, bounds=bounds, clock_skew=NO_SKEW)
         assert isinstance(move, Move)
@@ -209,9 +211,11 @@ def test_zero_is_left_and_reached_only_where_the_owner_says_so(advice: MakeAdvic
     assert act.patch["spec"] == {"replicas": desired}
 
 
-def test_going_to_zero_takes_the_executors_own_bound_too(advice: MakeAdvice) -> None:
-    """Unless told otherwise an executor never sets fewer than one."""
-    held = _due(advice(desired_replicas=0))
+def test_an_executor_may_be_told_never_to_set_zero(advice: MakeAdvice) -> None:
+    """Whatever the owner of a group allows."""
+    decision = advice(desired_replicas=0)
+    wire = _wire(decision, THROUGH_ZERO)
+    held = due_move(wire, now=decision.execute_at, bounds=Bounds(lowest=1), clock_skew=NO_SKEW)
     assert isinstance(held, Held)
     assert (held.reason, "0 replicas lie outside of 1 to 24" in held.sentence) == ("out_of_bounds", True)
 

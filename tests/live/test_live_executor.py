@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -29,7 +30,7 @@ TARGETS = 200
 # The promise: at most so long after its instant.
 LIMIT = timedelta(seconds=5)
 # Until then the executor has started and looked once, on a busy machine too.
-SOON = timedelta(seconds=20)
+SOON = timedelta(seconds=30)
 # Its pods find no node: what is looked at is who changes the count.
 DEPLOYMENT = """---
 apiVersion: apps/v1
@@ -44,6 +45,7 @@ spec:
 """
 
 
+@pytest.mark.alone
 def test_two_hundred_moves_due_in_one_second_are_made_within_five(
     installed: ControlPlane, tmp_path: Path, advice: Callable[..., Recommendation]
 ) -> None:
@@ -54,6 +56,9 @@ def test_two_hundred_moves_due_in_one_second_are_made_within_five(
     installed.apply("".join(DEPLOYMENT.replace("NAMESPACE", namespace).replace("NAME", name) for name in names))
     handed_over = [scaler(namespace, name, cluster="prod-eu", mode="Apply", target={"name": name}) for name in names]
     installed.apply("\n---\n".join(map(json.dumps, handed_over)))
+    # A controller that still writes down that it has seen a Deployment has every patch of it refused.
+    seen = ("-n", namespace, "get", "deployments", "-o", "jsonpath={.items[*].status.observedGeneration}")
+    wait_until(lambda: len(installed.kubectl(*seen).split()) == TARGETS)
     store = SqlDecisionStore(sqlite_url(tmp_path / "decisions.sqlite"))
     now = read_clock()
     execute_at = now + SOON
@@ -72,7 +77,7 @@ def test_two_hundred_moves_due_in_one_second_are_made_within_five(
         store.save(given)
     acted: list[datetime] = []
     groups = {
-        name: {"mode": "apply", "target": {"namespace": namespace, "name": name}, "scale_to_zero": True}
+        name: {"mode": "apply", "target": {"namespace": namespace, "name": name}, "scale_to_zero": {"enabled": True}}
         for name in names
     }
     with served(store, tmp_path, groups) as url:
@@ -126,7 +131,8 @@ def test_nothing_is_moved_while_no_recommender_is_seen_to_renew_the_lease(
     def live() -> None:
         elector = Elector(leases, identity="alive", clock=time.monotonic)
         while alive.is_set():
-            time.sleep(min(elector.step(), 1.0))
+            with suppress(LeaseFailedError):  # one that is not answered is tried again, as a recommender does
+                time.sleep(min(elector.step(), 1.0))
 
     def count() -> str:
         path = "jsonpath={.spec.replicas}"

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.kubernetes
 LIMIT_SECONDS = 60.0
 SOME_LOOKS_SECONDS = 20.0
 CONFIG = "groups: {orders: {max_replicas: 24, target: {namespace: NAMESPACE, name: orders}}}\n"
+TO_ZERO = CONFIG.replace("max_replicas: 24", "max_replicas: 24, scale_to_zero: {enabled: true}")
 
 Program = Callable[[str], Path]
 # The words with which `lagcast export keda` is told whom KEDA asks.
@@ -83,10 +84,12 @@ def scraped(store: SqlDecisionStore, program: Program, folder: Path) -> Iterator
         yield ["--prometheus", url]
 
 
-def exported(namespace: str, folder: Path, asked_by: Words, capsys: pytest.CaptureFixture[str]) -> str:
+def exported(
+    namespace: str, folder: Path, asked_by: Words, capsys: pytest.CaptureFixture[str], *, settings: str = CONFIG
+) -> str:
     """What `lagcast export keda` prints for the Deployment `orders` of that namespace."""
     config = folder / "lagcast.yaml"
-    config.write_text(CONFIG.replace("NAMESPACE", namespace))
+    config.write_text(settings.replace("NAMESPACE", namespace))
     assert main(["export", "keda", "orders", "--config", str(config), "--cluster", "prod-eu", *asked_by]) == 0
     return capsys.readouterr().out
 
@@ -146,6 +149,40 @@ def test_keda_has_as_many_replicas_as_are_due_and_keeps_them_while_nothing_is(
     assert replicas() == 9  # lagcast is gone: neither 0 nor the most
 
 
+@pytest.mark.parametrize("way", [asked_itself, scraped])
+def test_keda_goes_to_zero_when_none_is_due_and_stays_while_nobody_says_otherwise(
+    *,
+    way: Callable[..., AbstractContextManager[Words]],
+    cluster: ControlPlane,
+    namespace: str,
+    store: SqlDecisionStore,
+    program: Program,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    advice: Callable[..., Recommendation],
+    refusal: Callable[..., Refusal],
+) -> None:
+    """As exported for a group with `scale_to_zero`: refused at three it keeps them, at 0 it stays, and is started."""
+
+    def replicas() -> int:
+        return replicas_in(cluster, namespace)
+
+    with way(store, program, tmp_path) as asked_by:
+        store.save(due(advice, read_clock(), current_replicas=3, desired_replicas=3))
+        cluster.apply(exported(namespace, tmp_path, asked_by, capsys, settings=TO_ZERO))
+        time.sleep(SOME_LOOKS_SECONDS)
+        store.save(refusal(refused_at=read_clock()))
+        time.sleep(SOME_LOOKS_SECONDS)
+        assert replicas() == 3
+        store.save(due(advice, read_clock(), current_replicas=3, desired_replicas=0))
+        wait_until(lambda: replicas() == 0, seconds=LIMIT_SECONDS)
+        store.save(refusal(refused_at=read_clock()))
+        time.sleep(SOME_LOOKS_SECONDS)
+        assert replicas() == 0
+        store.save(due(advice, read_clock(), current_replicas=0, desired_replicas=2))
+        wait_until(lambda: replicas() == 2, seconds=LIMIT_SECONDS)
+
+
 def test_a_group_that_stands_at_zero_is_woken_by_a_push(
     *,
     cluster: ControlPlane,
@@ -166,7 +203,10 @@ def test_a_group_that_stands_at_zero_is_woken_by_a_push(
         assert trigger["type"] == "external"
         trigger["type"] = "external-push"
         cluster.apply(yaml.safe_dump(asleep))
-        while read_clock() < execute_at:
-            assert replicas_in(cluster, namespace) == 0
+        while True:
+            replicas = replicas_in(cluster, namespace)
+            if read_clock() >= execute_at:
+                break
+            assert replicas == 0
             time.sleep(1.0)
         wait_until(lambda: replicas_in(cluster, namespace) == 5, seconds=LIMIT_SECONDS)

@@ -45,6 +45,20 @@ def test_a_steady_load_at_the_right_size_is_left_alone(
     assert advice.due_replicas(now=NOW) == 8
 
 
+@pytest.mark.parametrize(("least", "reference"), [(12, None), (1, 12)], ids=["minimum", "reference"])
+def test_a_move_that_no_plan_has_timed_may_be_made_for_a_minute(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile, least: int, reference: int | None
+) -> None:
+    """Whoever acts reads advice some seconds after it was made: a window of no length would never be met."""
+    few = replace(profile, min_replicas=Replicas(least))
+    advice = recommend(
+        history(1500.0), forecast([1500.0]), few, SETTINGS, previous=None, now=NOW, reference_replicas=reference
+    )
+    assert isinstance(advice, Recommendation)
+    assert (advice.desired_replicas, advice.execute_at, advice.not_before) == (12, NOW, NOW)
+    assert advice.latest_safe == NOW + timedelta(minutes=1)
+
+
 def test_a_ramp_is_met_before_it_arrives(history: MakeHistory, forecast: MakeForecast, profile: GroupProfile) -> None:
     """6,000/s doubling 20 minutes from now: more replicas are commanded ahead of it, start-up included, not at once."""
     advice = advise(history(6000.0), forecast([6000.0] * 20 + [12_000.0]), profile)

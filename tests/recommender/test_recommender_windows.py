@@ -169,6 +169,7 @@ def test_a_minimum_counts_more_than_a_window(
     few = replace(profile, min_replicas=Replicas(12))
     advice = advise(history(1500.0, members=8), forecast([1500.0]), few, window)
     assert (advice.desired_replicas, advice.binding_rule) == (12, "minimum")
+    assert advice.latest_safe == NOON + timedelta(minutes=1)
 
 
 def test_the_reference_is_not_followed_into_a_window(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cost_model.profile import ScaleToZero
 from recommender.decision import DecisionSettings
 from recommender.scaler import (
     DECISION_BLOCKS,
@@ -144,9 +145,19 @@ def test_an_object_that_is_off_has_no_target() -> None:
 
 
 def test_zero_is_for_whoever_says_so() -> None:
-    """`scaleToZero.enabled` is the setting; without it the settings hold."""
-    asked = [asked_by(SETTINGS, read_scaler(document(scaleToZero=block))) for block in ({}, {"enabled": True})]
-    assert [each.group.scale_to_zero for each in asked] == [False, True]
+    """What `scaleToZero` names is the setting; where it is silent the settings hold."""
+    blocks: tuple[dict[str, Any], ...] = ({}, {"enabled": True}, {"idleSeconds": 600})
+    asked = [asked_by(SETTINGS, read_scaler(document(scaleToZero=block))).group.scale_to_zero for block in blocks]
+    assert [(each.enabled, each.idle_seconds) for each in asked] == [(False, 900.0), (True, 900.0), (False, 600.0)]
+    on = SETTINGS.model_copy(update={"groups": {"orders": GroupSettings(scale_to_zero=asked[1])}})
+    assert asked_by(on, read_scaler(document(scaleToZero={"wakeLagMessages": 7}))).group.scale_to_zero.enabled
+
+
+def test_a_minimum_of_zero_is_one_for_a_group_that_is_awake() -> None:
+    """As `minReplicaCount: 0` is to KEDA: a group that works has a replica."""
+    asked = asked_by(SETTINGS, read_scaler(document(scaleToZero={"enabled": True}, minReplicas=0)))
+    assert asked.group.min_replicas == 1
+    assert asked.group.profile("prod", "orders", partitions=12).scale_to_zero == ScaleToZero()
 
 
 @pytest.mark.parametrize("name", sorted(BLOCK_OF))
@@ -201,7 +212,8 @@ def test_a_hold_ends_to_the_second() -> None:
             "timeZone is 'Berlin', which is not known; say it like Europe/Berlin",
         ),
         ({"windows": [{"schedule": "0 22 * * 5"}]}, "durationSeconds"),
-        ({"scaleToZero": {"enabled": True}, "minReplicas": 0}, "minReplicas is 0; a count of 0 is not advised yet"),
+        ({"minReplicas": 0}, "minReplicas is 0 and scaleToZero.enabled is not true; say 1 or more"),
+        ({"scaleToZero": {"idleSeconds": 5}}, "scaleToZero.idleSeconds is 5; input should be greater than or equal"),
     ],
 )
 def test_a_bad_object_is_one_sentence_in_its_own_words(spec: dict[str, Any], sentence: str) -> None:
