@@ -13,6 +13,7 @@ from cost_model.profile import GroupProfile, ScaleToZero
 from cost_model.skew import carried_by_count, useful_counts
 from forecasting.forecast import Forecast
 from forecasting.history import MINUTE_SECONDS, History
+from forecasting.ladder import MINUTES_PER_DAY
 from forecasting.refusal import Refusal
 from forecasting.units import SECONDS_PER_HOUR, Replicas
 from recommender.compose import action_of, at_once, counts_of, named, observed, summary_of
@@ -29,6 +30,8 @@ from recommender.recommendation import (
 
 # What waits when a group is started is to be gone within five minutes.
 DRAIN_SECONDS = 300.0
+# Kafka forgets where a group stood that has had no members for offsets.retention.minutes, by default seven days.
+LONGEST_REST_DAYS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,16 +114,22 @@ def wanted_while_asleep(grounds: Grounds, rule: ScaleToZero) -> Proposal:
     """0 while nothing waits and nothing is about to come; else what that calls for, at once."""
     waiting, expected = grounds.waiting_messages, grounds.expected_messages(grounds.lead_seconds)
     coming = f"{_expected(expected)} expected within the {grounds.lead_seconds:,.0f} s that a start takes"
-    if max(waiting, expected) < rule.wake_lag_messages:
-        count = 0
-        sentence = f"No replica is needed: {_waiting(waiting)}, and {coming}. It takes {rule.wake_lag_messages:,}."
-    else:
+    if max(waiting, expected) >= rule.wake_lag_messages:
         count = _count_to_start(grounds)
         why = _waiting(waiting) if waiting >= rule.wake_lag_messages else coming
         sentence = (
             f"The group is at 0 and {why}; it takes {rule.wake_lag_messages:,} to start it. {count} to begin with, of "
             f"which each works off {grounds.facts.capacity.p50:,.0f}/s."
         )
+    elif _has_rested_long(grounds.history):
+        count = grounds.scene.profile.min_replicas
+        sentence = (
+            f"The group has had no members for {LONGEST_REST_DAYS} days, and Kafka forgets where such a group stood "
+            f"after 7 (offsets.retention.minutes): start {count} for a moment."
+        )
+    else:
+        count = 0
+        sentence = f"No replica is needed: {_waiting(waiting)}, and {coming}. It takes {rule.wake_lag_messages:,}."
     return Proposal(target=count, command_at=grounds.scene.now, sentences=(sentence,))
 
 
@@ -137,6 +146,12 @@ def to_zero(grounds: Grounds) -> Proposal | None:
         f"group is started again when {_waiting(rule.wake_lag_messages)}."
     )
     return Proposal(target=0, command_at=grounds.scene.now, sentences=(sentence,))
+
+
+def _has_rested_long(history: History) -> bool:
+    """Whether all that is known of so many days shows nobody."""
+    members = history.members[-LONGEST_REST_DAYS * MINUTES_PER_DAY :]
+    return len(members) == LONGEST_REST_DAYS * MINUTES_PER_DAY and not (members > 0).any()
 
 
 def _waiting(messages: float) -> str:

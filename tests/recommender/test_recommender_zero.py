@@ -12,7 +12,7 @@ from cost_model.profile import GroupProfile, ScaleToZero
 from forecasting.forecast import Forecast
 from forecasting.history import GroupInterval, History, HistoryBuffer
 from forecasting.refusal import Refusal
-from forecasting.units import Replicas, Seconds
+from forecasting.units import Replicas, Seconds, read_only
 from recommender.decision import DecisionSettings
 from recommender.grade import Grader
 from recommender.recommend import recommend
@@ -211,6 +211,22 @@ def test_a_group_at_zero_is_started_ahead_of_what_is_expected(
     ahead = advised(at_rest, forecast([100.0]), lazy, previous=asleep)
     assert (ahead.desired_replicas, ahead.reason) == (1, "waking")
     assert "3,000 are expected within the 30 s that a start takes" in ahead.sentences[0]
+
+
+def test_a_group_is_started_for_a_moment_before_kafka_forgets_where_it_stood(
+    history: MakeHistory, nothing: Forecast, lazy: GroupProfile, asleep: Recommendation
+) -> None:
+    """After six of the seven days; one member that was there since is enough to go on resting."""
+    minutes = 6 * 1440
+    rested = history(0.0, minutes=minutes, members=0)
+    woken = advised(rested, nothing, lazy, previous=asleep)
+    assert (woken.desired_replicas, woken.reason) == (1, "waking")
+    assert "Kafka forgets where such a group stood after 7 (offsets.retention.minutes)" in woken.sentences[0]
+    members = rested.members.copy()
+    members[0] = 1.0
+    seen = replace(rested, members=read_only(members))
+    assert advised(seen, nothing, lazy, previous=asleep).desired_replicas == 0
+    assert advised(rested.last(minutes - 1), nothing, lazy, previous=asleep).desired_replicas == 0
 
 
 def test_a_group_without_members_for_a_moment_is_not_asleep(
