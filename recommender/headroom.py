@@ -6,6 +6,7 @@ slower, or some partitions heavier, than the one figure of capacity knows.
 
 from collections import deque
 from dataclasses import dataclass, field
+from statistics import median
 
 from cost_model.capacity import group_capacity
 from forecasting.history import GroupInterval
@@ -17,6 +18,8 @@ QUIET_ROWS = 12
 # A load above this share of what is carried may build up a backlog by itself.
 FULL = 0.98
 CREEPING_SECONDS = 2.0
+# One row may show more by chance than the others bear out.
+WAITS = 4
 LEAST = 0.7
 # Down a quarter of the way to what was too full with each row, up again 5 % in an hour of rows that were full and well.
 STEP_DOWN = 0.25
@@ -33,6 +36,7 @@ class HeadRoom:
     _members: int | None = None
     _loads: deque[float] = field(default_factory=lambda: deque(maxlen=QUIET_ROWS))
     _lags: deque[float] = field(default_factory=lambda: deque(maxlen=QUIET_ROWS))
+    _waits: deque[float] = field(default_factory=lambda: deque(maxlen=WAITS))
 
     def __post_init__(self) -> None:
         """Begin with the most."""
@@ -44,22 +48,23 @@ class HeadRoom:
         They differ where nobody has set them. A group that runs as full as planned, and well, would never reach a
         share of the larger one: its head-room would stay low, and the capacity that it shows would sink day by day.
         """
-        rate = row.produce_messages_per_second
-        if not rate or not row.members or row.lag_messages is None:
-            return
-        if row.members != self._members or row.in_rebalance:
+        if row.members is not None and (row.members != self._members or row.in_rebalance):
             self._members = row.members
             self._loads.clear()
             self._lags.clear()
+            self._waits.clear()
+        rate = row.produce_messages_per_second
+        if not rate or not row.members or row.lag_messages is None:
+            return
         carried = group_capacity(Replicas(row.members), partitions=Partitions(row.partitions), capacity=capacity)
         load = rate / carried
         self._loads.append(load)
         self._lags.append(row.lag_messages)
+        waiting = row.lag_messages / rate - self.commit_interval_seconds
+        self._waits.append(max(waiting, excess_seconds(row, self.commit_interval_seconds) or 0.0))
         if len(self._loads) < QUIET_ROWS or max(self._loads) > FULL * likely / capacity:
             return
-        waiting = row.lag_messages / rate - self.commit_interval_seconds
-        excess = excess_seconds(row, self.commit_interval_seconds)
-        if max(waiting, excess or 0.0) > CREEPING_SECONDS:
+        if median(self._waits) > CREEPING_SECONDS:
             if self._lags[-1] < self._lags[0]:
                 return  # left over from a jump, and being worked off
             too_full = max(self._loads)

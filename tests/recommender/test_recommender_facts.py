@@ -58,7 +58,8 @@ def test_one_sample_of_a_partition_behind_says_nothing(history: MakeHistory, pro
         facts_of(history(4000.0, last={"worst_lag_seconds": 60.0}, worst_lag_seconds=3.0), profile).behind_seconds
         == 0.0
     )
-    assert facts_of(history(4000.0, worst_lag_seconds=60.0), profile).behind_seconds == pytest.approx(54.65, abs=0.01)
+    # The worst of 24 is 2.5 deviations of 0.17 s out by itself, and two more are chance: 0.8 s, beside 5 s of commits.
+    assert facts_of(history(4000.0, worst_lag_seconds=60.0), profile).behind_seconds == pytest.approx(54.22, abs=0.01)
 
 
 def test_nothing_is_read_from_partitions_while_a_change_of_members_is_young(
@@ -113,7 +114,7 @@ def test_one_slow_partition_of_forty_makes_a_scale_out_come_earlier(
 
 
 def test_chance_in_small_rates_does_not(history: MakeHistory, forecast: MakeForecast, profile: GroupProfile) -> None:
-    """At 3.4/s the same 20 s are chance: 5 s bring 0.43 messages a partition, and two deviations of that are 15.3 s."""
+    """At 3.4/s the same 20 s are chance: 5 s bring 0.43 messages a partition, and one deviation of that is 7.7 s."""
     well = advised(history, forecast, profile, scale=0.0004, worst_lag_seconds=None)
     slow = advised(history, forecast, profile, scale=0.0004, worst_lag_seconds=20.0)
     assert slow.execute_at == well.execute_at
