@@ -27,7 +27,7 @@ from tests.live.control_plane import ControlPlane, built_control_plane
 from tests.live.executors import executor_in, served
 from tests.live.exporters import fetched
 from tests.live.helm import Helm, built_helm
-from tests.live.scalers import install, orders_in, recommender_in, scaler
+from tests.live.scalers import MANIFESTS, install, orders_in, recommender_in, scaler
 from tests.live.secured import Secured, secured_broker
 from tests.live.shop import Shop
 
@@ -74,15 +74,16 @@ def installed(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 def namespace(installed: ControlPlane) -> str:
-    """A fresh namespace."""
+    """A fresh namespace in which the recommender has its role."""
     name = fresh_name("shop")
     installed.kubectl("create", "namespace", name)
+    installed.kubectl("-n", name, "apply", "-f", str(MANIFESTS / "scalers" / "target-role.yaml"))
     return name
 
 
 @pytest.fixture
 def kubeconfig(installed: ControlPlane, namespace: str) -> Path:
-    """The kubeconfig of the recommender's own service account, which has its role in the namespace."""
+    """The kubeconfig of the recommender's own service account, whose role in the namespace holds by now."""
     return recommender_in(installed, namespace)
 
 
