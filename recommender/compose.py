@@ -202,7 +202,7 @@ def _window(case: Case, best: PlannedMove) -> tuple[datetime, datetime]:
 def at_once(scene: Scene, target: int) -> tuple[datetime, datetime]:
     """The window of a move that no plan has timed: from now to the end of one step, as that of a plan is at least.
 
-    Whoever acts reads the advice some seconds after it was made; nobody else's window may close in between.
+    Whoever acts reads the advice some seconds after it was made. Hours that the owner has closed end it before.
     """
     if target == scene.replicas:
         return scene.now, scene.now

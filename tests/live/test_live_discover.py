@@ -23,7 +23,7 @@ def namespace(control_plane: ControlPlane) -> str:
     name = fresh_name("shop")
     control_plane.kubectl("create", "namespace", name)
     orders_in(control_plane, name, replicas=2)
-    wait_until(lambda: len(pods(control_plane, name)) == 2 and all(pods(control_plane, name).values()), seconds=120)
+    wait_until(lambda: len(pods(control_plane, name)) == 2 and all(pods(control_plane, name).values()))
     return name
 
 

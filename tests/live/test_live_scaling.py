@@ -1,8 +1,6 @@
 """`lagcast serve --kubernetes` as a process: owners ask in the cluster, and what they ask for is done."""
 
 import json
-import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +16,7 @@ from tests.live.clients import wait_until
 from tests.live.control_plane import ControlPlane
 from tests.live.executors import executor_in
 from tests.live.scalers import scaler
+from tests.live.serving import serving_objects
 
 pytestmark = pytest.mark.kubernetes
 
@@ -27,20 +26,8 @@ def server(namespace: str, kubeconfig: Path, tmp_path: Path) -> Iterator[str]:
     """A running `lagcast serve --kubernetes` that decides each second on rows of the last hour; its address."""
     now = datetime.now(UTC).replace(microsecond=0)  # noqa: TID251  # rows have to be fresh
     table = steady_hour(tmp_path / "features", ["orders"], end_at=now - timedelta(seconds=now.second % 15))
-    command = [sys.executable, "-m", "cli.main", "serve", "--features", str(table), "--port", "0"]
-    command += ["--kubernetes", namespace, "--kubeconfig", str(kubeconfig)]
-    environment = os.environ | {
-        "LAGCAST_STATE_DIR": str(tmp_path / "state"),
-        "LAGCAST_DECISION__CYCLE_SECONDS": "1",
-    }
-    with (tmp_path / "log").open("wb") as log, subprocess.Popen(command, stderr=log, env=environment) as process:
-        try:
-            wait_until(lambda: re.search(r"http://\S+", (tmp_path / "log").read_text()))
-            address = re.search(r"http://\S+", (tmp_path / "log").read_text())
-            assert address is not None
-            yield address[0]
-        finally:
-            process.kill()
+    with serving_objects(namespace, kubeconfig=kubeconfig, table=table, folder=tmp_path) as url:
+        yield url
 
 
 def test_serve_follows_what_owners_ask_for(installed: ControlPlane, namespace: str, server: str) -> None:

@@ -92,17 +92,10 @@ def test_our_keda_does_what_the_real_one_does(read: dict[str, list[Reading]], se
         for lost in ((), overtaken(readings, within_seconds=SLACK_SECONDS))
         for slack in SLACKS_SECONDS
     ]
-    apart_seconds = SLACK_SECONDS + max(HPAS.sync_seconds, series.polling, *gaps(readings))
+    apart_seconds = SLACK_SECONDS + max(HPAS.sync_seconds, series.polling)
     real = changes(counts, readings)
     alike = [are_alike(real, changes(found, readings), apart_seconds=apart_seconds) for found in ours]
     assert any(alike), side_by_side(counts, ours[0], readings)
-
-
-def gaps(readings: Sequence[Reading]) -> Iterator[float]:
-    """How long each of the two was silent between two of its readings; at 0 replicas the HPA has nothing to ask."""
-    for who in {reading.by for reading in readings}:
-        own = [reading for reading in readings if reading.by == who]
-        yield from (after.at_seconds - before.at_seconds for before, after in pairwise(own) if before.replicas)
 
 
 def is_in_time(seen: Sequence[Look | Reading], *, polling_seconds: float = 0.0) -> bool:

@@ -1,8 +1,6 @@
 """B7, C35: a Deployment whose group is idle goes to 0 by the real executor, and is started by the first message."""
 
 import json
-import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +17,7 @@ from tests.live.clients import wait_until
 from tests.live.control_plane import ControlPlane
 from tests.live.executors import executor_in, read_clock
 from tests.live.scalers import orders_in, scaler
+from tests.live.serving import serving_objects
 
 pytestmark = pytest.mark.kubernetes
 
@@ -69,17 +68,8 @@ def table(tmp_path: Path) -> Table:
 @pytest.fixture
 def server(namespace: str, kubeconfig: Path, tmp_path: Path, table: Table) -> Iterator[str]:
     """A running `lagcast serve --kubernetes` that decides each second; its address."""
-    command = [sys.executable, "-m", "cli.main", "serve", "--features", str(table.folder), "--port", "0"]
-    command += ["--kubernetes", namespace, "--kubeconfig", str(kubeconfig)]
-    environment = os.environ | {"LAGCAST_STATE_DIR": str(tmp_path / "state"), "LAGCAST_DECISION__CYCLE_SECONDS": "1"}
-    with (tmp_path / "log").open("wb") as log, subprocess.Popen(command, stderr=log, env=environment) as process:
-        try:
-            wait_until(lambda: re.search(r"http://\S+", (tmp_path / "log").read_text()))
-            address = re.search(r"http://\S+", (tmp_path / "log").read_text())
-            assert address is not None
-            yield address[0]
-        finally:
-            process.kill()
+    with serving_objects(namespace, kubeconfig=kubeconfig, table=table.folder, folder=tmp_path) as url:
+        yield url
 
 
 def test_b7_an_idle_group_goes_to_zero_only_where_its_owner_says_so_and_is_started_by_a_message(

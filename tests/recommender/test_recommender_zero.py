@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -53,41 +54,13 @@ def asleep(idle: History, nothing: Forecast, lazy: GroupProfile) -> Recommendati
     return replace(before, issued_at=NOW - ago, execute_at=NOW - ago, valid_until=NOW - ago)
 
 
-def decided(
-    history: History,
-    forecast: Forecast | Refusal,
-    profile: GroupProfile,
-    *,
-    settings: DecisionSettings = SETTINGS,
-    previous: Recommendation | None = None,
-    now: datetime = NOW,
-    reference_replicas: int | None = None,
-) -> Decision:
-    return recommend(
-        history, forecast, profile, settings, previous=previous, now=now, reference_replicas=reference_replicas
-    )
+def decided(history: History, forecast: Forecast | Refusal, profile: GroupProfile, **named: Any) -> Decision:  # noqa: ANN401  # of `recommend`
+    return recommend(history, forecast, profile, **({"settings": SETTINGS, "previous": None, "now": NOW} | named))
 
 
-def advised(
-    history: History,
-    forecast: Forecast | Refusal,
-    profile: GroupProfile,
-    *,
-    settings: DecisionSettings = SETTINGS,
-    previous: Recommendation | None = None,
-    now: datetime = NOW,
-    reference_replicas: int | None = None,
-) -> Recommendation:
+def advised(history: History, forecast: Forecast | Refusal, profile: GroupProfile, **named: Any) -> Recommendation:  # noqa: ANN401  # as above
     """The same, where it has to be advice."""
-    decision = decided(
-        history,
-        forecast,
-        profile,
-        settings=settings,
-        previous=previous,
-        now=now,
-        reference_replicas=reference_replicas,
-    )
+    decision = decided(history, forecast, profile, **named)
     assert isinstance(decision, Recommendation), decision
     return decision
 

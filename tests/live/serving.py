@@ -1,0 +1,27 @@
+"""`lagcast serve --kubernetes` as a process, for the live tests."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.live.clients import wait_until
+
+
+@contextmanager
+def serving_objects(namespace: str, *, kubeconfig: Path, table: Path, folder: Path) -> Iterator[str]:
+    """The address of one that decides each second on the rows of `table`; its state and log are in `folder`."""
+    command = [sys.executable, "-m", "cli.main", "serve", "--features", str(table), "--port", "0"]
+    command += ["--kubernetes", namespace, "--kubeconfig", str(kubeconfig)]
+    environment = os.environ | {"LAGCAST_STATE_DIR": str(folder / "state"), "LAGCAST_DECISION__CYCLE_SECONDS": "1"}
+    with (folder / "log").open("wb") as log, subprocess.Popen(command, stderr=log, env=environment) as process:
+        try:
+            wait_until(lambda: re.search(r"http://\S+", (folder / "log").read_text()))
+            address = re.search(r"http://\S+", (folder / "log").read_text())
+            assert address is not None
+            yield address[0]
+        finally:
+            process.kill()
