@@ -216,9 +216,9 @@ class Learned(Wire):
     """Moves of the group that were graded."""
     source: Literal["assumed", "measured"]
     """`measured` once the graded moves outweigh the priors."""
-    head_room: FiniteFloat
+    target_utilization: FiniteFloat
     """Share of a replica's capacity that plans use."""
-    head_room_set: FiniteFloat | None = None
+    target_utilization_set: FiniteFloat | None = None
     """The most that settings allow; plans use less where quiet minutes showed that it is too full."""
     start_up_seconds: FiniteFloat | None = None
     """When plans expect added replicas to work, from the command on: as set."""

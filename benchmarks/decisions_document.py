@@ -19,7 +19,7 @@ from replay.worlds import WORLDS
 Document = dict[str, Any]
 
 ROOT = Path(__file__).parents[1]
-# The loads that head-room, prices and pauses were chosen on: reported, but apart from the others.
+# The loads that the target utilization, prices and pauses were chosen on: reported, but apart from the others.
 TUNED_ON = ("production-app-noisy-bursts", "nasa-http-july-flash-crowd", "orders")
 # Plant, loads and prices, and everybody who plays: all that this file imports.
 TOURNAMENT = "replay/tournament.py"

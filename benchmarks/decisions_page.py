@@ -54,7 +54,8 @@ one command:
   known which. Rivals twice as dear as the best one under the first seed do not play under the others. {left_out}
 - **Hindsight** is the best plan found by a search that sees the whole load, each plan replayed like everybody else's:
   an upper bound of the optimum, not the optimum.
-- **Tuned on.** lagcast's head-room, prices and pauses were chosen on {tuned_on}, and on generated loads that are not
+- **Tuned on.** lagcast's target utilization, prices and pauses were chosen on {tuned_on}, and on generated loads that
+are not
   here. {tuned_on_shown}
 
 Versions: {versions}.

@@ -15,7 +15,7 @@ from typing import Any
 
 Document = dict[str, Any]  # as `lagcast replay -o json` writes it; a missing key ends the run
 
-# The loads that head-room, prices and pauses were chosen on; all others were only reported.
+# The loads that the target utilization, prices and pauses were chosen on; all others were only reported.
 TUNED_ON = ("production-app-noisy-bursts", "nasa-http-july-flash-crowd")
 
 INTRODUCTION = """# Recorded loads

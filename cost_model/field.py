@@ -32,7 +32,7 @@ def field_of(situation: Situation, uncertainty: Uncertainty) -> tuple[Field, tup
     carried = carried_by_count(profile, choices, capacity=MessagesPerSecond(each))
     # The present count may carry less than a smaller useful one; its classes say so, and levels have to climb.
     levels = np.maximum.accumulate(np.maximum(carried, LEAST_CAPACITY_FRACTION * each))
-    capacity = situation.head_room * levels
+    capacity = situation.target_utilization * levels
     class_shares, class_replicas = _classes(profile, choices)
     keeping_up = switches_now(situation, choices, behind=False)
     replicas = np.array(choices, dtype=np.float64)
@@ -49,7 +49,7 @@ def field_of(situation: Situation, uncertainty: Uncertainty) -> tuple[Field, tup
             replicas=replicas,
             carried=capacity,
             class_shares=class_shares,
-            class_carried=situation.head_room * each * class_replicas,
+            class_carried=situation.target_utilization * each * class_replicas,
             start_up=_twice(prices.replica_hour * np.abs(more) * idle_seconds / SECONDS_PER_HOUR),
             risk=_twice(prices.move * (more != 0.0)),
             restore=_twice(prices.restored_gigabyte / BYTES_PER_GIGABYTE * keeping_up.restored_bytes),

@@ -82,7 +82,7 @@ class Learned:
     """The beliefs of one group.
 
     `risk` is the price of one move beyond what the model expects, in currency; `late_cost` what all moves made late;
-    `head_room` the share of capacity that quiet minutes allow, None while nothing is known.
+    `target_utilization` the share of capacity that quiet minutes allow, None while nothing is known.
     """
 
     stop_up: LogBelief
@@ -94,7 +94,7 @@ class Learned:
     silent_seen: float = 0.0
     graceful_seen: float = 0.0
     start_up: LogBelief | None = None
-    head_room: float | None = None
+    target_utilization: float | None = None
 
     @classmethod
     def assumed(cls, *, stop_seconds: float, risk: float) -> "Learned":

@@ -31,7 +31,7 @@ def search(situation: Situation) -> PlanSearch:
     ...         replicas=7,
     ...         lag_messages=0.0,
     ...         max_lag_seconds=10.0,
-    ...         head_room=0.85,
+    ...         target_utilization=0.85,
     ...         pause_prior_seconds=8.0,
     ...     )
     ... )

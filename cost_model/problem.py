@@ -82,7 +82,7 @@ def tabulate(situation: Situation) -> Tables:
     choices = tuple(sorted({*useful, situation.replicas}))
     replicas = np.array(choices, dtype=np.float64)
     carried = _carried(profile, choices)
-    capacity = situation.head_room * carried
+    capacity = situation.target_utilization * carried
     # Plans of this search are proposals: what they cost while the group is behind, the weighing says.
     switches = switches_now(situation, choices, behind=False)
     move_prices = _move_prices(profile, prices, replicas, switches, step=step)
@@ -203,7 +203,7 @@ def _home(capacity: FloatArray, demand: float) -> int:
 def _ending(situation: Situation, problem: Problem, move_prices: MovePrices, carried: FloatArray, home: int) -> Ending:
     """What it costs to go on from each state at the end of the horizon, the last step's demand continuing.
 
-    What works the backlog off there is capacity without head-room: that is for plans, and this is after them.
+    What works the backlog off there is the whole capacity: the target utilization is for plans, and this is after them.
     """
     last = float(situation.demand_messages_per_second[-1])
     moves = (

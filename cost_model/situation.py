@@ -13,8 +13,8 @@ class Situation:
     """Everything the plan search needs to know, as plain values.
 
     `demand_messages_per_second` is the path to carry, one value per step of `step_seconds`. `replicas` is the present
-    count, always a legal choice. `lag_messages` is backlog, its uncommitted part already removed. `head_room` is the
-    share of p20 capacity that plans may use; `max_lag_seconds` the wait beyond which a message is late.
+    count, always a legal choice. `lag_messages` is backlog, its uncommitted part already removed. `target_utilization`
+    is the share of p20 capacity that plans may use; `max_lag_seconds` the wait beyond which a message is late.
     `pause_prior_seconds` is a floor for a move's stop (see `move_effect`), `pause_prior_down_seconds` the one for
     removing where that differs, `pause_spread` the deviation of ln pause (0 makes pauses certain). No move takes effect
     before `earliest_move_step`. The search keeps `lag_points` backlogs. `quiet_seconds` have passed since the last
@@ -28,7 +28,7 @@ class Situation:
     replicas: int
     lag_messages: float
     max_lag_seconds: float
-    head_room: float
+    target_utilization: float
     pause_prior_seconds: float | None
     pause_prior_down_seconds: float | None = None
     quiet_seconds: float | None = None

@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # Tuning: head-room and prices against what came of them
+# # Tuning: target utilization and prices against what came of them
 #
 # Each point is a replay of the same half day, with the same arrivals, by the same decision code that `lagcast serve`
 # runs. Only the settings differ. Everybody is billed at the default prices, so the points can be compared.
@@ -33,7 +33,7 @@ from replay.world import World
 seed = 7
 days = 3
 judged_hours = 8
-head_rooms = (0.7, 0.8, 0.85, 0.9, 0.97)
+target_utilizations = (0.7, 0.8, 0.85, 0.9, 0.97)
 move_prices = (0.002, 0.02, 0.1, 0.3)
 
 # %% [markdown]
@@ -81,14 +81,14 @@ def outcome(settings: DecisionSettings) -> Entry:
     return entry_of(LAGCAST, group, contest)
 
 
-by_head_room = [outcome(DecisionSettings(head_room=room)) for room in head_rooms]
+by_target_utilization = [outcome(DecisionSettings(target_utilization=room)) for room in target_utilizations]
 by_move_price = [outcome(DecisionSettings(move=price)) for price in move_prices]
 stairs = play("stair", contest)
 fixed = play("fixed", contest)
 
 
 # %% [markdown]
-# ## Head-room: what is saved in replicas is paid in late messages
+# ## Target utilization: what is saved in replicas is paid in late messages
 
 
 # %%
@@ -104,8 +104,8 @@ def stacked(axis: plt.Axes, names: list[str], entries: list[Entry]) -> None:
 
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3))
-stacked(left, [f"{room:g}" for room in head_rooms], by_head_room)
-left.set_title("head_room")
+stacked(left, [f"{room:g}" for room in target_utilizations], by_target_utilization)
+left.set_title("target_utilization")
 stacked(right, [f"{price:g}" for price in move_prices], by_move_price)
 right.set_title("price of a move, USD")
 fig.tight_layout()

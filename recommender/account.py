@@ -22,15 +22,15 @@ _NAMES: dict[Quantity, FlipQuantity] = {
 
 
 def learned_moves(settings: DecisionSettings, learned: Learned, situation: Situation) -> LearnedMoves:
-    """What moves have taught, and the head-room and the start-up that were planned with."""
+    """What moves have taught, and the target utilization and the start-up that were planned with."""
     return LearnedMoves(
         pause_up_seconds=learned.stop_up.value,
         pause_down_seconds=learned.stop_down.value,
         move_risk=learned.risk,
         moves=learned.moves,
         source=learned.source,
-        head_room=situation.head_room,
-        head_room_set=settings.head_room,
+        target_utilization=situation.target_utilization,
+        target_utilization_set=settings.target_utilization,
         start_up_seconds=situation.profile.start_up_seconds,
         start_up_seen_seconds=learned.start_up.value if learned.start_up is not None else None,
     )

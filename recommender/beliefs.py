@@ -18,7 +18,7 @@ def beliefs(advice: Recommendation) -> tuple[str, ...]:
         f"A move stops what it moves {up:.1f} s going up and {down:.1f} s going down ({known}).",
         _start_up(learned),
         f"The risk of a move is priced at {learned.move_risk:.3f} {advice.currency} ({known}).",
-        _head_room(learned),
+        _target_utilization(learned),
         _capacity(advice.capacity),
         worth,
     )
@@ -85,12 +85,14 @@ def _start_up(learned: LearnedMoves) -> str | None:
     return f"Added replicas are expected {learned.start_up_seconds:.0f} s after the command, as set ({was})."
 
 
-def _head_room(learned: LearnedMoves) -> str:
-    full = f"Plans fill replicas to {learned.head_room:.0%} of their capacity"
-    if learned.head_room_set is None:
+def _target_utilization(learned: LearnedMoves) -> str:
+    full = f"Plans fill replicas to {learned.target_utilization:.0%} of their capacity"
+    if learned.target_utilization_set is None:
         return f"{full}."
-    if learned.head_room < learned.head_room_set:
-        return f"{full} (measured: at {learned.head_room_set:.0%}, as set, a backlog crept up in quiet minutes)."
+    if learned.target_utilization < learned.target_utilization_set:
+        return (
+            f"{full} (measured: at {learned.target_utilization_set:.0%}, as set, a backlog crept up in quiet minutes)."
+        )
     return f"{full} (assumed, as set; no quiet minute has spoken against it)."
 
 

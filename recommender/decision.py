@@ -39,9 +39,10 @@ class DecisionSettings:
     max_lag_seconds: float = 10.0
     """The promise to keep: a message that waits longer is late."""
 
-    head_room: float = 0.97
-    """Share of a replica's capacity that plans may use. Bursts and slow replicas are priced by themselves; what is left
-    is noise within a minute. Below 0.97 replicas cost more than the lateness that they save, above it the other way."""
+    target_utilization: float = 0.97
+    """Share of a replica's capacity that plans may use, as Flink's `utilization.target`. Bursts and slow replicas are
+    priced by themselves; what is left is noise within a minute. Below 0.97 replicas cost more than the lateness that
+    they save, above it the other way."""
 
     planning_quantile: float = 0.9
     """Quantile path that plans have to carry. Must be one of `forecasting.forecast.QUANTILES`."""

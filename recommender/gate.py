@@ -198,6 +198,10 @@ class _Judged:
         """The fewest replicas that carry this, or as many as may be."""
         profile = self.profile
         counts = useful_counts(profile, minimum=profile.min_replicas, maximum=Replicas(profile.replica_ceiling))
-        room = self.settings.head_room if self.learned.head_room is None else self.learned.head_room
+        room = (
+            self.settings.target_utilization
+            if self.learned.target_utilization is None
+            else self.learned.target_utilization
+        )
         enough = np.flatnonzero(room * carried_by_count(profile, counts, capacity=self.capacity.p50) >= rate)
         return counts[int(enough[0])] if enough.size else counts[-1]

@@ -51,7 +51,9 @@ def situation_of(scene: Scene, forecast: Forecast, prices: Prices, learned: Lear
         lag_messages=Messages(scene.backlog_messages),
         behind_seconds=scene.behind_seconds,
         max_lag_seconds=Seconds(settings.max_lag_seconds),
-        head_room=settings.head_room if learned.head_room is None else learned.head_room,
+        target_utilization=settings.target_utilization
+        if learned.target_utilization is None
+        else learned.target_utilization,
         # To a tenth of a second, so that what was computed of the group's moves can be used again.
         pause_prior_seconds=round(learned.stop_up.value, 1),
         pause_prior_down_seconds=round(learned.stop_down.value, 1),

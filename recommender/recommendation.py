@@ -120,9 +120,9 @@ class LearnedMoves:
     """What is believed of the group's moves, and how full its replicas may be run.
 
     `move_risk` is the price of one move beyond what is expected of it, in currency; `source` says whether `moves`, the
-    graded ones, outweigh the priors; `head_room` is the share of capacity that plans use, `head_room_set` the most that
-    settings allow. Plans expect added replicas after `start_up_seconds`, which is set; `start_up_seen_seconds` is what
-    graded moves took, None while none was seen.
+    graded ones, outweigh the priors; `target_utilization` is the share of capacity that plans use,
+    `target_utilization_set` the most that settings allow. Plans expect added replicas after `start_up_seconds`, which
+    is set; `start_up_seen_seconds` is what graded moves took, None while none was seen.
     """
 
     pause_up_seconds: float
@@ -130,8 +130,8 @@ class LearnedMoves:
     move_risk: float
     moves: int
     source: Source
-    head_room: float
-    head_room_set: float | None = None
+    target_utilization: float
+    target_utilization_set: float | None = None
     start_up_seconds: float | None = None
     start_up_seen_seconds: float | None = None
 

@@ -16,7 +16,7 @@ from forecasting.history import GroupInterval
 from forecasting.units import SECONDS_PER_HOUR, MessagesPerSecond
 from recommender.recommendation import GuardStanding
 
-ROOM = 1.2
+HEADROOM_FACTOR = 1.2
 DRAIN_SECONDS = 300.0
 HOLD_ROWS = 40  # ten minutes of base rows
 # Costs fade with this half-life, so that a good month does not pay for a bad day.
@@ -94,7 +94,7 @@ class Reference:
         self._lag = max(0.0, self._lag + (rate - carried) * seconds)
         late = rate * seconds if self._lag > self.max_lag_seconds * carried else 0.0
         self._reacting = self._reacting * fade + self._cost(before, seconds, late)
-        wanted = ROOM * rate + self._lag / DRAIN_SECONDS
+        wanted = HEADROOM_FACTOR * rate + self._lag / DRAIN_SECONDS
         need = next((count for count, level in zip(useful, levels, strict=True) if level >= wanted), useful[-1])
         self._needs.append(need)
         self.replicas = max(need, min(before, max(self._needs)))

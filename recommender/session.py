@@ -25,13 +25,13 @@ from recommender.careful import TIME_LIMIT_SECONDS, Trouble, fit_carefully, fore
 from recommender.decision import DecisionSettings
 from recommender.gate import REVIEW_AFTER, review, seen_from
 from recommender.grade import Command, Grader, MeasuredStop
-from recommender.headroom import HeadRoom
 from recommender.known_capacity import KnownCapacity
 from recommender.question import STEP_SECONDS
 from recommender.recommend import day_one, recommend
 from recommender.recommendation import Decision, GateStanding, GradedMove, PromisedPrice, Recommendation, TrackRecord
 from recommender.reference import Reference
 from recommender.trust import Trust
+from recommender.utilization import TargetUtilization
 
 # Fitting takes a hundred times as long as forecasting, and a day's shape does not change within the hour.
 REFIT_AFTER = timedelta(hours=1)
@@ -81,7 +81,9 @@ class Session:
         self._graded: list[GradedMove] = []
         self._grader = Grader(profile=profile, max_lag_seconds=settings.max_lag_seconds)
         self._reference: Reference | None = None
-        self._head_room = HeadRoom(most=settings.head_room, commit_interval_seconds=profile.commit_interval_seconds)
+        self._target_utilization = TargetUtilization(
+            most=settings.target_utilization, commit_interval_seconds=profile.commit_interval_seconds
+        )
         self._trust = Trust()
         self._gate = previous.forecast.gate if previous is not None else None
         self.reviewed_at = self._gate.reviewed_at if self._gate is not None else None
@@ -98,11 +100,11 @@ class Session:
         move = self._grader.observe(row, capacity)
         if self._capacity is None:
             return
-        self._head_room.observe(row, self._capacity.p20, likely=self._capacity.p50)
+        self._target_utilization.observe(row, self._capacity.p20, likely=self._capacity.p50)
         if move is not None and (self._taught_until is None or move.graded_at > self._taught_until):
             self._untaught.append(move)
             self._graded.append(move)
-        self._learned = replace(self.learned, head_room=self._head_room.value)
+        self._learned = replace(self.learned, target_utilization=self._target_utilization.value)
         if self._settings.guard and self._previous is not None:
             reference = self._reference_of(self._capacity)
             reference.learned, reference.capacity = self._learned, self._capacity.p50
@@ -159,7 +161,7 @@ class Session:
         rate = row.produce_messages_per_second or 0.0
         carried = group_capacity(Replicas(row.members), partitions=Partitions(row.partitions), capacity=capacity.p50)
         behind = (row.lag_messages or 0.0) > (self._profile.commit_interval_seconds + SURPRISING_LAG_SECONDS) * rate
-        return rate > self._settings.head_room * carried or behind
+        return rate > self._settings.target_utilization * carried or behind
 
     def recommend(self, now: datetime, *, with_flips: bool = False) -> Decision:
         """Advice from all that was observed until `now`, or a refusal that says what is missing.

@@ -176,7 +176,7 @@ def _count_to_start(grounds: Grounds) -> int:
     """The fewest that carry what arrives, or is about to, and work off what waits within five minutes."""
     scene, facts = grounds.scene, grounds.facts
     rate = max(scene.produce_messages_per_second, grounds.expected_rate)
-    wanted = rate / scene.settings.head_room + grounds.waiting_messages / DRAIN_SECONDS
+    wanted = rate / scene.settings.target_utilization + grounds.waiting_messages / DRAIN_SECONDS
     useful = _useful(scene.profile)
     carried = carried_by_count(scene.profile, useful, capacity=facts.capacity.p20).tolist()
     return next((count for count, level in zip(useful, carried, strict=True) if level >= wanted), useful[-1])

@@ -1,8 +1,8 @@
 """Hindsight: the cheapest plan found by someone who saw the whole load beforehand.
 
 An upper bound of the true optimum, not the optimum: plans come from a search on the minute rates of the true trace,
-with several head-rooms and several reluctances to move. Each is replayed in the plant like everybody else's; the best
-is changed in small ways, and a change is kept if its replay is cheaper.
+with several capacity factors and several reluctances to move. Each is replayed in the plant like everybody else's; the
+best is changed in small ways, and a change is kept if its replay is cheaper.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,9 +25,9 @@ from replay.plans import (
 )
 
 HINDSIGHT = "hindsight"
-HEAD_ROOMS = (0.95, 1.0, 1.05, 1.1, 1.2)
-# Prices of one change in replica-hours: tried first, and then with the best head-room. Where pauses are short a change
-# costs next to nothing; 3 is more than the planner's own prior risk.
+CAPACITY_FACTORS = (0.95, 1.0, 1.05, 1.1, 1.2)
+# Prices of one change in replica-hours: tried first, and then with the best capacity factor. Where pauses are short a
+# change costs next to nothing; 3 is more than the planner's own prior risk.
 FIRST_CHANGE_REPLICA_HOURS = 0.25
 CHANGES_REPLICA_HOURS = (0.1, 1.0, 3.0)
 SMALL_CHANGES: tuple[tuple[str, Callable[[IntArray], IntArray]], ...] = (
@@ -44,7 +44,7 @@ MINUTES_PER_DAY = 1440
 def best_plan(contest: Contest, others: Iterable[Entry]) -> Entry:
     """The cheapest of all plans replayed (at most 17) and of what the others did; it says which."""
     search = _Search(contest=contest)
-    search.try_head_rooms()
+    search.try_capacity_factors()
     search.try_reluctances()
     search.try_small_changes()
     search.try_best_of_each_day()
@@ -60,7 +60,7 @@ class _Tried:
 
     plan: IntArray
     words: str
-    head_room: float
+    capacity_factor: float
     entry: Entry
 
 
@@ -77,25 +77,27 @@ class _Search:
         """The cheapest so far."""
         return min(self._tried, key=lambda tried: tried.entry.bill.total)
 
-    def try_head_rooms(self) -> None:
-        """The grid of head-rooms, then half-way from the best to its neighbours."""
-        for head_room in HEAD_ROOMS:
-            self._try_minute_plan(head_room, FIRST_CHANGE_REPLICA_HOURS)
-        best = HEAD_ROOMS.index(self.best.head_room)
-        for neighbour in {max(0, best - 1), min(best + 1, len(HEAD_ROOMS) - 1)} - {best}:
-            self._try_minute_plan((HEAD_ROOMS[best] + HEAD_ROOMS[neighbour]) / 2.0, FIRST_CHANGE_REPLICA_HOURS)
+    def try_capacity_factors(self) -> None:
+        """The grid of capacity factors, then half-way from the best to its neighbours."""
+        for capacity_factor in CAPACITY_FACTORS:
+            self._try_minute_plan(capacity_factor, FIRST_CHANGE_REPLICA_HOURS)
+        best = CAPACITY_FACTORS.index(self.best.capacity_factor)
+        for neighbour in {max(0, best - 1), min(best + 1, len(CAPACITY_FACTORS) - 1)} - {best}:
+            self._try_minute_plan(
+                (CAPACITY_FACTORS[best] + CAPACITY_FACTORS[neighbour]) / 2.0, FIRST_CHANGE_REPLICA_HOURS
+            )
 
     def try_reluctances(self) -> None:
-        """The other prices of a change, at the best head-room."""
-        head_room = self.best.head_room
+        """The other prices of a change, at the best capacity factor."""
+        capacity_factor = self.best.capacity_factor
         for change in CHANGES_REPLICA_HOURS:
-            self._try_minute_plan(head_room, change)
+            self._try_minute_plan(capacity_factor, change)
 
     def try_small_changes(self) -> None:
         """Each small change of the best plan so far."""
         for words, change in SMALL_CHANGES:
             best = self.best
-            self._try(change(best.plan), f"{best.words}, {words}", best.head_room)
+            self._try(change(best.plan), f"{best.words}, {words}", best.capacity_factor)
 
     def try_best_of_each_day(self) -> None:
         """A plan with each day taken from the plan that was cheapest on it."""
@@ -104,25 +106,25 @@ class _Search:
             cheapest = np.repeat(bills.argmin(axis=0), MINUTES_PER_DAY)
             plans = np.stack([tried.plan for tried in self._tried])
             minutes = np.arange(plans.shape[1])
-            self._try(plans[cheapest[: minutes.size], minutes], "the best plan of each day", self.best.head_room)
+            self._try(plans[cheapest[: minutes.size], minutes], "the best plan of each day", self.best.capacity_factor)
 
-    def _try_minute_plan(self, head_room: float, change_replica_hours: float) -> None:
+    def _try_minute_plan(self, capacity_factor: float, change_replica_hours: float) -> None:
         plan = minute_plan(
             self.contest.world,
             self.contest.trace,
-            head_room=head_room,
+            capacity_factor=capacity_factor,
             change_replica_hours=change_replica_hours,
             lead_minutes=ceil(self.contest.world.start_up_seconds / MINUTE_SECONDS),
         )
-        words = f"minute plan, head-room {head_room:g}, a change at {change_replica_hours:g} replica-hours"
-        self._try(plan, words, head_room)
+        words = f"minute plan, capacity factor {capacity_factor:g}, a change at {change_replica_hours:g} replica-hours"
+        self._try(plan, words, capacity_factor)
 
-    def _try(self, plan: IntArray, words: str, head_room: float) -> None:
+    def _try(self, plan: IntArray, words: str, capacity_factor: float) -> None:
         if plan.tobytes() in self._known:
             return
         self._known.add(plan.tobytes())
         entry = _replayed(self.contest, plan, note=f"best plan found: {words}")
-        self._tried.append(_Tried(plan=plan, words=words, head_room=head_room, entry=entry))
+        self._tried.append(_Tried(plan=plan, words=words, capacity_factor=capacity_factor, entry=entry))
 
 
 def _replayed(contest: Contest, plan: IntArray, *, note: str) -> Entry:

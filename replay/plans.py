@@ -16,13 +16,13 @@ WITHIN_MINUTE_QUANTILE = 0.9
 
 
 def minute_plan(
-    world: World, trace: Trace, *, head_room: float, change_replica_hours: float, lead_minutes: int
+    world: World, trace: Trace, *, capacity_factor: float, change_replica_hours: float, lead_minutes: int
 ) -> IntArray:
     """Replicas for each minute that carry the load at the least replica time plus price of changes; ups come early.
 
-    `head_room` times the load has to be carried; where that is more than all replicas carry, all of them it is.
+    `capacity_factor` times the load has to be carried; where that is more than all replicas carry, all of them it is.
     """
-    demand = np.minimum(_demand(trace) * head_room, world.carried(world.replica_ceiling))
+    demand = np.minimum(_demand(trace) * capacity_factor, world.carried(world.replica_ceiling))
     counts = _counts(world)
     carried = np.array([world.carried(int(count)) for count in counts])
     # The last digit of a product of rates is no reason for another stair.

@@ -11,7 +11,7 @@ from replay.plant import Observation
 from replay.policies.produce_rate import ProduceRate
 from replay.world import World
 
-ROOM = 1.25
+HEADROOM_FACTOR = 1.25
 TOLERANCE = 0.1
 HOLD_SECONDS = 300
 
@@ -30,7 +30,7 @@ class RateBased:
         rate = self._rate.after(now, int(seen.end_offsets.sum()))
         if rate is None:
             return replicas
-        fair = ceil(ROOM * rate / self.world.capacity_messages_per_second_per_replica)
+        fair = ceil(HEADROOM_FACTOR * rate / self.world.capacity_messages_per_second_per_replica)
         want = max(self.world.min_replicas, min(fair, self.world.replica_ceiling))
         wants = self._wants
         wants.append((now, want))

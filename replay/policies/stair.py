@@ -11,7 +11,7 @@ from replay.plant import Observation
 from replay.policies.produce_rate import ProduceRate
 from replay.world import World
 
-ROOM = 1.2
+HEADROOM_FACTOR = 1.2
 DRAIN_SECONDS = 300.0
 HOLD_SECONDS = 600
 
@@ -38,7 +38,7 @@ class StairAware:
             return replicas
         # What was consumed in the last commit interval is not committed yet: it shows as lag, but does not wait.
         waiting = max(0.0, float(seen.lag_messages.sum()) - self.world.commit_interval_seconds * rate)
-        need = self._smallest_carrying(ROOM * rate + waiting / DRAIN_SECONDS)
+        need = self._smallest_carrying(HEADROOM_FACTOR * rate + waiting / DRAIN_SECONDS)
         needs = self._needs
         needs.append((now, need))
         while needs[0][0] < now - HOLD_SECONDS:

@@ -13,7 +13,7 @@ from replay.sampling import Names, Rows
 from replay.world import World
 
 QUANTILE = 0.9
-HEAD_ROOM = 0.85
+TARGET_UTILIZATION = 0.85
 BEYOND_START_UP_SECONDS = 300.0
 HOLD_SECONDS = 600
 CYCLE_SECONDS = 60
@@ -64,4 +64,4 @@ class Uncosted:
         forecast = self._fitted.forecast(history, steps=self._steps)
         if isinstance(forecast, Refusal):
             return None
-        return self._world.smallest_carrying(float(forecast.path(QUANTILE).max()) / HEAD_ROOM)
+        return self._world.smallest_carrying(float(forecast.path(QUANTILE).max()) / TARGET_UTILIZATION)

@@ -27,7 +27,7 @@ KEY = group_key("prod-eu", "orders")
 ADVICE = f"/api/v1/groups/{KEY}/recommendation"
 OUTCOMES = f"/api/v1/groups/{KEY}/outcomes"
 LEARNED = LearnedMoves(
-    pause_up_seconds=6.4, pause_down_seconds=8.6, move_risk=0.07, moves=2, source="assumed", head_room=0.95
+    pause_up_seconds=6.4, pause_down_seconds=8.6, move_risk=0.07, moves=2, source="assumed", target_utilization=0.95
 )
 GOLDEN = Path(__file__).parent / "openapi.json"
 

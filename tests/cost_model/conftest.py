@@ -29,7 +29,7 @@ def profile() -> GroupProfile:
 
 @pytest.fixture(scope="session")
 def plain(profile: GroupProfile) -> Situation:
-    """600 messages/s for an hour on 7 replicas, certain pauses, no head-room; replicas, moves and lateness cost."""
+    """600 messages/s for an hour on 7 replicas, certain pauses, utilization 1; replicas, moves and lateness cost."""
     prices = Prices(
         currency="EUR", replica_hour=0.05, late_message=1e-5, duplicate_message=0.0, held_message_second=0.0, move=0.02
     )
@@ -41,7 +41,7 @@ def plain(profile: GroupProfile) -> Situation:
         replicas=7,
         lag_messages=0.0,
         max_lag_seconds=5.0,
-        head_room=1.0,
+        target_utilization=1.0,
         pause_prior_seconds=None,
         pause_spread=0.0,
     )

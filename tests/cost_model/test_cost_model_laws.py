@@ -45,7 +45,7 @@ def situations(draw: st.DrawFn) -> Situation:
         replicas=draw(st.integers(1, partitions + 3)),
         lag_messages=draw(st.sampled_from([0.0, 500.0, 1e5])),
         max_lag_seconds=draw(st.sampled_from([1.0, 10.0, 60.0])),
-        head_room=0.85,
+        target_utilization=0.85,
         pause_prior_seconds=draw(st.sampled_from([None, 12.0])),
     )
 

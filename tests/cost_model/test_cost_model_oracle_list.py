@@ -62,7 +62,7 @@ def test_oracle_12_where_no_pause_outlasts_the_promise_protocols_give_one_plan(p
                 demand_messages_per_second=demand,
                 replicas=14,
                 max_lag_seconds=10.0,
-                head_room=0.85,
+                target_utilization=0.85,
             )
         )
         plans.append((path(found), found.best_total))

@@ -196,7 +196,7 @@ def _small(plain: Situation, *, pause: float, seed: int) -> Situation:
         replicas=int(random.choice([1, 2, 3, 5])),
         lag_messages=float(random.choice([0.0, 4_000.0])),
         pause_prior_seconds=pause,
-        head_room=0.9,
+        target_utilization=0.9,
     )
 
 
@@ -204,7 +204,7 @@ def _capacity(situation: Situation, replicas: int) -> float:
     capacity = situation.profile.capacity
     assert capacity is not None
     whole = group_capacity(Replicas(replicas), partitions=situation.profile.partitions, capacity=capacity.p20)
-    return situation.head_room * whole
+    return situation.target_utilization * whole
 
 
 def _transient(situation: Situation, move: tuple[int, int], rate: float) -> float:
@@ -250,7 +250,7 @@ def _end(situation: Situation, replicas: int, lag: float) -> float:
     last = float(situation.demand_messages_per_second[-1])
     enough = [n for n in (1, 2, 3, 5) if _capacity(situation, n) >= last]
     home = min(enough, default=5)
-    whole = _capacity(situation, home) / situation.head_room
+    whole = _capacity(situation, home) / situation.target_utilization
     late = last * max(0.0, lag - situation.max_lag_seconds * whole) / max(whole - last, 0.01 * whole)
     if replicas != home:
         late += _transient(situation, (replicas, home), last)

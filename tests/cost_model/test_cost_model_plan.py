@@ -49,7 +49,9 @@ def test_a_curve_says_what_its_plans_cost_when_played(plain: Situation) -> None:
     """Over an hour of ups and downs curves are right to 1 % at their best times, and to 3 % where lateness rules."""
     minutes = np.arange(60)
     demand = 1500.0 * (1.0 + 0.5 * np.sin(minutes / 10.0) + 0.03 * np.random.default_rng(4).normal(size=60))
-    found = search(replace(plain, demand_messages_per_second=demand, replicas=20, max_lag_seconds=10.0, head_room=0.85))
+    found = search(
+        replace(plain, demand_messages_per_second=demand, replicas=20, max_lag_seconds=10.0, target_utilization=0.85)
+    )
     for curve in found.single_moves:
         best = curve.best()
         assert best is not None
@@ -140,9 +142,9 @@ def test_a_present_count_outside_the_bounds_is_left_and_not_returned_to(plain: S
     assert set(found.path(20, 0)) == {20}
 
 
-def test_head_room_keeps_a_share_of_capacity_free(plain: Situation) -> None:
+def test_the_target_utilization_keeps_a_share_of_capacity_free(plain: Situation) -> None:
     """At 85 % of capacity 7 replicas carry 567 messages/s, too few for 600: the plan takes 8."""
-    best = search(replace(plain, head_room=0.85)).best()
+    best = search(replace(plain, target_utilization=0.85)).best()
     assert best is not None
     assert best.target == 8
 

@@ -55,7 +55,7 @@ def questions(draw: st.DrawFn) -> Question:
         replicas=draw(st.integers(1, partitions + 2)),
         lag_messages=draw(st.sampled_from([0.0, 500.0, 1e5])),
         max_lag_seconds=draw(st.sampled_from([1.0, 10.0, 60.0])),
-        head_room=0.95,
+        target_utilization=0.95,
         pause_prior_seconds=draw(st.sampled_from([None, 12.0])),
         pause_spread=0.0,
         earliest_move_step=draw(st.sampled_from([0, 0, 3])),

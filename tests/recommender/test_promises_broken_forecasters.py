@@ -73,7 +73,7 @@ class Broken:
 
 
 def rows(make: MakeRow, *, rate: float = 9000.0, minutes: int = MINUTES, group: str = "orders") -> list[GroupInterval]:
-    """A row a minute up to NOW; 9,000/s is more than the 7,600 that 8 replicas carry with head-room."""
+    """A row a minute up to NOW; 9,000/s is more than the 7,600 that 8 replicas carry at the target utilization."""
     return [
         make(NOW - timedelta(minutes=back), rate, interval_seconds=60, group=group) for back in reversed(range(minutes))
     ]

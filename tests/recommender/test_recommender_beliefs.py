@@ -18,8 +18,8 @@ ASSUMED = LearnedMoves(
     move_risk=0.1,
     moves=0,
     source="assumed",
-    head_room=0.95,
-    head_room_set=0.95,
+    target_utilization=0.95,
+    target_utilization_set=0.95,
     start_up_seconds=30.0,
 )
 
@@ -43,7 +43,7 @@ def test_what_was_measured_says_from_how_many_moves_and_how_old_it_is(advice: Ma
         pause_down_seconds=5.1,
         moves=4,
         source="measured",
-        head_room=0.84,
+        target_utilization=0.84,
         start_up_seen_seconds=45.2,
     )
     seen = Capacity(
@@ -81,7 +81,7 @@ def test_a_capacity_that_was_never_reached_is_told_as_a_step_beyond_what_was_sho
 def test_advice_from_before_it_said_so_claims_nothing(advice: MakeAdvice) -> None:
     """What earlier advice did not record is left out instead of being guessed."""
     assert len(beliefs(advice())) == 1
-    first = replace(ASSUMED, head_room_set=None, start_up_seconds=None)
+    first = replace(ASSUMED, target_utilization_set=None, start_up_seconds=None)
     assert "Plans fill replicas to 95% of their capacity." in beliefs(advice(learned=first))
     assert len(beliefs(advice(learned=first))) == 4
 

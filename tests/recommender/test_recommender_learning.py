@@ -13,9 +13,9 @@ from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from recommender.grade import Command, Grader, MeasuredStop
-from recommender.headroom import HeadRoom
 from recommender.reference import Reference
 from recommender.trust import Trust
+from recommender.utilization import TargetUtilization
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 RATE = MessagesPerSecond(1000.0)
@@ -198,8 +198,8 @@ def test_a_move_that_never_comes_is_forgotten() -> None:
 
 
 def test_a_creeping_backlog_says_that_the_group_runs_too_full() -> None:
-    """At 0.75 of what is carried a backlog of 5 s must not be there: head-room sinks towards 0.75, and comes back."""
-    room = HeadRoom(most=0.95, commit_interval_seconds=Seconds(5.0))
+    """At 0.75 of what is carried a backlog of 5 s must not be there: the target sinks towards 0.75, and comes back."""
+    room = TargetUtilization(most=0.95, commit_interval_seconds=Seconds(5.0))
     for place in range(120):
         room.observe(row(place, lag_seconds=10.0), RATE, likely=RATE)
     assert room.value == pytest.approx(0.75, abs=0.01)
@@ -209,12 +209,12 @@ def test_a_creeping_backlog_says_that_the_group_runs_too_full() -> None:
 
 
 @pytest.mark.parametrize(("partitions", "rate"), [(12, 20.0), (40, 40.0), (120, 120.0)])
-def test_what_comes_by_chance_does_not_lower_the_head_room(partitions: int, rate: float) -> None:
+def test_noise_does_not_lower_the_target_utilization(partitions: int, rate: float) -> None:
     """Half a day of a group that keeps up at 0.6 of what it carries, a message or two a second in each partition.
 
     Each partition was committed at some instant of the last five seconds; the worst of them looks late by itself.
     """
-    room, chance = HeadRoom(most=0.95, commit_interval_seconds=Seconds(5.0)), np.random.default_rng(1)
+    room, chance = TargetUtilization(most=0.95, commit_interval_seconds=Seconds(5.0)), np.random.default_rng(1)
     carried = MessagesPerSecond(rate / 0.6)
     for place in range(12 * 240):
         waiting = chance.poisson(rate / partitions * chance.uniform(0.0, 5.0, partitions))
@@ -229,9 +229,9 @@ def test_what_comes_by_chance_does_not_lower_the_head_room(partitions: int, rate
     assert room.value == 0.95
 
 
-def test_what_waited_while_nobody_was_there_does_not_lower_the_head_room() -> None:
+def test_what_waited_while_nobody_was_there_does_not_lower_the_target_utilization() -> None:
     """Three minutes of one member, a night without any, and a start with a backlog that drains."""
-    room = HeadRoom(most=0.95, commit_interval_seconds=Seconds(5.0))
+    room = TargetUtilization(most=0.95, commit_interval_seconds=Seconds(5.0))
     for place in range(12):
         room.observe(row(place, members=1, rate=500.0), RATE, likely=RATE)
     for place in range(12, 1000):
@@ -243,7 +243,7 @@ def test_what_waited_while_nobody_was_there_does_not_lower_the_head_room() -> No
 
 def test_a_group_that_runs_as_full_as_planned_and_well_may_run_fuller_again() -> None:
     """Planned at 1,000/s, which may be 1,150: a backlog at 0.85 of the former lowers it, quiet rows raise it."""
-    room = HeadRoom(most=0.95, commit_interval_seconds=Seconds(5.0))
+    room = TargetUtilization(most=0.95, commit_interval_seconds=Seconds(5.0))
     likely = MessagesPerSecond(1150.0)
     for place in range(120):
         room.observe(row(place, rate=6800.0, lag_seconds=10.0), RATE, likely=likely)
@@ -253,26 +253,26 @@ def test_a_group_that_runs_as_full_as_planned_and_well_may_run_fuller_again() ->
     assert room.value > 0.869
 
 
-def test_a_backlog_at_what_a_replica_may_well_do_lowers_the_head_room() -> None:
+def test_a_backlog_at_what_a_replica_may_well_do_lowers_the_target_utilization() -> None:
     """1.05 of what is planned with is still less than it should do; 1.05 of what it does is a burst."""
     for likely, lowered in ((1150.0, True), (1000.0, False)):
-        room = HeadRoom(most=1.2, commit_interval_seconds=Seconds(5.0))
+        room = TargetUtilization(most=1.2, commit_interval_seconds=Seconds(5.0))
         for place in range(120):
             room.observe(row(place, rate=8400.0, lag_seconds=10.0), RATE, likely=MessagesPerSecond(likely))
         assert (room.value < 1.2) is lowered
 
 
-def test_a_burst_does_not_lower_the_head_room() -> None:
+def test_a_burst_does_not_lower_the_target_utilization() -> None:
     """More than the group carries builds a backlog by itself; it says nothing of how full the group may run."""
-    room = HeadRoom(most=0.95, commit_interval_seconds=Seconds(5.0))
+    room = TargetUtilization(most=0.95, commit_interval_seconds=Seconds(5.0))
     for place in range(120):
         room.observe(row(place, rate=9000.0, lag_seconds=60.0), RATE, likely=RATE)
     assert room.value == 0.95
 
 
-def test_a_backlog_that_is_being_worked_off_does_not_lower_the_head_room() -> None:
+def test_a_backlog_that_is_being_consumed_does_not_lower_the_target_utilization() -> None:
     """What a jump has left behind drains at three quarters of what is carried; nobody ran too full."""
-    room = HeadRoom(most=0.95, commit_interval_seconds=Seconds(5.0))
+    room = TargetUtilization(most=0.95, commit_interval_seconds=Seconds(5.0))
     for place in range(60):
         room.observe(row(place, lag_seconds=60.0 - 0.5 * place), RATE, likely=RATE)
     assert room.value == 0.95

@@ -31,14 +31,14 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
     """A variable overrides its key and leaves the keys beside it; variables of others are none of ours."""
     settings = _load(
         tmp_path,
-        "port: 9000\nhost: 0.0.0.0\ndecision: {head_room: 0.5}",
+        "port: 9000\nhost: 0.0.0.0\ndecision: {target_utilization: 0.5}",
         LAGCAST_PORT="9001",
         LAGCAST_DECISION__MAX_LAG_SECONDS="5",
         LAGCAST_STATE_DIR=str(tmp_path),
         LAGCAST_JAVA_HOME="/opt/java",
     )
     assert (settings.port, settings.host, settings.state_dir) == (9001, "0.0.0.0", tmp_path)  # noqa: S104  # compared, not bound
-    assert (settings.decision.head_room, settings.decision.max_lag_seconds) == (0.5, 5.0)
+    assert (settings.decision.target_utilization, settings.decision.max_lag_seconds) == (0.5, 5.0)
 
 
 def test_a_groups_own_keys_win_over_the_shared_ones(tmp_path: Path) -> None:
@@ -101,14 +101,20 @@ def test_an_unset_profile_is_the_default_one(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("prt: 3", "unknown key 'prt'; the nearest known one is 'port'"),
-        ("decision: {hed_room: 0.3}", "unknown key 'decision.hed_room'; the nearest known one is 'decision.head_room'"),
+        (
+            "decision: {target_utilisation: 0.3}",
+            "unknown key 'decision.target_utilisation'; the nearest known one is 'decision.target_utilization'",
+        ),
         ("groups: {orders: {protocl: eager}}", "unknown key 'groups.orders.protocl'; the nearest known one is"),
         ("groups: {o: {target: {nme: x, namespace: y, name: z}}}", "'groups.o.target.name'"),
-        ("decision: {head_room: 85}", "head_room is 85.0; it has to be above 0 and at most 1"),
+        ("decision: {target_utilization: 85}", "target_utilization is 85.0; it has to be above 0 and at most 1"),
         ("decision: {planning_quantile: 0.91}", "planning_quantile is 0.91; it has to be one of 0.05, 0.1"),
         ("decision: {max_lag_seconds: .nan}", "max_lag_seconds is nan"),
         ("decision: {valid_for_seconds: 30}", "valid_for_seconds is 30.0, shorter than cycle_seconds 60"),
-        ("decision: {head_room: much}", "'decision.head_room' is 'much'; input should be a valid number"),
+        (
+            "decision: {target_utilization: much}",
+            "'decision.target_utilization' is 'much'; input should be a valid number",
+        ),
         (
             "groups: {orders: {min_replicas: 5, max_replicas: 3}}",
             "groups.orders: min_replicas is 5, above max_replicas 3",

@@ -29,13 +29,13 @@ Worlds = Callable[..., World]
 Loads = Callable[..., Trace]
 
 
-def plan(world: World, trace: Trace, *, head_room: float = 1.0, change: float = 0.1, lead: int = 1) -> list[int]:
-    planned = minute_plan(world, trace, head_room=head_room, change_replica_hours=change, lead_minutes=lead)
+def plan(world: World, trace: Trace, *, capacity_factor: float = 1.0, change: float = 0.1, lead: int = 1) -> list[int]:
+    planned = minute_plan(world, trace, capacity_factor=capacity_factor, change_replica_hours=change, lead_minutes=lead)
     return list(planned)
 
 
 @pytest.mark.parametrize(
-    ("rate", "head_room", "replicas"),
+    ("rate", "capacity_factor", "replicas"),
     # 24 partitions, 100 messages/s each: 6 carry 600, 8 carry 800, 12 carry 1,200, and nothing lies between.
     [
         (0.0, 1.0, 1),
@@ -48,10 +48,10 @@ def plan(world: World, trace: Trace, *, head_room: float = 1.0, change: float = 
     ],
 )
 def test_a_steady_load_gets_the_fewest_that_carry_it(
-    calm_world: Worlds, load: Loads, rate: float, head_room: float, replicas: int
+    calm_world: Worlds, load: Loads, rate: float, capacity_factor: float, replicas: int
 ) -> None:
-    """One stair for all times, head-room on top; what not even all carry gets all."""
-    assert plan(calm_world(), load(*[rate] * 5), head_room=head_room) == [replicas] * 5
+    """One stair for all times, capacity factor on top; what not even all carry gets all."""
+    assert plan(calm_world(), load(*[rate] * 5), capacity_factor=capacity_factor) == [replicas] * 5
 
 
 @pytest.mark.parametrize("lead", [0, 1, 2, 9])
@@ -185,7 +185,7 @@ def test_nobody_is_cheaper_than_the_bound(wave: Contest) -> None:
     assert bound.policy == HINDSIGHT
     assert bound.bill.total < 0.9 * min(entry.bill.total for entry in others)
     assert bound.late_share < 0.05
-    assert bound.note.startswith("best plan found: minute plan, head-room")
+    assert bound.note.startswith("best plan found: minute plan, capacity factor")
 
 
 def replayed_by(search: Callable[[], Entry], monkeypatch: pytest.MonkeyPatch) -> tuple[Entry, list[Entry]]:
@@ -214,7 +214,7 @@ def test_each_day_has_its_own_best(
 ) -> None:
     """One replica carries 99 of 100 messages/s for a day; 99.95 the next day need a second, or wait for ten seconds.
 
-    Every head-room gives both days one, or both two; the last replay has one for a day and then two.
+    Every capacity factor gives both days one, or both two; the last replay has one for a day and then two.
     """
     trace = load(99.0, 99.95, step_seconds=86_400)
     _, entries = replayed_by(lambda: best_plan(contest(calm_world(partitions=2), trace), []), monkeypatch)

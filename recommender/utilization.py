@@ -27,7 +27,7 @@ STEP_UP = 0.05 / 240.0
 
 
 @dataclass(slots=True, kw_only=True)
-class HeadRoom:
+class TargetUtilization:
     """The share of capacity that plans may use: `most` on day one, less where quiet minutes say so."""
 
     most: float
@@ -46,7 +46,8 @@ class HeadRoom:
         """Take the next row: `value` is a share of `capacity`, which plans go by; `likely` is what a replica may do.
 
         They differ where nobody has set them. A group that runs as full as planned, and well, would never reach a
-        share of the larger one: its head-room would stay low, and the capacity that it shows would sink day by day.
+        share of the larger one: its target utilization would stay low, and the capacity that it shows would sink day by
+        day.
         """
         if row.members is not None and (row.members != self._members or row.in_rebalance):
             self._members = row.members
