@@ -185,7 +185,7 @@ def _asked(ground: Ground, mode: str) -> dict[str, Any]:
         mode=mode,
         target={"name": DEPLOYMENT},
         maxReplicas=setting.world.replica_ceiling,
-        limits={"minIntervalSeconds": MOVE_SECONDS},
+        limits={"scaleInCooldownSeconds": MOVE_SECONDS},
         group=group,
     )
 

@@ -36,6 +36,10 @@ from recommender.windows import open_until
 
 # Plans within a tenth of a move's risk price of the best one are as good: they make the window in which to act.
 WINDOW_TOLERANCE_IN_MOVES = 0.1
+RULES_THAT_ARE_REASONS: dict[str, ReasonCode] = {
+    "scale_in_cooldown": "scale_in_cooldown",
+    "move_interval": "move_interval",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,8 +225,8 @@ def _break_even_seconds(case: Case, best: PlannedMove) -> float | None:
 
 def _reason(proposal: Proposal, case: Case, useful: tuple[int, ...]) -> ReasonCode:
     scene = case.scene
-    if proposal.binding_rule == "min_interval":
-        return "min_interval"
+    if proposal.binding_rule in RULES_THAT_ARE_REASONS:
+        return RULES_THAT_ARE_REASONS[proposal.binding_rule]
     if proposal.binding_rule is not None:
         # A backlog that drains slowly or not at all waits for what was found out.
         draining = proposal.binding_rule == "backlog_draining"

@@ -67,8 +67,9 @@ class DecisionSettings:
     cycle_seconds: int = 60
     """Time between two decisions for one group."""
 
-    min_interval_seconds: float = 300.0
-    """Least time between two moves; longer where five times the p99 processing time is longer (livelock)."""
+    scale_in_cooldown_seconds: float = 300.0
+    """Least time between a move and a removal after it; the `move_interval` where that is longer, which alone holds
+    additions: two heartbeats and two batches, or five p99 processing times (livelock)."""
 
     max_moves_per_hour: int | None = None
     """Most changes of size within an hour, whoever made them, those of a rolling restart too; the next one waits, even

@@ -96,7 +96,7 @@ def rest_between_moves(proposal: Proposal, scene: Scene) -> Proposal:
         return proposal
     return proposal.held(
         scene,
-        rule="min_interval",
+        rule="scale_in_cooldown" if proposal.target < scene.replicas else "move_interval",
         sentence=(
             f"The group changed size at {scene.last_move_at:%H:%M:%S}; the next move waits until {rested_at:%H:%M:%S}."
         ),
@@ -104,9 +104,13 @@ def rest_between_moves(proposal: Proposal, scene: Scene) -> Proposal:
 
 
 def rest_seconds(profile: GroupProfile, settings: DecisionSettings, *, removing: bool) -> float:
-    """Least time between two moves: the configured interval before removing, what keeps work going before adding."""
+    """Least time since the last move: the configured cooldown before removing, the move interval before adding.
+
+    The move interval is what the group needs between two moves, whatever is configured: time to settle, and five p99
+    processing times, so that work is not interrupted again and again. A shorter cooldown counts as that.
+    """
     needed = least_move_interval_seconds(profile)
-    return max(settings.min_interval_seconds, needed) if removing else needed
+    return max(settings.scale_in_cooldown_seconds, needed) if removing else needed
 
 
 GUARDS: tuple[Guard, ...] = (never_fewer_on_partial_data, never_fewer_while_draining, rest_between_moves)
@@ -143,7 +147,7 @@ def _settling(scene: Scene) -> bool:
     (carried,) = carried_by_count(profile, (scene.replicas,), capacity=profile.capacity.p50)
     half = Replicas(max(1, scene.replicas // 2))
     settled = lead_seconds(profile, from_replicas=half, to_replicas=Replicas(scene.replicas))
-    rested_at = scene.last_move_at + timedelta(seconds=max(scene.settings.min_interval_seconds, settled))
+    rested_at = scene.last_move_at + timedelta(seconds=max(scene.settings.scale_in_cooldown_seconds, settled))
     return bool(scene.now < rested_at and carried >= scene.produce_messages_per_second)
 
 

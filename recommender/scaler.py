@@ -29,7 +29,7 @@ DECISION_BLOCKS: dict[str, tuple[str, ...]] = {
     "": ("policy", "windows"),
     "objective": ("max_lag_seconds",),
     "prices": ("currency", "replica_hour", "late_message", "duplicate_message", "move", "restored_gigabyte"),
-    "limits": ("min_interval_seconds", "max_moves_per_hour"),
+    "limits": ("scale_in_cooldown_seconds", "max_moves_per_hour"),
 }
 GROUP_BLOCKS: dict[str, tuple[str, ...]] = {
     "": ("min_replicas", "max_replicas", "mode"),

@@ -32,7 +32,7 @@ _LIMITS: dict[str, tuple[Callable[[float], bool], str]] = {
     "risk_weight": (lambda weight: 0 <= weight <= 1, "from 0 to 1"),
     "horizon_seconds": (lambda seconds: seconds >= 60, "60 s or more; forecasts have one step a minute"),
     "cycle_seconds": (lambda seconds: seconds >= 1, "1 s or more"),
-    "min_interval_seconds": (lambda seconds: seconds >= 0, "0 s or more"),
+    "scale_in_cooldown_seconds": (lambda seconds: seconds >= 0, "0 s or more"),
     "max_moves_per_hour": (lambda count: count >= 1, "1 or more; `mode: off` leaves the group as it is"),
     "valid_for_seconds": (lambda seconds: seconds > 0, "above 0 s"),
     "freshness_limit_seconds": (lambda seconds: seconds > 0, "above 0 s"),

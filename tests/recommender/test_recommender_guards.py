@@ -77,7 +77,7 @@ def test_removing_waits_longer_after_a_move_than_adding() -> None:
     assert rest_seconds(PROFILE, DecisionSettings(), removing=False) == pytest.approx(6.2)
     assert rest_seconds(PROFILE, DecisionSettings(), removing=True) == 300.0
     scene = replace(SCENE, last_move_at=NOW - timedelta(seconds=100))
-    assert pass_guards(FEWER, scene).binding_rule == "min_interval"
+    assert pass_guards(FEWER, scene).binding_rule == "scale_in_cooldown"
     assert pass_guards(MORE, scene) == MORE
 
 
@@ -92,7 +92,7 @@ def test_long_jobs_stretch_the_rest_to_five_processing_times() -> None:
     """A 99th percentile of 100 s of work means 500 s between moves, either way: shorter ones redo the work for ever."""
     slow = replace(PROFILE, processing_p99_seconds=Seconds(100.0))
     scene = replace(SCENE, profile=slow, last_move_at=NOW - timedelta(seconds=499))
-    assert pass_guards(MORE, scene).binding_rule == "min_interval"
+    assert pass_guards(MORE, scene).binding_rule == "move_interval"
     assert pass_guards(MORE, replace(scene, last_move_at=NOW - timedelta(seconds=500))) == MORE
 
 

@@ -52,7 +52,7 @@ DECISION_VALUES: dict[str, tuple[Any, Any]] = {
     "late_message": ("1e-5", 1e-5),
     "duplicate_message": (0, 0.0),
     "move": ("0.2", 0.2),
-    "min_interval_seconds": (600, 600.0),
+    "scale_in_cooldown_seconds": (600, 600.0),
     "max_moves_per_hour": (4, 4),
     "windows": (
         [{"schedule": "0 22 * * 5", "durationSeconds": "14400", "effect": "NoMoves", "timeZone": "Europe/Berlin"}],
