@@ -195,7 +195,7 @@ class Flip(Wire):
     model_config = ConfigDict(serialize_by_alias=True, validate_by_alias=True, validate_by_name=True)
 
     quantity: Literal[
-        "late_message",
+        "price_per_late_message",
         "pause_seconds",
         "capacity_messages_per_second_per_replica",
         "forecast_peak_messages_per_second",
@@ -258,10 +258,10 @@ class Policy(Wire):
     """The policy, and the figures that were in force: those of its preset unless they were set."""
 
     name: Literal["stable", "balanced", "compact"]
-    replica_hour: FiniteFloat
-    late_message: FiniteFloat
-    duplicate_message: FiniteFloat
-    move: FiniteFloat
+    price_per_replica_hour: FiniteFloat
+    price_per_late_message: FiniteFloat
+    price_per_duplicate_message: FiniteFloat
+    price_per_move: FiniteFloat
     """Risk price of one move before outcomes have taught."""
     risk_weight: FiniteFloat
     """How much the worst tenth of scenarios counts beyond the mean, 0 to 1."""

@@ -130,7 +130,7 @@ def longest_pause(interruptions: Sequence[Interruption]) -> str:
 
 def table_of(results: Sequence[Result], setting: Setting) -> str:
     """A row for each arm."""
-    prices = Prices.from_replica_hour(setting.settings.replica_hour, capacity=MessagesPerSecond(CAPACITY))
+    prices = Prices.from_replica_hour(setting.settings.price_per_replica_hour, capacity=MessagesPerSecond(CAPACITY))
     lines = []
     for result in results:
         found = result.account

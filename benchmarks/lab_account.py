@@ -36,9 +36,9 @@ class Account:
         """Replicas, late and lost messages (which are late for ever) and duplicates, in the currency of the prices."""
         late = self.late_messages + self.lost_messages
         return (
-            self.replica_seconds / 3600.0 * prices.replica_hour
-            + late * prices.late_message
-            + self.duplicate_messages * prices.duplicate_message
+            self.replica_seconds / 3600.0 * prices.price_per_replica_hour
+            + late * prices.price_per_late_message
+            + self.duplicate_messages * prices.price_per_duplicate_message
         )
 
 

@@ -65,7 +65,9 @@ def replay(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same table.")] = 7,
     start_up: Annotated[float, typer.Option(min=0, help="Seconds from the command to a new replica at work.")] = 30.0,
-    replica_hour: Annotated[float, typer.Option(min=0.000001, help="Price of one replica for one hour.")] = 0.05,
+    price_per_replica_hour: Annotated[
+        float, typer.Option(min=0.000001, help="Price of one replica for one hour.")
+    ] = 0.05,
     output: Annotated[OutputFormat, typer.Option("-o", "--output", help="How to write the table.")] = (
         OutputFormat.TABLE
     ),
@@ -98,7 +100,7 @@ def replay(
             start_up_seconds=start_up,
             start_up_spread_seconds=min(START_UP_SPREAD_SECONDS, start_up),
         ),
-        settings=DecisionSettings(replica_hour=replica_hour),
+        settings=DecisionSettings(price_per_replica_hour=price_per_replica_hour),
         names=Names("replay", load.name),
         seed=seed,
     )

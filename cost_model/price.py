@@ -13,29 +13,30 @@ DUPLICATE_TO_LATE_RATIO = 0.2
 class Prices:
     """What things cost, in `currency`; the planner never sees a price anywhere else.
 
-    `held_message_second` prices backlog before it is late, so that a plan does not spend the objective as a buffer.
-    A message that a move loses costs what a late one does. `restored_gigabyte` is the traffic of state read again.
+    `price_per_held_message_second` prices backlog before it is late, so that a plan does not spend the objective as a
+    buffer. A message that a move loses costs what a late one does. `price_per_restored_gigabyte` is the traffic of
+    state read again.
     """
 
     currency: str
-    replica_hour: float
-    late_message: float
-    duplicate_message: float
-    held_message_second: float
-    move: float
-    restored_gigabyte: float = 0.0
+    price_per_replica_hour: float
+    price_per_late_message: float
+    price_per_duplicate_message: float
+    price_per_held_message_second: float
+    price_per_move: float
+    price_per_restored_gigabyte: float = 0.0
 
     @classmethod
     def from_replica_hour(
         cls,
-        replica_hour: float,
+        price_per_replica_hour: float,
         *,
         capacity: MessagesPerSecond,
         currency: str = "USD",
-        late_message: float | None = None,
-        duplicate_message: float | None = None,
-        move: float | None = None,
-        restored_gigabyte: float = 0.0,
+        price_per_late_message: float | None = None,
+        price_per_duplicate_message: float | None = None,
+        price_per_move: float | None = None,
+        price_per_restored_gigabyte: float = 0.0,
         policy: Policy = "balanced",
     ) -> "Prices":
         """All prices from the one that everybody knows, scaled by what one replica consumes; given ones win.
@@ -45,23 +46,27 @@ class Prices:
         5e-7 per late message, and 0.1 per move until outcomes say otherwise.
 
         >>> prices = Prices.from_replica_hour(0.05, capacity=MessagesPerSecond(1000.0))
-        >>> prices.late_message, prices.duplicate_message, prices.move
+        >>> prices.price_per_late_message, prices.price_per_duplicate_message, prices.price_per_move
         (5e-07, 1e-07, 0.1)
         """
         preset = PRESETS[policy]
         late = (
-            late_message
-            if late_message is not None
-            else replica_hour / (preset.late_seconds_per_replica_hour * capacity)
+            price_per_late_message
+            if price_per_late_message is not None
+            else price_per_replica_hour / (preset.late_seconds_per_replica_hour * capacity)
         )
         return cls(
             currency=currency,
-            replica_hour=replica_hour,
-            late_message=late,
-            duplicate_message=duplicate_message if duplicate_message is not None else late * DUPLICATE_TO_LATE_RATIO,
-            held_message_second=late / 3600.0,
-            move=move if move is not None else replica_hour * preset.move_replica_hours,
-            restored_gigabyte=restored_gigabyte,
+            price_per_replica_hour=price_per_replica_hour,
+            price_per_late_message=late,
+            price_per_duplicate_message=price_per_duplicate_message
+            if price_per_duplicate_message is not None
+            else late * DUPLICATE_TO_LATE_RATIO,
+            price_per_held_message_second=late / 3600.0,
+            price_per_move=price_per_move
+            if price_per_move is not None
+            else price_per_replica_hour * preset.move_replica_hours,
+            price_per_restored_gigabyte=price_per_restored_gigabyte,
         )
 
 

@@ -104,8 +104,8 @@ def tabulate(situation: Situation) -> Tables:
             np.append(on_time, on_time_at_end),
             points=situation.lag_points,
         ),
-        late_price=float(prices.late_message),
-        held_price=0.5 * prices.held_message_second * step,
+        late_price=float(prices.price_per_late_message),
+        held_price=0.5 * prices.price_per_held_message_second * step,
     )
     ending = _ending(situation, problem, move_prices, carried, home)
     return Tables(
@@ -150,13 +150,13 @@ def _move_prices(
     more = replicas[None, :] - replicas[:, None]
     idle_seconds = np.where(more > 0.0, switches.lead_seconds, profile.termination_grace_seconds)
     return MovePrices(
-        running=prices.replica_hour * replicas * step / SECONDS_PER_HOUR,
-        start_up=prices.replica_hour * np.abs(more) * idle_seconds / SECONDS_PER_HOUR,
-        repeat=prices.duplicate_message * switches.repeated_seconds,
-        in_flight=prices.duplicate_message * switches.in_flight_messages,
-        drop=prices.late_message * switches.dropped_seconds,
-        restore=prices.restored_gigabyte / BYTES_PER_GIGABYTE * switches.restored_bytes,
-        risk=prices.move * (more != 0.0),
+        running=prices.price_per_replica_hour * replicas * step / SECONDS_PER_HOUR,
+        start_up=prices.price_per_replica_hour * np.abs(more) * idle_seconds / SECONDS_PER_HOUR,
+        repeat=prices.price_per_duplicate_message * switches.repeated_seconds,
+        in_flight=prices.price_per_duplicate_message * switches.in_flight_messages,
+        drop=prices.price_per_late_message * switches.dropped_seconds,
+        restore=prices.price_per_restored_gigabyte / BYTES_PER_GIGABYTE * switches.restored_bytes,
+        risk=prices.price_per_move * (more != 0.0),
     )
 
 
@@ -216,7 +216,7 @@ def _ending(situation: Situation, problem: Problem, move_prices: MovePrices, car
     whole = MessagesPerSecond(float(carried[home]))
     return Ending(
         moves=np.column_stack(moves),
-        backlog_price=situation.prices.replica_hour / (SECONDS_PER_HOUR * _capacity_of(situation.profile)),
+        backlog_price=situation.prices.price_per_replica_hour / (SECONDS_PER_HOUR * _capacity_of(situation.profile)),
         late_price=problem.late_price * last / spare(produce=MessagesPerSecond(last), capacity=whole),
         on_time_messages=situation.max_lag_seconds * float(whole),
     )

@@ -29,7 +29,7 @@ def best_remedy(found: Weighed, situation: Situation, moves: MovesPerDay) -> tup
     ways = (*remedies(situation.profile), *other_ways(situation.profile))
     worth = [(present - _price_per_day(found, situation, way.profile, moves), way) for way in ways]
     most, best = max(worth, key=lambda pair: pair[0], default=(0.0, None))
-    replica_day = situation.prices.replica_hour * SECONDS_PER_DAY / SECONDS_PER_HOUR
+    replica_day = situation.prices.price_per_replica_hour * SECONDS_PER_DAY / SECONDS_PER_HOUR
     if best is None or most < LEAST_REPLICA_DAYS_PER_DAY * replica_day:
         return None
     return best, most

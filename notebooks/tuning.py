@@ -82,7 +82,7 @@ def outcome(settings: DecisionSettings) -> Entry:
 
 
 by_target_utilization = [outcome(DecisionSettings(target_utilization=room)) for room in target_utilizations]
-by_move_price = [outcome(DecisionSettings(move=price)) for price in move_prices]
+by_move_price = [outcome(DecisionSettings(price_per_move=price)) for price in move_prices]
 stairs = play("stair", contest)
 fixed = play("fixed", contest)
 

@@ -14,7 +14,7 @@ from recommender.decision import DecisionSettings
 from recommender.recommendation import Flip, FlipQuantity, LearnedMoves, PolicyFigures, Recommendation, Switch
 
 _NAMES: dict[Quantity, FlipQuantity] = {
-    "late_message": "late_message",
+    "price_per_late_message": "price_per_late_message",
     "pause_seconds": "pause_seconds",
     "capacity": "capacity_messages_per_second_per_replica",
     "forecast": "forecast_peak_messages_per_second",
@@ -41,22 +41,24 @@ def policy_figures(settings: DecisionSettings, learned: Learned, situation: Situ
     prices = situation.prices
     return PolicyFigures(
         name=settings.policy,
-        replica_hour=prices.replica_hour,
-        late_message=prices.late_message,
-        duplicate_message=prices.duplicate_message,
-        move=learned.risk_prior,
+        price_per_replica_hour=prices.price_per_replica_hour,
+        price_per_late_message=prices.price_per_late_message,
+        price_per_duplicate_message=prices.price_per_duplicate_message,
+        price_per_move=learned.risk_prior,
         risk_weight=found.risk_weight,
     )
 
 
-def flips_if(advice: Recommendation, found: Weighed, *, late_message: float, pause_seconds: float) -> tuple[Flip, ...]:
+def flips_if(
+    advice: Recommendation, found: Weighed, *, price_per_late_message: float, pause_seconds: float
+) -> tuple[Flip, ...]:
     """For each quantity the smallest change that reverses the decision, nearest first; those without one left out.
 
-    `late_message` is its price in currency, `pause_seconds` the stop of the move that is made or would be. Takes about
-    25 ms.
+    `price_per_late_message` is its price in currency, `pause_seconds` the stop of the move that is made or would be.
+    Takes about 25 ms.
     """
     present: dict[Quantity, float] = {
-        "late_message": late_message,
+        "price_per_late_message": price_per_late_message,
         "pause_seconds": pause_seconds,
         "capacity": advice.capacity.p50,
         "forecast": max(advice.forecast.p50),

@@ -118,8 +118,11 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
         policy=policy_figures(settings, case.learned, case.situation, found),
     )
     if case.with_flips and proposal.binding_rule is None:
-        late_message, pause_seconds = case.situation.prices.late_message, _pause_seconds(case, switch)
-        flips = flips_if(draft, found, late_message=late_message, pause_seconds=pause_seconds)
+        price_per_late_message, pause_seconds = (
+            case.situation.prices.price_per_late_message,
+            _pause_seconds(case, switch),
+        )
+        flips = flips_if(draft, found, price_per_late_message=price_per_late_message, pause_seconds=pause_seconds)
         draft = replace(draft, flips_if=flips)
     leaving = _leaving(case) if draft.action == "hold" and proposal.binding_rule is None else None
     told = explain(draft, case.situation.profile, leaving=leaving)
@@ -170,7 +173,7 @@ def _leaving(case: Case) -> Leaving | None:
     duplicates = found.duplicates_price(move)
     return Leaving(
         replicas=target,
-        saving_per_hour=case.situation.prices.replica_hour * (case.scene.replicas - target),
+        saving_per_hour=case.situation.prices.price_per_replica_hour * (case.scene.replicas - target),
         rebalance=found.switch_price(move) - duplicates,
         duplicates=duplicates,
         pays_after_seconds=pays_after,
@@ -192,7 +195,7 @@ def _window(case: Case, best: PlannedMove) -> tuple[datetime, datetime]:
 
     A plan cannot tell the seconds of one step apart, so the window lasts to the end of its last step.
     """
-    first, last = case.found.window(best, WINDOW_TOLERANCE_IN_MOVES * case.situation.prices.move)
+    first, last = case.found.window(best, WINDOW_TOLERANCE_IN_MOVES * case.situation.prices.price_per_move)
     lead_steps = best.effective_step - best.command_step
     scene = case.scene
     command_at = scene.now + timedelta(seconds=best.command_step * MINUTE_SECONDS)
@@ -220,7 +223,7 @@ def _break_even_seconds(case: Case, best: PlannedMove) -> float | None:
     if removed <= 0:
         return None
     price = case.found.switch_price(best)
-    return price / (case.situation.prices.replica_hour * removed) * SECONDS_PER_HOUR
+    return price / (case.situation.prices.price_per_replica_hour * removed) * SECONDS_PER_HOUR
 
 
 def _reason(proposal: Proposal, case: Case, useful: tuple[int, ...]) -> ReasonCode:

@@ -14,26 +14,26 @@ class DecisionSettings:
 
     policy: Policy = "balanced"
     """What stands for prices that are not set: `stable` moves less and pays more for replicas, `compact` the other way
-    round. A preset of `late_message`, `move` and `risk_weight`, nothing else."""
+    round. A preset of `price_per_late_message`, `price_per_move` and `risk_weight`, nothing else."""
 
-    replica_hour: float = 0.05
+    price_per_replica_hour: float = 0.05
     """Price of one replica for one hour, in `currency`. A small pod on a shared node costs about this much."""
 
     currency: str = "USD"
     """Name of the money that every price is in."""
 
-    late_message: float | None = None
+    price_per_late_message: float | None = None
     """Price of one message that waits longer than `max_lag_seconds`. None: the policy's; balanced, 100 s of one
     replica's full work being late is worth one replica-hour, whatever the topic's scale."""
 
-    duplicate_message: float | None = None
+    price_per_duplicate_message: float | None = None
     """Price of one message processed twice. None: a fifth of a late message."""
 
-    move: float | None = None
+    price_per_move: float | None = None
     """Risk price of one change of replicas before outcomes have taught better. None: the policy's; balanced, two
     replica-hours."""
 
-    restored_gigabyte: float = 0.0
+    price_per_restored_gigabyte: float = 0.0
     """Price of reading one gigabyte of a Streams application's state again. Default: 0, traffic within a zone."""
 
     max_lag_seconds: float = 10.0
@@ -88,12 +88,12 @@ class DecisionSettings:
     def prices(self, capacity: MessagesPerSecond) -> Prices:
         """These prices, the missing ones scaled by what one replica of the group consumes."""
         return Prices.from_replica_hour(
-            self.replica_hour,
+            self.price_per_replica_hour,
             capacity=capacity,
             currency=self.currency,
-            late_message=self.late_message,
-            duplicate_message=self.duplicate_message,
-            move=self.move,
-            restored_gigabyte=self.restored_gigabyte,
+            price_per_late_message=self.price_per_late_message,
+            price_per_duplicate_message=self.price_per_duplicate_message,
+            price_per_move=self.price_per_move,
+            price_per_restored_gigabyte=self.price_per_restored_gigabyte,
             policy=self.policy,
         )

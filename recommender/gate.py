@@ -186,7 +186,7 @@ class _Judged:
             profile=self.profile,
             settings=self.settings,
         )
-        prices = replace(self.settings.prices(self.capacity.p50), move=self.learned.risk)
+        prices = replace(self.settings.prices(self.capacity.p50), price_per_move=self.learned.risk)
         situation = situation_of(scene, forecast, prices, self.learned)
         uncertainty = uncertainty_of(scene, forecast, ceiling=highest_believed(known))
         found = weigh(situation, uncertainty)

@@ -105,7 +105,7 @@ def _weighed(
 ) -> Case:
     """What every plan costs in the scene, and which is the best."""
     history, facts, scene = grounds.history, grounds.facts, grounds.scene
-    prices = replace(scene.settings.prices(facts.capacity.p50), move=learned.risk)
+    prices = replace(scene.settings.prices(facts.capacity.p50), price_per_move=learned.risk)
     situation = replace(situation_of(scene, forecast, prices, learned), quiet_seconds=quiet_seconds(history))
     found = weigh(situation, uncertainty_of(scene, forecast, ceiling=highest_believed(history)))
     return Case(
@@ -154,7 +154,7 @@ def _bounded(profile: GroupProfile, finding: Finding) -> GroupProfile:
 
 def day_one(settings: DecisionSettings, capacity: Capacity) -> Learned:
     """What is believed of a group's moves before any was seen."""
-    return Learned.assumed(stop_seconds=settings.pause_prior_seconds, risk=settings.prices(capacity.p50).move)
+    return Learned.assumed(stop_seconds=settings.pause_prior_seconds, risk=settings.prices(capacity.p50).price_per_move)
 
 
 def _under_way(previous: Recommendation, facts: Facts, profile: GroupProfile, *, now: datetime) -> bool:

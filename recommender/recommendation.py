@@ -17,7 +17,7 @@ from forecasting.refusal import Refusal
 Action = Literal["hold", "scale_out", "scale_in"]
 ConfidenceLevel = Literal["high", "medium", "low"]
 FlipQuantity = Literal[
-    "late_message",
+    "price_per_late_message",
     "pause_seconds",
     "capacity_messages_per_second_per_replica",
     "forecast_peak_messages_per_second",
@@ -141,15 +141,15 @@ class LearnedMoves:
 class PolicyFigures:
     """The policy by name, and the figures that were in force: those of its preset unless set.
 
-    Prices are in currency; `move` is the risk of one move before outcomes teach. `risk_weight` is how much the worst
-    tenth of scenarios counts beyond the mean.
+    Prices are in currency; `price_per_move` is the risk of one move before outcomes teach. `risk_weight` is how much
+    the worst tenth of scenarios counts beyond the mean.
     """
 
     name: Policy
-    replica_hour: float
-    late_message: float
-    duplicate_message: float
-    move: float
+    price_per_replica_hour: float
+    price_per_late_message: float
+    price_per_duplicate_message: float
+    price_per_move: float
     risk_weight: float
 
 

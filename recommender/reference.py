@@ -123,8 +123,12 @@ class Reference:
             reference="fixed" if self.staying <= self.reacting else "stair",
             slack_ratio=SLACK_RATIO,
             used=self.actual,
-            limit=(1.0 + SLACK_RATIO) * least + SURPRISE_HOURS_OF_ALL * self._useful[-1] * self.prices.replica_hour,
+            limit=(1.0 + SLACK_RATIO) * least
+            + SURPRISE_HOURS_OF_ALL * self._useful[-1] * self.prices.price_per_replica_hour,
         )
 
     def _cost(self, replicas: int, seconds: float, late: float) -> float:
-        return self.prices.replica_hour * replicas * seconds / SECONDS_PER_HOUR + self.prices.late_message * late
+        return (
+            self.prices.price_per_replica_hour * replicas * seconds / SECONDS_PER_HOUR
+            + self.prices.price_per_late_message * late
+        )

@@ -28,7 +28,14 @@ KIND, PLURAL = "ConsumerGroupScaler", "consumergroupscalers"
 DECISION_BLOCKS: dict[str, tuple[str, ...]] = {
     "": ("policy", "windows"),
     "objective": ("max_lag_seconds",),
-    "prices": ("currency", "replica_hour", "late_message", "duplicate_message", "move", "restored_gigabyte"),
+    "prices": (
+        "currency",
+        "price_per_replica_hour",
+        "price_per_late_message",
+        "price_per_duplicate_message",
+        "price_per_move",
+        "price_per_restored_gigabyte",
+    ),
     "limits": ("scale_in_cooldown_seconds", "max_moves_per_hour"),
 }
 GROUP_BLOCKS: dict[str, tuple[str, ...]] = {

@@ -118,9 +118,11 @@ class Session:
     def learned(self) -> Learned:
         """What the group's moves have taught so far; while the capacity is unknown, the priors."""
         if self._capacity is None:
-            return Learned.assumed(stop_seconds=self._settings.pause_prior_seconds, risk=self._settings.replica_hour)
+            return Learned.assumed(
+                stop_seconds=self._settings.pause_prior_seconds, risk=self._settings.price_per_replica_hour
+            )
         learned = self._learned if self._learned is not None else day_one(self._settings, self._capacity)
-        late_price = self._settings.prices(self._capacity.p50).late_message
+        late_price = self._settings.prices(self._capacity.p50).price_per_late_message
         for move in self._untaught:
             learned = learned.after(move.outcome, late_price=late_price)
         self._untaught.clear()

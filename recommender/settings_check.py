@@ -19,11 +19,11 @@ class SettingsError(ValueError):
 
 # Limits of `DecisionSettings`, which checks nothing itself: what must hold, and how a person would say it.
 _LIMITS: dict[str, tuple[Callable[[float], bool], str]] = {
-    "replica_hour": (lambda price: price > 0, "above 0; without a price there is nothing to weigh"),
-    "late_message": (lambda price: price >= 0, "0 or more"),
-    "duplicate_message": (lambda price: price >= 0, "0 or more"),
-    "move": (lambda price: price >= 0, "0 or more"),
-    "restored_gigabyte": (lambda price: price >= 0, "0 or more"),
+    "price_per_replica_hour": (lambda price: price > 0, "above 0; without a price there is nothing to weigh"),
+    "price_per_late_message": (lambda price: price >= 0, "0 or more"),
+    "price_per_duplicate_message": (lambda price: price >= 0, "0 or more"),
+    "price_per_move": (lambda price: price >= 0, "0 or more"),
+    "price_per_restored_gigabyte": (lambda price: price >= 0, "0 or more"),
     "max_lag_seconds": (lambda seconds: seconds > 0, "above 0 s"),
     "target_utilization": (lambda share: 0 < share <= 1, "above 0 and at most 1; it is a share, not a percentage"),
     "planning_quantile": (lambda share: share in QUANTILES, f"one of {', '.join(map(str, QUANTILES))}"),

@@ -255,8 +255,8 @@ def _price(grounds: Grounds, prices: Prices, replicas: int) -> Cost:
     elif scene.replicas == 0 and grounds.lead_seconds > scene.settings.max_lag_seconds:
         late = grounds.waiting_messages + grounds.expected_messages(grounds.lead_seconds)
     return Cost(
-        replicas=replicas * prices.replica_hour * horizon / SECONDS_PER_HOUR,
-        late=late * prices.late_message,
+        replicas=replicas * prices.price_per_replica_hour * horizon / SECONDS_PER_HOUR,
+        late=late * prices.price_per_late_message,
         pause_late=0.0,
         backlog=0.0,
         duplicates=0.0,

@@ -181,9 +181,9 @@ def entry_of(policy_name: str, plant: Plant, contest: Contest, *, note: str = ""
         policy=policy_name,
         daily=tuple(
             Bill(
-                pods=day.pod_seconds / 3600.0 * prices.replica_hour,
-                late=day.late * prices.late_message,
-                duplicates=day.duplicates * prices.duplicate_message,
+                pods=day.pod_seconds / 3600.0 * prices.price_per_replica_hour,
+                late=day.late * prices.price_per_late_message,
+                duplicates=day.duplicates * prices.price_per_duplicate_message,
             )
             for day in days
         ),

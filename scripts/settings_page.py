@@ -26,7 +26,7 @@ groups:
       subdivision: BY
       dates: [2026-12-24, 2026-12-31]
 decision:
-  replica_hour: 0.04
+  price_per_replica_hour: 0.04
   max_lag_seconds: 10
   windows:
     - {schedule: "0 22 * * 5", duration_seconds: 14400, time_zone: Europe/Berlin}

@@ -85,7 +85,7 @@ def test_lost_messages_cost_what_late_ones_do() -> None:
     """Two replica-hours at 0.05, five messages that are late for ever."""
     prices = Prices.from_replica_hour(0.05, capacity=MessagesPerSecond(60.0))
     found = account(batch(0, 100.0, 101.0, 0, 9), batch(1, 100.0, 101.0, 0, 4))
-    assert found.cost(prices) == pytest.approx(0.1 + 5 * prices.late_message)
+    assert found.cost(prices) == pytest.approx(0.1 + 5 * prices.price_per_late_message)
 
 
 def test_an_empty_topic_has_no_account() -> None:

@@ -153,7 +153,7 @@ def test_a_bad_trace_is_one_sentence(text: str, said: str, lagcast: Lagcast, tmp
         (("--against", "fixed,hpaa"), "hpaa is no rival; there are fixed,hpa,hpa-behavior,keda,stair"),
         (("--against", " , "), "nothing is no rival"),
         (("--partitions", "0"), "--partitions"),
-        (("--replica-hour", "0"), "--replica-hour"),
+        (("--price-per-replica-hour", "0"), "--price-per-replica-hour"),
     ],
 )
 def test_bad_options_are_one_sentence(words: tuple[str, ...], said: str, lagcast: Lagcast, hour: Path) -> None:

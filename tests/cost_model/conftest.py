@@ -31,7 +31,12 @@ def profile() -> GroupProfile:
 def plain(profile: GroupProfile) -> Situation:
     """600 messages/s for an hour on 7 replicas, certain pauses, utilization 1; replicas, moves and lateness cost."""
     prices = Prices(
-        currency="EUR", replica_hour=0.05, late_message=1e-5, duplicate_message=0.0, held_message_second=0.0, move=0.02
+        currency="EUR",
+        price_per_replica_hour=0.05,
+        price_per_late_message=1e-5,
+        price_per_duplicate_message=0.0,
+        price_per_held_message_second=0.0,
+        price_per_move=0.02,
     )
     return Situation(
         profile=profile,

@@ -75,13 +75,13 @@ def test_oracle_7_a_drain(plain: Situation) -> None:
     """20,000 messages at 900 of 1,000 messages/s with a promise of 5 s: the last 150 s of 200 s of drain are late."""
     ending = tabulate(replace(plain, replicas=10, demand_messages_per_second=np.full(60, 900.0))).ending
     # 100 messages/s to spare work 15,000 messages off in 150 s, in which 900 a second arrive.
-    assert ending.late(20_000.0) == pytest.approx(plain.prices.late_message * 900 * 150)
+    assert ending.late(20_000.0) == pytest.approx(plain.prices.price_per_late_message * 900 * 150)
 
 
 def test_a_group_at_its_limit_has_a_large_finite_price(plain: Situation) -> None:
     """Without spare capacity a backlog never drains; a hundredth of capacity stands in."""
     ending = tabulate(replace(plain, replicas=10, demand_messages_per_second=np.full(60, 1000.0))).ending
-    assert ending.late(6_000.0) == pytest.approx(plain.prices.late_message * 1_000 * 1_000 / 10)
+    assert ending.late(6_000.0) == pytest.approx(plain.prices.price_per_late_message * 1_000 * 1_000 / 10)
     assert np.isfinite(_late(plain, produce=1_000.0, capacity=1_000.0, pause=9.0, limit=1.0))
 
 

@@ -13,7 +13,13 @@ from cost_model.problem import tabulate
 from cost_model.profile import Capacity, GroupProfile
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 
-PRICES = ("replica_hour", "late_message", "duplicate_message", "held_message_second", "move")
+PRICES = (
+    "price_per_replica_hour",
+    "price_per_late_message",
+    "price_per_duplicate_message",
+    "price_per_held_message_second",
+    "price_per_move",
+)
 
 
 @st.composite
@@ -34,11 +40,11 @@ def situations(draw: st.DrawFn) -> Situation:
         profile=profile,
         prices=Prices(
             currency="EUR",
-            replica_hour=0.05,
-            late_message=draw(st.sampled_from([0.0, 5e-6, 1e-4])),
-            duplicate_message=1e-6,
-            held_message_second=draw(st.sampled_from([0.0, 1e-9])),
-            move=draw(st.sampled_from([0.0, 1e-3, 0.1])),
+            price_per_replica_hour=0.05,
+            price_per_late_message=draw(st.sampled_from([0.0, 5e-6, 1e-4])),
+            price_per_duplicate_message=1e-6,
+            price_per_held_message_second=draw(st.sampled_from([0.0, 1e-9])),
+            price_per_move=draw(st.sampled_from([0.0, 1e-3, 0.1])),
         ),
         demand_messages_per_second=np.array(demand),
         step_seconds=60.0,
@@ -135,7 +141,7 @@ def test_counting_in_units_of_1024_messages_changes_nothing(situation: Situation
     assert capacity is not None
     rate = MessagesPerSecond(capacity.p20 / 1024)
     rated = replace(capacity, p20=rate, p50=rate, p90=rate)
-    per_message = ("late_message", "duplicate_message", "held_message_second")
+    per_message = ("price_per_late_message", "price_per_duplicate_message", "price_per_held_message_second")
     other = replace(
         situation,
         profile=replace(situation.profile, capacity=rated),

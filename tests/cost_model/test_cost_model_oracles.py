@@ -57,7 +57,7 @@ def test_oracle_1_at_the_optimum_a_constant_load_never_moves(plain: Situation, r
 def test_oracle_2_a_move_must_pay_for_itself(plain: Situation, move: float, target: int | None) -> None:
     """Six replicas less for an hour save 0.30: worth a move at 0.29, not at 0.31 (the horizon being all there is)."""
     situation = replace(plain, demand_messages_per_second=_steady(700.0), replicas=14)
-    best = _endless(_with(situation, move=move)).best()
+    best = _endless(_with(situation, price_per_move=move)).best()
     assert (best.target if best else None) == target
 
 
@@ -65,7 +65,7 @@ def test_oracle_2_a_move_must_pay_for_itself(plain: Situation, move: float, targ
 def test_a_move_that_has_to_come_anyway_comes_at_once(plain: Situation, move: float) -> None:
     """With the end priced, staying at 14 pays for the move to 8 too, only later: whatever it costs, now is cheaper."""
     situation = replace(plain, demand_messages_per_second=_steady(700.0), replicas=14)
-    found = search(_with(situation, move=move))
+    found = search(_with(situation, price_per_move=move))
     best = found.best()
     assert best is not None
     assert (best.target, best.effective_step) == (8, 0)
@@ -117,8 +117,8 @@ def test_oracle_4_a_short_excess_is_waited_out(plain: Situation) -> None:
 def test_oracle_4_free_moves_chatter(plain: Situation) -> None:
     """With moves and backlog free the plan spends the promise as a buffer and moves all the time: price both."""
     situation = replace(plain, max_lag_seconds=60.0, pause_prior_seconds=5.0)
-    assert _moves(search(_with(situation, move=0.0))) >= 5
-    assert _moves(search(_with(situation, move=0.0, held_message_second=1e-5 / 60))) == 0
+    assert _moves(search(_with(situation, price_per_move=0.0))) >= 5
+    assert _moves(search(_with(situation, price_per_move=0.0, price_per_held_message_second=1e-5 / 60))) == 0
 
 
 def test_oracle_4_a_short_peak_is_met_and_left(plain: Situation) -> None:
@@ -164,13 +164,13 @@ def test_oracle_10_if_lateness_is_free_the_group_stays_minimal(plain: Situation)
     """At no price of late, held or repeated messages the smallest group stays, whatever comes."""
     demand = np.random.default_rng(1).uniform(100.0, 3900.0, 60)
     situation = replace(plain, demand_messages_per_second=demand, replicas=1)
-    assert search(_with(situation, late_message=0.0)).best() is None
+    assert search(_with(situation, price_per_late_message=0.0)).best() is None
 
 
 def test_oracle_10_if_lateness_is_dear_nothing_is_late(plain: Situation) -> None:
     """At a thousand per late message no message is late that a feasible group can save."""
     demand = np.random.default_rng(1).uniform(100.0, 3900.0, 60)
-    found = search(_with(replace(plain, demand_messages_per_second=demand, replicas=40), late_message=1e3))
+    found = search(_with(replace(plain, demand_messages_per_second=demand, replicas=40), price_per_late_message=1e3))
     best = found.best()
     cost = found.stay if best is None else found.itemised(best.target, best.effective_step)
     assert (cost.late, cost.pause_late) == (0.0, 0.0)
@@ -181,11 +181,11 @@ def _small(plain: Situation, *, pause: float, seed: int) -> Situation:
     profile = replace(plain.profile, partitions=Partitions(5))
     prices = Prices(
         currency="EUR",
-        replica_hour=0.05,
-        late_message=2e-6,
-        duplicate_message=1e-6,
-        held_message_second=1e-9,
-        move=1e-3,
+        price_per_replica_hour=0.05,
+        price_per_late_message=2e-6,
+        price_per_duplicate_message=1e-6,
+        price_per_held_message_second=1e-9,
+        price_per_move=1e-3,
     )
     random = np.random.default_rng(seed)
     return replace(
@@ -240,8 +240,12 @@ def _stage(situation: Situation, step: int, move: tuple[int, int], lag: float) -
     share = share_late(lag / after, following / after, situation.max_lag_seconds)
     late = max(rate * seconds * share, _transient(situation, move, rate))
     held = (lag + following) / 2 * seconds
-    total = prices.replica_hour * move[1] * seconds / 3600
-    total += prices.late_message * late + prices.held_message_second * held + prices.move * (move[0] != move[1])
+    total = prices.price_per_replica_hour * move[1] * seconds / 3600
+    total += (
+        prices.price_per_late_message * late
+        + prices.price_per_held_message_second * held
+        + prices.price_per_move * (move[0] != move[1])
+    )
     return total, following
 
 
@@ -254,8 +258,8 @@ def _end(situation: Situation, replicas: int, lag: float) -> float:
     late = last * max(0.0, lag - situation.max_lag_seconds * whole) / max(whole - last, 0.01 * whole)
     if replicas != home:
         late += _transient(situation, (replicas, home), last)
-    moving = situation.prices.move if replicas != home else 0.0
-    return moving + 0.05 * lag / (3600 * 100.0) + situation.prices.late_message * late
+    moving = situation.prices.price_per_move if replicas != home else 0.0
+    return moving + 0.05 * lag / (3600 * 100.0) + situation.prices.price_per_late_message * late
 
 
 def _price_of(situation: Situation, plan: tuple[int, ...]) -> float:

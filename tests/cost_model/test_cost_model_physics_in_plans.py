@@ -132,7 +132,7 @@ def _down_to_eight(found: Weighed) -> int:
 
 def _valley(situation: Situation) -> Situation:
     """Fourteen replicas at the load of eight for half an hour, then at their own; a late minute costs half a move."""
-    prices = replace(situation.prices, late_message=1e-7)
+    prices = replace(situation.prices, price_per_late_message=1e-7)
     return replace(situation, prices=prices, replicas=14, demand_messages_per_second=np.repeat([700.0, 1200.0], 30))
 
 
@@ -143,7 +143,7 @@ def test_state_that_is_read_again_has_a_price(plain: Situation) -> None:
     profile = replace(plain.profile, streams=read_again, silent_share=Fraction(0.0))
     free = _valley(replace(plain, profile=profile))
     assert _target(free) == 8
-    dear = replace(free, prices=replace(free.prices, restored_gigabyte=0.05))
+    dear = replace(free, prices=replace(free.prices, price_per_restored_gigabyte=0.05))
     found = _weighed(dear)
     assert found.best() is None
     assert found.switch_price(found.move_of(_down_to_eight(found))) == pytest.approx(0.02 + 0.05 * 36.0)
@@ -158,7 +158,7 @@ def _leaving(situation: Situation, **changes: object) -> Weighed:
 
 def test_messages_that_nobody_processes_count_as_late(plain: Situation) -> None:
     """A librdkafka group with batches and commits of 5 s: a kill loses 5/6 s of what six of 14 replicas consume."""
-    five, late = Seconds(5.0), plain.prices.late_message
+    five, late = Seconds(5.0), plain.prices.price_per_late_message
     batches = {"poll_batch_seconds": five, "commit_interval_seconds": five, "termination_grace_seconds": Seconds(1.0)}
     java, other = (_leaving(plain, client=client, **batches) for client in ("java", "librdkafka"))
     lost = late * 700.0 * (6.0 / 14.0) * 5.0 / 6.0
@@ -172,7 +172,7 @@ def test_messages_in_work_at_a_kill_are_repeated(plain: Situation) -> None:
 
     At 0.001 each that eats up what half an hour without six replicas saves, 0.15; with one in work it does not.
     """
-    dear = replace(plain, prices=replace(plain.prices, duplicate_message=1e-3))
+    dear = replace(plain, prices=replace(plain.prices, price_per_duplicate_message=1e-3))
     found = _leaving(dear, commit_mode="message", concurrency=50, poll_batch_seconds=Seconds(1.0))
     row = _down_to_eight(found)
     assert found.cost(row).duplicates == pytest.approx(0.15)

@@ -87,7 +87,7 @@ def test_starting_and_leaving_replicas_are_paid_for(plain: Situation) -> None:
 def test_cooperative_scale_out_pays_for_duplicates(plain: Situation) -> None:
     """Moving half the partitions at 600 messages/s repeats what moved ones consumed since the last commit."""
     profile = replace(plain.profile, protocol="cooperative", poll_batch_seconds=Seconds(1.0), sync_seconds=Seconds(0.3))
-    prices = replace(plain.prices, duplicate_message=1e-4)
+    prices = replace(plain.prices, price_per_duplicate_message=1e-4)
     demand = np.full(60, 600.0)
     found = search(replace(plain, profile=profile, prices=prices, demand_messages_per_second=demand))
     assert found.itemised(14, 0).duplicates > 1e-4 * 0.5 * 600 * 3.0

@@ -15,8 +15,14 @@ from cost_model.verdict import outweighed
 from cost_model.weigh import ANNOUNCED_FRACTION, Weighed, weigh
 from forecasting.units import FloatArray, MessagesPerSecond, Partitions, Replicas, Seconds
 
-PRICES = ("replica_hour", "late_message", "duplicate_message", "held_message_second", "move")
-PER_MESSAGE = ("late_message", "duplicate_message", "held_message_second")
+PRICES = (
+    "price_per_replica_hour",
+    "price_per_late_message",
+    "price_per_duplicate_message",
+    "price_per_held_message_second",
+    "price_per_move",
+)
+PER_MESSAGE = ("price_per_late_message", "price_per_duplicate_message", "price_per_held_message_second")
 # The first look sees 16 scenarios, so that 8 of them twice are the same 8 to every stage.
 SCENARIOS = 8
 Question = tuple[Situation, Uncertainty]
@@ -44,11 +50,11 @@ def questions(draw: st.DrawFn) -> Question:
         profile=profile,
         prices=Prices(
             currency="EUR",
-            replica_hour=0.05,
-            late_message=draw(st.sampled_from([5e-7, 5e-6, 1e-4])),
-            duplicate_message=1e-6,
-            held_message_second=draw(st.sampled_from([0.0, 1e-9])),
-            move=draw(st.sampled_from([1e-3, 0.02, 0.1])),
+            price_per_replica_hour=0.05,
+            price_per_late_message=draw(st.sampled_from([5e-7, 5e-6, 1e-4])),
+            price_per_duplicate_message=1e-6,
+            price_per_held_message_second=draw(st.sampled_from([0.0, 1e-9])),
+            price_per_move=draw(st.sampled_from([1e-3, 0.02, 0.1])),
         ),
         demand_messages_per_second=np.quantile(demand, 0.9, axis=0),
         step_seconds=60.0,
@@ -248,7 +254,7 @@ def test_a_dearer_move_never_adds_moves(plain: Situation) -> None:
     demand = 900.0 + 600.0 * np.sin(np.arange(60) / 8.0) * np.ones((SCENARIOS, 1))
     counts = []
     for price in (0.001, 0.005, 0.02, 0.05, 0.1, 0.3, 1.0):
-        situation, uncertainty = certain(plain, 900.0, 14, move=price)
+        situation, uncertainty = certain(plain, 900.0, 14, price_per_move=price)
         situation = replace(situation, demand_messages_per_second=demand[0])
         found = weigh(situation, replace(uncertainty, demand_messages_per_second=demand))
         counts.append(round(chosen(found).risk / price, 6))
@@ -273,7 +279,7 @@ def test_what_is_said_to_be_outweighed_is_cheaper_on_average_and_dearer_by_the_p
 
 def test_what_a_rare_burst_would_cost_decides_only_where_the_worst_tenth_counts(plain: Situation) -> None:
     """300/s on 8 replicas; in one of 8 scenarios 790/s from the tenth minute on."""
-    situation, uncertainty = certain(plain, 300.0, 8, late_message=1e-5)
+    situation, uncertainty = certain(plain, 300.0, 8, price_per_late_message=1e-5)
     demand = steady(300.0)
     demand[0, 10:] = 790.0
     careless = weigh(situation, replace(uncertainty, demand_messages_per_second=demand, risk_weight=0.0))

@@ -18,7 +18,7 @@ def test_the_example_is_followed() -> None:
     asked = asked_by(Settings(state_dir=Path("nowhere")), read_scaler(example))
     assert asked.group.target is not None
     assert (asked.group.target.namespace, asked.group.target.name, asked.group.max_replicas) == ("shop", "orders", 24)
-    assert (asked.decision.replica_hour, asked.decision.currency) == (0.04, "EUR")
+    assert (asked.decision.price_per_replica_hour, asked.decision.currency) == (0.04, "EUR")
     assert (asked.group.protocol, asked.group.max_poll_records) == ("cooperative", 200)
 
 

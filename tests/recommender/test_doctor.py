@@ -173,7 +173,7 @@ def test_objects_that_are_not_followed_are_told(cluster: MemoryCluster) -> None:
     cluster.add("orders", target={"name": "orders"})
     cluster.add("billing", target={"name": "orders"})
     cluster.add("again", groupId="orders")
-    cluster.add("cheap", prices={"replicaHour": 0})
+    cluster.add("cheap", prices={"pricePerReplicaHour": 0})
     told = {each.where: each for each in found(cluster, "trouble")}
     assert told.keys() == {"shop/billing", "shop/again", "shop/cheap"}
     assert "shop/orders has the target Deployment orders already" in told["shop/billing"].sentence

@@ -65,13 +65,13 @@ def spent_on(
         capacity=MessagesPerSecond(1000.0),
         prices=prices,
         max_lag_seconds=10.0,
-        learned=Learned.assumed(stop_seconds=12.0, risk=prices.move),
+        learned=Learned.assumed(stop_seconds=12.0, risk=prices.price_per_move),
     )
     for row in group.rows:
         judge.observe(row)
     return Spent(
-        advice=judge.actual / prices.replica_hour,
-        reference=min(judge.reacting, judge.staying) / prices.replica_hour,
+        advice=judge.actual / prices.price_per_replica_hour,
+        reference=min(judge.reacting, judge.staying) / prices.price_per_replica_hour,
     )
 
 

@@ -321,7 +321,7 @@ def test_the_bound_is_reached_when_the_group_is_dearer_than_the_references(
         capacity=RATE,
         prices=prices,
         max_lag_seconds=10.0,
-        learned=Learned.assumed(stop_seconds=12.0, risk=prices.move),
+        learned=Learned.assumed(stop_seconds=12.0, risk=prices.price_per_move),
     )
     for place in range(480):
         reference.observe(row(place, lag_seconds=lag_seconds))
@@ -382,6 +382,6 @@ def test_moves_of_the_reference_are_priced_anew_when_moves_turn_out_dear() -> No
         expected_late_messages=0.0,
         late_messages=1e6,
     )
-    reference.learned = learned.after(dear, late_price=prices.late_message)
+    reference.learned = learned.after(dear, late_price=prices.price_per_late_message)
     assert reference.learned.usual_late_cost == pytest.approx((3 * 0.1 + 0.5) / 4)
     assert reference.reacting - before == pytest.approx(7 * 0.1, rel=0.1)

@@ -83,7 +83,7 @@ def test_a_group_that_moves_often_is_told_what_a_change_of_settings_is_worth(
     assert "removeMembersFromConsumerGroup for the leaving instances" in told
     assert "USD a day, at 20.0 moves a day" in told
     worth = float(told.removeprefix("Worth about ").split()[0])
-    assert worth > 24.0 * SETTINGS.replica_hour / 7.0
+    assert worth > 24.0 * SETTINGS.price_per_replica_hour / 7.0
     halved = _advice(_busy(history, 10), forecast([7000.0]), static)
     (less,) = (sentence for sentence in halved.sentences if sentence.startswith("Worth about"))
     assert float(less.removeprefix("Worth about ").split()[0]) == pytest.approx(worth / 2.0, abs=0.02)

@@ -118,7 +118,7 @@ def advise(
     history: History, forecast: Forecast, profile: GroupProfile, *windows: Window, move: float | None = None
 ) -> Recommendation:
     """At noon; `move` is the price of the risk of one."""
-    settings = DecisionSettings(windows=windows, move=move)
+    settings = DecisionSettings(windows=windows, price_per_move=move)
     decision = recommend(history, forecast, profile, settings, previous=None, now=NOON)
     assert isinstance(decision, Recommendation), decision
     return decision

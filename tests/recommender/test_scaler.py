@@ -48,10 +48,10 @@ DECISION_VALUES: dict[str, tuple[Any, Any]] = {
     "policy": ("Compact", "compact"),
     "max_lag_seconds": ("2.5", 2.5),
     "currency": ("EUR", "EUR"),
-    "replica_hour": ("0.04", 0.04),
-    "late_message": ("1e-5", 1e-5),
-    "duplicate_message": (0, 0.0),
-    "move": ("0.2", 0.2),
+    "price_per_replica_hour": ("0.04", 0.04),
+    "price_per_late_message": ("1e-5", 1e-5),
+    "price_per_duplicate_message": (0, 0.0),
+    "price_per_move": ("0.2", 0.2),
     "scale_in_cooldown_seconds": (600, 600.0),
     "max_moves_per_hour": (4, 4),
     "windows": (
@@ -200,7 +200,7 @@ def test_a_hold_ends_to_the_second() -> None:
     [
         ({"minReplicas": 20}, "minReplicas is 20, above maxReplicas 12; lower one or raise the other"),
         ({"objective": {"maxLagSeconds": "0"}}, "maxLagSeconds is 0.0; it has to be above 0 s"),
-        ({"prices": {"replicaHour": 0}}, "replicaHour is 0.0; it has to be above 0; without a price"),
+        ({"prices": {"pricePerReplicaHour": 0}}, "pricePerReplicaHour is 0.0; it has to be above 0; without a price"),
         ({"group": {"heartbeatIntervalSeconds": 0}}, "heartbeatIntervalSeconds is 0; input should be greater than 0"),
         ({"group": {"streams": {"tasks": 0, "stateful": True}}}, "tasks"),
         (

@@ -93,7 +93,7 @@ def test_objects_hold_from_the_next_look_on_and_settings_after_them(scalers: Sca
 
 def test_groups_that_cannot_be_decided_are_obstacles(scalers: Scalers, objects: MemoryObjects) -> None:
     """A bad object stops its own group, so does a hold, one without rows waits; a group that is off is left out."""
-    objects.add("orders", prices={"replicaHour": 0})
+    objects.add("orders", prices={"pricePerReplicaHour": 0})
     objects.add("unseen")
     objects.add("off", mode="Off")
     objects.add("good")
@@ -127,7 +127,7 @@ def test_a_bad_object_is_told_and_the_others_go_on(
     scalers: Scalers, objects: MemoryObjects, advice: Callable[..., Recommendation]
 ) -> None:
     """One sentence on the bad one, the older owner on a second one for the same group, advice on the good one."""
-    objects.add("bad", prices={"replicaHour": 0})
+    objects.add("bad", prices={"pricePerReplicaHour": 0})
     objects.add("orders", created=NOW - timedelta(days=1))
     objects.add("second", groupId="orders")
     objects.add("off", mode="Off")

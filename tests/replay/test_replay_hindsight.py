@@ -252,7 +252,7 @@ def test_an_entry_knows_its_total(wave: Contest) -> None:
     """Pod-hours, late messages and duplicates at the contest's prices add up to the bill."""
     entry: Entry = play("hpa", wave)
     arrivals = 1_000 * 7_200
-    assert entry.bill.pods == pytest.approx(entry.pod_hours * wave.prices.replica_hour)
-    assert entry.bill.late == pytest.approx(entry.late_share * arrivals * wave.prices.late_message, rel=0.05)
-    assert entry.bill.duplicates == pytest.approx(entry.duplicate_messages * wave.prices.duplicate_message)
+    assert entry.bill.pods == pytest.approx(entry.pod_hours * wave.prices.price_per_replica_hour)
+    assert entry.bill.late == pytest.approx(entry.late_share * arrivals * wave.prices.price_per_late_message, rel=0.05)
+    assert entry.bill.duplicates == pytest.approx(entry.duplicate_messages * wave.prices.price_per_duplicate_message)
     assert entry.bill.total == pytest.approx(entry.bill.pods + entry.bill.late + entry.bill.duplicates)

@@ -109,10 +109,10 @@ def test_a_day_is_billed_to_itself(calm_world: Worlds, load: Loads, contest: Con
 def test_prices_come_from_the_settings(calm_world: Worlds, load: Loads, contest: Contests) -> None:
     """Everybody is billed by what the owner said; what was not said follows from the replica-hour and the capacity."""
     plain = contest(calm_world(), load(700.0, 700.0))
-    assert plain.prices.replica_hour == 0.05
-    assert plain.prices.late_message == pytest.approx(0.05 / (100 * 100))
-    dear = replace(plain, settings=replace(plain.settings, replica_hour=1.0, late_message=0.5))
-    assert (dear.prices.replica_hour, dear.prices.late_message) == (1.0, 0.5)
+    assert plain.prices.price_per_replica_hour == 0.05
+    assert plain.prices.price_per_late_message == pytest.approx(0.05 / (100 * 100))
+    dear = replace(plain, settings=replace(plain.settings, price_per_replica_hour=1.0, price_per_late_message=0.5))
+    assert (dear.prices.price_per_replica_hour, dear.prices.price_per_late_message) == (1.0, 0.5)
     assert play("fixed", dear).bill.pods == pytest.approx(20 * play("fixed", plain).bill.pods)
 
 

@@ -195,8 +195,8 @@ def test_every_load_meets_every_world_under_every_seed() -> None:
 def test_prices_are_those_of_a_thousand_messages_a_second() -> None:
     """0.05 a pod-hour, 5e-7 a late message, 1e-7 a duplicate."""
     prices = cells_of([load_of(4.0)], ["fine"], 1, ("stair",))[0].contest.prices
-    assert prices.replica_hour == 0.05
-    assert (prices.late_message, prices.duplicate_message) == pytest.approx((5e-7, 1e-7))
+    assert prices.price_per_replica_hour == 0.05
+    assert (prices.price_per_late_message, prices.price_per_duplicate_message) == pytest.approx((5e-7, 1e-7))
 
 
 def test_the_published_load_is_played_at_three_capacities() -> None:
