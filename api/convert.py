@@ -78,7 +78,11 @@ def to_outcome(move: GradedMove) -> wire.Outcome:
     outcome, promised = move.outcome, move.promised
     money = {} if promised is None else {**asdict(promised), "saving": promised.saving}
     expected = parts.Expected.model_validate(
-        {"stop_seconds": outcome.expected_stop_seconds, "late_messages": outcome.expected_late_messages, **money}
+        {
+            "rebalance_pause_seconds": outcome.expected_rebalance_pause_seconds,
+            "late_messages": outcome.expected_late_messages,
+            **money,
+        }
     )
     return wire.Outcome(
         graded_at=move.graded_at,
@@ -87,7 +91,7 @@ def to_outcome(move: GradedMove) -> wire.Outcome:
         recommendation_id=outcome.advised_as,
         expected=expected if outcome.advised_as is not None else None,
         happened=parts.Happened(
-            stop_seconds=outcome.stop_seconds,
+            rebalance_pause_seconds=outcome.rebalance_pause_seconds,
             late_messages=outcome.late_messages,
             start_up_seconds=outcome.start_up_seconds,
             left_silently=outcome.silent,

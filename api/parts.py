@@ -133,7 +133,7 @@ class Switch(Wire):
     """What the move does to the group while it happens."""
 
     protocol_profile: Literal["eager", "cooperative", "kip848"]
-    pause_seconds: FiniteFloat
+    rebalance_pause_seconds: FiniteFloat
     moved_partition_fraction: FiniteFloat
     expected_rebalances: FiniteFloat
     duplicate_messages: FiniteFloat
@@ -196,7 +196,7 @@ class Flip(Wire):
 
     quantity: Literal[
         "price_per_late_message",
-        "pause_seconds",
+        "rebalance_pause_seconds",
         "capacity_messages_per_second_per_replica",
         "forecast_peak_messages_per_second",
     ]
@@ -207,9 +207,9 @@ class Flip(Wire):
 class Learned(Wire):
     """What is believed of the group's moves, and how full its replicas may be run."""
 
-    pause_up_seconds: FiniteFloat
+    rebalance_pause_scale_out_seconds: FiniteFloat
     """How long a move that adds replicas stops what it stops."""
-    pause_down_seconds: FiniteFloat
+    rebalance_pause_scale_in_seconds: FiniteFloat
     move_risk: FiniteFloat
     """Price of one move beyond what is expected of it, in the currency of `cost`."""
     moves: int
@@ -229,7 +229,7 @@ class Learned(Wire):
 class Expected(Wire):
     """What the advice said of its move; amounts are over its horizon."""
 
-    stop_seconds: FiniteFloat
+    rebalance_pause_seconds: FiniteFloat
     late_messages: FiniteFloat
     chosen: FiniteFloat | None = None
     """Price of the plan that was chosen."""
@@ -244,7 +244,7 @@ class Expected(Wire):
 class Happened(Wire):
     """What the rows around a move show."""
 
-    stop_seconds: FiniteFloat
+    rebalance_pause_seconds: FiniteFloat
     """Work of the partitions that were moved, in seconds of arrivals, that was lost."""
     late_messages: FiniteFloat | None = None
     """Messages that waited longer than promised until the group settled; absent where a jump of the load hides them."""

@@ -124,8 +124,8 @@ def longest_pause(interruptions: Sequence[Interruption]) -> str:
     stopped = [each for each in interruptions if each.stops]
     if not stopped:
         return "-"
-    longest = max(stopped, key=lambda each: each.pause_seconds)
-    return f"{longest.pause_seconds:.1f} +/- {longest.resolution_seconds:.1f} s"
+    longest = max(stopped, key=lambda each: each.rebalance_pause_seconds)
+    return f"{longest.rebalance_pause_seconds:.1f} +/- {longest.resolution_seconds:.1f} s"
 
 
 def table_of(results: Sequence[Result], setting: Setting) -> str:
@@ -146,7 +146,7 @@ def table_of(results: Sequence[Result], setting: Setting) -> str:
                 str(len(result.interruptions)),
                 longest_pause(result.interruptions),
                 f"{found.stopped_partition_seconds:.0f}",
-                f"{found.longest_stop_seconds:.1f} s",
+                f"{found.longest_pause_seconds:.1f} s",
                 f"{found.duplicate_messages:,}",
                 f"{found.lost_messages:,}",
                 f"{found.cost(prices):.4f} {prices.currency}",

@@ -18,7 +18,7 @@ class Account:
     """One arm; waits are from a message's own time stamp to the end of the first batch that did it.
 
     `lost_messages` were never done. `mean_lag_messages` are those produced and not yet done, over time.
-    `stopped_partition_seconds` is what partitions stood still after moves, `longest_stop_seconds` the worst of them.
+    `stopped_partition_seconds` is what partitions stood still after moves, `longest_pause_seconds` the worst of them.
     """
 
     replica_seconds: float
@@ -30,7 +30,7 @@ class Account:
     wait_p50_seconds: float
     wait_p99_seconds: float
     stopped_partition_seconds: float
-    longest_stop_seconds: float
+    longest_pause_seconds: float
 
     def cost(self, prices: Prices) -> float:
         """Replicas, late and lost messages (which are late for ever) and duplicates, in the currency of the prices."""
@@ -84,7 +84,7 @@ def account(
         wait_p50_seconds=float(np.quantile(done, 0.5)) if done.size else 0.0,
         wait_p99_seconds=float(np.quantile(done, 0.99)) if done.size else 0.0,
         stopped_partition_seconds=sum(stops),
-        longest_stop_seconds=max(stops, default=0.0),
+        longest_pause_seconds=max(stops, default=0.0),
     )
 
 

@@ -48,7 +48,7 @@ class Expected:
     """Seconds lost per partition of the group, the mean stop of those that stop, and messages."""
 
     lost_seconds: float
-    pause_seconds: float | None
+    rebalance_pause_seconds: float | None
     duplicates: float
     lost: float | None
 
@@ -79,7 +79,7 @@ def by_formula(cell: Cell, change: Change, *, quiet_seconds: float) -> Expected:
     rate = MessagesPerSecond(MESSAGES_PER_SECOND)
     return Expected(
         lost_seconds=effect.lost_partition_seconds / PARTITIONS,
-        pause_seconds=effect.pause_seconds,
+        rebalance_pause_seconds=effect.rebalance_pause_seconds,
         duplicates=expected_duplicates(profile, from_replicas=before, to_replicas=after, consume=rate),
         lost=dropped_seconds(profile, from_replicas=before, to_replicas=after) * rate,
     )
@@ -120,7 +120,7 @@ def by_plant(cell: Cell, change: Change, *, quiet_seconds: float) -> Expected:
         totals.append(plant.day_totals()[0])
     return Expected(
         lost_seconds=float(np.mean([total.paused_partition_seconds for total in totals])) / PARTITIONS,
-        pause_seconds=None,
+        rebalance_pause_seconds=None,
         duplicates=float(np.mean([total.duplicates for total in totals])),
         lost=None,
     )

@@ -49,7 +49,7 @@ class Measured:
         return tuple(stop for stop in self.stops if stop > 0.0)
 
     @property
-    def pause_seconds(self) -> float:
+    def rebalance_pause_seconds(self) -> float:
         """The mean of the partitions that stopped."""
         return sum(self.stopped) / len(self.stopped) if self.stopped else 0.0
 

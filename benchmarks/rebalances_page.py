@@ -177,7 +177,7 @@ def section(batch: float, rows: list[Row], *, static: bool) -> str:
             marked(row.formula["lost_seconds"], row.formula_holds),
             marked(row.plant["lost_seconds"], row.plant_holds),
             f"{median(row.pauses):.1f}" if row.pauses else "-",
-            f"{row.formula['pause_seconds']:.1f}",
+            f"{row.formula['rebalance_pause_seconds']:.1f}",
             f"{median(row.duplicates):,.0f} ({min(row.duplicates):,} to {max(row.duplicates):,})",
             f"{row.formula['duplicates']:,.0f}",
             f"{row.plant['duplicates']:,.0f}",

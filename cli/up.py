@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from forecasting.refusal import RefusalReason
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.metrics import Metrics
-    from recommender.grade import MeasuredStop
+    from recommender.grade import MeasuredPause
     from recommender.run import Group, Obstacle
 
 # How often the loop looks for new rows: reading the manifest takes 0.1 ms.
@@ -139,7 +139,7 @@ class Source:
     attention: "Attention"
     arrived: Event = field(default_factory=Event)
     obstacles: "dict[Group, Obstacle]" = field(default_factory=dict)
-    stops: "defaultdict[Group, deque[MeasuredStop]]" = field(default_factory=lambda: defaultdict(deque))
+    stops: "defaultdict[Group, deque[MeasuredPause]]" = field(default_factory=lambda: defaultdict(deque))
 
     @property
     def samples(self) -> Path:
@@ -202,19 +202,19 @@ class Source:
 
     def note(self, found: "Interruption", metrics: "Metrics") -> None:
         """Have `metrics` count an interruption, and keep a rebalance for the move that it belongs to."""
-        from recommender.grade import MeasuredStop
+        from recommender.grade import MeasuredPause
 
         metrics.interrupted(
             found.cluster,
             found.group,
             kind=found.kind,
-            pause_seconds=found.pause_seconds if found.stops else None,
+            rebalance_pause_seconds=found.rebalance_pause_seconds if found.stops else None,
             repeated_least=found.repeated_messages_least,
             repeated_most=found.repeated_messages_most,
         )
         if found.kind == "rebalance" and found.stops:
             self.stops[found.cluster, found.group].append(
-                MeasuredStop(
+                MeasuredPause(
                     began_at=found.began_at,
                     ended_at=found.ended_at,
                     lost_seconds=found.lost_partition_seconds / found.partitions,
@@ -222,7 +222,7 @@ class Source:
                 )
             )
 
-    def drained_stops(self, group: "Group") -> "tuple[MeasuredStop, ...]":
+    def drained_stops(self, group: "Group") -> "tuple[MeasuredPause, ...]":
         """What was measured of the group's rebalances since this was last asked."""
         kept = self.stops[group]
         return tuple(kept.popleft() for _ in range(len(kept)))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.kubernetes_client import Connection
     from recommender.adapters.store_sql import SqlDecisionStore
-    from recommender.grade import MeasuredStop
+    from recommender.grade import MeasuredPause
     from recommender.leadership import Fence
     from recommender.ports import Publisher
     from recommender.run import Group, Obstacle, Recommender
@@ -54,7 +54,7 @@ def recommender(
     *,
     publishers: "Sequence[Publisher]" = (),
     obstacles: "Callable[[], Mapping[Group, Obstacle]]" = dict,
-    stops: "Callable[[Group], Sequence[MeasuredStop]]" = lambda _: (),
+    stops: "Callable[[Group], Sequence[MeasuredPause]]" = lambda _: (),
 ) -> "Recommender":
     """The loop over the groups of `table`, deciding as `settings` say and keeping what it decides in `store`."""
     from recommender.run import Recommender

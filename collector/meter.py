@@ -72,7 +72,7 @@ class Interruption:
         return sum(stop.seconds for stop in self.stops)
 
     @property
-    def pause_seconds(self) -> float:
+    def rebalance_pause_seconds(self) -> float:
         """The mean over the partitions that stopped; 0 where none was seen to."""
         return self.lost_partition_seconds / len(self.stops) if self.stops else 0.0
 

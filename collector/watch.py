@@ -84,7 +84,7 @@ def watch_forever(
                     "interrupted",
                     group=group,
                     kind=interruption.kind,
-                    pause_seconds=round(interruption.pause_seconds, 2),
+                    rebalance_pause_seconds=round(interruption.rebalance_pause_seconds, 2),
                     stopped_partitions=len(interruption.stops),
                     resolution_seconds=round(interruption.resolution_seconds, 2),
                 )

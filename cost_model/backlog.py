@@ -33,10 +33,12 @@ def spare(*, produce: MessagesPerSecond, capacity: MessagesPerSecond) -> Message
     return MessagesPerSecond(max(capacity - produce, LEAST_SPARE_FRACTION * capacity))
 
 
-def late_by_stop(stop: Seconds, *, produce: MessagesPerSecond, capacity: MessagesPerSecond, limit: Seconds) -> Messages:
+def late_by_pause(
+    stop: Seconds, *, produce: MessagesPerSecond, capacity: MessagesPerSecond, limit: Seconds
+) -> Messages:
     """Messages that one stop of the whole group makes late: all that arrives until the backlog drops under the promise.
 
-    >>> late_by_stop(Seconds(12), produce=MessagesPerSecond(500), capacity=MessagesPerSecond(1000), limit=Seconds(10))
+    >>> late_by_pause(Seconds(12), produce=MessagesPerSecond(500), capacity=MessagesPerSecond(1000), limit=Seconds(10))
     2000.0
     """
     return Messages(produce * max(0.0, stop - limit) * capacity / spare(produce=produce, capacity=capacity))

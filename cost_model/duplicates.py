@@ -34,7 +34,7 @@ def uncommitted_seconds(profile: GroupProfile, how: LossOfPartitions, *, members
     revoked_late = profile.rebalances_as == "cooperative" and profile.client != "librdkafka"
     if not revoked_late or profile.commit_mode != "interval":
         return Seconds(0.0)
-    since_rejoining = rebalance_round(profile, members=members).mean_stop_seconds
+    since_rejoining = rebalance_round(profile, members=members).mean_pause_seconds
     return Seconds(since_rejoining + UNCOMMITTED_BATCHES * profile.poll_batch_seconds)
 
 

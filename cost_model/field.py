@@ -93,7 +93,7 @@ def moves_of(situation: Situation, choices: tuple[int, ...]) -> Moves:
         repeated=np.vstack([moves.repeated_seconds for moves in both]),
         dropped=np.vstack([moves.dropped_seconds for moves in both]),
         shares=np.vstack([moves.pause_shares for moves in both]),
-        pauses=np.vstack([moves.pause_seconds for moves in both]),
+        pauses=np.vstack([moves.rebalance_pause_seconds for moves in both]),
     )
 
 

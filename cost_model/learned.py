@@ -14,7 +14,7 @@ Source = Literal["assumed", "measured"]
 PRIOR_MOVES = 3.0
 # One of how long moves stop counts less: groups differ a hundredfold, moves of one group by half, so that the first
 # move says more than all that was believed before.
-PRIOR_STOPS = 0.5
+PRIOR_PAUSES = 0.5
 # What a move in one direction says of the other one, as a share of a move.
 OTHER_DIRECTION = 0.5
 # Samples come every 15 s, so that a stop under this many seconds looks like none.
@@ -54,17 +54,17 @@ class LogBelief:
 class MoveOutcome:
     """One move as it went: what it was expected to do, and what the rows show it did.
 
-    `stop_seconds` is the whole group's work that was lost, in seconds of arrivals; `late_messages` those that waited
-    longer than promised while it settled, None where a jump of the load hides what the move did to them. `silent`
-    tells whether leavers were missed only when their session ran out; None where nobody left or nobody could tell.
-    `start_up_seconds` is None unless replicas were added. `advised_as` is the id of the advice that called for the
-    move; None: somebody else moved the group, and nothing was expected.
+    `rebalance_pause_seconds` is the whole group's work that was lost, in seconds of arrivals; `late_messages` those
+    that waited longer than promised while it settled, None where a jump of the load hides what the move did to them.
+    `silent` tells whether leavers were missed only when their session ran out; None where nobody left or nobody could
+    tell. `start_up_seconds` is None unless replicas were added. `advised_as` is the id of the advice that called for
+    the move; None: somebody else moved the group, and nothing was expected.
     """
 
     from_replicas: int
     to_replicas: int
-    expected_stop_seconds: float
-    stop_seconds: float
+    expected_rebalance_pause_seconds: float
+    rebalance_pause_seconds: float
     expected_late_messages: float
     late_messages: float | None
     silent: bool | None = None
@@ -85,8 +85,8 @@ class Learned:
     `target_utilization` the share of capacity that quiet minutes allow, None while nothing is known.
     """
 
-    stop_up: LogBelief
-    stop_down: LogBelief
+    pause_scale_out: LogBelief
+    pause_scale_in: LogBelief
     risk_prior: float
     risk_excess: float = 0.0
     late_cost: float = 0.0
@@ -97,10 +97,10 @@ class Learned:
     target_utilization: float | None = None
 
     @classmethod
-    def assumed(cls, *, stop_seconds: float, risk: float) -> "Learned":
+    def assumed(cls, *, rebalance_pause_seconds: float, risk: float) -> "Learned":
         """Day one: the priors."""
-        stop = LogBelief.around(stop_seconds, weight=PRIOR_STOPS)
-        return cls(stop_up=stop, stop_down=stop, risk_prior=risk)
+        stop = LogBelief.around(rebalance_pause_seconds, weight=PRIOR_PAUSES)
+        return cls(pause_scale_out=stop, pause_scale_in=stop, risk_prior=risk)
 
     @property
     def source(self) -> Source:
@@ -126,7 +126,7 @@ class Learned:
 
     def after(self, outcome: MoveOutcome, *, late_price: float) -> "Learned":
         """The beliefs after one more move."""
-        stop = max(outcome.stop_seconds, LEAST_SEEN_SECONDS)
+        stop = max(outcome.rebalance_pause_seconds, LEAST_SEEN_SECONDS)
         own, other = (1.0, OTHER_DIRECTION) if outcome.up else (OTHER_DIRECTION, 1.0)
         # What nobody can tell is taken as it was expected.
         late = outcome.expected_late_messages if outcome.late_messages is None else outcome.late_messages
@@ -136,8 +136,8 @@ class Learned:
             start_up = (start_up or LogBelief.around(outcome.start_up_seconds)).seen(outcome.start_up_seconds)
         return replace(
             self,
-            stop_up=self.stop_up.seen(stop, weight=own),
-            stop_down=self.stop_down.seen(stop, weight=other),
+            pause_scale_out=self.pause_scale_out.seen(stop, weight=own),
+            pause_scale_in=self.pause_scale_in.seen(stop, weight=other),
             risk_excess=self.risk_excess + excess,
             late_cost=self.late_cost + late_price * late,
             moves=self.moves + 1,

@@ -32,7 +32,7 @@ def search(situation: Situation) -> PlanSearch:
     ...         lag_messages=0.0,
     ...         max_lag_seconds=10.0,
     ...         target_utilization=0.85,
-    ...         pause_prior_seconds=8.0,
+    ...         rebalance_pause_prior_seconds=8.0,
     ...     )
     ... )
     >>> move = found.best()

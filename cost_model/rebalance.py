@@ -37,14 +37,14 @@ class MoveEffect:
 
     `pauses` has at most three classes: those that stay, those of replicas that leave with a goodbye, and without one.
     `moved_fraction` is the share of partitions that the group's assignor gives to another owner; under an eager
-    protocol it changes no pause. `pause_seconds` is the mean over the partitions that stop.
+    protocol it changes no pause. `rebalance_pause_seconds` is the mean over the partitions that stop.
     """
 
     pauses: tuple[PauseClass, ...]
     lost_partition_seconds: float
     moved_fraction: Fraction
     expected_rebalances: float
-    pause_seconds: Seconds
+    rebalance_pause_seconds: Seconds
 
 
 NO_EFFECT = MoveEffect(
@@ -52,7 +52,7 @@ NO_EFFECT = MoveEffect(
     lost_partition_seconds=0.0,
     moved_fraction=Fraction(0.0),
     expected_rebalances=0.0,
-    pause_seconds=Seconds(0.0),
+    rebalance_pause_seconds=Seconds(0.0),
 )
 
 
@@ -78,26 +78,26 @@ def move_effect(
     *,
     from_replicas: Replicas,
     to_replicas: Replicas,
-    pause_prior_seconds: Seconds | None = None,
+    rebalance_pause_prior_seconds: Seconds | None = None,
     quiet_seconds: Seconds | None = None,
 ) -> MoveEffect:
     """The stop that a move from one replica count to another is expected to cause.
 
-    `pause_prior_seconds` is a floor of the whole move's stop: under eager for every stopped partition; under the newer
-    protocols, where a partition stops only when it moves, scaled by the moved fraction. `quiet_seconds` is the time
-    since the last rebalance; None: so long that heartbeats beat apart, the upper value.
+    `rebalance_pause_prior_seconds` is a floor of the whole move's stop: under eager for every stopped partition; under
+    the newer protocols, where a partition stops only when it moves, scaled by the moved fraction. `quiet_seconds` is
+    the time since the last rebalance; None: so long that heartbeats beat apart, the upper value.
 
     >>> from forecasting.units import Partitions
     >>> profile = GroupProfile(cluster="c", group="g", partitions=Partitions(40), capacity=None, assignor="sticky")
     >>> effect = move_effect(profile, from_replicas=Replicas(8), to_replicas=Replicas(10))
-    >>> round(effect.pause_seconds, 2), effect.moved_fraction, round(effect.expected_rebalances, 2)
+    >>> round(effect.rebalance_pause_seconds, 2), effect.moved_fraction, round(effect.expected_rebalances, 2)
     (1.68, 0.2, 1.62)
     """
     before, after = (min(replicas, profile.work_units) for replicas in (from_replicas, to_replicas))
     if before < 1 or after < 1 or from_replicas == to_replicas:
         return NO_EFFECT  # an empty group has nothing to stop
     move = _move(profile, before=before, after=after, quiet_seconds=quiet_seconds)
-    floor = 0.0 if pause_prior_seconds is None else float(pause_prior_seconds)
+    floor = 0.0 if rebalance_pause_prior_seconds is None else float(rebalance_pause_prior_seconds)
     if profile.rebalances_as != "eager":
         floor *= move.moved
     stops = _stops_growing(profile, move) if to_replicas > from_replicas else _stops_shrinking(profile, move)
@@ -137,7 +137,7 @@ def _stops_everyone(move: _Move) -> float:
     The first rebalance may meet heartbeats that have drifted apart and puts them in step, so later ones cost only the
     spread of running batches: A + (n - 1) * A_sync. Measured 2.3 s where n * A would say 5.9.
     """
-    return move.first.mean_stop_seconds + (move.rebalances - 1.0) * move.first.next_stop_seconds
+    return move.first.mean_pause_seconds + (move.rebalances - 1.0) * move.first.next_pause_seconds
 
 
 def _stops_growing(profile: GroupProfile, move: _Move) -> list[tuple[float, float]]:
@@ -214,5 +214,5 @@ def _effect(profile: GroupProfile, move: _Move, stops: list[tuple[float, float]]
         lost_partition_seconds=profile.partitions * lost,
         moved_fraction=Fraction(move.moved),
         expected_rebalances=_expected_rebalances(profile, move),
-        pause_seconds=Seconds(lost / stopped if stopped > 0.0 else 0.0),
+        rebalance_pause_seconds=Seconds(lost / stopped if stopped > 0.0 else 0.0),
     )

@@ -125,7 +125,7 @@ def _kept_state(profile: GroupProfile) -> Remedy | None:
 
 def _stop_growing(profile: GroupProfile) -> float:
     full = profile.replica_ceiling
-    return move_effect(profile, from_replicas=Replicas(full - 1), to_replicas=Replicas(full)).pause_seconds
+    return move_effect(profile, from_replicas=Replicas(full - 1), to_replicas=Replicas(full)).rebalance_pause_seconds
 
 
 def _stop_of_leavers(profile: GroupProfile) -> float:

@@ -52,13 +52,13 @@ def responses(members: int, *, heartbeat_interval: Seconds, poll_batch: Seconds)
 class Round:
     """One rebalance among `members` that stay.
 
-    `mean_stop_seconds` (A) is how long each is stopped on average, `whole_seconds` (W) how long it takes in all;
-    `next_stop_seconds` is A of one that follows at once, when heartbeats are still in step.
+    `mean_pause_seconds` (A) is how long each is stopped on average, `whole_seconds` (W) how long it takes in all;
+    `next_pause_seconds` is A of one that follows at once, when heartbeats are still in step.
     """
 
-    mean_stop_seconds: Seconds
+    mean_pause_seconds: Seconds
     whole_seconds: Seconds
-    next_stop_seconds: Seconds
+    next_pause_seconds: Seconds
 
 
 def rebalance_round(profile: GroupProfile, *, members: int, quiet_seconds: Seconds | None = None) -> Round:
@@ -88,7 +88,9 @@ def _round(members: int, heartbeat: float, batch: float, sync: float, quiet: flo
     stop = min(stop_apart, stop_in_step + drift)
     # The first heartbeat comes half an interval after the change on average, in step or not.
     whole = min(apart.slowest_seconds, heartbeat / 2.0 + in_step.slowest_seconds + drift) + sync
-    return Round(mean_stop_seconds=Seconds(stop), whole_seconds=Seconds(whole), next_stop_seconds=Seconds(stop_in_step))
+    return Round(
+        mean_pause_seconds=Seconds(stop), whole_seconds=Seconds(whole), next_pause_seconds=Seconds(stop_in_step)
+    )
 
 
 def slowest_deviation(members: int) -> float:

@@ -15,10 +15,10 @@ class Situation:
     `demand_messages_per_second` is the path to carry, one value per step of `step_seconds`. `replicas` is the present
     count, always a legal choice. `lag_messages` is backlog, its uncommitted part already removed. `target_utilization`
     is the share of p20 capacity that plans may use; `max_lag_seconds` the wait beyond which a message is late.
-    `pause_prior_seconds` is a floor for a move's stop (see `move_effect`), `pause_prior_down_seconds` the one for
-    removing where that differs, `pause_spread` the deviation of ln pause (0 makes pauses certain). No move takes effect
-    before `earliest_move_step`. The search keeps `lag_points` backlogs. `quiet_seconds` have passed since the last
-    rebalance; None: so long that heartbeats beat apart.
+    `rebalance_pause_prior_seconds` is a floor for a move's stop (see `move_effect`),
+    `rebalance_pause_prior_scale_in_seconds` the one for removing where that differs, `pause_spread` the deviation of ln
+    pause (0 makes pauses certain). No move takes effect before `earliest_move_step`. The search keeps `lag_points`
+    backlogs. `quiet_seconds` have passed since the last rebalance; None: so long that heartbeats beat apart.
     """
 
     profile: GroupProfile
@@ -29,8 +29,8 @@ class Situation:
     lag_messages: float
     max_lag_seconds: float
     target_utilization: float
-    pause_prior_seconds: float | None
-    pause_prior_down_seconds: float | None = None
+    rebalance_pause_prior_seconds: float | None
+    rebalance_pause_prior_scale_in_seconds: float | None = None
     quiet_seconds: float | None = None
     pause_spread: float = 0.5
     earliest_move_step: int = 0
@@ -40,10 +40,10 @@ class Situation:
     @property
     def pause_priors(self) -> tuple[float, float] | None:
         """The floors up and down, None where there is none."""
-        if self.pause_prior_seconds is None:
+        if self.rebalance_pause_prior_seconds is None:
             return None
-        down = self.pause_prior_down_seconds
-        return self.pause_prior_seconds, self.pause_prior_seconds if down is None else down
+        down = self.rebalance_pause_prior_scale_in_seconds
+        return self.rebalance_pause_prior_seconds, self.rebalance_pause_prior_seconds if down is None else down
 
     @property
     def behind(self) -> bool:

@@ -36,7 +36,7 @@ class Switches(NamedTuple):
     restored_bytes: FloatArray
     lead_seconds: FloatArray
     pause_shares: FloatArray
-    pause_seconds: FloatArray
+    rebalance_pause_seconds: FloatArray
     pause_overruns: FloatArray
 
 
@@ -53,7 +53,7 @@ def switches_now(situation: Situation, choices: tuple[int, ...], *, behind: bool
     return switches_of(
         replace(profile, capacity=None, partition_weights=None, contention=None),
         choices,
-        pause_prior_seconds=situation.pause_priors,
+        rebalance_pause_prior_seconds=situation.pause_priors,
         pause_spread=situation.pause_spread,
         max_lag_seconds=situation.max_lag_seconds,
         quiet_seconds=None
@@ -67,16 +67,16 @@ def switches_of(
     profile: GroupProfile,
     choices: tuple[int, ...],
     *,
-    pause_prior_seconds: tuple[float, float] | None,
+    rebalance_pause_prior_seconds: tuple[float, float] | None,
     pause_spread: float,
     max_lag_seconds: float,
     quiet_seconds: float | None,
 ) -> Switches:
     """What every move between these counts does.
 
-    `pause_prior_seconds` are the floors of a move's stop, up and down; `quiet_seconds` as in `move_effect`. Remembered
-    per profile, since a group's moves stay what they are while its demand and prices change: computing them takes 3 ms
-    for 12 counts.
+    `rebalance_pause_prior_seconds` are the floors of a move's stop, up and down; `quiet_seconds` as in `move_effect`.
+    Remembered per profile, since a group's moves stay what they are while its demand and prices change: computing them
+    takes 3 ms for 12 counts.
     """
     size = len(choices)
     lost, repeated, in_flight, dropped, restored, lead = (np.zeros((size, size)) for _ in range(6))
@@ -85,9 +85,13 @@ def switches_of(
     quiet = None if quiet_seconds is None else Seconds(quiet_seconds)
     for n, m in permutations(range(size), 2):
         before, after = Replicas(choices[n]), Replicas(choices[m])
-        prior = None if pause_prior_seconds is None else Seconds(pause_prior_seconds[int(after < before)])
+        prior = (
+            None
+            if rebalance_pause_prior_seconds is None
+            else Seconds(rebalance_pause_prior_seconds[int(after < before)])
+        )
         effect = move_effect(
-            profile, from_replicas=before, to_replicas=after, pause_prior_seconds=prior, quiet_seconds=quiet
+            profile, from_replicas=before, to_replicas=after, rebalance_pause_prior_seconds=prior, quiet_seconds=quiet
         )
         lost[n, m] = effect.lost_partition_seconds / profile.partitions
         repeated[n, m] = repeated_seconds(profile, from_replicas=before, to_replicas=after)
@@ -107,6 +111,6 @@ def switches_of(
         restored_bytes=restored,
         lead_seconds=lead,
         pause_shares=shares,
-        pause_seconds=seconds,
+        rebalance_pause_seconds=seconds,
         pause_overruns=overruns,
     )

@@ -10,9 +10,9 @@ from cost_model.rollout import Field
 from cost_model.weigh import TIE_FRACTION, Weighed, worst_tenth
 from forecasting.units import FloatArray
 
-Quantity = Literal["price_per_late_message", "pause_seconds", "capacity", "forecast"]
+Quantity = Literal["price_per_late_message", "rebalance_pause_seconds", "capacity", "forecast"]
 
-QUANTITIES: tuple[Quantity, ...] = ("price_per_late_message", "pause_seconds", "capacity", "forecast")
+QUANTITIES: tuple[Quantity, ...] = ("price_per_late_message", "rebalance_pause_seconds", "capacity", "forecast")
 LOW_SHARE, HIGH_SHARE = 0.1, 0.9
 MADE_SHARE = 0.5
 # A decision that stands at a sixteenth and at sixteen times a quantity does not hang on it.
@@ -144,7 +144,7 @@ def _changed(ground: Field, quantity: Quantity, factor: float) -> Field:
     """The field with one quantity so many times what it was."""
     if quantity == "price_per_late_message":
         return ground._replace(price_late=factor * ground.price_late, price_held=factor * ground.price_held)
-    if quantity == "pause_seconds":
+    if quantity == "rebalance_pause_seconds":
         return ground._replace(pauses=factor * ground.pauses)
     if quantity == "forecast":
         return ground._replace(demand=factor * ground.demand)

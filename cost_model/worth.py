@@ -39,7 +39,7 @@ def _price_per_day(found: Weighed, situation: Situation, profile: GroupProfile, 
     """What stops, repeats and losses of a day's moves cost under a profile; what is the same under all is left out."""
     place, last = found.start.choice, len(found.choices) - 1
     near = sorted({max(place - 1, 0), place, min(place + 1, last)})
-    formulas = replace(situation, profile=profile, pause_prior_seconds=None, quiet_seconds=None)
+    formulas = replace(situation, profile=profile, rebalance_pause_prior_seconds=None, quiet_seconds=None)
     effects = moves_of(formulas, tuple(found.choices[choice] for choice in near))
     nothing = np.zeros((2 * len(near), len(near)))
     ground = found.ground._replace(

@@ -15,7 +15,7 @@ from recommender.recommendation import Flip, FlipQuantity, LearnedMoves, PolicyF
 
 _NAMES: dict[Quantity, FlipQuantity] = {
     "price_per_late_message": "price_per_late_message",
-    "pause_seconds": "pause_seconds",
+    "rebalance_pause_seconds": "rebalance_pause_seconds",
     "capacity": "capacity_messages_per_second_per_replica",
     "forecast": "forecast_peak_messages_per_second",
 }
@@ -24,8 +24,8 @@ _NAMES: dict[Quantity, FlipQuantity] = {
 def learned_moves(settings: DecisionSettings, learned: Learned, situation: Situation) -> LearnedMoves:
     """What moves have taught, and the target utilization and the start-up that were planned with."""
     return LearnedMoves(
-        pause_up_seconds=learned.stop_up.value,
-        pause_down_seconds=learned.stop_down.value,
+        rebalance_pause_scale_out_seconds=learned.pause_scale_out.value,
+        rebalance_pause_scale_in_seconds=learned.pause_scale_in.value,
         move_risk=learned.risk,
         moves=learned.moves,
         source=learned.source,
@@ -50,16 +50,16 @@ def policy_figures(settings: DecisionSettings, learned: Learned, situation: Situ
 
 
 def flips_if(
-    advice: Recommendation, found: Weighed, *, price_per_late_message: float, pause_seconds: float
+    advice: Recommendation, found: Weighed, *, price_per_late_message: float, rebalance_pause_seconds: float
 ) -> tuple[Flip, ...]:
     """For each quantity the smallest change that reverses the decision, nearest first; those without one left out.
 
-    `price_per_late_message` is its price in currency, `pause_seconds` the stop of the move that is made or would be.
-    Takes about 25 ms.
+    `price_per_late_message` is its price in currency, `rebalance_pause_seconds` the stop of the move that is made or
+    would be. Takes about 25 ms.
     """
     present: dict[Quantity, float] = {
         "price_per_late_message": price_per_late_message,
-        "pause_seconds": pause_seconds,
+        "rebalance_pause_seconds": rebalance_pause_seconds,
         "capacity": advice.capacity.p50,
         "forecast": max(advice.forecast.p50),
     }
@@ -78,7 +78,7 @@ def switch_of(situation: Situation, target: int, *, rate: float) -> Switch:
     if target == situation.replicas:
         return Switch(
             protocol_profile=profile.protocol,
-            pause_seconds=0.0,
+            rebalance_pause_seconds=0.0,
             moved_partition_fraction=0.0,
             expected_rebalances=0.0,
             duplicate_messages=0.0,
@@ -87,12 +87,12 @@ def switch_of(situation: Situation, target: int, *, rate: float) -> Switch:
         profile,
         from_replicas=before,
         to_replicas=after,
-        pause_prior_seconds=None if priors is None else Seconds(priors[int(after < before)]),
+        rebalance_pause_prior_seconds=None if priors is None else Seconds(priors[int(after < before)]),
         quiet_seconds=None if situation.quiet_seconds is None else Seconds(situation.quiet_seconds),
     )
     return Switch(
         protocol_profile=profile.protocol,
-        pause_seconds=effect.pause_seconds,
+        rebalance_pause_seconds=effect.rebalance_pause_seconds,
         moved_partition_fraction=effect.moved_fraction,
         expected_rebalances=effect.expected_rebalances,
         duplicate_messages=expected_duplicates(

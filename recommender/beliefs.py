@@ -13,7 +13,7 @@ def beliefs(advice: Recommendation) -> tuple[str, ...]:
     if learned is None:
         return tuple(sentence for sentence in (_capacity(advice.capacity), worth) if sentence)
     known = _known_from(learned)
-    up, down = learned.pause_up_seconds, learned.pause_down_seconds
+    up, down = learned.rebalance_pause_scale_out_seconds, learned.rebalance_pause_scale_in_seconds
     told = (
         f"A move stops what it moves {up:.1f} s going up and {down:.1f} s going down ({known}).",
         _start_up(learned),
@@ -46,9 +46,10 @@ def outcome_sentence(move: GradedMove) -> str:
     outcome = move.outcome
     counts = f"{outcome.from_replicas} -> {outcome.to_replicas}"
     if outcome.advised_as is None:
-        return f"{counts}, not by our advice: stopped {outcome.stop_seconds:.1f} s, {_late(outcome)}{_how(move)}."
+        pause = f"stopped {outcome.rebalance_pause_seconds:.1f} s"
+        return f"{counts}, not by our advice: {pause}, {_late(outcome)}{_how(move)}."
     did = (
-        f"stopped {outcome.stop_seconds:.1f} s (expected {outcome.expected_stop_seconds:.1f}), "
+        f"stopped {outcome.rebalance_pause_seconds:.1f} s (expected {outcome.expected_rebalance_pause_seconds:.1f}), "
         f"{_late(outcome)} (expected {outcome.expected_late_messages:,.0f})"
     )
     promised = move.promised

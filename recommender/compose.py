@@ -88,7 +88,7 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
         execute_at=proposal.command_at,
         not_before=not_before,
         latest_safe=latest_safe,
-        effective_at=proposal.command_at + timedelta(seconds=lead + switch.pause_seconds),
+        effective_at=proposal.command_at + timedelta(seconds=lead + switch.rebalance_pause_seconds),
         lead_time_seconds=lead,
         observed=observed(facts),
         history_seconds=float(case.history.minutes * MINUTE_SECONDS),
@@ -118,11 +118,13 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
         policy=policy_figures(settings, case.learned, case.situation, found),
     )
     if case.with_flips and proposal.binding_rule is None:
-        price_per_late_message, pause_seconds = (
+        price_per_late_message, rebalance_pause_seconds = (
             case.situation.prices.price_per_late_message,
-            _pause_seconds(case, switch),
+            _rebalance_pause_seconds(case, switch),
         )
-        flips = flips_if(draft, found, price_per_late_message=price_per_late_message, pause_seconds=pause_seconds)
+        flips = flips_if(
+            draft, found, price_per_late_message=price_per_late_message, rebalance_pause_seconds=rebalance_pause_seconds
+        )
         draft = replace(draft, flips_if=flips)
     leaving = _leaving(case) if draft.action == "hold" and proposal.binding_rule is None else None
     told = explain(draft, case.situation.profile, leaving=leaving)
@@ -149,13 +151,13 @@ def _carried_out(proposal: Proposal, case: Case, *, planned: bool) -> Plan | Non
     return case.found.at_once(proposal.target)
 
 
-def _pause_seconds(case: Case, switch: Switch) -> float:
+def _rebalance_pause_seconds(case: Case, switch: Switch) -> float:
     """The stop of the move that is made, or of the one that is nearest to being made."""
     rivals = best_moves(case.found)
-    if switch.pause_seconds > 0.0 or not rivals:
-        return switch.pause_seconds
+    if switch.rebalance_pause_seconds > 0.0 or not rivals:
+        return switch.rebalance_pause_seconds
     rival = case.found.move_of(rivals[0])
-    return switch_of(case.situation, rival.target, rate=case.scene.produce_messages_per_second).pause_seconds
+    return switch_of(case.situation, rival.target, rate=case.scene.produce_messages_per_second).rebalance_pause_seconds
 
 
 def _leaving(case: Case) -> Leaving | None:

@@ -57,7 +57,7 @@ class DecisionSettings:
     guard: bool = True
     """Whether a simpler scaler, played beside the group, is followed when the advice has been dearer for too long."""
 
-    pause_prior_seconds: float = 12.0
+    rebalance_pause_prior_seconds: float = 12.0
     """Stop of the group that one move is believed to cause until its own moves have taught better: three of them weigh
     as much as this figure. The fluid formula gives 2-3 s for one rebalance; shy is cheaper than sorry."""
 

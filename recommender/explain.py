@@ -59,11 +59,11 @@ def _stopping(advice: Recommendation, profile: GroupProfile) -> str | None:
     learned = advice.learned
     if learned is None:
         return None
-    up, down = f"{learned.pause_up_seconds:.1f}", f"{learned.pause_down_seconds:.1f}"
+    up, down = f"{learned.rebalance_pause_scale_out_seconds:.1f}", f"{learned.rebalance_pause_scale_in_seconds:.1f}"
     if advice.action == "hold":
         seconds = f"{up} s" if up == down else f"{up} s going up and {down} s going down"
     elif learned.source == "assumed":
-        seconds = f"{advice.switch.pause_seconds:.1f} s"
+        seconds = f"{advice.switch.rebalance_pause_seconds:.1f} s"
     else:
         seconds = f"{up if advice.action == 'scale_out' else down} s"
     what = "the group" if profile.rebalances_as == "eager" else "the partitions that change owner"

@@ -39,7 +39,7 @@ class Command:
     at: datetime
     from_replicas: int
     to_replicas: int
-    stop_seconds: float
+    rebalance_pause_seconds: float
     late_messages: float
     stopped_share: float
     recommendation_id: str | None = None
@@ -47,7 +47,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredStop:
+class MeasuredPause:
     """What somebody who looked more often than rows come saw of one rebalance.
 
     `lost_seconds` is what all partitions together stood still, over their number; each stop may be off by
@@ -85,14 +85,14 @@ class Grader:
     _lags: deque[float] = field(default_factory=lambda: deque(maxlen=ROWS_BEFORE))
     _members: int | None = None
     _watch: _Watch | None = None
-    _measured: deque[MeasuredStop] = field(default_factory=lambda: deque(maxlen=STOPS_KEPT))
+    _measured: deque[MeasuredPause] = field(default_factory=lambda: deque(maxlen=STOPS_KEPT))
 
     def commanded(self, command: Command) -> None:
         """A move was advised for now; the rows will tell whether it came."""
         if self._watch is None and self._lags:
             self._watch = self._opened(command.at, command.from_replicas, command)
 
-    def measured(self, stop: MeasuredStop) -> None:
+    def measured(self, stop: MeasuredPause) -> None:
         """Keep what was measured; a move that it falls into is graded by it."""
         self._measured.append(stop)
 
@@ -163,8 +163,10 @@ class Grader:
         outcome = MoveOutcome(
             from_replicas=watch.before,
             to_replicas=watch.after,
-            expected_stop_seconds=command.stop_seconds if command else 0.0,
-            stop_seconds=self._stop_seconds(watch, now, stopped_share=command.stopped_share if command else 1.0),
+            expected_rebalance_pause_seconds=command.rebalance_pause_seconds if command else 0.0,
+            rebalance_pause_seconds=self._rebalance_pause_seconds(
+                watch, now, stopped_share=command.stopped_share if command else 1.0
+            ),
             expected_late_messages=command.late_messages if command else 0.0,
             late_messages=None if hidden else watch.late_messages,
             silent=(took > SILENT_SHARE_OF_SESSION * self.profile.session_timeout_seconds)
@@ -181,7 +183,7 @@ class Grader:
             promised=command.promised if command else None,
         )
 
-    def _stop_seconds(self, watch: _Watch, now: datetime, *, stopped_share: float) -> float:
+    def _rebalance_pause_seconds(self, watch: _Watch, now: datetime, *, stopped_share: float) -> float:
         """As it was measured, if it was, and by more than measuring is off; else as lag rose.
 
         Rows of 15 s show the lag that is left when they are read: a stop of 3 s may be worked off by then.

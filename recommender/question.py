@@ -55,8 +55,8 @@ def situation_of(scene: Scene, forecast: Forecast, prices: Prices, learned: Lear
         if learned.target_utilization is None
         else learned.target_utilization,
         # To a tenth of a second, so that what was computed of the group's moves can be used again.
-        pause_prior_seconds=round(learned.stop_up.value, 1),
-        pause_prior_down_seconds=round(learned.stop_down.value, 1),
+        rebalance_pause_prior_seconds=round(learned.pause_scale_out.value, 1),
+        rebalance_pause_prior_scale_in_seconds=round(learned.pause_scale_in.value, 1),
         earliest_move_step=int(np.ceil(earliest / STEP_SECONDS)),
     )
 

@@ -154,7 +154,10 @@ def _bounded(profile: GroupProfile, finding: Finding) -> GroupProfile:
 
 def day_one(settings: DecisionSettings, capacity: Capacity) -> Learned:
     """What is believed of a group's moves before any was seen."""
-    return Learned.assumed(stop_seconds=settings.pause_prior_seconds, risk=settings.prices(capacity.p50).price_per_move)
+    return Learned.assumed(
+        rebalance_pause_seconds=settings.rebalance_pause_prior_seconds,
+        risk=settings.prices(capacity.p50).price_per_move,
+    )
 
 
 def _under_way(previous: Recommendation, facts: Facts, profile: GroupProfile, *, now: datetime) -> bool:

@@ -18,7 +18,7 @@ Action = Literal["hold", "scale_out", "scale_in"]
 ConfidenceLevel = Literal["high", "medium", "low"]
 FlipQuantity = Literal[
     "price_per_late_message",
-    "pause_seconds",
+    "rebalance_pause_seconds",
     "capacity_messages_per_second_per_replica",
     "forecast_peak_messages_per_second",
 ]
@@ -73,7 +73,7 @@ class Switch:
     """What the chosen move does to the group while it happens (all zero for a hold)."""
 
     protocol_profile: GroupProtocol
-    pause_seconds: float
+    rebalance_pause_seconds: float
     moved_partition_fraction: float
     expected_rebalances: float
     duplicate_messages: float
@@ -126,8 +126,8 @@ class LearnedMoves:
     is set; `start_up_seen_seconds` is what graded moves took, None while none was seen.
     """
 
-    pause_up_seconds: float
-    pause_down_seconds: float
+    rebalance_pause_scale_out_seconds: float
+    rebalance_pause_scale_in_seconds: float
     move_risk: float
     moves: int
     source: Source

@@ -14,7 +14,7 @@ from cost_model.profile import GroupProfile
 from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal, RefusalReason
 from recommender.decision import DecisionSettings
-from recommender.grade import MeasuredStop
+from recommender.grade import MeasuredPause
 from recommender.leadership import Fence, NotLeadingError
 from recommender.ports import AdapterError, DecisionStore, Publisher, says
 from recommender.recommendation import Decision, Recommendation
@@ -99,7 +99,7 @@ class Recommender:
     settings_of: SettingsOf | None = None
     publishers: Sequence[Publisher] = ()
     obstacles: Callable[[], Mapping[Group, Obstacle]] = dict
-    stops: Callable[[Group], Sequence[MeasuredStop]] = lambda _: ()
+    stops: Callable[[Group], Sequence[MeasuredPause]] = lambda _: ()
     _watched: dict[Group, _Watched] = field(default_factory=dict)
     _tidied_at: datetime | None = None
     _told: dict[Group, tuple[str | int, ...]] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from cost_model.backlog import late_by_stop
+from cost_model.backlog import late_by_pause
 from cost_model.capacity import group_capacity
 from cost_model.learned import Learned
 from cost_model.profile import Capacity, GroupProfile
@@ -24,7 +24,7 @@ from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from recommender.careful import TIME_LIMIT_SECONDS, Trouble, fit_carefully, forecast_carefully
 from recommender.decision import DecisionSettings
 from recommender.gate import REVIEW_AFTER, review, seen_from
-from recommender.grade import Command, Grader, MeasuredStop
+from recommender.grade import Command, Grader, MeasuredPause
 from recommender.known_capacity import KnownCapacity
 from recommender.question import STEP_SECONDS
 from recommender.recommend import day_one, recommend
@@ -110,7 +110,7 @@ class Session:
             reference.learned, reference.capacity = self._learned, self._capacity.p50
             reference.observe(row)
 
-    def measured(self, stop: MeasuredStop) -> None:
+    def measured(self, stop: MeasuredPause) -> None:
         """Take what was measured of a rebalance; the move that caused it is graded by it."""
         self._grader.measured(stop)
 
@@ -119,7 +119,8 @@ class Session:
         """What the group's moves have taught so far; while the capacity is unknown, the priors."""
         if self._capacity is None:
             return Learned.assumed(
-                stop_seconds=self._settings.pause_prior_seconds, risk=self._settings.price_per_replica_hour
+                rebalance_pause_seconds=self._settings.rebalance_pause_prior_seconds,
+                risk=self._settings.price_per_replica_hour,
             )
         learned = self._learned if self._learned is not None else day_one(self._settings, self._capacity)
         late_price = self._settings.prices(self._capacity.p50).price_per_late_message
@@ -211,9 +212,9 @@ class Session:
                         at=now,
                         from_replicas=decision.current_replicas,
                         to_replicas=decision.desired_replicas,
-                        stop_seconds=decision.switch.pause_seconds,
-                        late_messages=late_by_stop(
-                            Seconds(decision.switch.pause_seconds),
+                        rebalance_pause_seconds=decision.switch.rebalance_pause_seconds,
+                        late_messages=late_by_pause(
+                            Seconds(decision.switch.rebalance_pause_seconds),
                             produce=MessagesPerSecond(decision.observed.produce_messages_per_second),
                             capacity=group_capacity(
                                 Replicas(decision.desired_replicas),

@@ -27,7 +27,7 @@ _LIMITS: dict[str, tuple[Callable[[float], bool], str]] = {
     "max_lag_seconds": (lambda seconds: seconds > 0, "above 0 s"),
     "target_utilization": (lambda share: 0 < share <= 1, "above 0 and at most 1; it is a share, not a percentage"),
     "planning_quantile": (lambda share: share in QUANTILES, f"one of {', '.join(map(str, QUANTILES))}"),
-    "pause_prior_seconds": (lambda seconds: seconds > 0, "above 0 s"),
+    "rebalance_pause_prior_seconds": (lambda seconds: seconds > 0, "above 0 s"),
     "scenarios": (lambda count: 8 <= count <= 1024, "from 8 to 1,024"),
     "risk_weight": (lambda weight: 0 <= weight <= 1, "from 0 to 1"),
     "horizon_seconds": (lambda seconds: seconds >= 60, "60 s or more; forecasts have one step a minute"),

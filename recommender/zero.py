@@ -223,7 +223,7 @@ def compose_zero(proposal: Proposal, grounds: Grounds) -> Recommendation:
             # Nobody is left to be stopped, or nobody is there yet.
             switch=Switch(
                 protocol_profile=scene.profile.protocol,
-                pause_seconds=0.0,
+                rebalance_pause_seconds=0.0,
                 moved_partition_fraction=0.0 if target == replicas else 1.0,
                 expected_rebalances=0.0 if target == replicas else 1.0,
                 duplicate_messages=0.0,

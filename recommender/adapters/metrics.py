@@ -88,14 +88,14 @@ class Metrics:
         group: str,
         *,
         kind: str,
-        pause_seconds: float | None,
+        rebalance_pause_seconds: float | None,
         repeated_least: int,
         repeated_most: int,
     ) -> None:
-        """Count an interruption that was measured; `pause_seconds` is None where no partition was seen to stop."""
+        """Count an interruption that was measured; its pause is None where no partition was seen to stop."""
         self._interruptions.labels(cluster, group, kind).inc()
-        if pause_seconds is not None:
-            self._pauses.labels(cluster, group, kind).observe(pause_seconds)
+        if rebalance_pause_seconds is not None:
+            self._pauses.labels(cluster, group, kind).observe(rebalance_pause_seconds)
         self._repeated.labels(cluster, group, "least").inc(repeated_least)
         self._repeated.labels(cluster, group, "most").inc(repeated_most)
 

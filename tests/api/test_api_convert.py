@@ -139,8 +139,10 @@ def test_confidence_has_a_figure_and_a_word(advice: MakeAdvice, confidence: floa
 
 def test_what_would_turn_the_decision_goes_from_a_figure_to_another(advice: MakeAdvice) -> None:
     """Each flip is read as quantity, from, to; where none was found the field is absent."""
-    flip = Flip(quantity="pause_seconds", present=3.4, turning=41.0)
-    assert _document(advice(flips_if=(flip,)))["flips_if"] == [{"quantity": "pause_seconds", "from": 3.4, "to": 41.0}]
+    flip = Flip(quantity="rebalance_pause_seconds", present=3.4, turning=41.0)
+    assert _document(advice(flips_if=(flip,)))["flips_if"] == [
+        {"quantity": "rebalance_pause_seconds", "from": 3.4, "to": 41.0}
+    ]
     assert "flips_if" not in _document(advice())
 
 

@@ -27,7 +27,12 @@ KEY = group_key("prod-eu", "orders")
 ADVICE = f"/api/v1/groups/{KEY}/recommendation"
 OUTCOMES = f"/api/v1/groups/{KEY}/outcomes"
 LEARNED = LearnedMoves(
-    pause_up_seconds=6.4, pause_down_seconds=8.6, move_risk=0.07, moves=2, source="assumed", target_utilization=0.95
+    rebalance_pause_scale_out_seconds=6.4,
+    rebalance_pause_scale_in_seconds=8.6,
+    move_risk=0.07,
+    moves=2,
+    source="assumed",
+    target_utilization=0.95,
 )
 GOLDEN = Path(__file__).parent / "openapi.json"
 
@@ -104,7 +109,7 @@ def test_moves_are_listed_with_what_was_expected_of_them(
     page = service.get(OUTCOMES).json()
     own, advised = page["outcomes"]
     assert advised["expected"] == {
-        "stop_seconds": 12.0,
+        "rebalance_pause_seconds": 12.0,
         "late_messages": 18_400.0,
         "chosen": 0.59,
         "stay": 1.48,
@@ -112,10 +117,10 @@ def test_moves_are_listed_with_what_was_expected_of_them(
         "currency": "USD",
         "horizon_seconds": 3600.0,
     }
-    assert advised["happened"] == {"stop_seconds": 3.4, "late_messages": 0.0, "start_up_seconds": 45.0}
+    assert advised["happened"] == {"rebalance_pause_seconds": 3.4, "late_messages": 0.0, "start_up_seconds": 45.0}
     assert service.get(f"/api/v1/recommendations/{advised['recommendation_id']}").status_code == 200
     assert {"expected", "recommendation_id"}.isdisjoint(own)
-    assert (own["graded_at"], own["happened"]["stop_seconds"]) == ("2026-01-05T13:00:00Z", 3.4)
+    assert (own["graded_at"], own["happened"]["rebalance_pause_seconds"]) == ("2026-01-05T13:00:00Z", 3.4)
     assert (page["learned"]["source"], page["learned"]["moves"]) == ("assumed", 2)
 
 

@@ -78,7 +78,7 @@ def test_stops_are_those_after_moves() -> None:
         moves_at=(104.0,),
     )
     assert found.stopped_partition_seconds == pytest.approx(1.0)
-    assert found.longest_stop_seconds == pytest.approx(1.0)
+    assert found.longest_pause_seconds == pytest.approx(1.0)
 
 
 def test_lost_messages_cost_what_late_ones_do() -> None:

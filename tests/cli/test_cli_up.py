@@ -161,9 +161,11 @@ class Counted:
     def __init__(self) -> None:
         self.told: list[tuple[str, float | None]] = []
 
-    def interrupted(self, _cluster: str, _group: str, *, kind: str, pause_seconds: float | None, **_: int) -> None:
+    def interrupted(
+        self, _cluster: str, _group: str, *, kind: str, rebalance_pause_seconds: float | None, **_: int
+    ) -> None:
         """Remember kind and pause."""
-        self.told.append((kind, pause_seconds))
+        self.told.append((kind, rebalance_pause_seconds))
 
 
 def test_a_measured_rebalance_is_kept_for_the_move_that_caused_it(source: Source) -> None:

@@ -101,7 +101,7 @@ def test_a_stop_is_measured_within_what_its_commits_can_tell(
     for interruption in found:
         assert interruption.kind == "stall"
         assert [stop.partition for stop in interruption.stops] == [0]
-        assert abs(interruption.pause_seconds - seconds) <= interruption.resolution_seconds
+        assert abs(interruption.rebalance_pause_seconds - seconds) <= interruption.resolution_seconds
         assert interruption.repeated_messages_most == 0
 
 
@@ -139,7 +139,7 @@ def test_a_rebalance_is_told_with_its_members_and_its_stops() -> None:
     assert (found.kind, found.members_before, found.members_after) == ("rebalance", 2, 3)
     assert found.rebalancing_seconds == pytest.approx(6.0, abs=0.25)
     assert [stop.partition for stop in found.stops] == [0, 1]
-    assert found.pause_seconds == pytest.approx(6.0, abs=0.6)
+    assert found.rebalance_pause_seconds == pytest.approx(6.0, abs=0.6)
     assert found.lost_partition_seconds == pytest.approx(12.0, abs=1.2)
     assert found.began_at <= NOON + timedelta(seconds=20.5)
     # Commits come each half a second: 20 messages of each partition that stopped may have been done again.
@@ -176,7 +176,7 @@ def test_long_batches_of_who_is_behind_are_no_stops() -> None:
 def test_who_is_behind_and_stops_is_measured_less_its_work() -> None:
     """In the gap of 28 s one batch of 8 s was done: 20 s, and not 28."""
     found = behind(stop=(70.0, 90.0))
-    assert found.pause_seconds == pytest.approx(20.0, abs=2.0)
+    assert found.rebalance_pause_seconds == pytest.approx(20.0, abs=2.0)
 
 
 def test_members_that_are_back_before_all_goes_on_are_a_restart() -> None:
@@ -205,7 +205,7 @@ def test_what_never_goes_on_is_told_as_it_stands() -> None:
     hangs = Worker(commit_seconds=1.0, stops=((30.0, 1e9),))
     found = told(looks(hangs, Worker(commit_seconds=1.0), until=30.0 + 2.2 * LONGEST_SECONDS, every=1.0))
     assert [(each.kind, each.standing_partitions) for each in found] == [("stall", 1), ("stall", 1)]
-    assert found[0].pause_seconds == pytest.approx(LONGEST_SECONDS, abs=10.0)
+    assert found[0].rebalance_pause_seconds == pytest.approx(LONGEST_SECONDS, abs=10.0)
 
 
 def test_a_group_that_is_down_for_hours_does_not_stand_still() -> None:
@@ -215,7 +215,7 @@ def test_a_group_that_is_down_for_hours_does_not_stand_still() -> None:
     readings += [reading(at, [40 * at - 1]) for at in range(10_800, 10_830)]
     left, came = told(readings)
     assert (left.members_before, left.members_after, left.standing_partitions) == (2, 0, 1)
-    assert (came.members_before, came.members_after, came.pause_seconds) == (0, 2, 0.0)
+    assert (came.members_before, came.members_after, came.rebalance_pause_seconds) == (0, 2, 0.0)
 
 
 def test_a_topic_made_anew_is_no_interruption() -> None:

@@ -81,7 +81,7 @@ def test_it_looks_twice_a_second_and_more_often_while_something_is_on() -> None:
     kafka = Kafka()
     (found,) = watched(kafka, "orders")
     assert found.kind == "rebalance"
-    assert found.pause_seconds == pytest.approx(6.0, abs=1.0)
+    assert found.rebalance_pause_seconds == pytest.approx(6.0, abs=1.0)
     # The first 40 looks come by 10.25 s, the next 20 by 20.25 s, where the rebalance is seen; it is over at 26.0 s.
     assert set(kafka.waits[1:40]) == {0.25}
     assert set(kafka.waits[40:60]) == {0.5}

@@ -47,6 +47,6 @@ def plain(profile: GroupProfile) -> Situation:
         lag_messages=0.0,
         max_lag_seconds=5.0,
         target_utilization=1.0,
-        pause_prior_seconds=None,
+        rebalance_pause_prior_seconds=None,
         pause_spread=0.0,
     )

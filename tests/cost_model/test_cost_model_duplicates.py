@@ -44,7 +44,7 @@ def test_who_commits_before_letting_go_repeats_nothing(protocol: GroupProtocol) 
 def test_a_cooperative_scale_out_repeats_what_followed_the_last_commit() -> None:
     """Half of 800 messages/s moves, committed a mean stop and three batches ago: 400 * (A + 3 * 2 s)."""
     profile = replace(KAFKA, protocol="cooperative", poll_batch_seconds=Seconds(2.0))
-    stop = rebalance_round(profile, members=4).mean_stop_seconds
+    stop = rebalance_round(profile, members=4).mean_pause_seconds
     assert _repeated(profile, 4, 8) == pytest.approx(400.0 * (stop + 6.0))
     assert _repeated(profile, 8, 4) == 0.0
     assert _repeated(replace(profile, commit_mode="batch"), 4, 8) == 0.0

@@ -52,7 +52,7 @@ def situations(draw: st.DrawFn) -> Situation:
         lag_messages=draw(st.sampled_from([0.0, 500.0, 1e5])),
         max_lag_seconds=draw(st.sampled_from([1.0, 10.0, 60.0])),
         target_utilization=0.85,
-        pause_prior_seconds=draw(st.sampled_from([None, 12.0])),
+        rebalance_pause_prior_seconds=draw(st.sampled_from([None, 12.0])),
     )
 
 
@@ -162,7 +162,7 @@ def test_a_harder_situation_is_never_cheaper(situation: Situation, harder: str) 
     slower = replace(profile, start_up_seconds=Seconds(profile.start_up_seconds + 120.0))
     worse = {
         "lag": replace(situation, lag_messages=situation.lag_messages + 3_000.0),
-        "pause": replace(situation, pause_prior_seconds=40.0),
+        "pause": replace(situation, rebalance_pause_prior_seconds=40.0),
         "start_up": replace(situation, profile=slower),
     }[harder]
     assert search(worse).stay.total >= search(situation).stay.total * (1 - 1e-9)

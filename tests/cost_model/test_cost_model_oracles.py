@@ -95,7 +95,7 @@ def test_a_long_pause_is_taken_before_the_ramp(plain: Situation) -> None:
     """A pause of 10 s against a promise of 5 s: at 600 messages/s it is cheap, at 1,900 it costs 1.09 more."""
     profile = replace(plain.profile, max_replicas=Replicas(20))
     demand = np.repeat([600.0, 1900.0], 30)
-    situation = replace(plain, demand_messages_per_second=demand, profile=profile, pause_prior_seconds=10.0)
+    situation = replace(plain, demand_messages_per_second=demand, profile=profile, rebalance_pause_prior_seconds=10.0)
     found = search(situation)
     best = found.best()
     assert best is not None
@@ -108,7 +108,9 @@ def test_oracle_4_a_short_excess_is_waited_out(plain: Situation) -> None:
     """One minute of 900 messages/s on 7 replicas leaves 21 s of backlog, within a promise of 60 s: no move, 0.35."""
     demand = _steady(600.0)
     demand[30] = 900.0
-    situation = replace(plain, demand_messages_per_second=demand, max_lag_seconds=60.0, pause_prior_seconds=5.0)
+    situation = replace(
+        plain, demand_messages_per_second=demand, max_lag_seconds=60.0, rebalance_pause_prior_seconds=5.0
+    )
     found = search(situation)
     assert found.best() is None
     assert found.best_total == found.stay.total == pytest.approx(0.35)
@@ -116,7 +118,7 @@ def test_oracle_4_a_short_excess_is_waited_out(plain: Situation) -> None:
 
 def test_oracle_4_free_moves_chatter(plain: Situation) -> None:
     """With moves and backlog free the plan spends the promise as a buffer and moves all the time: price both."""
-    situation = replace(plain, max_lag_seconds=60.0, pause_prior_seconds=5.0)
+    situation = replace(plain, max_lag_seconds=60.0, rebalance_pause_prior_seconds=5.0)
     assert _moves(search(_with(situation, price_per_move=0.0))) >= 5
     assert _moves(search(_with(situation, price_per_move=0.0, price_per_held_message_second=1e-5 / 60))) == 0
 
@@ -125,7 +127,9 @@ def test_oracle_4_a_short_peak_is_met_and_left(plain: Situation) -> None:
     """One minute of 3,000 messages/s: 20 replicas for two minutes, nothing late, 0.4225 in all."""
     demand = _steady(600.0)
     demand[30] = 3000.0
-    situation = replace(plain, demand_messages_per_second=demand, max_lag_seconds=60.0, pause_prior_seconds=5.0)
+    situation = replace(
+        plain, demand_messages_per_second=demand, max_lag_seconds=60.0, rebalance_pause_prior_seconds=5.0
+    )
     found = search(_starting(situation, 60.0))
     assert _path(found) == (*(7,) * 30, 20, 20, *(7,) * 28)
     best = found.best()
@@ -195,7 +199,7 @@ def _small(plain: Situation, *, pause: float, seed: int) -> Situation:
         demand_messages_per_second=random.uniform(20.0, 480.0, 6),
         replicas=int(random.choice([1, 2, 3, 5])),
         lag_messages=float(random.choice([0.0, 4_000.0])),
-        pause_prior_seconds=pause,
+        rebalance_pause_prior_seconds=pause,
         target_utilization=0.9,
     )
 
@@ -213,7 +217,7 @@ def _transient(situation: Situation, move: tuple[int, int], rate: float) -> floa
         situation.profile,
         from_replicas=Replicas(move[0]),
         to_replicas=Replicas(move[1]),
-        pause_prior_seconds=Seconds(situation.pause_prior_seconds or 0.0),
+        rebalance_pause_prior_seconds=Seconds(situation.rebalance_pause_prior_seconds or 0.0),
     )
     load = min(rate / _capacity(situation, move[1]), 0.999)
     limit, step = situation.max_lag_seconds, situation.step_seconds
@@ -233,7 +237,7 @@ def _stage(situation: Situation, step: int, move: tuple[int, int], lag: float) -
             situation.profile,
             from_replicas=Replicas(move[0]),
             to_replicas=Replicas(move[1]),
-            pause_prior_seconds=Seconds(situation.pause_prior_seconds or 0.0),
+            rebalance_pause_prior_seconds=Seconds(situation.rebalance_pause_prior_seconds or 0.0),
         )
         lost = min(before, after) * effect.lost_partition_seconds / situation.profile.partitions
     following = max(0.0, lag + (rate - after) * seconds + lost)

@@ -63,7 +63,7 @@ def test_a_curve_says_what_its_plans_cost_when_played(plain: Situation) -> None:
 
 def test_what_a_pause_makes_late_is_told_from_what_load_makes_late(plain: Situation) -> None:
     """A pause of 20 s at a load the group carries is all pause; an overload without a move is none."""
-    paused = replace(plain, replicas=14, pause_prior_seconds=20.0, demand_messages_per_second=_valley())
+    paused = replace(plain, replicas=14, rebalance_pause_prior_seconds=20.0, demand_messages_per_second=_valley())
     moved = search(paused).itemised(4, 20)
     assert moved.pause_late > 0.0
     assert moved.late == 0.0
@@ -116,7 +116,7 @@ def test_a_huge_backlog_is_a_number_too(plain: Situation, lag: float) -> None:
 
 def test_an_empty_group_is_started(plain: Situation) -> None:
     """From 0 replicas with demand coming in, the plan starts what carries it; nobody was there to be stopped."""
-    found = search(replace(plain, replicas=0, pause_prior_seconds=12.0))
+    found = search(replace(plain, replicas=0, rebalance_pause_prior_seconds=12.0))
     best = found.best()
     assert best is not None
     assert (best.target, best.effective_step) == (7, 0)

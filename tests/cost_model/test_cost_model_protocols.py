@@ -68,8 +68,8 @@ def profiles(draw: st.DrawFn) -> GroupProfile:
 def test_kip848_long_batches_are_near_what_a_broker_showed(batch: float, up: float, down: float) -> None:
     """Each step waits for a batch: 23.7 s going up and 36 s going down at batches of 5 s, within 10 %."""
     profile = replace(LAB, protocol="kip848", poll_batch_seconds=Seconds(batch))
-    assert _effect(profile, 4, 8).pause_seconds == pytest.approx(up, rel=0.12)
-    assert _effect(profile, 8, 4).pause_seconds == pytest.approx(down, rel=0.12)
+    assert _effect(profile, 4, 8).rebalance_pause_seconds == pytest.approx(up, rel=0.12)
+    assert _effect(profile, 8, 4).rebalance_pause_seconds == pytest.approx(down, rel=0.12)
 
 
 def test_kip848_stops_only_what_moves_for_half_the_brokers_heartbeat() -> None:
@@ -94,7 +94,9 @@ def test_a_commit_after_each_batch_shortens_a_cooperative_scale_in() -> None:
     """5.6 batches become 4.5."""
     interval = replace(LAB, protocol="cooperative", poll_batch_seconds=Seconds(2.0))
     batch = replace(interval, commit_mode="batch")
-    assert _effect(interval, 8, 4).pause_seconds - _effect(batch, 8, 4).pause_seconds == pytest.approx(1.1 * 2.0)
+    assert _effect(interval, 8, 4).rebalance_pause_seconds - _effect(
+        batch, 8, 4
+    ).rebalance_pause_seconds == pytest.approx(1.1 * 2.0)
 
 
 def test_measured_losses_of_a_big_scale_in_at_batches_of_two_seconds() -> None:
@@ -111,8 +113,8 @@ def test_heartbeats_stay_in_step_for_hours(members: int, deviations: float) -> N
         rebalance_round(LAB, members=members, quiet_seconds=None if quiet is None else Seconds(quiet))
         for quiet in (0.0, 300.0, 1e9, None)
     )
-    assert at_once.mean_stop_seconds == pytest.approx(0.02)
-    assert later.mean_stop_seconds == pytest.approx(0.02 + deviations * 0.0045 * 300.0**0.5, rel=0.05)
+    assert at_once.mean_pause_seconds == pytest.approx(0.02)
+    assert later.mean_pause_seconds == pytest.approx(0.02 + deviations * 0.0045 * 300.0**0.5, rel=0.05)
     assert quiet == forever
     assert at_once.whole_seconds == pytest.approx(1.5 + 0.02)  # leavers' partitions wait for the common heartbeat
 
@@ -135,7 +137,7 @@ def test_static_members_are_missed_only_when_their_session_ends() -> None:
     assert _effect(static, 10, 8).pauses[-1].mean_seconds == pytest.approx(10.0 + whole)
     assert _effect(static, 10, 8).pauses[-1].mean_seconds == pytest.approx(12.0, rel=0.06)
     kip848 = replace(static, protocol="kip848")
-    assert _effect(kip848, 10, 8).pause_seconds == pytest.approx(10.0 + 2.5 + 0.02)
+    assert _effect(kip848, 10, 8).rebalance_pause_seconds == pytest.approx(10.0 + 2.5 + 0.02)
 
 
 def test_a_learned_share_of_silent_exits_mixes_both_columns() -> None:

@@ -22,14 +22,14 @@ def _effect(profile: GroupProfile, before: int, after: int, prior: float | None 
         profile,
         from_replicas=Replicas(before),
         to_replicas=Replicas(after),
-        pause_prior_seconds=None if prior is None else Seconds(prior),
+        rebalance_pause_prior_seconds=None if prior is None else Seconds(prior),
     )
 
 
 @pytest.mark.parametrize(("members", "stop"), [(2, 0.5), (5, 1.0), (MANY, 1.5)])
 def test_oracle_14_mean_stop_with_short_batches(members: int, stop: float) -> None:
     """With a heartbeat of 3 s a member stops 0.5, 1.0, 1.5 s on top of the sync, for 2, 5 and very many members."""
-    mean_stop = rebalance_round(KAFKA, members=members).mean_stop_seconds
+    mean_stop = rebalance_round(KAFKA, members=members).mean_pause_seconds
     assert mean_stop - KAFKA.sync_seconds == pytest.approx(stop, abs=2e-3)
 
 
@@ -37,14 +37,14 @@ def test_oracle_14_mean_stop_with_short_batches(members: int, stop: float) -> No
 def test_long_batches_make_a_rebalance_long(members: int, mean: float, whole: float) -> None:
     """With batches of up to 10 s the slowest member sets the pace: 12.2 s for 40 members."""
     found = rebalance_round(replace(KAFKA, poll_batch_seconds=Seconds(10.0)), members=members)
-    assert (found.mean_stop_seconds, found.whole_seconds) == pytest.approx((mean, whole), abs=0.05)
+    assert (found.mean_pause_seconds, found.whole_seconds) == pytest.approx((mean, whole), abs=0.05)
 
 
 @pytest.mark.parametrize(("members", "measured"), [(4, 0.83), (10, 1.30)])
 def test_mean_stop_is_near_what_a_broker_showed(members: int, measured: float) -> None:
     """Kafka 4.3 on loopback (sync 0.02 s) stopped its members 0.83 and 1.30 s; the formula is within 12 %."""
     found = rebalance_round(replace(KAFKA, sync_seconds=Seconds(0.02)), members=members)
-    assert found.mean_stop_seconds == pytest.approx(measured, rel=0.12)
+    assert found.mean_pause_seconds == pytest.approx(measured, rel=0.12)
 
 
 @pytest.mark.parametrize(("spread", "rebalances"), [(5.0, 2.3), (20.0, 4.6), (60.0, 7.0)])
@@ -59,8 +59,10 @@ def test_later_rebalances_of_a_burst_stop_eager_members_for_little() -> None:
     """The first rebalance puts heartbeats in step: 4.6 rebalances stop 2.6 s each partition, not 4.6 times 1.5 s."""
     burst = _effect(replace(KAFKA, start_up_seconds=Seconds(60.0)), 10, 20)
     once = _effect(replace(KAFKA, start_up_seconds=Seconds(0.0)), 10, 20)
-    assert burst.pause_seconds == pytest.approx(once.pause_seconds + (burst.expected_rebalances - 1.0) * 0.3)
-    assert burst.pause_seconds < 0.5 * burst.expected_rebalances * once.pause_seconds
+    assert burst.rebalance_pause_seconds == pytest.approx(
+        once.rebalance_pause_seconds + (burst.expected_rebalances - 1.0) * 0.3
+    )
+    assert burst.rebalance_pause_seconds < 0.5 * burst.expected_rebalances * once.rebalance_pause_seconds
 
 
 def test_eager_scale_out_stops_all_partitions() -> None:
@@ -78,7 +80,7 @@ def test_eager_scale_in_makes_leavers_partitions_wait_from_the_start() -> None:
     found = rebalance_round(KAFKA, members=8)
     assert [pause.share for pause in effect.pauses] == pytest.approx([0.8, 0.2])
     seconds = [pause.mean_seconds for pause in effect.pauses]
-    assert seconds == pytest.approx([found.mean_stop_seconds, found.whole_seconds])
+    assert seconds == pytest.approx([found.mean_pause_seconds, found.whole_seconds])
 
 
 @pytest.mark.parametrize(("batch", "up", "down"), [(1.0, 2.9, 9.2), (2.0, 4.9, 14.6), (5.0, 11.9, 34.6)])
@@ -91,8 +93,8 @@ def test_cooperative_long_batches_are_near_what_a_broker_showed(batch: float, up
         sync_seconds=Seconds(0.02),
         start_up_seconds=Seconds(0.0),
     )
-    assert _effect(profile, 4, 8).pause_seconds == pytest.approx(up, rel=0.15)
-    assert _effect(profile, 8, 4).pause_seconds == pytest.approx(down, rel=0.15)
+    assert _effect(profile, 4, 8).rebalance_pause_seconds == pytest.approx(up, rel=0.15)
+    assert _effect(profile, 8, 4).rebalance_pause_seconds == pytest.approx(down, rel=0.15)
 
 
 def test_cooperative_stops_only_what_moves() -> None:
@@ -137,8 +139,8 @@ def test_a_pause_prior_is_a_floor_of_every_eager_stop() -> None:
 def test_a_pause_prior_counts_by_the_moved_share_under_cooperative() -> None:
     """A move of half the partitions is believed to stop those for half the prior, never for less than one round."""
     profile = replace(KAFKA, protocol="cooperative", start_up_seconds=Seconds(0.0))
-    assert _effect(profile, 4, 8, prior=12.0).pause_seconds == pytest.approx(6.0)
-    assert _effect(profile, 10, 11, prior=12.0).pause_seconds == pytest.approx(3.3)
+    assert _effect(profile, 4, 8, prior=12.0).rebalance_pause_seconds == pytest.approx(6.0)
+    assert _effect(profile, 10, 11, prior=12.0).rebalance_pause_seconds == pytest.approx(3.3)
 
 
 @pytest.mark.parametrize(("before", "after"), [(0, 5), (5, 0), (7, 7)])
@@ -158,7 +160,7 @@ def test_idle_replicas_that_leave_still_stop_an_eager_group() -> None:
     """Any leave rebalances an eager group: all 40 stop once, and no partition waits for a leaver."""
     (pause,) = _effect(KAFKA, 50, 40).pauses
     assert pause.share == 1.0
-    assert pause.mean_seconds == pytest.approx(rebalance_round(KAFKA, members=40).mean_stop_seconds)
+    assert pause.mean_seconds == pytest.approx(rebalance_round(KAFKA, members=40).mean_pause_seconds)
 
 
 @given(

@@ -67,15 +67,17 @@ def test_a_closed_instance_is_missed_only_when_its_session_ends() -> None:
     whole = rebalance_round(profile, members=8).whole_seconds
     assert (pause.share, pause.mean_seconds) == pytest.approx((0.2, 45.0 + whole))
     told = replace(profile, silent_share=Fraction(0.0))
-    assert move_effect(told, from_replicas=Replicas(10), to_replicas=Replicas(8)).pause_seconds == pytest.approx(whole)
+    assert move_effect(
+        told, from_replicas=Replicas(10), to_replicas=Replicas(8)
+    ).rebalance_pause_seconds == pytest.approx(whole)
 
 
 def test_b14_a_kept_volume_restores_the_rest_and_a_lost_one_everything() -> None:
     """8 moved tasks on 8 replicas are one each: 10 s for a full changelog, 0.1 s for what a copy has missed."""
     kept = replace(STATEFUL, volume_kept=True, behind_bytes=4e7)
     standby = replace(STATEFUL, standbys=1, behind_bytes=4e7)
-    base = _effect(STATELESS, 10, 8).pause_seconds
-    pauses = [_effect(streams, 10, 8).pause_seconds - base for streams in (STATEFUL, kept, standby)]
+    base = _effect(STATELESS, 10, 8).rebalance_pause_seconds
+    pauses = [_effect(streams, 10, 8).rebalance_pause_seconds - base for streams in (STATEFUL, kept, standby)]
     assert pauses == pytest.approx([10.0, 0.1, 0.1])
     assert restored_bytes(
         replace(KAFKA, streams=STATEFUL), from_replicas=Replicas(10), to_replicas=Replicas(8)

@@ -62,7 +62,7 @@ def questions(draw: st.DrawFn) -> Question:
         lag_messages=draw(st.sampled_from([0.0, 500.0, 1e5])),
         max_lag_seconds=draw(st.sampled_from([1.0, 10.0, 60.0])),
         target_utilization=0.95,
-        pause_prior_seconds=draw(st.sampled_from([None, 12.0])),
+        rebalance_pause_prior_seconds=draw(st.sampled_from([None, 12.0])),
         pause_spread=0.0,
         earliest_move_step=draw(st.sampled_from([0, 0, 3])),
     )

@@ -132,7 +132,7 @@ def test_every_line_of_the_dashboard_has_something_to_show(
         for decision in decided:
             metrics.publish(decision)
         group = given.cluster, given.group
-        metrics.interrupted(*group, kind="rebalance", pause_seconds=3.0, repeated_least=0, repeated_most=20)
+        metrics.interrupted(*group, kind="rebalance", rebalance_pause_seconds=3.0, repeated_least=0, repeated_most=20)
 
     for decision in decided:
         store.save(decision)

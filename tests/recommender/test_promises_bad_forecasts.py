@@ -65,7 +65,7 @@ def spent_on(
         capacity=MessagesPerSecond(1000.0),
         prices=prices,
         max_lag_seconds=10.0,
-        learned=Learned.assumed(stop_seconds=12.0, risk=prices.price_per_move),
+        learned=Learned.assumed(rebalance_pause_seconds=12.0, risk=prices.price_per_move),
     )
     for row in group.rows:
         judge.observe(row)

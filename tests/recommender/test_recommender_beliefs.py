@@ -13,8 +13,8 @@ from recommender.recommendation import GradedMove, LearnedMoves, Recommendation
 MakeAdvice = Callable[..., Recommendation]
 MakeMove = Callable[..., GradedMove]
 ASSUMED = LearnedMoves(
-    pause_up_seconds=12.0,
-    pause_down_seconds=12.0,
+    rebalance_pause_scale_out_seconds=12.0,
+    rebalance_pause_scale_in_seconds=12.0,
     move_risk=0.1,
     moves=0,
     source="assumed",
@@ -39,8 +39,8 @@ def test_what_was_measured_says_from_how_many_moves_and_how_old_it_is(advice: Ma
     """After four moves, and with a capacity that was seen 90 minutes ago, all five quantities are measured."""
     learned = replace(
         ASSUMED,
-        pause_up_seconds=3.4,
-        pause_down_seconds=5.1,
+        rebalance_pause_scale_out_seconds=3.4,
+        rebalance_pause_scale_in_seconds=5.1,
         moves=4,
         source="measured",
         target_utilization=0.84,

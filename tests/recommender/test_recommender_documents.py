@@ -44,14 +44,14 @@ def test_a_number_that_is_none_is_never_written(
         to_document(refusal(evidence=(("lag_messages", float("nan")),)))
     move = graded_move()
     with pytest.raises(ValueError, match="not JSON compliant"):
-        to_outcome_document(replace(move, outcome=replace(move.outcome, stop_seconds=float("inf"))))
+        to_outcome_document(replace(move, outcome=replace(move.outcome, rebalance_pause_seconds=float("inf"))))
 
 
 def test_a_move_of_another_version_is_malformed(graded_move: Callable[..., GradedMove]) -> None:
     """A field that does not read is named down to its place in the document."""
     document = json.loads(to_outcome_document(graded_move()))
-    document["outcome"]["stop_seconds"] = "long"
-    with pytest.raises(MalformedError, match=r"GradedMove does not read: field outcome\.stop_seconds"):
+    document["outcome"]["rebalance_pause_seconds"] = "long"
+    with pytest.raises(MalformedError, match=r"GradedMove does not read: field outcome\.rebalance_pause_seconds"):
         from_outcome_document(json.dumps(document))
 
 

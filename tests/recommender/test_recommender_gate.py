@@ -102,7 +102,7 @@ def session_with(
     **changes: Any,  # noqa: ANN401
 ) -> Session:
     """A session of four days whose moves stop it for half a second."""
-    settings = DecisionSettings(pause_prior_seconds=0.5, price_per_move=0.002)
+    settings = DecisionSettings(rebalance_pause_prior_seconds=0.5, price_per_move=0.002)
     return Session(profile, settings, rows(row, rates), forecaster=forecaster, **changes)
 
 

@@ -12,7 +12,7 @@ from cost_model.profile import GroupProfile
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
-from recommender.grade import Command, Grader, MeasuredStop
+from recommender.grade import Command, Grader, MeasuredPause
 from recommender.reference import Reference
 from recommender.trust import Trust
 from recommender.utilization import TargetUtilization
@@ -39,12 +39,12 @@ def row(place: int, *, members: int = 8, rate: float = 6000.0, lag_seconds: floa
     )
 
 
-def outcome(stop_seconds: float, *, to_replicas: int = 10) -> MoveOutcome:
+def outcome(rebalance_pause_seconds: float, *, to_replicas: int = 10) -> MoveOutcome:
     return MoveOutcome(
         from_replicas=8,
         to_replicas=to_replicas,
-        expected_stop_seconds=12.0,
-        stop_seconds=stop_seconds,
+        expected_rebalance_pause_seconds=12.0,
+        rebalance_pause_seconds=rebalance_pause_seconds,
         expected_late_messages=0.0,
         late_messages=0.0,
     )
@@ -55,23 +55,23 @@ def test_three_quick_moves_outweigh_the_prior() -> None:
 
     The risk is learnt more slowly: what one move in twenty makes late is not to be seen in the first one.
     """
-    learned = Learned.assumed(stop_seconds=12.0, risk=0.1)
+    learned = Learned.assumed(rebalance_pause_seconds=12.0, risk=0.1)
     assert learned.source == "assumed"
     learned = learned.after(outcome(1.0), late_price=5e-7)
-    assert learned.stop_up.value == pytest.approx(12.0 ** (1 / 3))
+    assert learned.pause_scale_out.value == pytest.approx(12.0 ** (1 / 3))
     assert learned.risk == pytest.approx(0.075)
     for _ in range(2):
         learned = learned.after(outcome(1.0), late_price=5e-7)
     assert learned.source == "measured"
-    assert learned.stop_up.value == pytest.approx(12.0 ** (1 / 7))
-    assert learned.stop_down.value > learned.stop_up.value
+    assert learned.pause_scale_out.value == pytest.approx(12.0 ** (1 / 7))
+    assert learned.pause_scale_in.value > learned.pause_scale_out.value
     assert learned.risk == pytest.approx(0.05)
 
 
 def test_moves_that_cost_more_than_expected_raise_the_risk() -> None:
     """A million late messages beyond expectation at 5e-7 each are 0.5: (3 * 0.1 + 0.5) / 4."""
     dear = replace(outcome(30.0), late_messages=1e6)
-    learned = Learned.assumed(stop_seconds=12.0, risk=0.1).after(dear, late_price=5e-7)
+    learned = Learned.assumed(rebalance_pause_seconds=12.0, risk=0.1).after(dear, late_price=5e-7)
     assert learned.risk == pytest.approx(0.2)
 
 
@@ -80,7 +80,7 @@ def test_moves_that_cost_more_than_expected_raise_the_risk() -> None:
 )
 def test_leavers_are_believed_graceful_until_one_was_silent(silences: tuple[bool, ...], share: float | None) -> None:
     """0.05 of 1.5 leavers before any was seen: one goodbye makes it 0.05 / 2.5, one silence 1.05 / 2.5, both 0.3."""
-    learned = Learned.assumed(stop_seconds=12.0, risk=0.1)
+    learned = Learned.assumed(rebalance_pause_seconds=12.0, risk=0.1)
     for silent in silences:
         learned = learned.after(replace(outcome(3.0, to_replicas=6), silent=silent), late_price=5e-7)
     assert learned.silent_share == (None if share is None else pytest.approx(share))
@@ -103,17 +103,17 @@ def test_a_stop_that_was_measured_is_graded_as_measured(
     at = row(7).interval_end_at
     grader.measured(stop_at(at - timedelta(minutes=9), 7.0, 0.9))  # of the move before
     grader.commanded(
-        Command(at=at, from_replicas=8, to_replicas=16, stop_seconds=12, late_messages=0, stopped_share=0.5)
+        Command(at=at, from_replicas=8, to_replicas=16, rebalance_pause_seconds=12, late_messages=0, stopped_share=0.5)
     )
     grader.measured(stop_at(at + timedelta(seconds=20), lost_seconds, resolution_seconds))
     seen += [grader.observe(row(8, members=16, lag_seconds=3.5), RATE)]
     seen += [grader.observe(row(place, members=16), RATE) for place in range(9, 16)]
     (found,) = [one.outcome for one in seen if one is not None]
-    assert found.stop_seconds == pytest.approx(graded)
+    assert found.rebalance_pause_seconds == pytest.approx(graded)
 
 
-def stop_at(at: datetime, lost_seconds: float, resolution_seconds: float) -> MeasuredStop:
-    return MeasuredStop(
+def stop_at(at: datetime, lost_seconds: float, resolution_seconds: float) -> MeasuredPause:
+    return MeasuredPause(
         began_at=at,
         ended_at=at + timedelta(seconds=4),
         lost_seconds=lost_seconds,
@@ -130,7 +130,7 @@ def test_a_stop_is_read_from_how_far_lag_rose() -> None:
             at=row(7).interval_end_at,
             from_replicas=8,
             to_replicas=10,
-            stop_seconds=12,
+            rebalance_pause_seconds=12,
             late_messages=0,
             stopped_share=1,
         )
@@ -139,7 +139,7 @@ def test_a_stop_is_read_from_how_far_lag_rose() -> None:
     seen += [grader.observe(row(place, members=10), RATE) for place in range(10, 16)]
     (graded,) = [one.outcome for one in seen if one is not None]
     assert (graded.from_replicas, graded.to_replicas, graded.start_up_seconds) == (8, 10, 30.0)
-    assert graded.stop_seconds == pytest.approx(9.0)
+    assert graded.rebalance_pause_seconds == pytest.approx(9.0)
     assert graded.late_messages == 0.0  # 11.5 s of visible lag are 9 s of waiting: half a commit interval is done work
 
 
@@ -153,7 +153,12 @@ def test_what_a_shortage_makes_late_is_not_charged_to_the_move(rate: float, late
     for place in range(8):
         grader.observe(row(place, rate=rate), RATE)
     command = Command(
-        at=row(7).interval_end_at, from_replicas=8, to_replicas=12, stop_seconds=12, late_messages=0, stopped_share=1
+        at=row(7).interval_end_at,
+        from_replicas=8,
+        to_replicas=12,
+        rebalance_pause_seconds=12,
+        late_messages=0,
+        stopped_share=1,
     )
     grader.commanded(command)
     short = [15.0 * (9000.0 - 8000.0) / 9000.0 * rows for rows in range(1, 9)]
@@ -172,7 +177,12 @@ def test_a_jump_of_the_load_hides_what_the_move_did() -> None:
     for place in range(8):
         grader.observe(row(place), RATE)
     command = Command(
-        at=row(7).interval_end_at, from_replicas=8, to_replicas=12, stop_seconds=12, late_messages=500, stopped_share=1
+        at=row(7).interval_end_at,
+        from_replicas=8,
+        to_replicas=12,
+        rebalance_pause_seconds=12,
+        late_messages=500,
+        stopped_share=1,
     )
     grader.commanded(command)
     seen = [
@@ -181,7 +191,7 @@ def test_a_jump_of_the_load_hides_what_the_move_did() -> None:
     ]
     (graded,) = [one.outcome for one in seen if one is not None]
     assert graded.late_messages is None
-    before = Learned.assumed(stop_seconds=12.0, risk=0.1)
+    before = Learned.assumed(rebalance_pause_seconds=12.0, risk=0.1)
     assert before.after(graded, late_price=1e-4).risk == pytest.approx(0.3 / 4)
 
 
@@ -190,7 +200,7 @@ def test_a_move_that_never_comes_is_forgotten() -> None:
     grader = Grader(profile=PROFILE, max_lag_seconds=10.0)
     grader.observe(row(0), RATE)
     grader.commanded(
-        Command(at=NOON, from_replicas=8, to_replicas=10, stop_seconds=12, late_messages=0, stopped_share=1)
+        Command(at=NOON, from_replicas=8, to_replicas=10, rebalance_pause_seconds=12, late_messages=0, stopped_share=1)
     )
     assert all(grader.observe(row(place), RATE) is None for place in range(1, 60))
     later = [grader.observe(row(place, members=6), RATE) for place in range(60, 70)]
@@ -321,7 +331,7 @@ def test_the_bound_is_reached_when_the_group_is_dearer_than_the_references(
         capacity=RATE,
         prices=prices,
         max_lag_seconds=10.0,
-        learned=Learned.assumed(stop_seconds=12.0, risk=prices.price_per_move),
+        learned=Learned.assumed(rebalance_pause_seconds=12.0, risk=prices.price_per_move),
     )
     for place in range(480):
         reference.observe(row(place, lag_seconds=lag_seconds))
@@ -333,7 +343,7 @@ def test_the_bound_is_reached_when_the_group_is_dearer_than_the_references(
 def test_nobody_and_standstill_show_no_strength(members: int, consumed: float) -> None:
     """An empty group, consumers outside of it and a group that hangs stay behind for hours; capacity stays believed."""
     prices = Prices.from_replica_hour(0.05, capacity=RATE)
-    learned = Learned.assumed(stop_seconds=5.0, risk=0.1)
+    learned = Learned.assumed(rebalance_pause_seconds=5.0, risk=0.1)
     reference = Reference(profile=PROFILE, capacity=RATE, prices=prices, max_lag_seconds=10.0, learned=learned)
     for place in range(480):
         behind = row(place, members=members, lag_seconds=60.0 + 15.0 * place)
@@ -344,7 +354,7 @@ def test_nobody_and_standstill_show_no_strength(members: int, consumed: float) -
 def test_at_the_ceiling_staying_is_as_late_as_the_group() -> None:
     """24 replicas that do 5,000/s of 6,000/s for an hour: never to move would have made the same messages late."""
     prices = Prices.from_replica_hour(0.05, capacity=RATE)
-    learned = Learned.assumed(stop_seconds=5.0, risk=0.1)
+    learned = Learned.assumed(rebalance_pause_seconds=5.0, risk=0.1)
     reference = Reference(profile=PROFILE, capacity=RATE, prices=prices, max_lag_seconds=10.0, learned=learned)
     for place in range(240):
         behind = row(place, members=24, lag_seconds=60.0 + 2.5 * place)
@@ -358,7 +368,7 @@ def test_the_reference_pays_for_its_moves_what_moves_have_been_learnt_to_cost() 
     prices = Prices.from_replica_hour(0.05, capacity=RATE)
     costs = []
     for risk in (0.1, 0.01):
-        learned = Learned.assumed(stop_seconds=5.0, risk=risk)
+        learned = Learned.assumed(rebalance_pause_seconds=5.0, risk=risk)
         reference = Reference(profile=PROFILE, capacity=RATE, prices=prices, max_lag_seconds=10.0, learned=learned)
         for place in range(480):
             reference.observe(row(place, rate=3000.0 if place // 60 % 2 else 6000.0))
@@ -369,7 +379,7 @@ def test_the_reference_pays_for_its_moves_what_moves_have_been_learnt_to_cost() 
 def test_moves_of_the_reference_are_priced_anew_when_moves_turn_out_dear() -> None:
     """Seven moves at a prior of 0.1; then one of the group's own makes a million messages late, which is 0.5."""
     prices = Prices.from_replica_hour(0.05, capacity=RATE)
-    learned = Learned.assumed(stop_seconds=5.0, risk=0.1)
+    learned = Learned.assumed(rebalance_pause_seconds=5.0, risk=0.1)
     reference = Reference(profile=PROFILE, capacity=RATE, prices=prices, max_lag_seconds=10.0, learned=learned)
     for place in range(480):
         reference.observe(row(place, rate=3000.0 if place // 60 % 2 else 6000.0))
@@ -377,8 +387,8 @@ def test_moves_of_the_reference_are_priced_anew_when_moves_turn_out_dear() -> No
     dear = MoveOutcome(
         from_replicas=8,
         to_replicas=6,
-        expected_stop_seconds=5.0,
-        stop_seconds=40.0,
+        expected_rebalance_pause_seconds=5.0,
+        rebalance_pause_seconds=40.0,
         expected_late_messages=0.0,
         late_messages=1e6,
     )

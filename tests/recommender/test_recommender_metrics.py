@@ -124,8 +124,12 @@ def test_decisions_are_counted(store: SqlDecisionStore, advice: MakeAdvice, refu
 def test_interruptions_are_counted_with_their_pauses(store: SqlDecisionStore, advice: MakeAdvice) -> None:
     """Two rebalances, of which one stopped partitions for 3 s; what was and what may have been done again."""
     metrics = Metrics(store, clock=lambda: advice().issued_at, version="0.1.0")
-    metrics.interrupted("prod", "orders", kind="rebalance", pause_seconds=3.0, repeated_least=0, repeated_most=200)
-    metrics.interrupted("prod", "orders", kind="rebalance", pause_seconds=None, repeated_least=5, repeated_most=5)
+    metrics.interrupted(
+        "prod", "orders", kind="rebalance", rebalance_pause_seconds=3.0, repeated_least=0, repeated_most=200
+    )
+    metrics.interrupted(
+        "prod", "orders", kind="rebalance", rebalance_pause_seconds=None, repeated_least=5, repeated_most=5
+    )
     lines = metrics.page().decode().splitlines()
     of_group = 'cluster="prod",group="orders"'
     assert f'lagcast_interruptions_total{{{of_group},kind="rebalance"}} 2.0' in lines

@@ -15,7 +15,7 @@ from forecasting.units import Replicas
 from recommender.adapters.documents import to_document
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.decision import DecisionSettings
-from recommender.grade import MeasuredStop
+from recommender.grade import MeasuredPause
 from recommender.ports import UnavailableError
 from recommender.recommendation import Recommendation
 from recommender.run import Obstacle, Recommender, run_forever
@@ -186,8 +186,8 @@ def test_a_graded_move_is_kept_with_what_was_promised_of_it(taught: tuple[Recomm
     assert isinstance(advice, Recommendation)
     assert first.promised is not None
     assert (first.promised.chosen, first.promised.saving) == (advice.chosen.total, advice.saving)
-    assert first.outcome.expected_stop_seconds == advice.switch.pause_seconds
-    assert first.outcome.stop_seconds == pytest.approx(2.0)
+    assert first.outcome.expected_rebalance_pause_seconds == advice.switch.rebalance_pause_seconds
+    assert first.outcome.rebalance_pause_seconds == pytest.approx(2.0)
     assert (first.outcome.from_replicas, first.outcome.to_replicas) == (8, advice.desired_replicas)
 
 
@@ -361,9 +361,9 @@ def test_measured_stops_are_asked_for_once_a_cycle_and_reach_the_session(
     """What was measured before the first cycle and between two is given to the group's session, and to no other."""
     loop = make(Rows(hour))
     asked: list[tuple[str, str]] = []
-    stop = MeasuredStop(began_at=now, ended_at=now, lost_seconds=2.0, resolution_seconds=0.8)
+    stop = MeasuredPause(began_at=now, ended_at=now, lost_seconds=2.0, resolution_seconds=0.8)
 
-    def stops(group: tuple[str, str]) -> tuple[MeasuredStop, ...]:
+    def stops(group: tuple[str, str]) -> tuple[MeasuredPause, ...]:
         asked.append(group)
         return (stop,)
 

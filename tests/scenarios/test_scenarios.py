@@ -129,8 +129,8 @@ def learned_of(scenario: Scenario, settings: DecisionSettings, profile: GroupPro
     prior = day_one(settings, profile.capacity)
     return replace(
         prior,
-        stop_up=LogBelief.around(taught["stop_up_seconds"]),
-        stop_down=LogBelief.around(taught["stop_down_seconds"]),
+        pause_scale_out=LogBelief.around(taught["stop_up_seconds"]),
+        pause_scale_in=LogBelief.around(taught["stop_down_seconds"]),
         risk_prior=taught.get("move_risk", prior.risk_prior),
         moves=taught["moves"],
         risk_excess=taught["moves"] * taught.get("move_risk", prior.risk_prior),
