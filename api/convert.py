@@ -209,7 +209,7 @@ def _data(advice: Recommendation) -> parts.DataQuality:
         as_of=advice.observed.as_of,
         age_seconds=(advice.issued_at - advice.observed.as_of).total_seconds(),
         history_seconds=advice.history_seconds,
-        rung=advice.forecast.rung,
+        history_tier=advice.forecast.history_tier,
         counts=dict(advice.data_counts),
     )
 
@@ -241,8 +241,10 @@ def _gate(standing: GateStanding) -> parts.Gate:
     return parts.Gate(
         reviewed_at=standing.reviewed_at,
         decisions=standing.decisions,
-        rung=standing.rung,
-        costs=tuple(parts.RungCost(rung=rung, cost=cost) for rung, cost in standing.costs),
+        history_tier=standing.history_tier,
+        costs=tuple(
+            parts.HistoryTierCost(history_tier=history_tier, cost=cost) for history_tier, cost in standing.costs
+        ),
         currency=standing.currency,
     )
 

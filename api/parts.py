@@ -40,7 +40,7 @@ class DataQuality(Wire):
     age_seconds: FiniteFloat
     """How old that row was when the decision was made."""
     history_seconds: FiniteFloat
-    rung: Literal["reactive", "daily", "weekly"]
+    history_tier: Literal["reactive", "daily", "weekly"]
     """What the history allowed: reactive from 30 min, daily from 2 days, weekly from 14 days."""
     counts: dict[str, int]
 
@@ -72,21 +72,21 @@ class QuantilePaths(Wire):
     p95: tuple[FiniteFloat, ...]
 
 
-class RungCost(Wire):
-    """What a decision has cost that was made from one rung: the mean price over the horizon, on what came."""
+class HistoryTierCost(Wire):
+    """What a decision has cost that was made from one history tier: the mean price over the horizon, on what came."""
 
-    rung: Literal["reactive", "daily", "weekly"]
+    history_tier: Literal["reactive", "daily", "weekly"]
     cost: FiniteFloat
 
 
 class Gate(Wire):
-    """The last review of what forecasting is worth: decisions of the days before, taken again from each rung."""
+    """The last review of what forecasting is worth: earlier decisions, taken again from each history tier."""
 
     reviewed_at: Instant
     decisions: int
-    rung: Literal["reactive", "daily", "weekly"]
+    history_tier: Literal["reactive", "daily", "weekly"]
     """The highest that was not dearer than the cheapest, but for chance; `reactive`: that all stays as it is."""
-    costs: tuple[RungCost, ...]
+    costs: tuple[HistoryTierCost, ...]
     currency: str
 
 
@@ -109,7 +109,7 @@ class ForecastPart(Wire):
     """A forecast that a series takes its steps from, up to `ends_at`."""
 
     model: str
-    rung: Literal["reactive", "daily", "weekly"]
+    history_tier: Literal["reactive", "daily", "weekly"]
     issued_at: Instant
     """When it was made: it knows nothing of what came after."""
     step_seconds: int

@@ -22,7 +22,7 @@ def to_series(key: str, cluster: str, group: str, ahead: Outlook) -> wire.Foreca
         parts=tuple(
             parts.ForecastPart(
                 model=part.model,
-                rung=part.rung,
+                history_tier=part.history_tier,
                 issued_at=part.issued_at,
                 step_seconds=part.step_seconds,
                 ends_at=part.ends_at,
@@ -44,10 +44,10 @@ def to_csv(series: wire.ForecastSeries) -> str:
     text = StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rates = [f"produce_messages_per_second_{name}" for name in paths]
-    rows.writerow(["ends_at", "step_seconds", *rates, "model", "rung", "issued_at"])
+    rows.writerow(["ends_at", "step_seconds", *rates, "model", "history_tier", "issued_at"])
     for ends_at, step_seconds, *values in zip(series.ends_at, series.step_seconds, *paths.values(), strict=True):
         part = next(part for part in series.parts if ends_at <= part.ends_at)
-        made = [part.model, part.rung, _instant(part.issued_at)]
+        made = [part.model, part.history_tier, _instant(part.issued_at)]
         rows.writerow([_instant(ends_at), step_seconds, *values, *made])
     return text.getvalue()
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import History
-from forecasting.ladder import DAILY_MINUTES, known_minutes, refuse_short
+from forecasting.history_tier import DAILY_MINUTES, known_minutes, refuse_short
 from forecasting.refusal import Refusal
 from forecasting.series import rates_of, unit_of
 from forecasting.units import FloatArray, IntArray
@@ -64,7 +64,7 @@ class FittedLongNaive:
             cluster=history.cluster,
             group=history.group,
             model=self.name,
-            rung="daily",
+            history_tier="daily",
             origin_at=history.end_at,
             step_seconds=60 * STEP_MINUTES,
             paths=rates_of(centre + offsets, unit=self.unit),

@@ -45,7 +45,7 @@ class FittedRival:
             cluster=history.cluster,
             group=history.group,
             model=self.name,
-            rung="daily",
+            history_tier="daily",
             origin_at=history.end_at,
             step_seconds=60 * self.step_minutes,
             paths=np.maximum(np.repeat(ends, repeats, axis=1)[:, :steps], 0.0),

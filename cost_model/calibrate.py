@@ -8,7 +8,7 @@ import numpy as np
 from cost_model.capacity import BoolArray, CapacityBelief
 from cost_model.profile import Capacity, GroupProfile
 from forecasting.history import MINUTE_SECONDS, History
-from forecasting.ladder import MINUTES_PER_WEEK
+from forecasting.history_tier import MINUTES_PER_WEEK
 from forecasting.units import FloatArray, IntArray, MessagesPerSecond, Replicas, Seconds
 
 # Lag worth less than this much of the group's own rate may be nothing but uncommitted work.

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.stats import norm
 
 from forecasting.forecast import QUANTILES
+from forecasting.history_tier import MINUTES_PER_DAY
 from forecasting.horizons import KNOTS, Between
-from forecasting.ladder import MINUTES_PER_DAY
 from forecasting.memory import ErrorMemory, error_paths_of, memory_of
 from forecasting.ridge import fit_ridge
 from forecasting.season import Season

@@ -12,10 +12,10 @@ from itertools import product
 import numpy as np
 
 from forecasting.bands import Bands
-from forecasting.forecast import Forecast, Rung
+from forecasting.forecast import Forecast, HistoryTier
 from forecasting.history import History
+from forecasting.history_tier import REACTIVE_MINUTES, history_tier_of, refuse_short
 from forecasting.horizons import KNOTS
-from forecasting.ladder import REACTIVE_MINUTES, refuse_short, rung_of
 from forecasting.persistence import FittedPersistence, fit_persistence
 from forecasting.refusal import Refusal
 from forecasting.seasonal_naive import best_season, season_before, strays_from_season
@@ -53,7 +53,7 @@ class FittedBlend:
     """
 
     unit: float
-    rung: Rung
+    history_tier: HistoryTier
     persistence: FittedPersistence
     regression: Regression
     season_minutes: int
@@ -65,7 +65,7 @@ class FittedBlend:
 
     def forecast(self, history: History, *, steps: int) -> Forecast | Refusal:
         """The mixture's paths; a history too short for its season gets persistence, below thirty minutes a refusal."""
-        if rung_of(history) in (None, "reactive"):
+        if history_tier_of(history) in (None, "reactive"):
             return _reactive(self.persistence, history, steps=steps)
         ahead = Ahead.of(history, unit=self.unit, steps=steps)
         centres = np.stack(
@@ -78,7 +78,7 @@ class FittedBlend:
             axis=1,
         )
         centre = np.einsum("hm,hm->h", ahead.between.interpolate(self.weights), centres)
-        return ahead.forecast(model=_MODEL, rung=self.rung, centre=centre, bands=self.bands)
+        return ahead.forecast(model=_MODEL, history_tier=self.history_tier, centre=centre, bands=self.bands)
 
     def _season(self, ahead: Ahead) -> FloatArray:
         """The season before, moved by the part of today's stray from it that no day of the fit has shown."""
@@ -115,17 +115,17 @@ class BlendForecaster:
     name: str = _MODEL
 
     def fit(self, history: History) -> FittedBlend | FittedReactive | Refusal:
-        """Learn what the history's rung allows, or refuse."""
-        rung = rung_of(history)
-        if rung is None:
+        """Learn what the history's history tier allows, or refuse."""
+        history_tier = history_tier_of(history)
+        if history_tier is None:
             return refuse_short(history, needed_minutes=REACTIVE_MINUTES)
         unit = unit_of(history)
-        past = Past.of(history, unit=unit, rung=rung)
+        past = Past.of(history, unit=unit, history_tier=history_tier)
         persistence = fit_persistence(past)
-        if rung == "reactive":
+        if history_tier == "reactive":
             return FittedReactive(persistence=persistence)
         regression, held_out = fit_regression(past)
-        season_minutes = best_season(past, rung)
+        season_minutes = best_season(past, history_tier)
         smoothing, smoothed = fit_smoothing(past)
         unexpected = past.series.trailing_mean(past.origins, minutes=_LEVEL_MINUTES) - smoothed[:, 0]
         centres = np.stack(
@@ -142,7 +142,7 @@ class BlendForecaster:
         centre = np.einsum("okm,km->ok", centres, weights)
         return FittedBlend(
             unit=unit,
-            rung=rung,
+            history_tier=history_tier,
             persistence=persistence,
             regression=regression,
             season_minutes=season_minutes,

@@ -14,8 +14,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # h
 
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import History
+from forecasting.history_tier import DAILY_MINUTES, MINUTES_PER_DAY, history_tier_of, known_minutes, refuse_short
 from forecasting.horizons import KNOTS
-from forecasting.ladder import DAILY_MINUTES, MINUTES_PER_DAY, known_minutes, refuse_short, rung_of
 from forecasting.memory import ErrorMemory, memory_of
 from forecasting.refusal import Refusal
 from forecasting.season import Season
@@ -57,14 +57,16 @@ class FittedBoosting:
 
     def forecast(self, history: History, *, steps: int) -> Forecast | Refusal:
         """The level now and, at each step, what the trees expect it to move by."""
-        rung = rung_of(history)
-        if rung is None or rung == "reactive":
+        history_tier = history_tier_of(history)
+        if history_tier is None or history_tier == "reactive":
             return refuse_short(history, needed_minutes=DAILY_MINUTES)
         ahead = Ahead.of(history, unit=unit_of(history), steps=steps)
         rows = _rows(ahead.series, ahead.origin, ahead.horizons, ahead.season)
         moves = _predicted(self.trees, rows) + ahead.between.interpolate(self.corrections)
         paths = ahead.series.trailing_mean(ahead.origin, minutes=_LEVEL_MINUTES) + np.sort(moves, axis=1)
-        return ahead.published(model=_MODEL, rung=rung, logarithms=paths.T, memory=self.memory, error_paths=None)
+        return ahead.published(
+            model=_MODEL, history_tier=history_tier, logarithms=paths.T, memory=self.memory, error_paths=None
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,10 +137,10 @@ class _Lesson:
 
 
 def _lesson_of(history: History) -> _Lesson | None:
-    rung = rung_of(history)
-    if rung is None or rung == "reactive":
+    history_tier = history_tier_of(history)
+    if history_tier is None or history_tier == "reactive":
         return None
-    past = Past.of(history, unit=unit_of(history), rung=rung)
+    past = Past.of(history, unit=unit_of(history), history_tier=history_tier)
     level = past.series.trailing_mean(past.origins, minutes=_LEVEL_MINUTES)[:, None]
     rows = _rows(past.series, past.origins, KNOTS, past.season).reshape(len(KNOTS), len(past.origins), -1)
     split = int(_LEARNT * len(past.origins))

@@ -14,7 +14,7 @@ from forecasting.backtest import Backtest, backtest
 from forecasting.forecast import QUANTILES
 from forecasting.forecaster import Forecaster
 from forecasting.history import History
-from forecasting.ladder import DAILY_MINUTES, MINUTES_PER_DAY, known_minutes, refuse_short, rung_of
+from forecasting.history_tier import DAILY_MINUTES, MINUTES_PER_DAY, history_tier_of, known_minutes, refuse_short
 from forecasting.refusal import Refusal
 from forecasting.units import FloatArray, IntArray
 
@@ -103,7 +103,7 @@ def championship(candidates: Sequence[Forecaster], history: History) -> Champion
         message = f"candidates are {names}; at least one is needed, each with a name of its own"
         raise ValueError(message)
     origins = _origins_of(history)
-    if rung_of(history) in (None, "reactive") or len(origins) < _FEWEST_ORIGINS:
+    if history_tier_of(history) in (None, "reactive") or len(origins) < _FEWEST_ORIGINS:
         # Where gaps are what is missing: as many minutes more as the missing origins span.
         more = known_minutes(history) + _SPACING_MINUTES * (_FEWEST_ORIGINS - len(origins))
         return refuse_short(history, needed_minutes=max(DAILY_MINUTES + _SPACING_MINUTES * _FEWEST_ORIGINS, more))

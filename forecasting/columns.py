@@ -94,7 +94,7 @@ LONG_FORECASTS: tuple[Column, ...] = (
     Column(name="cluster", kind="string"),
     Column(name="group", kind="string"),
     Column(name="model", kind="string"),
-    Column(name="rung", kind="string"),
+    Column(name="history_tier", kind="string"),
     Column(name="issued_at", kind="timestamp"),
     Column(name="step_ends_at", kind="timestamp"),
     Column(name="step_seconds", kind="int"),

@@ -13,7 +13,7 @@ from forecasting.backtest import history_of
 from forecasting.columns import FLEET_FITS, Column
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import MINUTE_SECONDS, History
-from forecasting.ladder import MINUTES_PER_DAY
+from forecasting.history_tier import MINUTES_PER_DAY
 from forecasting.long_bands import LongBands
 from forecasting.long_term import FittedLongTerm, LongTermForecaster
 from forecasting.refusal import Refusal
@@ -87,7 +87,7 @@ def parameters_text(fitted: FittedLongTerm) -> str:
     return json.dumps(
         {
             "unit": fitted.unit,
-            "rung": fitted.rung,
+            "history_tier": fitted.history_tier,
             "holidays": sorted(fitted.holidays),
             "stray_weights": fitted.stray_weights.tolist(),
             "lowest": fitted.lowest.tolist(),
@@ -102,7 +102,7 @@ def fitted_from_text(text: str) -> FittedLongTerm:
     read = json.loads(text)
     return FittedLongTerm(
         unit=read["unit"],
-        rung=read["rung"],
+        history_tier=read["history_tier"],
         holidays=frozenset(read["holidays"]),
         stray_weights=np.array(read["stray_weights"]),
         lowest=np.array(read["lowest"]),

@@ -9,7 +9,7 @@ import numpy as np
 from forecasting.memory import USUAL_MEMORY, ErrorMemory
 from forecasting.units import FloatArray
 
-Rung = Literal["reactive", "daily", "weekly"]
+HistoryTier = Literal["reactive", "daily", "weekly"]
 
 # The quantiles that every forecaster gives, ascending.
 QUANTILES: tuple[float, ...] = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
@@ -22,14 +22,14 @@ class Forecast:
     Shapes: `paths` is (len(QUANTILES), steps), row i for QUANTILES[i], ascending down each column, never negative.
     Step 1 (column 0) is the first interval not yet seen: it ends at `origin_at + step_seconds`.
     `memory` is how long errors last, from one step to the next; `error_paths` are known ones, see
-    `forecasting.memory.error_paths_of`. `rung` says what the history allowed: reactive from
+    `forecasting.memory.error_paths_of`. `history_tier` says what the history allowed: reactive from
     30 min, daily from 2 days, weekly from 14 days.
     """
 
     cluster: str
     group: str
     model: str
-    rung: Rung
+    history_tier: HistoryTier
     origin_at: datetime
     step_seconds: int
     paths: FloatArray

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from forecasting.bands import Bands
-from forecasting.forecast import Forecast, Rung
+from forecasting.forecast import Forecast, HistoryTier
 from forecasting.history import History
+from forecasting.history_tier import DAILY_MINUTES, MINUTES_PER_DAY, MINUTES_PER_WEEK, history_tier_of, refuse_short
 from forecasting.horizons import KNOTS
-from forecasting.ladder import DAILY_MINUTES, MINUTES_PER_DAY, MINUTES_PER_WEEK, refuse_short, rung_of
 from forecasting.refusal import Refusal
 from forecasting.ridge import fit_ridge
 from forecasting.series import LogSeries, believed, unit_of
@@ -52,7 +52,7 @@ class FittedFourier:
     """The curve, the coefficients (KNOTS, columns) of what moves the level, their columns' ranges, and the bands."""
 
     unit: float
-    rung: Rung
+    history_tier: HistoryTier
     curve: Curve
     coefficients: FloatArray
     lowest: FloatArray
@@ -61,7 +61,7 @@ class FittedFourier:
 
     def forecast(self, history: History, *, steps: int) -> Forecast | Refusal:
         """The level now, moved along the curve; far outside what the fit has seen, the level alone."""
-        if rung_of(history) in (None, "reactive"):
+        if history_tier_of(history) in (None, "reactive"):
             return refuse_short(history, needed_minutes=DAILY_MINUTES)
         ahead = Ahead.of(history, unit=self.unit, steps=steps)
         now = ahead.origin + ahead.series.last_minute - ahead.series.last
@@ -72,7 +72,7 @@ class FittedFourier:
         held = believed(columns, self.lowest, self.highest)
         moves = np.einsum("hc,hc->h", ahead.between.interpolate(self.coefficients), held)
         centre = ahead.series.trailing_mean(ahead.origin, minutes=_LEVEL_MINUTES) + moves
-        return ahead.forecast(model=_MODEL, rung=self.rung, centre=centre, bands=self.bands)
+        return ahead.forecast(model=_MODEL, history_tier=self.history_tier, centre=centre, bands=self.bands)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,18 +83,18 @@ class FourierForecaster:
 
     def fit(self, history: History) -> FittedFourier | Refusal:
         """Learn the curve, the way back to it and the bands, or refuse."""
-        rung = rung_of(history)
-        if rung is None or rung == "reactive":
+        history_tier = history_tier_of(history)
+        if history_tier is None or history_tier == "reactive":
             return refuse_short(history, needed_minutes=DAILY_MINUTES)
-        past = Past.of(history, unit=unit_of(history), rung=rung)
-        curve, held_out = _fit_curve(past.series, weekly=rung == "weekly")
+        past = Past.of(history, unit=unit_of(history), history_tier=history_tier)
+        curve, held_out = _fit_curve(past.series, weekly=history_tier == "weekly")
         targets = np.minimum(past.origins[None, :] + KNOTS[:, None], past.series.last)
         columns = _move_columns(past.series, past.origins, held_out[past.origins], held_out[targets])
         level = past.series.trailing_mean(past.origins, minutes=_LEVEL_MINUTES)[:, None]
         fit = fit_ridge(columns, past.targets - level)
         return FittedFourier(
             unit=past.series.unit,
-            rung=rung,
+            history_tier=history_tier,
             curve=curve,
             coefficients=fit.coefficients,
             lowest=columns.min(axis=(0, 1)),

@@ -73,7 +73,7 @@ def _steps(week: Forecast) -> list[dict[str, object]]:
         "cluster": week.cluster,
         "group": week.group,
         "model": week.model,
-        "rung": week.rung,
+        "history_tier": week.history_tier,
         "issued_at": week.origin_at,
         "step_seconds": week.step_seconds,
     }

@@ -10,9 +10,9 @@ from datetime import UTC, date, datetime
 
 import numpy as np
 
-from forecasting.forecast import Forecast, Rung
+from forecasting.forecast import Forecast, HistoryTier
 from forecasting.history import History
-from forecasting.ladder import DAILY_MINUTES, refuse_short, rung_of
+from forecasting.history_tier import DAILY_MINUTES, history_tier_of, refuse_short
 from forecasting.long_bands import LONG_KNOTS, LongBands, at_horizons, fit_long_bands
 from forecasting.long_centre import LongCentre
 from forecasting.refusal import Refusal
@@ -47,7 +47,7 @@ class FittedLongTerm:
     """What strays are worth by horizon, (knots, strays), their range (strays,) in the fit, and the bands."""
 
     unit: float
-    rung: Rung
+    history_tier: HistoryTier
     holidays: frozenset[int]
     stray_weights: FloatArray
     lowest: FloatArray
@@ -56,13 +56,13 @@ class FittedLongTerm:
 
     def forecast(self, history: History, *, steps: int = WEEK_STEPS) -> Forecast | Refusal:
         """Quantile paths for the `steps` slots of five minutes after the history's end."""
-        if rung_of(history) in (None, "reactive"):
+        if history_tier_of(history) in (None, "reactive"):
             return refuse_short(history, needed_minutes=DAILY_MINUTES)
         if steps < 1:
             message = f"steps is {steps}; a forecast has at least 1"
             raise ValueError(message)
         series = SlotSeries.from_history(history, unit=self.unit)
-        before = LongCentre.at(series, series.last, weekly=self.rung == "weekly", holidays=self.holidays)
+        before = LongCentre.at(series, series.last, weekly=self.history_tier == "weekly", holidays=self.holidays)
         horizons = np.arange(1, steps + 1, dtype=np.int64) + series.stale_slots
         strays = believed(_strays(before), self.lowest, self.highest)
         centre = before.path(horizons) + at_horizons(self.stray_weights, horizons) @ strays
@@ -73,7 +73,7 @@ class FittedLongTerm:
             cluster=history.cluster,
             group=history.group,
             model=_MODEL,
-            rung=self.rung,
+            history_tier=self.history_tier,
             origin_at=history.end_at,
             step_seconds=SLOT_SECONDS,
             paths=read_only(rates_of(logarithms, unit=self.unit)),
@@ -92,16 +92,16 @@ class LongTermForecaster:
 
     def fit(self, history: History) -> FittedLongTerm | Refusal:
         """Learn what strays are worth and the bands, or refuse."""
-        rung = rung_of(history)
-        if rung is None or rung == "reactive":
+        history_tier = history_tier_of(history)
+        if history_tier is None or history_tier == "reactive":
             return refuse_short(history, needed_minutes=DAILY_MINUTES)
         series = SlotSeries.from_history(history, unit=_UNIT_OF_UNIT * unit_of(history))
         holidays = frozenset(_epoch_days(self.holidays))
-        past = _Past.of(series, weekly=rung == "weekly", holidays=holidays)
+        past = _Past.of(series, weekly=history_tier == "weekly", holidays=holidays)
         weights, held_out = _stray_weights(past)
         return FittedLongTerm(
             unit=series.unit,
-            rung=rung,
+            history_tier=history_tier,
             holidays=holidays,
             stray_weights=weights,
             lowest=past.strays.min(axis=0),
@@ -124,7 +124,7 @@ class _Past:
 
     @classmethod
     def of(cls, series: SlotSeries, *, weekly: bool, holidays: frozenset[int]) -> "_Past":
-        """Origins with as much past as the rung promises, a day for daily, eight for weekly, and half of it at least.
+        """Origins with the past that the history tier promises: a day for daily, eight for weekly, at least half known.
 
         With a day's past errors are larger than with two weeks', and bands made of them would be too wide.
         """

@@ -1,6 +1,6 @@
 """Persistence: what comes next is what is now, with bands from how far that has been off at each horizon.
 
-The reactive rung: usable from thirty known minutes, and the floor under every other model.
+The reactive history tier: usable from thirty known minutes, and the floor under every other model.
 """
 
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ import numpy as np
 from forecasting.bands import Bands
 from forecasting.forecast import Forecast
 from forecasting.history import History
+from forecasting.history_tier import REACTIVE_MINUTES, history_tier_of, known_minutes, refuse_short
 from forecasting.horizons import KNOTS
-from forecasting.ladder import REACTIVE_MINUTES, known_minutes, refuse_short, rung_of
 from forecasting.refusal import Refusal
 from forecasting.series import LogSeries, unit_of
 from forecasting.units import FloatArray, IntArray
@@ -43,7 +43,7 @@ class FittedPersistence:
             return refuse_short(history, needed_minutes=REACTIVE_MINUTES)
         ahead = Ahead.of(history, unit=self.unit, steps=steps)
         centre = np.repeat(self.levels(ahead.series, ahead.origin), steps)
-        return ahead.forecast(model="persistence", rung="reactive", centre=centre, bands=self.bands)
+        return ahead.forecast(model="persistence", history_tier="reactive", centre=centre, bands=self.bands)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +54,9 @@ class PersistenceForecaster:
 
     def fit(self, history: History) -> FittedPersistence | Refusal:
         """Choose the level window and learn the bands, or refuse."""
-        if rung_of(history) is None:
+        if history_tier_of(history) is None:
             return refuse_short(history, needed_minutes=REACTIVE_MINUTES)
-        return fit_persistence(Past.of(history, unit=unit_of(history), rung="reactive"))
+        return fit_persistence(Past.of(history, unit=unit_of(history), history_tier="reactive"))
 
 
 def fit_persistence(past: Past) -> FittedPersistence:

@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from forecasting.ladder import MINUTES_PER_DAY, MINUTES_PER_WEEK
+from forecasting.history_tier import MINUTES_PER_DAY, MINUTES_PER_WEEK
 from forecasting.series import LogSeries
 from forecasting.units import FloatArray, IntArray
 

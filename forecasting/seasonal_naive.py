@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from forecasting.bands import Bands
-from forecasting.forecast import Forecast, Rung
+from forecasting.forecast import Forecast, HistoryTier
 from forecasting.history import History
+from forecasting.history_tier import DAILY_MINUTES, MINUTES_PER_DAY, MINUTES_PER_WEEK, history_tier_of, refuse_short
 from forecasting.horizons import KNOTS
-from forecasting.ladder import DAILY_MINUTES, MINUTES_PER_DAY, MINUTES_PER_WEEK, refuse_short, rung_of
 from forecasting.refusal import Refusal
 from forecasting.series import LogSeries, unit_of
 from forecasting.units import FloatArray, IntArray
@@ -23,17 +23,17 @@ class FittedSeasonalNaive:
     """The season's length, and the bands around what it repeats."""
 
     unit: float
-    rung: Rung
+    history_tier: HistoryTier
     season_minutes: int
     bands: Bands
 
     def forecast(self, history: History, *, steps: int) -> Forecast | Refusal:
         """The season before, repeated."""
-        if rung_of(history) in (None, "reactive"):
+        if history_tier_of(history) in (None, "reactive"):
             return refuse_short(history, needed_minutes=DAILY_MINUTES)
         ahead = Ahead.of(history, unit=self.unit, steps=steps)
         centre = season_before(ahead.series, ahead.origin, ahead.horizons, season_minutes=self.season_minutes)[0]
-        return ahead.forecast(model=_MODEL, rung=self.rung, centre=centre, bands=self.bands)
+        return ahead.forecast(model=_MODEL, history_tier=self.history_tier, centre=centre, bands=self.bands)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +44,14 @@ class SeasonalNaiveForecaster:
 
     def fit(self, history: History) -> FittedSeasonalNaive | Refusal:
         """Choose the season and learn the bands, or refuse."""
-        rung = rung_of(history)
-        if rung is None or rung == "reactive":
+        history_tier = history_tier_of(history)
+        if history_tier is None or history_tier == "reactive":
             return refuse_short(history, needed_minutes=DAILY_MINUTES)
-        past = Past.of(history, unit=unit_of(history), rung=rung)
-        season_minutes = best_season(past, rung)
+        past = Past.of(history, unit=unit_of(history), history_tier=history_tier)
+        season_minutes = best_season(past, history_tier)
         centre = season_before(past.series, past.origins, KNOTS, season_minutes=season_minutes)
         return FittedSeasonalNaive(
-            unit=past.series.unit, rung=rung, season_minutes=season_minutes, bands=past.bands(centre)
+            unit=past.series.unit, history_tier=history_tier, season_minutes=season_minutes, bands=past.bands(centre)
         )
 
 
@@ -84,9 +84,9 @@ def strays_from_season(series: LogSeries, origins: IntArray, horizons: IntArray,
     return np.where(before >= 0, strays, 0.0)
 
 
-def best_season(past: Past, rung: Rung) -> int:
+def best_season(past: Past, history_tier: HistoryTier) -> int:
     """A day, or a week where the history allows one and repeats it with the smaller mean absolute error."""
-    if rung != "weekly":
+    if history_tier != "weekly":
         return MINUTES_PER_DAY
     # The next step's target one season before says it all: within a day the error does not depend on the horizon.
     target = past.targets[:, :1]

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from forecasting.bands import Bands
-from forecasting.forecast import Forecast, Rung
+from forecasting.forecast import Forecast, HistoryTier
 from forecasting.history import History
+from forecasting.history_tier import DAILY_MINUTES, MINUTES_PER_DAY, history_tier_of, refuse_short
 from forecasting.horizons import KNOTS
-from forecasting.ladder import DAILY_MINUTES, MINUTES_PER_DAY, refuse_short, rung_of
 from forecasting.refusal import Refusal
 from forecasting.ridge import fit_ridge
 from forecasting.season import Season
@@ -52,16 +52,18 @@ class FittedShortTerm:
     """The regression, and the bands around it."""
 
     unit: float
-    rung: Rung
+    history_tier: HistoryTier
     regression: Regression
     bands: Bands
 
     def forecast(self, history: History, *, steps: int) -> Forecast | Refusal:
         """The regression's path; past its last horizon, a day and a half, that horizon's coefficients hold."""
-        if rung_of(history) in (None, "reactive"):
+        if history_tier_of(history) in (None, "reactive"):
             return refuse_short(history, needed_minutes=DAILY_MINUTES)
         ahead = Ahead.of(history, unit=self.unit, steps=steps)
-        return ahead.forecast(model=_MODEL, rung=self.rung, centre=self.regression.centre(ahead), bands=self.bands)
+        return ahead.forecast(
+            model=_MODEL, history_tier=self.history_tier, centre=self.regression.centre(ahead), bands=self.bands
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +74,14 @@ class ShortTermForecaster:
 
     def fit(self, history: History) -> FittedShortTerm | Refusal:
         """Learn the regressions and the bands, or refuse."""
-        rung = rung_of(history)
-        if rung is None or rung == "reactive":
+        history_tier = history_tier_of(history)
+        if history_tier is None or history_tier == "reactive":
             return refuse_short(history, needed_minutes=DAILY_MINUTES)
-        past = Past.of(history, unit=unit_of(history), rung=rung)
+        past = Past.of(history, unit=unit_of(history), history_tier=history_tier)
         regression, centre = fit_regression(past)
-        return FittedShortTerm(unit=past.series.unit, rung=rung, regression=regression, bands=past.bands(centre))
+        return FittedShortTerm(
+            unit=past.series.unit, history_tier=history_tier, regression=regression, bands=past.bands(centre)
+        )
 
 
 def fit_regression(past: Past) -> tuple[Regression, FloatArray]:

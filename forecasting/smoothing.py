@@ -14,10 +14,10 @@ from statsmodels.tsa.statespace.exponential_smoothing import (  # type: ignore[i
 )
 
 from forecasting.bands import Bands
-from forecasting.forecast import Forecast, Rung
+from forecasting.forecast import Forecast, HistoryTier
 from forecasting.history import History
+from forecasting.history_tier import DAILY_MINUTES, MINUTES_PER_DAY, history_tier_of, refuse_short
 from forecasting.horizons import KNOTS
-from forecasting.ladder import DAILY_MINUTES, MINUTES_PER_DAY, refuse_short, rung_of
 from forecasting.refusal import Refusal
 from forecasting.season import Season
 from forecasting.series import LogSeries, unit_of
@@ -103,16 +103,18 @@ class FittedSmoothing:
     """The parameters, and the bands around what they foretell."""
 
     unit: float
-    rung: Rung
+    history_tier: HistoryTier
     smoothing: Smoothing
     bands: Bands
 
     def forecast(self, history: History, *, steps: int) -> Forecast | Refusal:
         """The smoothing's centre, and the bands around it."""
-        if rung_of(history) in (None, "reactive"):
+        if history_tier_of(history) in (None, "reactive"):
             return refuse_short(history, needed_minutes=DAILY_MINUTES)
         ahead = Ahead.of(history, unit=self.unit, steps=steps)
-        return ahead.forecast(model=_MODEL, rung=self.rung, centre=self.smoothing.centre(ahead), bands=self.bands)
+        return ahead.forecast(
+            model=_MODEL, history_tier=self.history_tier, centre=self.smoothing.centre(ahead), bands=self.bands
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,12 +125,14 @@ class SmoothingForecaster:
 
     def fit(self, history: History) -> FittedSmoothing | Refusal:
         """Choose season and level, then the trend, by the errors of the hour ahead, and learn the bands; or refuse."""
-        rung = rung_of(history)
-        if rung is None or rung == "reactive":
+        history_tier = history_tier_of(history)
+        if history_tier is None or history_tier == "reactive":
             return refuse_short(history, needed_minutes=DAILY_MINUTES)
-        past = Past.of(history, unit=unit_of(history), rung=rung)
+        past = Past.of(history, unit=unit_of(history), history_tier=history_tier)
         smoothing, centre = fit_smoothing(past)
-        return FittedSmoothing(unit=past.series.unit, rung=rung, smoothing=smoothing, bands=past.bands(centre))
+        return FittedSmoothing(
+            unit=past.series.unit, history_tier=history_tier, smoothing=smoothing, bands=past.bands(centre)
+        )
 
 
 def fit_smoothing(past: Past) -> tuple[Smoothing, FloatArray]:

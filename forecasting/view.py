@@ -6,10 +6,10 @@ from typing import Self
 import numpy as np
 
 from forecasting.bands import Bands, fit_bands, jumps, scatter_columns
-from forecasting.forecast import Forecast, Rung
+from forecasting.forecast import Forecast, HistoryTier
 from forecasting.history import MINUTE_SECONDS, History
+from forecasting.history_tier import MINUTES_PER_DAY, MINUTES_PER_WEEK
 from forecasting.horizons import KNOTS, Between, origins_for, targets_at
-from forecasting.ladder import MINUTES_PER_DAY, MINUTES_PER_WEEK
 from forecasting.memory import ERROR_PATH_STEPS, ErrorMemory
 from forecasting.season import Season
 from forecasting.series import LogSeries, rates_of
@@ -41,11 +41,11 @@ class Past:
     targets: FloatArray
 
     @classmethod
-    def of(cls, history: History, *, unit: float, rung: Rung) -> Self:
-        """Origins that have the past which the rung promises: a day for daily, a week for weekly."""
+    def of(cls, history: History, *, unit: float, history_tier: HistoryTier) -> Self:
+        """Origins that have the past which the history tier promises: a day for daily, a week for weekly."""
         series = LogSeries.from_history(history, unit=unit, newest_minutes=FIT_MINUTES)
         first_known = int(np.argmax(series.counts[1:] > 0.0))
-        needed = {"reactive": 0, "daily": MINUTES_PER_DAY, "weekly": MINUTES_PER_WEEK}[rung]
+        needed = {"reactive": 0, "daily": MINUTES_PER_DAY, "weekly": MINUTES_PER_WEEK}[history_tier]
         origins = origins_for(first_known + needed, series.last - 1, at_most=_ORIGINS)
         return cls(
             series=series,
@@ -103,17 +103,23 @@ class Ahead:
             between=Between.of(horizons),
         )
 
-    def forecast(self, *, model: str, rung: Rung, centre: FloatArray, bands: Bands) -> Forecast:
+    def forecast(self, *, model: str, history_tier: HistoryTier, centre: FloatArray, bands: Bands) -> Forecast:
         """The quantile paths around a centre path (logarithms, one per horizon), as rates under the ceiling."""
         columns = scatter_columns(self.series, self.origin, self.horizons, centre[None, :], self.season)
         jump = float(jumps(self.series, self.origin)[0])
         paths = bands.paths(centre, columns, self.between, jump=jump)
         return self.published(
-            model=model, rung=rung, logarithms=paths, memory=bands.memory, error_paths=bands.error_paths
+            model=model, history_tier=history_tier, logarithms=paths, memory=bands.memory, error_paths=bands.error_paths
         )
 
     def published(
-        self, *, model: str, rung: Rung, logarithms: FloatArray, memory: ErrorMemory, error_paths: FloatArray | None
+        self,
+        *,
+        model: str,
+        history_tier: HistoryTier,
+        logarithms: FloatArray,
+        memory: ErrorMemory,
+        error_paths: FloatArray | None,
     ) -> Forecast:
         """Quantile paths (len(QUANTILES), horizons) in logarithms, as rates under the ceiling."""
         ceiling = _CEILING_OF_HIGHEST * max(self.series.highest, self.series.unit)
@@ -122,7 +128,7 @@ class Ahead:
             cluster=self.history.cluster,
             group=self.history.group,
             model=model,
-            rung=rung,
+            history_tier=history_tier,
             origin_at=self.history.end_at,
             step_seconds=MINUTE_SECONDS,
             paths=read_only(rates_of(capped, unit=self.series.unit)),

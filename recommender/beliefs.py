@@ -2,7 +2,7 @@
 
 from cost_model.learned import PRIOR_MOVES, MoveOutcome
 from cost_model.profile import Capacity
-from forecasting.forecast import Rung
+from forecasting.forecast import HistoryTier
 from recommender.recommendation import GateStanding, GradedMove, LearnedMoves, Recommendation
 
 
@@ -29,16 +29,20 @@ def _worth(standing: GateStanding | None) -> str:
     """What forecasting has been worth, and what is therefore done."""
     if standing is None:
         return ""
-    used = "Arrivals are taken to stay" if standing.rung == "reactive" else f"The {standing.rung} forecast is used"
-    costs = ", ".join(f"{cost:.3f} {_from(rung)}" for rung, cost in standing.costs)
+    used = (
+        "Arrivals are taken to stay"
+        if standing.history_tier == "reactive"
+        else f"The {standing.history_tier} forecast is used"
+    )
+    costs = ", ".join(f"{cost:.3f} {_from(history_tier)}" for history_tier, cost in standing.costs)
     return (
         f"{used}: in {standing.currency} each, {standing.decisions} decisions of the days before "
         f"{standing.reviewed_at:%Y-%m-%d %H:%M} would have cost {costs}."
     )
 
 
-def _from(rung: Rung) -> str:
-    return "without a forecast" if rung == "reactive" else f"with the {rung} one"
+def _from(history_tier: HistoryTier) -> str:
+    return "without a forecast" if history_tier == "reactive" else f"with the {history_tier} one"
 
 
 def outcome_sentence(move: GradedMove) -> str:

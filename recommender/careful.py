@@ -1,4 +1,4 @@
-"""Careful asking: a forecaster that fails, hangs or talks nonsense costs its group one rung, never the decision.
+"""Careful asking: a forecaster that fails, hangs or talks nonsense costs a history tier, never the decision.
 
 Forecasters may be anybody's code. What they raise, what they do not answer in time and what no load can be comes back
 as `Trouble`, a value with a sentence that is published.

@@ -286,7 +286,7 @@ def summary_of(forecast: Forecast, record: TrackRecord) -> ForecastSummary:
     """The forecast as it is published."""
     return ForecastSummary(
         model=forecast.model,
-        rung=forecast.rung,
+        history_tier=forecast.history_tier,
         step_seconds=forecast.step_seconds,
         p05=tuple(forecast.path(0.05).tolist()),
         p50=tuple(forecast.path(0.5).tolist()),

@@ -43,7 +43,7 @@ def _arrivals(advice: Recommendation) -> str:
     return (
         f"Arrivals: {advice.observed.produce_messages_per_second:,.0f}/s now, at most {path[peak]:,.0f}/s expected, in "
         f"{minutes} min (90 % band {advice.forecast.p05[peak]:,.0f}-{advice.forecast.p95[peak]:,.0f}/s; "
-        f"{advice.forecast.rung} rung)."
+        f"{advice.forecast.history_tier} history_tier)."
     )
 
 

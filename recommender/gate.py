@@ -1,8 +1,8 @@
 """The gate: whether forecasting has lately been worth it for a group, in money, and from how much history.
 
-Decisions of the last days are taken again, from each rung of the ladder and from what was known then, and the plan that
-each chooses is priced on what came. The highest rung is used whose plans were not dearer than the cheapest, but for
-what chance explains.
+Decisions of the last days are taken again, from each history tier and from what was known then, and the
+plan that each chooses is priced on what came. The highest history tier is used whose plans were not dearer than the
+cheapest, but for what chance explains.
 """
 
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ from cost_model.learned import Learned
 from cost_model.profile import Capacity, GroupProfile
 from cost_model.skew import carried_by_count, useful_counts
 from cost_model.weigh import weigh
-from forecasting.forecast import Forecast, Rung
+from forecasting.forecast import Forecast, HistoryTier
 from forecasting.forecaster import FittedForecaster, Forecaster
 from forecasting.history import History
-from forecasting.ladder import DAILY_MINUTES, MINUTES_PER_DAY, WEEKLY_MINUTES, rung_of
+from forecasting.history_tier import DAILY_MINUTES, MINUTES_PER_DAY, WEEKLY_MINUTES, history_tier_of
 from forecasting.persistence import PersistenceForecaster
 from forecasting.refusal import Refusal
 from forecasting.units import FloatArray, MessagesPerSecond, Replicas
@@ -42,18 +42,18 @@ _REFIT_MINUTES = MINUTES_PER_DAY
 # As many as a first look at plans takes: a quarter of what decisions are made with.
 _SCENARIOS = 16
 
-# A day less than the weekly rung needs: as much as the daily one may have known before.
+# A day less than the weekly history tier needs: as much as the daily one may have known before.
 _DAILY_LOOK_BACK_MINUTES = WEEKLY_MINUTES - MINUTES_PER_DAY
 
 # Mean costs that differ by less than two standard errors of their paired differences differ by chance.
 _NOISE_ERRORS = 2.0
 
-_RUNGS: tuple[Rung, ...] = ("reactive", "daily", "weekly")
+_HISTORY_TIERS: tuple[HistoryTier, ...] = ("reactive", "daily", "weekly")
 
 
-def seen_from(history: History, rung: Rung) -> History:
-    """The part of a history that a rung looks back on: all of it, or the last thirteen days."""
-    return history.last(_DAILY_LOOK_BACK_MINUTES) if rung == "daily" else history
+def seen_from(history: History, history_tier: HistoryTier) -> History:
+    """The part of a history that a history tier looks back on: all of it, or the last thirteen days."""
+    return history.last(_DAILY_LOOK_BACK_MINUTES) if history_tier == "daily" else history
 
 
 def review(
@@ -65,12 +65,12 @@ def review(
     learned: Learned,
     within_seconds: float,
 ) -> GateStanding | None:
-    """Which rung to decide from, and what decisions from each have cost; None where too little is known to tell.
+    """The history tier to decide from, and what decisions from each have cost; None where too little is known.
 
-    The lowest rung says that all stays as it is. One whose forecaster refuses, fails, talks nonsense or takes longer
-    than `within_seconds` for all its answers is left out.
+    The lowest history tier says that all stays as it is. One whose forecaster refuses, fails, talks nonsense or takes
+    longer than `within_seconds` for all its answers is left out.
     """
-    highest = rung_of(history)
+    highest = history_tier_of(history)
     if highest in (None, "reactive") or profile.capacity is None or not history.recent:
         return None
     judged = _Judged(
@@ -83,25 +83,25 @@ def review(
     origins = judged.origins()
     if len(origins) < _FEWEST_ORIGINS:
         return None
-    costs: dict[Rung, FloatArray] = {}
-    for rung in _RUNGS[: _RUNGS.index(highest) + 1]:
-        candidate: Forecaster = PersistenceForecaster() if rung == "reactive" else forecaster
-        forecasts = asked(partial(judged.forecasts, candidate, rung, origins), within_seconds=within_seconds)
+    costs: dict[HistoryTier, FloatArray] = {}
+    for history_tier in _HISTORY_TIERS[: _HISTORY_TIERS.index(highest) + 1]:
+        candidate: Forecaster = PersistenceForecaster() if history_tier == "reactive" else forecaster
+        forecasts = asked(partial(judged.forecasts, candidate, history_tier, origins), within_seconds=within_seconds)
         if isinstance(forecasts, list):
-            costs[rung] = judged.prices(forecasts, origins)
+            costs[history_tier] = judged.prices(forecasts, origins)
     if len(costs) < 2:
         return None
     return GateStanding(
         reviewed_at=history.end_at,
         decisions=len(origins),
-        rung=_used(costs),
-        costs=tuple((rung, float(of_rung.mean())) for rung, of_rung in costs.items()),
+        history_tier=_used(costs),
+        costs=tuple((history_tier, float(of_tier.mean())) for history_tier, of_tier in costs.items()),
         currency=settings.currency,
     )
 
 
-def _used(costs: dict[Rung, FloatArray]) -> Rung:
-    """The highest rung that is as cheap as the cheapest one, but for chance; `costs` has the lowest first.
+def _used(costs: dict[HistoryTier, FloatArray]) -> HistoryTier:
+    """The highest history tier that is as cheap as the cheapest one, but for chance; `costs` has the lowest first.
 
     >>> prices = np.array([1.0, 2.0, 3.0, 2.0])
     >>> _used({"reactive": prices, "daily": prices + [0.1, -0.1, 0.1, 0.0]})  # 0.025 more, give or take 0.05
@@ -109,8 +109,8 @@ def _used(costs: dict[Rung, FloatArray]) -> Rung:
     >>> _used({"reactive": prices, "daily": prices + [1.0, 1.1, 0.9, 1.0]})
     'reactive'
     """
-    least = min(costs.values(), key=lambda of_rung: float(of_rung.mean()))
-    kept = [rung for rung, of_rung in costs.items() if _as_cheap(of_rung - least)]
+    least = min(costs.values(), key=lambda of_tier: float(of_tier.mean()))
+    kept = [history_tier for history_tier, of_tier in costs.items() if _as_cheap(of_tier - least)]
     return kept[-1]
 
 
@@ -136,7 +136,7 @@ class _Judged:
     def origins(self) -> list[int]:
         """Minutes that end a known value and have a wholly known horizon after them, oldest first.
 
-        The first two days are held back: a rung needs them to be reached.
+        The first two days are held back: a history tier needs them to be reached.
         """
         known = np.isfinite(self.history.produce_messages_per_second)
         newest = self.history.minutes - 1 - self.steps
@@ -145,14 +145,14 @@ class _Judged:
         return [minute for minute in every if known[minute : minute + 1 + self.steps].all()][::-1]
 
     def forecasts(
-        self, forecaster: Forecaster, rung: Rung, origins: Sequence[int]
+        self, forecaster: Forecaster, history_tier: HistoryTier, origins: Sequence[int]
     ) -> list[Forecast] | Refusal | Trouble:
         """What the forecaster says at each origin of what it knew then, fitted anew each day; or why it does not."""
         fitted: FittedForecaster | None = None
         fitted_origin = origins[0]
         answers = []
         for origin in origins:
-            known = seen_from(self.history.until(origin), rung)
+            known = seen_from(self.history.until(origin), history_tier)
             if fitted is None or origin - fitted_origin >= _REFIT_MINUTES:
                 learnt = forecaster.fit(known)
                 if isinstance(learnt, Refusal):

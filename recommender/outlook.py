@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from forecasting.forecast import QUANTILES, Forecast, Rung
+from forecasting.forecast import QUANTILES, Forecast, HistoryTier
 from forecasting.handover import from_instant, joined_paths
 from forecasting.units import FloatArray, IntArray
 from recommender.recommendation import Recommendation
@@ -22,7 +22,7 @@ class OutlookPart:
     """A forecast that the outlook takes its steps from, until `ends_at`."""
 
     model: str
-    rung: Rung
+    history_tier: HistoryTier
     issued_at: datetime
     step_seconds: int
     ends_at: datetime
@@ -94,7 +94,7 @@ def hour_ahead(advice: Recommendation | None, *, now: datetime) -> Outlook | str
         return f"The next hour is not known: the last advice looked ahead to {ends_at.isoformat()}."
     part = OutlookPart(
         model=kept.model,
-        rung=kept.rung,
+        history_tier=kept.history_tier,
         issued_at=advice.forecast.origin_at,
         step_seconds=kept.step_seconds,
         ends_at=ends_at,
@@ -169,7 +169,7 @@ def _handed_over(hour: Outlook, week: Forecast) -> Outlook:
 def _part_of(week: Forecast) -> OutlookPart:
     return OutlookPart(
         model=week.model,
-        rung=week.rung,
+        history_tier=week.history_tier,
         issued_at=week.origin_at,
         step_seconds=week.step_seconds,
         ends_at=week.origin_at + timedelta(seconds=week.steps * week.step_seconds),

@@ -12,7 +12,7 @@ from cost_model.profile import GroupProfile
 from cost_model.situation import Situation, Uncertainty
 from forecasting.forecast import Forecast
 from forecasting.history import History
-from forecasting.ladder import MINUTES_PER_DAY, MINUTES_PER_WEEK
+from forecasting.history_tier import MINUTES_PER_DAY, MINUTES_PER_WEEK
 from forecasting.scenarios import scenarios_of
 from forecasting.units import FloatArray, Fraction, Messages, Seconds
 from recommender.decision import DecisionSettings

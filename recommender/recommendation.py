@@ -11,7 +11,7 @@ from cost_model.learned import MoveOutcome, Source
 from cost_model.presets import Policy
 from cost_model.price import Cost
 from cost_model.profile import Capacity, GroupProtocol
-from forecasting.forecast import Rung
+from forecasting.forecast import HistoryTier
 from forecasting.refusal import Refusal
 
 Action = Literal["hold", "scale_out", "scale_in"]
@@ -81,16 +81,16 @@ class Switch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateStanding:
-    """Which rung of the ladder is decided from until the next review, and what decisions from each have cost.
+    """Which history tier is decided from until the next review, and what decisions from each have cost.
 
     `costs` are prices of one horizon, in currency: the mean over `decisions` of the days before, taken again from each
-    rung and priced on what came. The reactive rung takes it that all stays as it is.
+    history_tier and priced on what came. The reactive history tier takes it that all stays as it is.
     """
 
     reviewed_at: datetime
     decisions: int
-    rung: Rung
-    costs: tuple[tuple[Rung, float], ...]
+    history_tier: HistoryTier
+    costs: tuple[tuple[HistoryTier, float], ...]
     currency: str
 
 
@@ -105,7 +105,7 @@ class ForecastSummary:
     """
 
     model: str
-    rung: Rung
+    history_tier: HistoryTier
     step_seconds: int
     p05: tuple[float, ...]
     p50: tuple[float, ...]

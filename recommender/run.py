@@ -124,7 +124,7 @@ class Recommender:
         for group, session in due[: 1 + len(self._watched) // GROUPS_PER_REVIEW]:
             try:
                 session.review(now)
-            except Exception:  # noqa: BLE001  # advice goes on from the rung before
+            except Exception:  # noqa: BLE001  # advice goes on from the history tier before
                 _log.exception("review_failed", cluster=group[0], group=group[1])
 
     def tidy(self, *, now: datetime) -> None:

@@ -186,7 +186,9 @@ def _of_advice(advice: Recommendation) -> dict[str, Verdict]:
             holds=True, reason="Advised", sentence=f"{what} ({wire_code(advice.reason)}): {' '.join(advice.sentences)}"
         ),
         "DataSufficient": Verdict(
-            holds=True, reason=wire_code(advice.forecast.rung), sentence=f"{advice.history_seconds:.0f} s of history."
+            holds=True,
+            reason=wire_code(advice.forecast.history_tier),
+            sentence=f"{advice.history_seconds:.0f} s of history.",
         ),
         "CapacityKnown": Verdict(
             holds=measured,

@@ -238,9 +238,10 @@ class Session:
         return decision
 
     def review(self, now: datetime) -> GateStanding | None:
-        """Take decisions of the last days again from each rung of the ladder, and choose one.
+        """Take decisions of the last days again from each history tier, and choose one.
 
-        It takes as long as a few hundred decisions: for when `review_due`. None, too little is known: the highest rung.
+        It takes as long as a few hundred decisions: for when `review_due`. None, too little is known: the highest
+        history_tier.
         """
         self.reviewed_at = now
         history = self._buffer.history()
@@ -255,7 +256,7 @@ class Session:
             learned=self.learned,
             within_seconds=self._forecaster_seconds,
         )
-        if self._gate is None or before is None or self._gate.rung != before.rung:
+        if self._gate is None or before is None or self._gate.history_tier != before.history_tier:
             self._fitted_at = None
         return self._gate
 
@@ -286,12 +287,12 @@ class Session:
             minute = int(history.end_at.timestamp()) // STEP_SECONDS
             self._trust.seen(float(history.produce_messages_per_second[-1]), minute=minute)
             self._trust.note(forecast, persistence, minute=minute)
-        gated = self._gate is not None and self._gate.rung == "reactive"
+        gated = self._gate is not None and self._gate.history_tier == "reactive"
         return forecast if self._trust.trusted and not gated else persistence
 
     def _seen(self, history: History) -> History:
-        """What the rung in force looks back on."""
-        return history if self._gate is None else seen_from(history, self._gate.rung)
+        """What the history tier in force looks back on."""
+        return history if self._gate is None else seen_from(history, self._gate.history_tier)
 
     def _fit(self, history: History) -> None:
         fitted = fit_carefully(self._forecaster, self._seen(history), within_seconds=self._forecaster_seconds)

@@ -13,7 +13,7 @@ from cost_model.profile import GroupProfile, ScaleToZero
 from cost_model.skew import carried_by_count, useful_counts
 from forecasting.forecast import Forecast
 from forecasting.history import MINUTE_SECONDS, History
-from forecasting.ladder import MINUTES_PER_DAY
+from forecasting.history_tier import MINUTES_PER_DAY
 from forecasting.refusal import Refusal
 from forecasting.units import SECONDS_PER_HOUR, Replicas
 from recommender.compose import action_of, at_once, counts_of, named, observed, summary_of
@@ -271,4 +271,6 @@ def _forecast(grounds: Grounds) -> ForecastSummary:
     if not isinstance(grounds.forecast, Refusal):
         return summary_of(grounds.forecast, grounds.record)
     rate = (grounds.scene.produce_messages_per_second,)
-    return ForecastSummary(model="none", rung="reactive", step_seconds=MINUTE_SECONDS, p05=rate, p50=rate, p95=rate)
+    return ForecastSummary(
+        model="none", history_tier="reactive", step_seconds=MINUTE_SECONDS, p05=rate, p50=rate, p95=rate
+    )

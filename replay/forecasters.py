@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import MINUTE_SECONDS, History
-from forecasting.ladder import MINUTES_PER_DAY, refuse_short
+from forecasting.history_tier import MINUTES_PER_DAY, refuse_short
 from forecasting.refusal import Refusal
 from forecasting.units import FloatArray, IntArray, read_only
 
@@ -52,7 +52,7 @@ class PatternForecaster:
             cluster=history.cluster,
             group=history.group,
             model=self.name,
-            rung="daily",
+            history_tier="daily",
             origin_at=history.end_at,
             step_seconds=MINUTE_SECONDS,
             paths=read_only(np.outer(bands, path)),
@@ -117,7 +117,7 @@ class Foresight:
             cluster=history.cluster,
             group=history.group,
             model=self.name,
-            rung="weekly",
+            history_tier="weekly",
             origin_at=history.end_at,
             step_seconds=MINUTE_SECONDS,
             paths=read_only(np.tile(self.rates[minutes], (len(QUANTILES), 1))),

@@ -69,7 +69,7 @@ _ADVICE = Recommendation(
         source="configured",
     ),
     forecast=ForecastSummary(
-        model="blend", rung="weekly", step_seconds=60, p05=(1.0, 2.0), p50=(2.0, 3.0), p95=(3.0, 4.0)
+        model="blend", history_tier="weekly", step_seconds=60, p05=(1.0, 2.0), p50=(2.0, 3.0), p95=(3.0, 4.0)
     ),
     switch=Switch(
         protocol_profile="eager",

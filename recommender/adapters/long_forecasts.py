@@ -80,7 +80,7 @@ def _forecast(rows: pa.Table, issued_at: datetime, file: Path) -> Forecast:
         cluster=rows["cluster"][0].as_py(),
         group=rows["group"][0].as_py(),
         model=rows["model"][0].as_py(),
-        rung=rows["rung"][0].as_py(),
+        history_tier=rows["history_tier"][0].as_py(),
         origin_at=issued_at,
         step_seconds=step_seconds,
         paths=read_only(paths),

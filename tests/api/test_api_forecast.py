@@ -41,7 +41,7 @@ class Weeks:
             cluster=cluster,
             group=group,
             model="long_term",
-            rung="weekly",
+            history_tier="weekly",
             origin_at=self.issued_at,
             step_seconds=300,
             paths=np.outer(1.0 + np.array(QUANTILES), np.full(2016, 500.0)),
@@ -90,7 +90,9 @@ def test_the_hour_and_the_week_are_one_series(ask: Ask, store: SqlDecisionStore,
     # Two hours after the border the week is as it was issued: 1.5 times 500.
     assert rates["p50"][60] > 900.0
     assert rates["p50"][60 + 24 :] == pytest.approx([750.0] * 252)
-    assert [(part["model"], part["rung"], part["issued_at"], part["step_seconds"]) for part in series["parts"]] == [
+    assert [
+        (part["model"], part["history_tier"], part["issued_at"], part["step_seconds"]) for part in series["parts"]
+    ] == [
         ("blend", "weekly", "2026-01-05T12:00:00Z", 60),
         ("long_term", "weekly", "2026-01-05T09:00:00Z", 300),
     ]
@@ -125,7 +127,7 @@ def test_csv_for_who_accepts_it(ask: Ask, store: SqlDecisionStore, with_hour: Re
         "step_seconds",
         *(f"produce_messages_per_second_{name}" for name in ("p05", "p50", "p95")),
         "model",
-        "rung",
+        "history_tier",
         "issued_at",
     ]
     series = service.get(FORECAST, params=words).json()

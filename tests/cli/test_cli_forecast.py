@@ -66,7 +66,7 @@ def test_a_table_becomes_the_week_ahead(lagcast_process: Lagcast, tmp_path: Path
     issued_at = END_AT - timedelta(minutes=2)
     week = LongForecastsFolder(out).newest("c", "orders", until=END_AT)
     assert week is not None
-    assert (week.origin_at, week.steps, week.rung) == (issued_at, 2016, "daily")
+    assert (week.origin_at, week.steps, week.history_tier) == (issued_at, 2016, "daily")
     # It runs on as it ran: the wave of three days, to 5 % of its mean.
     ahead = np.arange(2016) * 5.0 + 4.5
     wave = 1000.0 - 300.0 * np.sin(2.0 * np.pi * ahead / 1440.0)

@@ -42,7 +42,7 @@ class Copying:
             cluster=history.cluster,
             group=history.group,
             model=self.name,
-            rung="reactive",
+            history_tier="reactive",
             origin_at=history.end_at,
             step_seconds=60,
             paths=np.full((len(QUANTILES), steps), last),

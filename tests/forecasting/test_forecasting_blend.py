@@ -1,4 +1,4 @@
-"""The blend: the rung it shows, how it hands over, and what it does when the load leaves all it has seen."""
+"""The blend: the history tier it shows, how it hands over, and what it does when the load leaves all it has seen."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -40,25 +40,25 @@ def forecast_after(fitted: FittedBlend, history: History, *, steps: int = 60) ->
 
 
 @pytest.mark.parametrize(
-    ("minutes", "rung"), [(30, "reactive"), (DAY, "reactive"), (2 * DAY, "daily"), (WEEKS, "weekly")]
+    ("minutes", "history_tier"), [(30, "reactive"), (DAY, "reactive"), (2 * DAY, "daily"), (WEEKS, "weekly")]
 )
-def test_the_rung_is_shown(minutes: int, rung: str, daily_load: MakeLoad, history: MakeHistory) -> None:
+def test_the_history_tier_is_shown(minutes: int, history_tier: str, daily_load: MakeLoad, history: MakeHistory) -> None:
     """What the history allowed stands in the forecast, under the blend's own name."""
     known = history(daily_load(minutes=minutes))
     fitted = BlendForecaster().fit(known)
     assert not isinstance(fitted, Refusal)
     answer = fitted.forecast(known, steps=60)
     assert isinstance(answer, Forecast)
-    assert (answer.rung, answer.model) == (rung, "seasonal_short_blend")
+    assert (answer.history_tier, answer.model) == (history_tier, "seasonal_short_blend")
 
 
 def test_a_history_cut_short_after_the_fit_falls_back_to_persistence(
     daily_load: MakeLoad, history: MakeHistory
 ) -> None:
-    """A blend fitted on two weeks and shown one hour answers on the reactive rung, from what it is shown."""
+    """A blend fitted on two weeks and shown one hour answers on the reactive history tier, from what it is shown."""
     fitted = blend_of(history(daily_load(minutes=WEEKS)))
     answer = forecast_after(fitted, history(np.full(60, 5000.0)))
-    assert answer.rung == "reactive"
+    assert answer.history_tier == "reactive"
     assert answer.path(0.5)[0] == pytest.approx(5000.0, rel=0.1)
 
 

@@ -15,7 +15,7 @@ from forecasting.champion import RANGES, Championship, championship
 from forecasting.forecast import Forecast
 from forecasting.forecaster import FittedForecaster, Forecaster
 from forecasting.history import History
-from forecasting.ladder import refuse_short
+from forecasting.history_tier import refuse_short
 from forecasting.persistence import PersistenceForecaster
 from forecasting.refusal import Refusal
 from forecasting.seasonal_naive import SeasonalNaiveForecaster

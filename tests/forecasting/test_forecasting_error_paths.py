@@ -120,7 +120,7 @@ def test_scenarios_that_run_as_errors_ran_keep_the_forecasts_quantiles(
         cluster="c",
         group="g",
         model="given",
-        rung="daily",
+        history_tier="daily",
         origin_at=MONDAY,
         step_seconds=60,
         paths=np.tile(bands[:, None], (1, STEPS)),

@@ -1,4 +1,4 @@
-"""Histories whose rung is met and whose held-out targets are not: what cannot be learnt is assumed, never left over."""
+"""Histories that reach their tier without known held-out targets: what cannot be learnt is assumed, never left over."""
 
 from datetime import UTC, datetime
 

@@ -65,7 +65,7 @@ def test_the_week_is_what_the_forecaster_says(daily_load: MakeLoad) -> None:
     assert isinstance(week, Forecast)
     np.testing.assert_array_equal(steps[QUANTILE_COLUMNS].to_numpy().T, week.paths)
     assert list(steps["step_ends_at"]) == [END_AT + timedelta(minutes=5 * step) for step in range(1, WEEK_STEPS + 1)]
-    assert set(steps["rung"]) == {"weekly"}
+    assert set(steps["history_tier"]) == {"weekly"}
     assert set(steps["issued_at"]) == {END_AT}
 
 

@@ -47,10 +47,10 @@ def wape(median: FloatArray, actual: FloatArray) -> float:
 
 
 def test_a_week_is_forecast_in_steps_of_five_minutes(history: MakeHistory) -> None:
-    """Seven days are 2,016 steps of 300 s, on the weekly rung from fourteen days, on the daily one before."""
-    for days, rung in ((14, "weekly"), (13, "daily")):
+    """Seven days are 2,016 steps of 300 s, on the weekly history tier from fourteen days, on the daily one before."""
+    for days, history_tier in ((14, "weekly"), (13, "daily")):
         forecast = forecast_of(history(weekly_load(days)))
-        assert (forecast.steps, forecast.step_seconds, forecast.rung) == (WEEK_STEPS, 300, rung)
+        assert (forecast.steps, forecast.step_seconds, forecast.history_tier) == (WEEK_STEPS, 300, history_tier)
 
 
 @pytest.mark.parametrize("days", [14, 17, 21])

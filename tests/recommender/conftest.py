@@ -69,7 +69,7 @@ def forecast_fixture() -> Callable[[Sequence[float]], Forecast]:
             cluster="c",
             group="orders",
             model="given",
-            rung="weekly",
+            history_tier="weekly",
             origin_at=NOW,
             step_seconds=60,
             paths=np.tile(path, (len(QUANTILES), 1)),

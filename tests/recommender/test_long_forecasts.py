@@ -24,7 +24,7 @@ def write(folder: Path, issued_at: datetime, levels: Mapping[str, float], *, ste
             "cluster": "c",
             "group": group,
             "model": "long_term",
-            "rung": "daily",
+            "history_tier": "daily",
             "issued_at": issued_at,
             "step_ends_at": issued_at + timedelta(minutes=5 * step),
             "step_seconds": 300,
@@ -40,12 +40,17 @@ def write(folder: Path, issued_at: datetime, levels: Mapping[str, float], *, ste
 
 
 def test_the_newest_issue_that_was_known_is_read(tmp_path: Path) -> None:
-    """Of three issues the one before the instant, with every quantile and its rung; later ones were not known then."""
+    """Of three issues the one before the instant, with all quantiles and its history tier; later ones were unknown."""
     for hours, level in ((0, 100.0), (24, 200.0), (25, 300.0)):
         write(tmp_path, NOON + timedelta(hours=hours), {"a": level, "b": 1.0})
     week = LongForecastsFolder(tmp_path).newest("c", "a", until=NOON + timedelta(hours=24, minutes=59))
     assert week is not None
-    assert (week.group, week.origin_at, week.rung, week.step_seconds) == ("a", NOON + timedelta(days=1), "daily", 300)
+    assert (week.group, week.origin_at, week.history_tier, week.step_seconds) == (
+        "a",
+        NOON + timedelta(days=1),
+        "daily",
+        300,
+    )
     np.testing.assert_allclose(week.paths, np.outer(1.0 + np.array(QUANTILES), np.full(5, 200.0)))
 
 

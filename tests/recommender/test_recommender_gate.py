@@ -14,7 +14,7 @@ from cost_model.profile import GroupProfile
 from forecasting.backtest import history_of
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import GroupInterval, History
-from forecasting.ladder import rung_of
+from forecasting.history_tier import history_tier_of
 from forecasting.persistence import PersistenceForecaster
 from forecasting.units import FloatArray, Seconds
 from recommender.adapters.store_sql import SqlDecisionStore
@@ -58,7 +58,7 @@ class Foresight:
             cluster="c",
             group="orders",
             model=self.name,
-            rung="daily",
+            history_tier="daily",
             origin_at=history.end_at,
             step_seconds=60,
             paths=np.tile(path, (len(QUANTILES), 1)),
@@ -107,11 +107,11 @@ def session_with(
 
 
 def test_c17_a_forecast_that_knows_the_jumps_is_used(quick: GroupProfile, row: MakeRow) -> None:
-    """To be there when the load comes is cheaper than to come late: the rung with the forecast is taken, and said."""
+    """To be there when the load comes is cheaper than to come late: the tier with the forecast is taken, and said."""
     session = session_with(Foresight(jumps()), quick, row, jumps())
     standing = session.review(NOW)
     assert standing is not None
-    assert (standing.rung, standing.decisions) == ("daily", 60)
+    assert (standing.history_tier, standing.decisions) == ("daily", 60)
     costs = dict(standing.costs)
     assert costs["daily"] < costs["reactive"]
     decision = session.recommend(NOW)
@@ -128,17 +128,17 @@ def test_c17_a_forecast_that_costs_money_is_not_used(quick: GroupProfile, row: M
     assert before.forecast.model == "foresight"
     standing = session.review(NOW)
     assert standing is not None
-    assert standing.rung == "reactive"
+    assert standing.history_tier == "reactive"
     decision = session.recommend(NOW)
     assert isinstance(decision, Recommendation)
     assert decision.forecast.model == "persistence"
 
 
 def test_a_forecaster_that_is_no_worse_stays_in_use(quick: GroupProfile, row: MakeRow) -> None:
-    """Persistence by another name: the costs are equal, and a rung is not left for nothing."""
+    """Persistence by another name: the costs are equal, and a history tier is not left for nothing."""
     standing = session_with(PersistenceForecaster(name="other"), quick, row, jumps()).review(NOW)
     assert standing is not None
-    assert standing.rung == "daily"
+    assert standing.history_tier == "daily"
     assert len({cost for _, cost in standing.costs}) == 1
 
 
@@ -176,7 +176,7 @@ def test_too_short_a_past_is_no_review(quick: GroupProfile, row: MakeRow, minute
 
 
 def test_a_review_outlives_a_restart(quick: GroupProfile, row: MakeRow) -> None:
-    """The last advice carries it: the next session decides from the same rung, and reviews when it is due again."""
+    """The last advice carries it: the next session decides from the same tier, and reviews when it is due again."""
     first = session_with(Foresight(calm() + 13_000.0), quick, row, calm())
     first.review(NOW)
     advice = first.recommend(NOW)
@@ -189,13 +189,13 @@ def test_a_review_outlives_a_restart(quick: GroupProfile, row: MakeRow) -> None:
     assert decision.forecast.model == "persistence"
 
 
-def test_the_daily_rung_looks_back_on_less_than_two_weeks(history: Callable[..., History]) -> None:
-    """Of twenty days the weekly rung sees all, the daily one the last thirteen; of an hour both see all."""
+def test_the_daily_tier_looks_back_on_less_than_two_weeks(history: Callable[..., History]) -> None:
+    """Of twenty days the weekly history tier sees all, the daily one the last thirteen; of an hour both see all."""
     hour = history(5.0, minutes=60)
     long = history_of(np.arange(20 * 1440.0), end_at=NOW)
     assert seen_from(long, "weekly") is long
     daily = seen_from(long, "daily")
-    assert rung_of(daily) == "daily"
+    assert history_tier_of(daily) == "daily"
     assert daily.minutes == len(daily.members) == 13 * 1440
     assert daily.produce_messages_per_second[[0, -1]].tolist() == [7 * 1440.0, 20 * 1440.0 - 1.0]
     assert seen_from(hour, "daily").minutes == 60
@@ -244,9 +244,13 @@ def test_one_group_a_cycle_is_reviewed_the_one_that_has_waited_longest_first(
 
 
 def test_what_a_forecast_is_worth_is_said_in_a_sentence(advice: Callable[..., Recommendation]) -> None:
-    """The rung, the decisions it rests on, and what each rung would have cost."""
+    """The history tier, the decisions it rests on, and what each history tier would have cost."""
     standing = GateStanding(
-        reviewed_at=NOW, decisions=61, rung="weekly", costs=(("reactive", 1.845), ("weekly", 1.779)), currency="USD"
+        reviewed_at=NOW,
+        decisions=61,
+        history_tier="weekly",
+        costs=(("reactive", 1.845), ("weekly", 1.779)),
+        currency="USD",
     )
     plain = advice()
     told = beliefs(replace(plain, forecast=replace(plain.forecast, gate=standing)))

@@ -293,7 +293,7 @@ def said(rate: float) -> Forecast:
         cluster="c",
         group="g",
         model="given",
-        rung="daily",
+        history_tier="daily",
         origin_at=NOON,
         step_seconds=60,
         paths=np.full((len(QUANTILES), 60), rate),

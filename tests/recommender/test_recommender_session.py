@@ -40,7 +40,7 @@ def test_before_any_row_the_answer_is_a_refusal(profile: GroupProfile) -> None:
 
 
 def test_under_half_an_hour_there_is_no_advice_and_from_then_on_there_is(row: MakeRow, profile: GroupProfile) -> None:
-    """29 minutes are refused as too short with both figures; at 40 there is a recommendation on the lowest rung."""
+    """29 minutes are refused as too short with both figures; at 40 the lowest history tier gives a recommendation."""
     session = Session(profile, DecisionSettings())
     decisions = {}
     for minute, observed in enumerate(minutes_of(row, 1, 40), start=1):
@@ -51,7 +51,7 @@ def test_under_half_an_hour_there_is_no_advice_and_from_then_on_there_is(row: Ma
     assert early.reason == "not_enough_history"
     assert early.hold_replicas == 8
     assert isinstance(late, Recommendation)
-    assert late.forecast.rung == "reactive"
+    assert late.forecast.history_tier == "reactive"
 
 
 def test_a_known_daily_wave_is_met_before_it_rises(row: MakeRow, profile: GroupProfile) -> None:
@@ -61,7 +61,7 @@ def test_a_known_daily_wave_is_met_before_it_rises(row: MakeRow, profile: GroupP
     session.observe(minutes_of(row, seven, seven)[0])
     decision = session.recommend(START + timedelta(minutes=seven))
     assert isinstance(decision, Recommendation)
-    assert decision.forecast.rung == "daily"
+    assert decision.forecast.history_tier == "daily"
     assert decision.action == "scale_out"
     # The wave is at 7,035/s now; at 07:45 it passes 97 % of what 8 replicas carry, 7,760/s, which
     # leaves ten minutes for what a forecast does not know.

@@ -62,7 +62,7 @@ def forecast_of(scenario: Scenario, now: datetime) -> Forecast:
         cluster="c",
         group="g",
         model="given",
-        rung="weekly",
+        history_tier="weekly",
         origin_at=now,
         step_seconds=60,
         paths=np.array([np.interp(ahead, minutes, rates) for rates in bands.T]),

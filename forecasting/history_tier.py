@@ -1,10 +1,10 @@
-"""The sufficiency ladder: what a history of a given length allows, and the refusal below its first rung."""
+"""History tiers: what a history of a given length allows, and the refusal below the first of them."""
 
 from datetime import timedelta
 
 import numpy as np
 
-from forecasting.forecast import Rung
+from forecasting.forecast import HistoryTier
 from forecasting.history import MINUTE_SECONDS, History
 from forecasting.refusal import Refusal
 
@@ -24,11 +24,11 @@ def known_minutes(history: History) -> int:
     return int(np.count_nonzero(np.isfinite(history.produce_messages_per_second)))
 
 
-def rung_of(history: History) -> Rung | None:
-    """The highest rung that the history allows; None when fewer than 30 minutes are known.
+def history_tier_of(history: History) -> HistoryTier | None:
+    """The highest history tier that the history allows; None when fewer than 30 minutes are known.
 
-    A rung counts the span from the first to the last known minute, at least half of which must be known: two days seen
-    eleven months apart are not a season.
+    A history tier counts the span from the first to the last known minute, at least half of which must be known: two
+    days seen eleven months apart are not a season.
     """
     known = np.flatnonzero(np.isfinite(history.produce_messages_per_second))
     if len(known) < REACTIVE_MINUTES:
@@ -42,7 +42,7 @@ def rung_of(history: History) -> Rung | None:
 
 
 def refuse_short(history: History, *, needed_minutes: int) -> Refusal:
-    """The refusal of a history that does not reach a model's first rung, naming what there is and what is needed."""
+    """The refusal of a history below a model's first history tier, naming what there is and what is needed."""
     known_seconds = float(known_minutes(history) * MINUTE_SECONDS)
     limit_seconds = float(needed_minutes * MINUTE_SECONDS)
     return Refusal(
