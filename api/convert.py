@@ -196,7 +196,7 @@ def _recommendation(advice: Recommendation, group: GroupSettings, *, now: dateti
         desired_replicas_lower=advice.desired_replicas_lower,
         desired_replicas_upper=advice.desired_replicas_upper,
         guard=None if advice.guard is None else parts.Guard(**asdict(advice.guard)),
-        flips_if=tuple(parts.Flip(**asdict(flip)) for flip in advice.flips_if) or None,
+        sensitivity=tuple(parts.TurningPoint(**asdict(turning_point)) for turning_point in advice.sensitivity) or None,
         confidence=advice.confidence,
         confidence_level=advice.confidence_level,
         learned=to_learned(advice.learned),

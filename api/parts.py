@@ -189,7 +189,7 @@ class Guard(Wire):
     limit: FiniteFloat
 
 
-class Flip(Wire):
+class TurningPoint(Wire):
     """The smallest change found of one quantity, all else equal, that reverses the decision."""
 
     model_config = ConfigDict(serialize_by_alias=True, validate_by_alias=True, validate_by_name=True)

@@ -15,7 +15,6 @@ from api.parts import (
     DataQuality,
     ExecuteWindow,
     Expected,
-    Flip,
     Forecast,
     ForecastPart,
     Guard,
@@ -28,6 +27,7 @@ from api.parts import (
     Reason,
     Switch,
     Target,
+    TurningPoint,
     Wire,
 )
 
@@ -102,7 +102,7 @@ class RecommendationV1(Wire):
     """The guard that changed the cheapest plan, where one did."""
     guard: Guard | None = None
     """Absent while the guard is off, and before it has seen a row."""
-    flips_if: tuple[Flip, ...] | None = None
+    sensitivity: tuple[TurningPoint, ...] | None = None
     """What would reverse the decision, the nearest first; absent where nothing was found or looked for."""
     confidence: FiniteFloat | None = None
     """Share of scenarios in which the choice is no dearer than staying; for a hold, than the best move."""

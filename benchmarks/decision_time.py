@@ -71,7 +71,7 @@ def decisions(partitions: int) -> Iterator[tuple[float, Recommendation]]:
 def timed(session: Session, row: GroupInterval) -> tuple[float, Recommendation]:
     """One decision and its CPU seconds."""
     begun = time.process_time()
-    advice = session.recommend(row.interval_end_at, with_flips=True)
+    advice = session.recommend(row.interval_end_at, with_sensitivity=True)
     seconds = time.process_time() - begun
     if not isinstance(advice, Recommendation):
         message = f"a refusal was timed: {advice}"

@@ -11,9 +11,16 @@ from cost_model.verdict import QUANTITIES, Quantity, turning_factor
 from cost_model.weigh import Weighed
 from forecasting.units import MessagesPerSecond, Replicas, Seconds
 from recommender.decision import DecisionSettings
-from recommender.recommendation import Flip, FlipQuantity, LearnedMoves, PolicyFigures, Recommendation, Switch
+from recommender.recommendation import (
+    LearnedMoves,
+    PolicyFigures,
+    Recommendation,
+    Switch,
+    TurningPoint,
+    TurningQuantity,
+)
 
-_NAMES: dict[Quantity, FlipQuantity] = {
+_NAMES: dict[Quantity, TurningQuantity] = {
     "price_per_late_message": "price_per_late_message",
     "rebalance_pause_seconds": "rebalance_pause_seconds",
     "capacity": "capacity_messages_per_second_per_replica",
@@ -49,9 +56,9 @@ def policy_figures(settings: DecisionSettings, learned: Learned, situation: Situ
     )
 
 
-def flips_if(
+def sensitivity(
     advice: Recommendation, found: Weighed, *, price_per_late_message: float, rebalance_pause_seconds: float
-) -> tuple[Flip, ...]:
+) -> tuple[TurningPoint, ...]:
     """For each quantity the smallest change that reverses the decision, nearest first; those without one left out.
 
     `price_per_late_message` is its price in currency, `rebalance_pause_seconds` the stop of the move that is made or
@@ -66,7 +73,7 @@ def flips_if(
     factors = [(turning_factor(found, quantity), quantity) for quantity in QUANTITIES if present[quantity] > 0.0]
     nearest = sorted((abs(log(factor)), factor, quantity) for factor, quantity in factors if factor is not None)
     return tuple(
-        Flip(quantity=_NAMES[quantity], present=present[quantity], turning=factor * present[quantity])
+        TurningPoint(quantity=_NAMES[quantity], present=present[quantity], turning=factor * present[quantity])
         for _, factor, quantity in nearest
     )
 

@@ -16,7 +16,7 @@ from cost_model.weigh import Weighed
 from forecasting.forecast import Forecast
 from forecasting.history import MINUTE_SECONDS, History
 from forecasting.units import SECONDS_PER_HOUR, Replicas
-from recommender.account import flips_if, learned_moves, policy_figures, switch_of
+from recommender.account import learned_moves, policy_figures, sensitivity, switch_of
 from recommender.explain import Leaving, explain
 from recommender.facts import Facts
 from recommender.guards import Proposal, Scene
@@ -44,7 +44,7 @@ RULES_THAT_ARE_REASONS: dict[str, ReasonCode] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """All that a published recommendation is written from; `with_flips` asks for what would reverse it."""
+    """All that a published recommendation is written from; `with_sensitivity` asks for what would reverse it."""
 
     history: History
     forecast: Forecast
@@ -57,7 +57,7 @@ class Case:
     previous: Recommendation | None
     finding: Finding | None
     track_record: TrackRecord
-    with_flips: bool
+    with_sensitivity: bool
 
 
 def compose(proposal: Proposal, case: Case) -> Recommendation:
@@ -117,15 +117,15 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
         learned=learned_moves(settings, case.learned, case.situation),
         policy=policy_figures(settings, case.learned, case.situation, found),
     )
-    if case.with_flips and proposal.binding_rule is None:
+    if case.with_sensitivity and proposal.binding_rule is None:
         price_per_late_message, rebalance_pause_seconds = (
             case.situation.prices.price_per_late_message,
             _rebalance_pause_seconds(case, switch),
         )
-        flips = flips_if(
+        turning_points = sensitivity(
             draft, found, price_per_late_message=price_per_late_message, rebalance_pause_seconds=rebalance_pause_seconds
         )
-        draft = replace(draft, flips_if=flips)
+        draft = replace(draft, sensitivity=turning_points)
     leaving = _leaving(case) if draft.action == "hold" and proposal.binding_rule is None else None
     told = explain(draft, case.situation.profile, leaving=leaving)
     trouble = () if case.track_record.forecast_trouble is None else (case.track_record.forecast_trouble,)

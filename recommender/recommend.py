@@ -49,15 +49,15 @@ def recommend(
     learned: Learned | None = None,
     reference_replicas: int | None = None,
     track_record: TrackRecord | None = None,
-    with_flips: bool = False,
+    with_sensitivity: bool = False,
 ) -> Decision:
     """How many replicas, and when, at the least expected price; or why nothing can be said.
 
     `previous` is the recommendation in force until now: it tells whether a move is still under way. `learned` is what
     the group's own moves have taught (None: the settings' priors). `reference_replicas` is what the reference policy
     wants, given when the advice has been dearer than it for too long: it is followed then. `track_record` is published
-    with the advice; `with_flips` adds what would reverse it, for about 25 ms. `now` is timezone-aware. Bad states of
-    the world come back as a `Refusal`; a `ValueError` is the caller's bug.
+    with the advice; `with_sensitivity` adds what would reverse it, for about 25 ms. `now` is timezone-aware. Bad states
+    of the world come back as a `Refusal`; a `ValueError` is the caller's bug.
     """
     rule = asleep(history, profile, previous, patience_seconds=_patience_seconds(profile))
     if rule is not None and profile.capacity is None and previous is not None:
@@ -88,7 +88,7 @@ def recommend(
         learned = day_one(settings, facts.capacity)
     resting = _to_zero(grounds) if reference_replicas is None else None
     return resting or _planned(
-        _weighed(grounds, forecast, finding, learned=learned, with_flips=with_flips), reference_replicas
+        _weighed(grounds, forecast, finding, learned=learned, with_sensitivity=with_sensitivity), reference_replicas
     )
 
 
@@ -101,7 +101,7 @@ def _planned(case: Case, reference_replicas: int | None) -> Recommendation:
 
 
 def _weighed(
-    grounds: Grounds, forecast: Forecast, finding: Finding | None, *, learned: Learned, with_flips: bool
+    grounds: Grounds, forecast: Forecast, finding: Finding | None, *, learned: Learned, with_sensitivity: bool
 ) -> Case:
     """What every plan costs in the scene, and which is the best."""
     history, facts, scene = grounds.history, grounds.facts, grounds.scene
@@ -120,7 +120,7 @@ def _weighed(
         previous=grounds.previous,
         finding=finding,
         track_record=grounds.record,
-        with_flips=with_flips,
+        with_sensitivity=with_sensitivity,
     )
 
 

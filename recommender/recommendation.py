@@ -16,7 +16,7 @@ from forecasting.refusal import Refusal
 
 Action = Literal["hold", "scale_out", "scale_in"]
 ConfidenceLevel = Literal["high", "medium", "low"]
-FlipQuantity = Literal[
+TurningQuantity = Literal[
     "price_per_late_message",
     "rebalance_pause_seconds",
     "capacity_messages_per_second_per_replica",
@@ -168,10 +168,10 @@ class GuardStanding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flip:
+class TurningPoint:
     """The smallest change found that reverses the decision, all else equal: `quantity` from `present` to `turning`."""
 
-    quantity: FlipQuantity
+    quantity: TurningQuantity
     present: float
     turning: float
 
@@ -238,7 +238,7 @@ class Recommendation:
     desired_replicas_upper: int | None = None
     confidence: float | None = None
     act_now: Cost | None = None
-    flips_if: tuple[Flip, ...] = ()
+    sensitivity: tuple[TurningPoint, ...] = ()
     guard: GuardStanding | None = None
     learned: LearnedMoves | None = None
     policy: PolicyFigures | None = None

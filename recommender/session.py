@@ -166,10 +166,10 @@ class Session:
         behind = (row.lag_messages or 0.0) > (self._profile.commit_interval_seconds + SURPRISING_LAG_SECONDS) * rate
         return rate > self._settings.target_utilization * carried or behind
 
-    def recommend(self, now: datetime, *, with_flips: bool = False) -> Decision:
+    def recommend(self, now: datetime, *, with_sensitivity: bool = False) -> Decision:
         """Advice from all that was observed until `now`, or a refusal that says what is missing.
 
-        `with_flips`: also what would reverse the decision, which takes a few times as long as the decision.
+        `with_sensitivity`: also what would reverse the decision, which takes a few times as long as the decision.
         """
         self._decided_at = now
         history = self._buffer.history()
@@ -200,7 +200,7 @@ class Session:
                 forecast_trusted=self._trust.trusted if self._trust.skill is not None else None,
                 forecast_trouble=self._trouble,
             ),
-            with_flips=with_flips,
+            with_sensitivity=with_sensitivity,
             reference_replicas=self._reference.wanted if self._reference and self._reference.exhausted else None,
         )
         if isinstance(decision, Recommendation):

@@ -15,7 +15,7 @@ from api.schemas import DECISION_V1, RecommendationV1, RefusalV1
 from cost_model.price import Cost
 from forecasting.refusal import Refusal, RefusalReason
 from recommender.ports import issued_at
-from recommender.recommendation import Decision, Flip, Recommendation
+from recommender.recommendation import Decision, Recommendation, TurningPoint
 from recommender.settings import GroupSettings, TargetSettings
 
 MakeAdvice = Callable[..., Recommendation]
@@ -138,12 +138,12 @@ def test_confidence_has_a_figure_and_a_word(advice: MakeAdvice, confidence: floa
 
 
 def test_what_would_turn_the_decision_goes_from_a_figure_to_another(advice: MakeAdvice) -> None:
-    """Each flip is read as quantity, from, to; where none was found the field is absent."""
-    flip = Flip(quantity="rebalance_pause_seconds", present=3.4, turning=41.0)
-    assert _document(advice(flips_if=(flip,)))["flips_if"] == [
+    """Each turning point is read as quantity, from, to; where none was found the field is absent."""
+    turning_point = TurningPoint(quantity="rebalance_pause_seconds", present=3.4, turning=41.0)
+    assert _document(advice(sensitivity=(turning_point,)))["sensitivity"] == [
         {"quantity": "rebalance_pause_seconds", "from": 3.4, "to": 41.0}
     ]
-    assert "flips_if" not in _document(advice())
+    assert "sensitivity" not in _document(advice())
 
 
 def test_what_an_older_decision_does_not_say_is_absent(advice: MakeAdvice) -> None:
