@@ -195,7 +195,9 @@ def _recommendation(advice: Recommendation, group: GroupSettings, *, now: dateti
         binding_rule=advice.binding_rule,
         desired_replicas_lower=advice.desired_replicas_lower,
         desired_replicas_upper=advice.desired_replicas_upper,
-        guard=None if advice.guard is None else parts.Guard(**asdict(advice.guard)),
+        fallback_policy=None
+        if advice.fallback_policy is None
+        else parts.FallbackPolicy(**asdict(advice.fallback_policy)),
         sensitivity=tuple(parts.TurningPoint(**asdict(turning_point)) for turning_point in advice.sensitivity) or None,
         confidence=advice.confidence,
         confidence_level=advice.confidence_level,

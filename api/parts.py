@@ -175,16 +175,16 @@ class CostComparison(Wire):
     """The price of making the move at once instead; absent where it is to be made at once, and for a hold."""
 
 
-class Guard(Wire):
-    """How much of its allowance the advice has used up; `reference` is followed while `used` is above `limit`.
+class FallbackPolicy(Wire):
+    """How much of its allowance the advice has used up; `policy` is followed while `used` is above `limit`.
 
     Both are in the currency of `cost`, and fade with a half-life of half a day.
     """
 
-    reference: Literal["stair", "fixed"]
+    policy: Literal["stair", "fixed"]
     """The cheaper of two simpler scalers played beside the group: one that reacts, one that never moves."""
     slack_ratio: FiniteFloat
-    """By how much the advice may be dearer than the reference, beside one surprise."""
+    """By how much the advice may be more expensive than the fallback policy, beside one surprise."""
     used: FiniteFloat
     limit: FiniteFloat
 

@@ -15,9 +15,9 @@ from api.parts import (
     DataQuality,
     ExecuteWindow,
     Expected,
+    FallbackPolicy,
     Forecast,
     ForecastPart,
-    Guard,
     Happened,
     Instant,
     Learned,
@@ -100,8 +100,8 @@ class RecommendationV1(Wire):
     reason: Reason
     binding_rule: str | None = None
     """The guard that changed the cheapest plan, where one did."""
-    guard: Guard | None = None
-    """Absent while the guard is off, and before it has seen a row."""
+    fallback_policy: FallbackPolicy | None = None
+    """Absent while the fallback policy is off, and before it has seen a row."""
     sensitivity: tuple[TurningPoint, ...] | None = None
     """What would reverse the decision, the nearest first; absent where nothing was found or looked for."""
     confidence: FiniteFloat | None = None

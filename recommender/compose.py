@@ -113,7 +113,7 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
         act_now=found.cost_of(begun_at_once(found, plan))
         if plan is not None and now < proposal.command_at and scene.replicas < proposal.target
         else None,
-        guard=case.track_record.guard,
+        fallback_policy=case.track_record.fallback_policy,
         learned=learned_moves(settings, case.learned, case.situation),
         policy=policy_figures(settings, case.learned, case.situation, found),
     )

@@ -54,7 +54,7 @@ class DecisionSettings:
     """How much the worst tenth of scenarios counts beyond the mean: 0 not at all, 1 nothing else does. None: the
     policy's."""
 
-    guard: bool = True
+    fallback_policy: bool = True
     """Whether a simpler scaler, played beside the group, is followed when the advice has been dearer for too long."""
 
     rebalance_pause_prior_seconds: float = 12.0

@@ -116,10 +116,10 @@ def rest_seconds(profile: GroupProfile, settings: DecisionSettings, *, removing:
 GUARDS: tuple[Guard, ...] = (never_fewer_on_partial_data, never_fewer_while_draining, rest_between_moves)
 
 
-def follow_reference(proposal: Proposal, scene: Scene, wanted: int) -> Proposal:
-    """The reference policy's count in place of the plan's, once the plan's way has been dearer for too long.
+def follow_fallback(proposal: Proposal, scene: Scene, wanted: int) -> Proposal:
+    """The fallback policy's count in place of the plan's, once the plan's way has been dearer for too long.
 
-    The reference knows no findings: nothing is added beyond the ceiling of the scene's profile, nor before the group
+    It knows no findings: nothing is added beyond the ceiling of the scene's profile, nor before the group
     has had time to show what the last addition did.
     """
     if wanted > scene.replicas:
@@ -128,7 +128,7 @@ def follow_reference(proposal: Proposal, scene: Scene, wanted: int) -> Proposal:
         proposal,
         target=wanted,
         command_at=scene.now,
-        binding_rule="reference",
+        binding_rule="fallback_policy",
         sentences=(
             *proposal.sentences,
             f"Advice has lately cost more than a simpler scaler would have, so that is followed: {wanted}.",

@@ -25,7 +25,7 @@ from recommender.guards import (
     GUARDS,
     Proposal,
     Scene,
-    follow_reference,
+    follow_fallback,
     keep_the_minimum,
     keep_the_pace,
     keep_to_windows,
@@ -47,14 +47,14 @@ def recommend(
     previous: Recommendation | None,
     now: datetime,
     learned: Learned | None = None,
-    reference_replicas: int | None = None,
+    fallback_replicas: int | None = None,
     track_record: TrackRecord | None = None,
     with_sensitivity: bool = False,
 ) -> Decision:
     """How many replicas, and when, at the least expected price; or why nothing can be said.
 
     `previous` is the recommendation in force until now: it tells whether a move is still under way. `learned` is what
-    the group's own moves have taught (None: the settings' priors). `reference_replicas` is what the reference policy
+    the group's own moves have taught (None: the settings' priors). `fallback_replicas` is what the fallback policy
     wants, given when the advice has been dearer than it for too long: it is followed then. `track_record` is published
     with the advice; `with_sensitivity` adds what would reverse it, for about 25 ms. `now` is timezone-aware. Bad states
     of the world come back as a `Refusal`; a `ValueError` is the caller's bug.
@@ -86,17 +86,17 @@ def recommend(
     grounds = Grounds(history=history, forecast=forecast, facts=facts, scene=scene, previous=previous, record=record)
     if learned is None:
         learned = day_one(settings, facts.capacity)
-    resting = _to_zero(grounds) if reference_replicas is None else None
+    resting = _to_zero(grounds) if fallback_replicas is None else None
     return resting or _planned(
-        _weighed(grounds, forecast, finding, learned=learned, with_sensitivity=with_sensitivity), reference_replicas
+        _weighed(grounds, forecast, finding, learned=learned, with_sensitivity=with_sensitivity), fallback_replicas
     )
 
 
-def _planned(case: Case, reference_replicas: int | None) -> Recommendation:
-    """The best plan, or what the reference wants in its place, as far as guards and owner let it pass."""
+def _planned(case: Case, fallback_replicas: int | None) -> Recommendation:
+    """The best plan, or what the fallback policy wants in its place, as far as guards and owner let it pass."""
     proposal = pass_guards(_proposed(case.best, case.scene), case.scene)
-    if reference_replicas is not None:
-        proposal = follow_reference(proposal, case.scene, reference_replicas)
+    if fallback_replicas is not None:
+        proposal = follow_fallback(proposal, case.scene, fallback_replicas)
     return compose(pass_guards(proposal, case.scene, OWNERS_WORD), case)
 
 
@@ -124,7 +124,7 @@ def _weighed(
     )
 
 
-# Whoever wants the move, the plan or the reference; the minimum is that of a group that is not at 0.
+# Whoever wants the move, the plan or the fallback policy; the minimum is that of a group that is not at 0.
 OWNERS_TIMES = (keep_the_pace, keep_to_windows)
 OWNERS_WORD = (*OWNERS_TIMES, keep_the_minimum)
 

@@ -154,14 +154,14 @@ class PolicyFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GuardStanding:
-    """How much of its allowance the advice has used up: `reference` is followed while `used` is above `limit`.
+class FallbackStanding:
+    """How much of its allowance the advice has used up: `policy` is followed while `used` is above `limit`.
 
-    Both are in currency and fade with a half-life of half a day. The limit is what the cheaper reference has cost
+    Both are in currency and fade with a half-life of half a day. The limit is what the cheaper policy has cost
     (`stair` reacts with the partition stairs in mind, `fixed` never moves), `slack_ratio` more, and one surprise.
     """
 
-    reference: Literal["stair", "fixed"]
+    policy: Literal["stair", "fixed"]
     slack_ratio: float
     used: float
     limit: float
@@ -183,7 +183,7 @@ class TrackRecord:
     `forecast_trouble` is the sentence on a forecaster that failed and was replaced; None: it works.
     """
 
-    guard: GuardStanding | None = None
+    fallback_policy: FallbackStanding | None = None
     gate: GateStanding | None = None
     forecast_skill: float | None = None
     forecast_trusted: bool | None = None
@@ -239,7 +239,7 @@ class Recommendation:
     confidence: float | None = None
     act_now: Cost | None = None
     sensitivity: tuple[TurningPoint, ...] = ()
-    guard: GuardStanding | None = None
+    fallback_policy: FallbackStanding | None = None
     learned: LearnedMoves | None = None
     policy: PolicyFigures | None = None
 

@@ -23,13 +23,13 @@ from forecasting.refusal import Refusal
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from recommender.careful import TIME_LIMIT_SECONDS, Trouble, fit_carefully, forecast_carefully
 from recommender.decision import DecisionSettings
+from recommender.fallback import FallbackPolicy
 from recommender.gate import REVIEW_AFTER, review, seen_from
 from recommender.grade import Command, Grader, MeasuredPause
 from recommender.known_capacity import KnownCapacity
 from recommender.question import STEP_SECONDS
 from recommender.recommend import day_one, recommend
 from recommender.recommendation import Decision, GateStanding, GradedMove, PromisedPrice, Recommendation, TrackRecord
-from recommender.reference import Reference
 from recommender.trust import Trust
 from recommender.utilization import TargetUtilization
 
@@ -80,7 +80,7 @@ class Session:
         self._taught_until = max((move.graded_at for move in self._untaught), default=None)
         self._graded: list[GradedMove] = []
         self._grader = Grader(profile=profile, max_lag_seconds=settings.max_lag_seconds)
-        self._reference: Reference | None = None
+        self._fallback: FallbackPolicy | None = None
         self._target_utilization = TargetUtilization(
             most=settings.target_utilization, commit_interval_seconds=profile.commit_interval_seconds
         )
@@ -105,10 +105,10 @@ class Session:
             self._untaught.append(move)
             self._graded.append(move)
         self._learned = replace(self.learned, target_utilization=self._target_utilization.value)
-        if self._settings.guard and self._previous is not None:
-            reference = self._reference_of(self._capacity)
-            reference.learned, reference.capacity = self._learned, self._capacity.p50
-            reference.observe(row)
+        if self._settings.fallback_policy and self._previous is not None:
+            fallback = self._fallback_of(self._capacity)
+            fallback.learned, fallback.capacity = self._learned, self._capacity.p50
+            fallback.observe(row)
 
     def measured(self, stop: MeasuredPause) -> None:
         """Take what was measured of a rebalance; the move that caused it is graded by it."""
@@ -136,16 +136,16 @@ class Session:
         self._graded.clear()
         return graded
 
-    def _reference_of(self, capacity: Capacity) -> Reference:
-        if self._reference is None:
-            self._reference = Reference(
+    def _fallback_of(self, capacity: Capacity) -> FallbackPolicy:
+        if self._fallback is None:
+            self._fallback = FallbackPolicy(
                 profile=self._profile,
                 capacity=capacity.p50,
                 prices=self._settings.prices(capacity.p50),
                 max_lag_seconds=self._settings.max_lag_seconds,
                 learned=self.learned,
             )
-        return self._reference
+        return self._fallback
 
     def due(self, now: datetime) -> bool:
         """Whether it is time for a decision: a cycle has passed, or more arrives than the group was left to carry."""
@@ -194,14 +194,14 @@ class Session:
             now=now,
             learned=self.learned,
             track_record=TrackRecord(
-                guard=self._reference.standing if self._reference is not None else None,
+                fallback_policy=self._fallback.standing if self._fallback is not None else None,
                 gate=self._gate,
                 forecast_skill=self._trust.skill,
                 forecast_trusted=self._trust.trusted if self._trust.skill is not None else None,
                 forecast_trouble=self._trouble,
             ),
             with_sensitivity=with_sensitivity,
-            reference_replicas=self._reference.wanted if self._reference and self._reference.exhausted else None,
+            fallback_replicas=self._fallback.wanted if self._fallback and self._fallback.exhausted else None,
         )
         if isinstance(decision, Recommendation):
             self._previous = decision

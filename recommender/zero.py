@@ -238,7 +238,7 @@ def compose_zero(proposal: Proposal, grounds: Grounds) -> Recommendation:
             sentences=proposal.sentences,
             binding_rule=proposal.binding_rule,
             supersedes=grounds.previous.recommendation_id if grounds.previous is not None else None,
-            guard=grounds.record.guard,
+            fallback_policy=grounds.record.fallback_policy,
         )
     )
 

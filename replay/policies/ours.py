@@ -29,12 +29,12 @@ def _lagcast(
     history: Sequence[GroupInterval],
     *,
     forecaster: Forecaster | None = None,
-    guard: bool = True,
+    fallback_policy: bool = True,
     capacity_known: bool = True,
 ) -> Policy:
     return Lagcast(
         world,
-        replace(settings, guard=guard),
+        replace(settings, fallback_policy=fallback_policy),
         names=names,
         history=history,
         forecaster=forecaster,
@@ -56,7 +56,7 @@ OURS: dict[str, Maker] = {
     "lagcast-no-cost": _uncosted,
     "lagcast-naive": partial(_lagcast, forecaster=SeasonalNaiveForecaster()),
     "lagcast-adversarial": partial(_lagcast, forecaster=ADVERSARIAL),
-    "lagcast-adversarial-unguarded": partial(_lagcast, forecaster=ADVERSARIAL, guard=False),
+    "lagcast-adversarial-unguarded": partial(_lagcast, forecaster=ADVERSARIAL, fallback_policy=False),
     "lagcast-reversed": partial(_lagcast, forecaster=REVERSED),
     "lagcast-constant": partial(_lagcast, forecaster=CONSTANT),
     "lagcast-random": partial(_lagcast, forecaster=RANDOM),

@@ -149,7 +149,7 @@ def test_what_would_turn_the_decision_goes_from_a_figure_to_another(advice: Make
 def test_what_an_older_decision_does_not_say_is_absent(advice: MakeAdvice) -> None:
     """Advice kept before a field existed is published without it, and complete in everything else."""
     document = _document(advice())
-    later = {"desired_replicas_lower", "desired_replicas_upper", "guard", "learned", "policy", "confidence"}
+    later = {"desired_replicas_lower", "desired_replicas_upper", "fallback_policy", "learned", "policy", "confidence"}
     assert later.isdisjoint(document)
     assert "act_now" not in document["cost"]
     assert {"skill_vs_persistence", "trusted"}.isdisjoint(document["forecast"])

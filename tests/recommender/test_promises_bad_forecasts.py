@@ -13,7 +13,7 @@ from cost_model.price import Prices
 from cost_model.profile import GroupProfile
 from forecasting.units import FloatArray, MessagesPerSecond
 from recommender.decision import DecisionSettings
-from recommender.reference import SLACK_RATIO, Reference
+from recommender.fallback import SLACK_RATIO, FallbackPolicy
 from recommender.session import Session
 from replay.forecasters import ADVERSARIAL, CONSTANT, RANDOM, REVERSED, PatternForecaster
 
@@ -53,14 +53,16 @@ def spent_on(
     forecaster: PatternForecaster,
     seed: int,
     *,
-    guard: bool = True,
+    fallback_policy: bool = True,
     strength: float = 1.0,
 ) -> Spent:
     """One workload under one forecaster; the group and its load have `strength` times what is believed of them."""
-    session = Session(profile, DecisionSettings(cycle_seconds=120, guard=guard), forecaster=forecaster)
+    session = Session(
+        profile, DecisionSettings(cycle_seconds=120, fallback_policy=fallback_policy), forecaster=forecaster
+    )
     group = fluid(session=session, members=24, capacity=strength * 1000.0).play((strength * rates_of(seed)).tolist())
     prices = Prices.from_replica_hour(0.05, capacity=MessagesPerSecond(1000.0))
-    judge = Reference(
+    judge = FallbackPolicy(
         profile=profile,
         capacity=MessagesPerSecond(1000.0),
         prices=prices,
@@ -85,10 +87,14 @@ def test_p9_bad_forecasts_are_bounded(fluid: MakeFluid, profile: GroupProfile, f
 
 
 @pytest.mark.slow
-def test_p9_a_wrong_belief_costs_less_with_the_guard_than_without(fluid: MakeFluid, profile: GroupProfile) -> None:
+def test_p9_a_wrong_belief_costs_less_with_the_fallback_policy_than_without(
+    fluid: MakeFluid, profile: GroupProfile
+) -> None:
     """Replicas that do half of what was configured: in the sum of eight workloads the guard saves a fifth at least."""
     costs = {
-        guard: [spent_on(fluid, profile, RANDOM, seed, guard=guard, strength=HALF).advice for seed in range(8)]
+        guard: [
+            spent_on(fluid, profile, RANDOM, seed, fallback_policy=guard, strength=HALF).advice for seed in range(8)
+        ]
         for guard in (True, False)
     }
     assert sum(costs[True]) <= 0.8 * sum(costs[False])

@@ -9,7 +9,7 @@ from cost_model.profile import Capacity, GroupProfile, StreamsProfile
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from recommender.decision import DecisionSettings
-from recommender.guards import Proposal, Scene, follow_reference, pass_guards, rest_seconds
+from recommender.guards import Proposal, Scene, follow_fallback, pass_guards, rest_seconds
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 RATE = MessagesPerSecond(1000.0)
@@ -104,35 +104,35 @@ def test_a_move_planned_for_after_the_rest_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize(("wanted", "followed"), [(6, 6), (8, 8), (10, 10), (12, 10)])
-def test_the_reference_is_followed_as_far_as_replicas_help(wanted: int, followed: int) -> None:
+def test_the_fallback_policy_is_followed_as_far_as_replicas_help(wanted: int, followed: int) -> None:
     """With 10 as the most that help, 12 become 10; fewer are taken at their word. The rule is named."""
     scene = replace(SCENE, profile=replace(PROFILE, max_replicas=Replicas(10)))
-    taken = follow_reference(MORE, scene, wanted)
-    assert (taken.target, taken.command_at, taken.binding_rule) == (followed, NOW, "reference")
+    taken = follow_fallback(MORE, scene, wanted)
+    assert (taken.target, taken.command_at, taken.binding_rule) == (followed, NOW, "fallback_policy")
 
 
 @pytest.mark.parametrize(
     ("arriving", "moved_seconds_ago", "followed"), [(4000.0, 200, 8), (4000.0, 400, 12), (9000.0, 200, 12)]
 )
-def test_the_reference_waits_to_see_what_the_last_addition_did(
+def test_the_fallback_policy_waits_to_see_what_the_last_addition_did(
     arriving: float, moved_seconds_ago: int, followed: int
 ) -> None:
     """Eight that carry 8,000/s and are late all the same are late for another reason, or have not caught up yet."""
     moved = NOW - timedelta(seconds=moved_seconds_ago)
     scene = replace(SCENE, produce_messages_per_second=arriving, last_move_at=moved)
-    assert follow_reference(MORE, scene, 12).target == followed
+    assert follow_fallback(MORE, scene, 12).target == followed
 
 
 @pytest.mark.parametrize(("minutes_ago", "followed"), [(30, 8), (90, 12)])
-def test_the_reference_waits_until_state_is_warm(minutes_ago: int, followed: int) -> None:
+def test_the_fallback_policy_waits_until_state_is_warm(minutes_ago: int, followed: int) -> None:
     """From 4 to 8 replicas 12 of 24 tasks warm up, two in ten minutes: an hour, in which eight carry what four did."""
     streams = StreamsProfile(stateful=True, tasks=24)
     moved = NOW - timedelta(minutes=minutes_ago)
     scene = replace(SCENE, profile=replace(PROFILE, streams=streams), last_move_at=moved)
-    assert follow_reference(MORE, scene, 12).target == followed
+    assert follow_fallback(MORE, scene, 12).target == followed
 
 
-def test_the_reference_adds_nothing_to_a_group_beyond_what_helps() -> None:
+def test_the_fallback_policy_adds_nothing_to_a_group_beyond_what_helps() -> None:
     """8 replicas where 5 would do as much: 12 are not followed, and 8 stay."""
     scene = replace(SCENE, profile=replace(PROFILE, max_replicas=Replicas(5)))
-    assert follow_reference(MORE, scene, 12).target == 8
+    assert follow_fallback(MORE, scene, 12).target == 8

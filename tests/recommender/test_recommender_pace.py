@@ -60,7 +60,7 @@ def advise(
     profile: GroupProfile,
     most: int | None,
     *,
-    reference_replicas: int | None = None,
+    fallback_replicas: int | None = None,
 ) -> Recommendation:
     """At noon."""
     decision = recommend(
@@ -70,7 +70,7 @@ def advise(
         DecisionSettings(max_moves_per_hour=most),
         previous=None,
         now=NOON,
-        reference_replicas=reference_replicas,
+        fallback_replicas=fallback_replicas,
     )
     assert isinstance(decision, Recommendation), decision
     return decision
@@ -101,10 +101,12 @@ def test_a_move_planned_for_later_is_counted_where_it_would_be_made(
     assert advice.execute_at > NOON + timedelta(minutes=5)
 
 
-def test_the_reference_keeps_the_pace_too(history: MakeHistory, forecast: MakeForecast, profile: GroupProfile) -> None:
+def test_the_fallback_policy_keeps_the_pace_too(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
     """Whoever wants a move, the limit is the owner's word; the minimum is so as well, and counts more."""
     steady = moved(history(6500.0, minutes=90), {89: 7, 30: 8}), forecast([6500.0])
-    held = advise(*steady, profile, 1, reference_replicas=4)
+    held = advise(*steady, profile, 1, fallback_replicas=4)
     assert (held.desired_replicas, held.binding_rule) == (8, "max_moves_per_hour")
     few = replace(profile, min_replicas=Replicas(12))
-    assert advise(*steady, few, 1, reference_replicas=4).desired_replicas == 12
+    assert advise(*steady, few, 1, fallback_replicas=4).desired_replicas == 12

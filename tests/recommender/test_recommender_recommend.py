@@ -45,14 +45,14 @@ def test_a_steady_load_at_the_right_size_is_left_alone(
     assert advice.due_replicas(now=NOW) == 8
 
 
-@pytest.mark.parametrize(("least", "reference"), [(12, None), (1, 12)], ids=["minimum", "reference"])
+@pytest.mark.parametrize(("least", "fallback"), [(12, None), (1, 12)], ids=["minimum", "fallback"])
 def test_a_move_that_no_plan_has_timed_may_be_made_for_a_minute(
-    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile, least: int, reference: int | None
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile, least: int, fallback: int | None
 ) -> None:
     """Whoever acts reads advice some seconds after it was made: a window of no length would never be met."""
     few = replace(profile, min_replicas=Replicas(least))
     advice = recommend(
-        history(1500.0), forecast([1500.0]), few, SETTINGS, previous=None, now=NOW, reference_replicas=reference
+        history(1500.0), forecast([1500.0]), few, SETTINGS, previous=None, now=NOW, fallback_replicas=fallback
     )
     assert isinstance(advice, Recommendation)
     assert (advice.desired_replicas, advice.execute_at, advice.not_before) == (12, NOW, NOW)

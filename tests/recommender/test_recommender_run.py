@@ -174,7 +174,7 @@ def taught(make: Callable[..., Recommender], row: Row, now: datetime) -> tuple[R
     rows = Rows([row(now - timedelta(seconds=15 * back), 2500.0) for back in reversed(range(240))])
     loop = make(rows)
     # The guard counts from the first advice that a process has made or read, so it alone is not where it was.
-    loop.settings = replace(loop.settings, guard=False)
+    loop.settings = replace(loop.settings, fallback_policy=False)
     return loop, rows, Obedient(loop, rows, row).go_on(now, minutes=12)
 
 

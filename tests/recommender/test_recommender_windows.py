@@ -172,13 +172,13 @@ def test_a_minimum_counts_more_than_a_window(
     assert advice.latest_safe == NOON + timedelta(minutes=1)
 
 
-def test_the_reference_is_not_followed_into_a_window(
+def test_the_fallback_policy_is_not_followed_into_a_window(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
     """Whoever wants a move, the window is the owner's word."""
     settings = DecisionSettings(windows=(Window(schedule="0 11 * * *", duration_seconds=7200.0),))
     decision = recommend(
-        history(6500.0), forecast([6500.0]), profile, settings, previous=None, now=NOON, reference_replicas=4
+        history(6500.0), forecast([6500.0]), profile, settings, previous=None, now=NOON, fallback_replicas=4
     )
     assert isinstance(decision, Recommendation)
     assert (decision.desired_replicas, decision.binding_rule) == (8, "window")

@@ -144,7 +144,7 @@ def test_guards_and_the_owners_hours_hold_it_back_too(
     closed = Window(schedule="0 11 * * *", duration_seconds=7200, effect="no_scale_in")
     assert advised(idle, nothing, lazy, settings=replace(SETTINGS, windows=(closed,))).desired_replicas == 2
     assert advised(history(0.0, members=3, last={"members": 2}), nothing, lazy).desired_replicas == 2
-    assert advised(idle, nothing, lazy, reference_replicas=1).desired_replicas == 1
+    assert advised(idle, nothing, lazy, fallback_replicas=1).desired_replicas == 1
 
 
 def test_a_group_at_zero_stays_there_until_a_message_waits(

@@ -1,8 +1,8 @@
-"""The reference: what simpler scalers would have cost on the same arrivals, and how much dearer the advice may be.
+"""The fallback policy: what simpler scalers would have cost on the same load, and how much more the advice may cost.
 
-Two references are played beside the group in a fluid model: one that never moves from the largest useful count, and one
-that reacts to the produce rate with the partition stairs in mind. When what was advised has cost more than the cheaper
-of them by more than an allowance, that one is followed until the gap has closed.
+Two simpler scalers are played beside the group in a fluid model: one that never moves from the largest useful count,
+and one that reacts to the produce rate with the partition stairs in mind. When what was advised has cost more than the
+cheaper of them by more than an allowance, that one is followed until the gap has closed.
 """
 
 from collections import deque
@@ -14,15 +14,16 @@ from cost_model.profile import GroupProfile
 from cost_model.skew import carried_by_count, useful_counts
 from forecasting.history import GroupInterval
 from forecasting.units import SECONDS_PER_HOUR, MessagesPerSecond
-from recommender.recommendation import GuardStanding
+from recommender.recommendation import FallbackStanding
 
 HEADROOM_FACTOR = 1.2
 DRAIN_SECONDS = 300.0
 HOLD_ROWS = 40  # ten minutes of base rows
 # Costs fade with this half-life, so that a good month does not pay for a bad day.
 HALF_LIFE_SECONDS = 12 * SECONDS_PER_HOUR
-# Advice may be dearer than the reference by this share, and by one surprise: what all replicas cost in so many hours,
-# as one jump of the load may cost in late messages alone. With 0.2 h one such jump had 40 replicas stay for 20 hours.
+# Advice may be dearer than the fallback policy by this share, and by one surprise: what all replicas cost in so many
+# hours, as one jump of the load may cost in late messages alone. With 0.2 h one such jump had 40 replicas stay for 20
+# hours.
 SLACK_RATIO = 0.05
 SURPRISE_HOURS_OF_ALL = 0.5
 # Two minutes behind at one count: the best row among them shows what that count carries, beside what a move stops.
@@ -30,8 +31,8 @@ SATURATED_ROWS = 8
 
 
 @dataclass(slots=True, kw_only=True)
-class Reference:
-    """Running costs of the group as it is and of both references, in currency."""
+class FallbackPolicy:
+    """Running costs of the group as it is and of both simpler scalers, in currency."""
 
     profile: GroupProfile
     capacity: MessagesPerSecond
@@ -40,7 +41,7 @@ class Reference:
     learned: Learned
     actual: float = 0.0
     staying: float = 0.0
-    replicas: int | None = None  # of the reacting reference
+    replicas: int | None = None  # of the reacting scaler
     _reacting: float = 0.0
     _moves: float = 0.0
     _lag: float = 0.0
@@ -68,7 +69,7 @@ class Reference:
     def _see_strength(self, members: int, consumed: float, late: float, fade: float) -> None:
         """Learn from a group that stays behind how much of its capacity it has; half of that is forgotten in 12 h.
 
-        A capacity believed to be twice what it is makes the reacting reference a dream, and following it dear. Who
+        A capacity believed to be twice what it is makes the reacting scaler a dream, and following it dear. Who
         does nothing at all, or is nobody, shows no strength.
         """
         self._share = 1.0 - (1.0 - self._share) * fade
@@ -107,20 +108,20 @@ class Reference:
 
     @property
     def wanted(self) -> int | None:
-        """What the cheaper reference has now."""
+        """What the cheaper scaler has now."""
         return self._useful[-1] if self.staying <= self.reacting else self.replicas
 
     @property
     def exhausted(self) -> bool:
-        """Whether the advice has cost more than the cheaper reference and its allowance."""
+        """Whether the advice has cost more than the cheaper scaler and its allowance."""
         return self.actual > self.standing.limit
 
     @property
-    def standing(self) -> GuardStanding:
+    def standing(self) -> FallbackStanding:
         """The books, as they are published."""
         least = min(self.reacting, self.staying)
-        return GuardStanding(
-            reference="fixed" if self.staying <= self.reacting else "stair",
+        return FallbackStanding(
+            policy="fixed" if self.staying <= self.reacting else "stair",
             slack_ratio=SLACK_RATIO,
             used=self.actual,
             limit=(1.0 + SLACK_RATIO) * least
