@@ -188,7 +188,7 @@ def _recommendation(advice: Recommendation, group: GroupSettings, *, now: dateti
         observed=_observed(advice),
         capacity_messages_per_second_per_replica=parts.Capacity(**asdict(advice.capacity)),
         forecast=_forecast(advice),
-        switch=parts.Switch(**asdict(advice.switch)),
+        rebalance_impact=parts.RebalanceImpact(**asdict(advice.rebalance_impact)),
         cost=_cost(advice),
         alternatives=tuple(_alternative(plan) for plan in advice.alternatives),
         reason=parts.Reason(code=wire_code(advice.reason), sentences=advice.sentences),

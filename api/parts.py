@@ -129,7 +129,7 @@ class QuantileSeries(Wire):
     p99: tuple[FiniteFloat, ...] | None = None
 
 
-class Switch(Wire):
+class RebalanceImpact(Wire):
     """What the move does to the group while it happens."""
 
     protocol_profile: Literal["eager", "cooperative", "kip848"]

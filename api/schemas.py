@@ -25,7 +25,7 @@ from api.parts import (
     Policy,
     QuantileSeries,
     Reason,
-    Switch,
+    RebalanceImpact,
     Target,
     TurningPoint,
     Wire,
@@ -93,7 +93,7 @@ class RecommendationV1(Wire):
     observed: Observed
     capacity_messages_per_second_per_replica: Capacity
     forecast: Forecast
-    switch: Switch
+    rebalance_impact: RebalanceImpact
     cost: CostComparison
     alternatives: tuple[Alternative, ...]
     """Every other plan that was priced, cheapest first."""

@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cost_model.move_effects import move_effects_now
 from cost_model.problem import BYTES_PER_GIGABYTE
 from cost_model.profile import GroupProfile
 from cost_model.rollout import Field
 from cost_model.situation import Situation, Uncertainty
 from cost_model.skew import carried_by_count, load_classes, useful_counts
-from cost_model.switches import switches_now
 from forecasting.units import SECONDS_PER_HOUR, FloatArray, MessagesPerSecond
 
 LEAST_CAPACITY_FRACTION = 1e-9
@@ -34,7 +34,7 @@ def field_of(situation: Situation, uncertainty: Uncertainty) -> tuple[Field, tup
     levels = np.maximum.accumulate(np.maximum(carried, LEAST_CAPACITY_FRACTION * each))
     capacity = situation.target_utilization * levels
     class_shares, class_replicas = _classes(profile, choices)
-    keeping_up = switches_now(situation, choices, behind=False)
+    keeping_up = move_effects_now(situation, choices, behind=False)
     replicas = np.array(choices, dtype=np.float64)
     more = replicas[None, :] - replicas[:, None]
     idle_seconds = np.where(more > 0.0, keeping_up.lead_seconds, profile.termination_grace_seconds)
@@ -87,7 +87,7 @@ class Moves(NamedTuple):
 
 def moves_of(situation: Situation, choices: tuple[int, ...]) -> Moves:
     """What moves between these counts do to the group."""
-    both = [switches_now(situation, choices, behind=behind) for behind in (False, True)]
+    both = [move_effects_now(situation, choices, behind=behind) for behind in (False, True)]
     return Moves(
         in_flight=np.vstack([moves.in_flight_messages for moves in both]),
         repeated=np.vstack([moves.repeated_seconds for moves in both]),

@@ -8,11 +8,11 @@ import numpy as np
 from cost_model.backlog import HIGHEST_LOAD, spare
 from cost_model.capacity import BoolArray
 from cost_model.ending import Ending
+from cost_model.move_effects import MoveEffects, move_effects_now
 from cost_model.price import Prices
 from cost_model.profile import GroupProfile
 from cost_model.situation import Situation
 from cost_model.skew import carried_by_count, useful_counts
-from cost_model.switches import Switches, switches_now
 from forecasting.units import SECONDS_PER_HOUR, FloatArray, MessagesPerSecond
 
 BYTES_PER_GIGABYTE = 1e9
@@ -84,18 +84,18 @@ def tabulate(situation: Situation) -> Tables:
     carried = _carried(profile, choices)
     capacity = situation.target_utilization * carried
     # Plans of this search are proposals: what they cost while the group is behind, the weighing says.
-    switches = switches_now(situation, choices, behind=False)
-    move_prices = _move_prices(profile, prices, replicas, switches, step=step)
-    lost = np.minimum(capacity[:, None], capacity[None, :]) * switches.lost_seconds
+    effects = move_effects_now(situation, choices, behind=False)
+    move_prices = _move_prices(profile, prices, replicas, effects, step=step)
+    lost = np.minimum(capacity[:, None], capacity[None, :]) * effects.lost_seconds
     moving = move_prices.start_up + move_prices.in_flight + move_prices.restore + move_prices.risk + move_prices.running
     per_rate = move_prices.repeat + move_prices.drop
-    allowed = _allowed(situation, switches.lead_seconds, np.isin(replicas, useful), steps=demand.size)
+    allowed = _allowed(situation, effects.lead_seconds, np.isin(replicas, useful), steps=demand.size)
     home = _home(capacity, float(demand[-1]))
     on_time, on_time_at_end = situation.max_lag_seconds * capacity, situation.max_lag_seconds * carried[home]
     problem = Problem(
         fixed=np.where(allowed, moving + per_rate * demand[:, None, None], np.inf),
         change=((demand[:, None] - capacity) * step)[:, None, :] + lost,
-        transient=_transient(demand, capacity, switches, step=step),
+        transient=_transient(demand, capacity, effects, step=step),
         arriving=demand * step,
         on_time=on_time,
         lag_grid=_lag_grid(
@@ -112,7 +112,7 @@ def tabulate(situation: Situation) -> Tables:
         choices=choices,
         problem=problem,
         move_prices=move_prices,
-        lead_seconds=switches.lead_seconds,
+        lead_seconds=effects.lead_seconds,
         demand=demand,
         ending=ending,
     )
@@ -144,18 +144,18 @@ def _carried(profile: GroupProfile, choices: tuple[int, ...]) -> FloatArray:
 
 
 def _move_prices(
-    profile: GroupProfile, prices: Prices, replicas: FloatArray, switches: Switches, *, step: float
+    profile: GroupProfile, prices: Prices, replicas: FloatArray, effects: MoveEffects, *, step: float
 ) -> MovePrices:
     """Running replicas, and replica time that gets no work: pods that start or warm up, or that are leaving."""
     more = replicas[None, :] - replicas[:, None]
-    idle_seconds = np.where(more > 0.0, switches.lead_seconds, profile.termination_grace_seconds)
+    idle_seconds = np.where(more > 0.0, effects.lead_seconds, profile.termination_grace_seconds)
     return MovePrices(
         running=prices.price_per_replica_hour * replicas * step / SECONDS_PER_HOUR,
         start_up=prices.price_per_replica_hour * np.abs(more) * idle_seconds / SECONDS_PER_HOUR,
-        repeat=prices.price_per_duplicate_message * switches.repeated_seconds,
-        in_flight=prices.price_per_duplicate_message * switches.in_flight_messages,
-        drop=prices.price_per_late_message * switches.dropped_seconds,
-        restore=prices.price_per_restored_gigabyte / BYTES_PER_GIGABYTE * switches.restored_bytes,
+        repeat=prices.price_per_duplicate_message * effects.repeated_seconds,
+        in_flight=prices.price_per_duplicate_message * effects.in_flight_messages,
+        drop=prices.price_per_late_message * effects.dropped_seconds,
+        restore=prices.price_per_restored_gigabyte / BYTES_PER_GIGABYTE * effects.restored_bytes,
         risk=prices.price_per_move * (more != 0.0),
     )
 
@@ -169,16 +169,16 @@ def _allowed(situation: Situation, lead_seconds: FloatArray, useful: BoolArray, 
     return allowed
 
 
-def _transient(demand: FloatArray, capacity: FloatArray, switches: Switches, *, step: float) -> FloatArray:
+def _transient(demand: FloatArray, capacity: FloatArray, effects: MoveEffects, *, step: float) -> FloatArray:
     """(H, a, a): messages that the stop of a move makes late within its step.
 
     Formula: demand * sum over classes of share * min(E[(pause - max_lag)+] / (1 - load), step).
     """
     catching_up = 1.0 / (1.0 - np.minimum(demand[:, None] / capacity, HIGHEST_LOAD))
     late = np.zeros((demand.size, capacity.size, capacity.size))
-    for kind in range(switches.pause_shares.shape[2]):
-        lasting = np.minimum(switches.pause_overruns[:, :, kind] * catching_up[:, None, :], step)
-        late += switches.pause_shares[:, :, kind] * lasting
+    for kind in range(effects.pause_shares.shape[2]):
+        lasting = np.minimum(effects.pause_overruns[:, :, kind] * catching_up[:, None, :], step)
+        late += effects.pause_shares[:, :, kind] * lasting
     late *= demand[:, None, None]
     return late
 

@@ -119,7 +119,7 @@ def repeated_price(field: Field, row: int, after: int, demand: float) -> float:
 
 
 @compiled
-def switch_cost(field: Field, row: int, after: int, demand: float, scenario: int) -> float:
+def move_cost(field: Field, row: int, after: int, demand: float, scenario: int) -> float:
     """The price of one move, whatever follows; what nobody does counts as late."""
     late = pause_late(field, row, after, demand, scenario) + field.dropped[row, after] * demand
     fixed = field.start_up[row, after] + field.risk[row, after] + field.restore[row, after]
@@ -127,11 +127,11 @@ def switch_cost(field: Field, row: int, after: int, demand: float, scenario: int
 
 
 @compiled
-def expected_switch_cost(field: Field, row: int, after: int, demand: FloatArray) -> float:
+def expected_move_cost(field: Field, row: int, after: int, demand: FloatArray) -> float:
     """The mean price of one move over the scenarios, `demand` (S,) being what arrives when it is made."""
     total = 0.0
     for scenario in range(demand.size):
-        total += switch_cost(field, row, after, demand[scenario], scenario)
+        total += move_cost(field, row, after, demand[scenario], scenario)
     return total / demand.size
 
 
@@ -207,7 +207,7 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
                 if (
                     not pending
                     and step - moved_at >= field.rest_down_steps
-                    and idle >= switch_cost(field, choice, lower, seen, scenario)
+                    and idle >= move_cost(field, choice, lower, seen, scenario)
                 ):
                     choice = lower
             else:

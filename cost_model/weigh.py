@@ -17,7 +17,7 @@ from cost_model.rollout import (
     DRAIN_SECONDS,
     Field,
     Start,
-    expected_switch_cost,
+    expected_move_cost,
     itemise_plan,
     play_plans,
     repeated_price,
@@ -165,14 +165,14 @@ class Weighed:
         return self._made_step(first + lead, move.target) or 0, last + lead
 
     def duplicates_price(self, move: PlannedMove) -> float:
-        """The part of `switch_price` that messages processed twice make up."""
+        """The part of `move_price` that messages processed twice make up."""
         after, step = self._moment(move)
         return repeated_price(self.ground, self._row(step), after, float(self.ground.demand[:, step].mean()))
 
-    def switch_price(self, move: PlannedMove) -> float:
+    def move_price(self, move: PlannedMove) -> float:
         """The expected price of this one move, whatever follows."""
         after, step = self._moment(move)
-        return expected_switch_cost(self.ground, self._row(step), after, self.ground.demand[:, step].copy())
+        return expected_move_cost(self.ground, self._row(step), after, self.ground.demand[:, step].copy())
 
     def _moment(self, move: PlannedMove) -> tuple[int, int]:
         return self.choices.index(move.target), min(move.effective_step, self.ground.demand.shape[1] - 1)

@@ -8,7 +8,7 @@ from cost_model.calibrate import MovesPerDay
 from cost_model.field import moves_of
 from cost_model.profile import GroupProfile
 from cost_model.remedies import Remedy, other_ways, remedies
-from cost_model.rollout import expected_switch_cost
+from cost_model.rollout import expected_move_cost
 from cost_model.situation import Situation
 from cost_model.weigh import Weighed
 from forecasting.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
@@ -53,6 +53,6 @@ def _price_per_day(found: Weighed, situation: Situation, profile: GroupProfile, 
     row = near.index(place)
 
     rates = np.full(ground.demand.shape[0], ground.rate_now)
-    up = moves.up * expected_switch_cost(ground, row, row + 1, rates) if row + 1 < len(near) else 0.0
-    down = moves.down * expected_switch_cost(ground, row, row - 1, rates) if row > 0 else 0.0
+    up = moves.up * expected_move_cost(ground, row, row + 1, rates) if row + 1 < len(near) else 0.0
+    down = moves.down * expected_move_cost(ground, row, row - 1, rates) if row > 0 else 0.0
     return up + down

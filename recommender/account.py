@@ -14,8 +14,8 @@ from recommender.decision import DecisionSettings
 from recommender.recommendation import (
     LearnedMoves,
     PolicyFigures,
+    RebalanceImpact,
     Recommendation,
-    Switch,
     TurningPoint,
     TurningQuantity,
 )
@@ -78,12 +78,12 @@ def sensitivity(
     )
 
 
-def switch_of(situation: Situation, target: int, *, rate: float) -> Switch:
+def rebalance_impact_of(situation: Situation, target: int, *, rate: float) -> RebalanceImpact:
     """What the move to `target` does while it happens, at `rate` messages/s; the batches of a group behind are full."""
     profile = while_behind(situation.profile) if situation.behind else situation.profile
     before, after, priors = Replicas(situation.replicas), Replicas(target), situation.pause_priors
     if target == situation.replicas:
-        return Switch(
+        return RebalanceImpact(
             protocol_profile=profile.protocol,
             rebalance_pause_seconds=0.0,
             moved_partition_fraction=0.0,
@@ -97,7 +97,7 @@ def switch_of(situation: Situation, target: int, *, rate: float) -> Switch:
         rebalance_pause_prior_seconds=None if priors is None else Seconds(priors[int(after < before)]),
         quiet_seconds=None if situation.quiet_seconds is None else Seconds(situation.quiet_seconds),
     )
-    return Switch(
+    return RebalanceImpact(
         protocol_profile=profile.protocol,
         rebalance_pause_seconds=effect.rebalance_pause_seconds,
         moved_partition_fraction=effect.moved_fraction,

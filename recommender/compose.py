@@ -16,7 +16,7 @@ from cost_model.weigh import Weighed
 from forecasting.forecast import Forecast
 from forecasting.history import MINUTE_SECONDS, History
 from forecasting.units import SECONDS_PER_HOUR, Replicas
-from recommender.account import learned_moves, policy_figures, sensitivity, switch_of
+from recommender.account import learned_moves, policy_figures, rebalance_impact_of, sensitivity
 from recommender.explain import Leaving, explain
 from recommender.facts import Facts
 from recommender.guards import Proposal, Scene
@@ -27,8 +27,8 @@ from recommender.recommendation import (
     Observed,
     PricedPlan,
     ReasonCode,
+    RebalanceImpact,
     Recommendation,
-    Switch,
     TrackRecord,
 )
 from recommender.remarks import remedy_remark, risk_remark, skew_remark
@@ -70,7 +70,7 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
     lead = lead_seconds(profile, from_replicas=Replicas(scene.replicas), to_replicas=Replicas(proposal.target))
     window = _window(case, best) if best is not None and planned else at_once(scene, proposal.target)
     not_before, latest_safe = window
-    switch = switch_of(case.situation, proposal.target, rate=scene.produce_messages_per_second)
+    rebalance_impact = rebalance_impact_of(case.situation, proposal.target, rate=scene.produce_messages_per_second)
     lower, upper = cheapest_counts(found)
     useful = useful_counts(profile, minimum=profile.min_replicas, maximum=Replicas(profile.replica_ceiling))
     draft = Recommendation(
@@ -88,14 +88,14 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
         execute_at=proposal.command_at,
         not_before=not_before,
         latest_safe=latest_safe,
-        effective_at=proposal.command_at + timedelta(seconds=lead + switch.rebalance_pause_seconds),
+        effective_at=proposal.command_at + timedelta(seconds=lead + rebalance_impact.rebalance_pause_seconds),
         lead_time_seconds=lead,
         observed=observed(facts),
         history_seconds=float(case.history.minutes * MINUTE_SECONDS),
         data_counts=counts_of(case.history),
         capacity=facts.capacity,
         forecast=summary_of(case.forecast, case.track_record),
-        switch=switch,
+        rebalance_impact=rebalance_impact,
         horizon_seconds=float(settings.horizon_seconds),
         currency=settings.currency,
         chosen=found.cost_of(plan) if plan is not None else stay,
@@ -120,7 +120,7 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
     if case.with_sensitivity and proposal.binding_rule is None:
         price_per_late_message, rebalance_pause_seconds = (
             case.situation.prices.price_per_late_message,
-            _rebalance_pause_seconds(case, switch),
+            _rebalance_pause_seconds(case, rebalance_impact),
         )
         turning_points = sensitivity(
             draft, found, price_per_late_message=price_per_late_message, rebalance_pause_seconds=rebalance_pause_seconds
@@ -151,13 +151,15 @@ def _carried_out(proposal: Proposal, case: Case, *, planned: bool) -> Plan | Non
     return case.found.at_once(proposal.target)
 
 
-def _rebalance_pause_seconds(case: Case, switch: Switch) -> float:
+def _rebalance_pause_seconds(case: Case, rebalance_impact: RebalanceImpact) -> float:
     """The stop of the move that is made, or of the one that is nearest to being made."""
     rivals = best_moves(case.found)
-    if switch.rebalance_pause_seconds > 0.0 or not rivals:
-        return switch.rebalance_pause_seconds
+    if rebalance_impact.rebalance_pause_seconds > 0.0 or not rivals:
+        return rebalance_impact.rebalance_pause_seconds
     rival = case.found.move_of(rivals[0])
-    return switch_of(case.situation, rival.target, rate=case.scene.produce_messages_per_second).rebalance_pause_seconds
+    return rebalance_impact_of(
+        case.situation, rival.target, rate=case.scene.produce_messages_per_second
+    ).rebalance_pause_seconds
 
 
 def _leaving(case: Case) -> Leaving | None:
@@ -176,7 +178,7 @@ def _leaving(case: Case) -> Leaving | None:
     return Leaving(
         replicas=target,
         saving_per_hour=case.situation.prices.price_per_replica_hour * (case.scene.replicas - target),
-        rebalance=found.switch_price(move) - duplicates,
+        rebalance=found.move_price(move) - duplicates,
         duplicates=duplicates,
         pays_after_seconds=pays_after,
         valley_seconds=float(steps * MINUTE_SECONDS),
@@ -224,7 +226,7 @@ def _break_even_seconds(case: Case, best: PlannedMove) -> float | None:
     removed = case.scene.replicas - best.target
     if removed <= 0:
         return None
-    price = case.found.switch_price(best)
+    price = case.found.move_price(best)
     return price / (case.situation.prices.price_per_replica_hour * removed) * SECONDS_PER_HOUR
 
 

@@ -63,7 +63,7 @@ def _stopping(advice: Recommendation, profile: GroupProfile) -> str | None:
     if advice.action == "hold":
         seconds = f"{up} s" if up == down else f"{up} s going up and {down} s going down"
     elif learned.source == "assumed":
-        seconds = f"{advice.switch.rebalance_pause_seconds:.1f} s"
+        seconds = f"{advice.rebalance_impact.rebalance_pause_seconds:.1f} s"
     else:
         seconds = f"{up if advice.action == 'scale_out' else down} s"
     what = "the group" if profile.rebalances_as == "eager" else "the partitions that change owner"
@@ -89,12 +89,12 @@ def _verdict(advice: Recommendation) -> str:
             f"Stay at {advice.current_replicas}: {advice.stay.total:.3f} {money} over the horizon; "
             f"the best move, to {rival.desired_replicas}, costs {rival.cost.total:.3f}."
         )
-    switch = advice.switch
+    impact = advice.rebalance_impact
     instead = "" if advice.act_now is None else f", {advice.act_now.total:.3f} for moving at once"
     verdict = (
         f"Move to {advice.desired_replicas} at {advice.execute_at:%H:%M:%S}: {advice.chosen.total:.3f} {money} over "
         f"the horizon against {advice.stay.total:.3f} for staying{instead} "
-        f"({switch.protocol_profile}; {switch.moved_partition_fraction:.0%} of the partitions change owner)."
+        f"({impact.protocol_profile}; {impact.moved_partition_fraction:.0%} of the partitions change owner)."
     )
     if advice.break_even_seconds is None:
         return verdict

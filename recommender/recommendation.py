@@ -69,7 +69,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Switch:
+class RebalanceImpact:
     """What the chosen move does to the group while it happens (all zero for a hold)."""
 
     protocol_profile: GroupProtocol
@@ -223,7 +223,7 @@ class Recommendation:
     data_counts: tuple[tuple[str, int], ...]
     capacity: Capacity
     forecast: ForecastSummary
-    switch: Switch
+    rebalance_impact: RebalanceImpact
     horizon_seconds: float
     currency: str
     chosen: Cost

@@ -212,9 +212,9 @@ class Session:
                         at=now,
                         from_replicas=decision.current_replicas,
                         to_replicas=decision.desired_replicas,
-                        rebalance_pause_seconds=decision.switch.rebalance_pause_seconds,
+                        rebalance_pause_seconds=decision.rebalance_impact.rebalance_pause_seconds,
                         late_messages=late_by_pause(
-                            Seconds(decision.switch.rebalance_pause_seconds),
+                            Seconds(decision.rebalance_impact.rebalance_pause_seconds),
                             produce=MessagesPerSecond(decision.observed.produce_messages_per_second),
                             capacity=group_capacity(
                                 Replicas(decision.desired_replicas),
@@ -225,7 +225,7 @@ class Session:
                         ),
                         stopped_share=1.0
                         if self._profile.protocol == "eager"
-                        else max(decision.switch.moved_partition_fraction, 0.05),
+                        else max(decision.rebalance_impact.moved_partition_fraction, 0.05),
                         recommendation_id=decision.recommendation_id,
                         promised=PromisedPrice(
                             chosen=decision.chosen.total,

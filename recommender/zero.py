@@ -23,8 +23,8 @@ from recommender.recommendation import (
     ForecastSummary,
     PricedPlan,
     ReasonCode,
+    RebalanceImpact,
     Recommendation,
-    Switch,
     TrackRecord,
 )
 
@@ -221,7 +221,7 @@ def compose_zero(proposal: Proposal, grounds: Grounds) -> Recommendation:
             capacity=facts.capacity,
             forecast=_forecast(grounds),
             # Nobody is left to be stopped, or nobody is there yet.
-            switch=Switch(
+            rebalance_impact=RebalanceImpact(
                 protocol_profile=scene.profile.protocol,
                 rebalance_pause_seconds=0.0,
                 moved_partition_fraction=0.0 if target == replicas else 1.0,

@@ -14,7 +14,7 @@ Schema = dict[str, Any]
 
 TEXT = {"type": "string"}
 NAME = {"type": "string", "minLength": 1}
-SWITCH = {"type": "boolean"}
+REBALANCE_IMPACT = {"type": "boolean"}
 # Kubernetes' own rule for the names of namespaces.
 NAMESPACE = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"}
 NAMESPACES = {"type": "array", "items": NAMESPACE, "uniqueItems": True}
@@ -40,15 +40,15 @@ def schema() -> Schema:
         fsGroup={"type": ["integer", "null"], "minimum": 1},
         storage=block(data=volume(), state=volume()),
         collector=block(resources={"type": "object"}),
-        features=block(**job, enabled=SWITCH),
-        forecasts=block(**job, podDisruptionBudget=SWITCH),
+        features=block(**job, enabled=REBALANCE_IMPACT),
+        forecasts=block(**job, podDisruptionBudget=REBALANCE_IMPACT),
         recommender=recommender(),
-        scalers=block(namespaces=NAMESPACES, definition=SWITCH),
+        scalers=block(namespaces=NAMESPACES, definition=REBALANCE_IMPACT),
         executor=executor(image),
-        networkPolicy=block(enabled=SWITCH, kafkaPorts=ports, storePorts=ports),
-        serviceMonitor=block(enabled=SWITCH, labels=LABELS, interval=NAME),
-        prometheusRule=block(enabled=SWITCH, labels=LABELS),
-        dashboard=block(enabled=SWITCH, labels=LABELS),
+        networkPolicy=block(enabled=REBALANCE_IMPACT, kafkaPorts=ports, storePorts=ports),
+        serviceMonitor=block(enabled=REBALANCE_IMPACT, labels=LABELS, interval=NAME),
+        prometheusRule=block(enabled=REBALANCE_IMPACT, labels=LABELS),
+        dashboard=block(enabled=REBALANCE_IMPACT, labels=LABELS),
         extraEnv=OBJECTS,
         extraVolumes=OBJECTS,
         extraVolumeMounts=OBJECTS,
@@ -81,7 +81,7 @@ def recommender() -> Schema:
 def executor(image: Schema) -> Schema:
     """Switched on it needs to know where it may scale."""
     whole = block(
-        enabled=SWITCH,
+        enabled=REBALANCE_IMPACT,
         mode={"enum": ["recommend", "apply"]},
         namespaces=NAMESPACES,
         kinds={"type": "array", "items": {**block(group=NAME, plural=NAME), "required": ["group", "plural"]}},

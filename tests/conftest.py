@@ -23,8 +23,8 @@ from recommender.recommendation import (
     Observed,
     PricedPlan,
     PromisedPrice,
+    RebalanceImpact,
     Recommendation,
-    Switch,
 )
 
 # How long an example takes says how busy the machine is: speed is measured in benchmarks/.
@@ -71,7 +71,7 @@ _ADVICE = Recommendation(
     forecast=ForecastSummary(
         model="blend", history_tier="weekly", step_seconds=60, p05=(1.0, 2.0), p50=(2.0, 3.0), p95=(3.0, 4.0)
     ),
-    switch=Switch(
+    rebalance_impact=RebalanceImpact(
         protocol_profile="eager",
         rebalance_pause_seconds=12.0,
         moved_partition_fraction=1.0,

@@ -146,7 +146,7 @@ def test_state_that_is_read_again_has_a_price(plain: Situation) -> None:
     dear = replace(free, prices=replace(free.prices, price_per_restored_gigabyte=0.05))
     found = _weighed(dear)
     assert found.best() is None
-    assert found.switch_price(found.move_of(_down_to_eight(found))) == pytest.approx(0.02 + 0.05 * 36.0)
+    assert found.move_price(found.move_of(_down_to_eight(found))) == pytest.approx(0.02 + 0.05 * 36.0)
 
 
 def _leaving(situation: Situation, **changes: object) -> Weighed:
@@ -164,7 +164,7 @@ def test_messages_that_nobody_processes_count_as_late(plain: Situation) -> None:
     lost = late * 700.0 * (6.0 / 14.0) * 5.0 / 6.0
     row = _down_to_eight(other)
     assert other.cost(row).pause_late - java.cost(_down_to_eight(java)).pause_late == pytest.approx(lost, rel=1e-6)
-    assert other.switch_price(other.move_of(row)) > java.switch_price(java.move_of(_down_to_eight(java)))
+    assert other.move_price(other.move_of(row)) > java.move_price(java.move_of(_down_to_eight(java)))
 
 
 def test_messages_in_work_at_a_kill_are_repeated(plain: Situation) -> None:
@@ -192,8 +192,8 @@ def test_a_move_that_answers_a_backlog_meets_full_batches(plain: Situation) -> N
     behind = replace(ahead, lag_messages=3_000.0)
     calm, late = _weighed(ahead), _weighed(behind)
     row = next(row for row in late.best_of_each_target() if late.move_of(row).target == 10)
-    assert calm.switch_price(late.move_of(row)) == pytest.approx(0.02)
-    assert late.switch_price(late.move_of(row)) > 0.02 + 1e-5 * 790.0 * 0.2 * (12.0 - 5.0)
+    assert calm.move_price(late.move_of(row)) == pytest.approx(0.02)
+    assert late.move_price(late.move_of(row)) > 0.02 + 1e-5 * 790.0 * 0.2 * (12.0 - 5.0)
 
 
 def test_a_stop_soon_after_another_is_short(plain: Situation) -> None:
@@ -203,8 +203,8 @@ def test_a_stop_soon_after_another_is_short(plain: Situation) -> None:
     long_quiet, just_moved = _weighed(waiting), _weighed(replace(waiting, quiet_seconds=60.0))
     row = next(row for row in long_quiet.best_of_each_target() if long_quiet.move_of(row).target == 14)
     move = long_quiet.move_of(row)
-    assert long_quiet.switch_price(move) > 0.02
-    assert just_moved.switch_price(move) == pytest.approx(0.02)
+    assert long_quiet.move_price(move) > 0.02
+    assert just_moved.move_price(move) == pytest.approx(0.02)
 
 
 def test_the_window_holds_the_times_that_are_as_good(plain: Situation) -> None:

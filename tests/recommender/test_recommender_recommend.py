@@ -243,11 +243,11 @@ def test_leavers_that_are_configured_to_go_in_silence_do_so_until_one_was_seen(
     silent = replace(profile, silent_share=Fraction(1.0))
     believed = advise(history(4000.0, members=24), forecast([4000.0]), silent)
     assert believed.desired_replicas == 6
-    assert believed.switch.rebalance_pause_seconds > 18 / 24 * 45.0
+    assert believed.rebalance_impact.rebalance_pause_seconds > 18 / 24 * 45.0
     goodbye = replace(day_one(SETTINGS, believed.capacity), graceful_seen=1.0)
     seen = recommend(
         history(4000.0, members=24), forecast([4000.0]), silent, SETTINGS, previous=None, now=NOW, learned=goodbye
     )
     assert isinstance(seen, Recommendation)
     assert seen.desired_replicas == 5
-    assert seen.switch.rebalance_pause_seconds == pytest.approx(12.5, abs=0.1)
+    assert seen.rebalance_impact.rebalance_pause_seconds == pytest.approx(12.5, abs=0.1)

@@ -60,8 +60,8 @@ def test_a_move_that_answers_a_backlog_is_said_to_repeat_more(
     ahead = _advice(history(7000.0), forecast([12_000.0]), cooperative)
     behind = _advice(history(7000.0, lag_messages=7000.0 * 30), forecast([12_000.0]), cooperative)
     assert ahead.desired_replicas == behind.desired_replicas
-    moved = 7000.0 * ahead.switch.moved_partition_fraction
-    assert behind.switch.duplicate_messages - ahead.switch.duplicate_messages > moved * 3 * 0.4
+    moved = 7000.0 * ahead.rebalance_impact.moved_partition_fraction
+    assert behind.rebalance_impact.duplicate_messages - ahead.rebalance_impact.duplicate_messages > moved * 3 * 0.4
 
 
 def _busy(make: MakeHistory, moves_per_hour: int) -> History:

@@ -186,7 +186,7 @@ def test_a_graded_move_is_kept_with_what_was_promised_of_it(taught: tuple[Recomm
     assert isinstance(advice, Recommendation)
     assert first.promised is not None
     assert (first.promised.chosen, first.promised.saving) == (advice.chosen.total, advice.saving)
-    assert first.outcome.expected_rebalance_pause_seconds == advice.switch.rebalance_pause_seconds
+    assert first.outcome.expected_rebalance_pause_seconds == advice.rebalance_impact.rebalance_pause_seconds
     assert first.outcome.rebalance_pause_seconds == pytest.approx(2.0)
     assert (first.outcome.from_replicas, first.outcome.to_replicas) == (8, advice.desired_replicas)
 

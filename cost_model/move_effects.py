@@ -20,7 +20,7 @@ from forecasting.units import FloatArray, Replicas, Seconds
 PAUSE_CLASSES = 3
 
 
-class Switches(NamedTuple):
+class MoveEffects(NamedTuple):
     """What every move (n, m) does, whatever it costs; each array is (a, a).
 
     `lost_seconds` of the whole group's work are lost to the stop, `repeated_seconds` done twice, `dropped_seconds` done
@@ -40,7 +40,7 @@ class Switches(NamedTuple):
     pause_overruns: FloatArray
 
 
-def switches_now(situation: Situation, choices: tuple[int, ...], *, behind: bool) -> Switches:
+def move_effects_now(situation: Situation, choices: tuple[int, ...], *, behind: bool) -> MoveEffects:
     """What moves between these counts do to a group that keeps up, or to one that is `behind`: its batches are full.
 
     The length of full batches counts to a twentieth and the quiet time, whose root matters, to a factor of two, so that
@@ -50,7 +50,7 @@ def switches_now(situation: Situation, choices: tuple[int, ...], *, behind: bool
     if behind:
         batch = while_behind(profile).poll_batch_seconds
         profile = replace(profile, poll_batch_seconds=Seconds(max(profile.poll_batch_seconds, float(f"{batch:.2g}"))))
-    return switches_of(
+    return move_effects_of(
         replace(profile, capacity=None, partition_weights=None, contention=None),
         choices,
         rebalance_pause_prior_seconds=situation.pause_priors,
@@ -63,7 +63,7 @@ def switches_now(situation: Situation, choices: tuple[int, ...], *, behind: bool
 
 
 @lru_cache(maxsize=1024)
-def switches_of(
+def move_effects_of(
     profile: GroupProfile,
     choices: tuple[int, ...],
     *,
@@ -71,7 +71,7 @@ def switches_of(
     pause_spread: float,
     max_lag_seconds: float,
     quiet_seconds: float | None,
-) -> Switches:
+) -> MoveEffects:
     """What every move between these counts does.
 
     `rebalance_pause_prior_seconds` are the floors of a move's stop, up and down; `quiet_seconds` as in `move_effect`.
@@ -103,7 +103,7 @@ def switches_of(
             shares[n, m, position] = pause.share
             seconds[n, m, position] = pause.mean_seconds
             overruns[n, m, position] = expected_overrun(mean=pause.mean_seconds, spread=pause_spread, limit=limit)
-    return Switches(
+    return MoveEffects(
         lost_seconds=lost,
         repeated_seconds=repeated,
         in_flight_messages=in_flight,
