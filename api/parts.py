@@ -181,7 +181,7 @@ class FallbackPolicy(Wire):
     Both are in the currency of `cost`, and fade with a half-life of half a day.
     """
 
-    policy: Literal["stair", "fixed"]
+    policy: Literal["useful-counts", "fixed"]
     """The cheaper of two simpler scalers played beside the group: one that reacts, one that never moves."""
     slack_ratio: FiniteFloat
     """By how much the advice may be more expensive than the fallback policy, beside one surprise."""

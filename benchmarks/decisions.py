@@ -8,8 +8,8 @@ without `--traces` the last two alone. FILE is a JSON document of all runs and w
 whenever a trace, world and seed is done, and a run that was stopped goes on from what FILE holds: five seeds of a few
 loads take hours. Where only lagcast's own code has changed, rivals and hindsight are taken from FILE, and lagcast's
 runs where only rivals have. `--seeds 5 --jobs 2` are how many days and draws of arrivals, and how many processes;
-`--worlds tight,fine` and `--arms lagcast,stair` take a part of all. The second form writes the page, and its picture
-beside it, from the JSON alone.
+`--worlds tight,fine` and `--arms lagcast,useful-counts` take a part of all. The second form writes the page, and its
+picture beside it, from the JSON alone.
 """
 
 import argparse

@@ -8,7 +8,7 @@ from replay.policies.ours import LAGCAST
 from replay.standings import FIXED, Case, variant_ratios, with_pauses
 from replay.tournament import Run
 
-STAIR = "stair"
+USEFUL_COUNTS = "useful-counts"
 WRONG_FORECASTS = ("lagcast-reversed", "lagcast-constant", "lagcast-random", "lagcast-adversarial")
 LEARNED_CAPACITY = "lagcast-learned-capacity"
 
@@ -93,7 +93,7 @@ def bars_of(cases: Sequence[Case], runs: Sequence[Run]) -> tuple[Bar, ...]:
         Bar(figure="rebalances / KEDA's, slow pauses", most=0.1, values=_known(slow, "rebalances_to_keda")),
         Bar(figure="rebalances / HPA's, real pauses", most=1.0, values=_known(real, "rebalances_to_hpa")),
         Bar(figure="rebalances / KEDA's, real pauses", most=1.0, values=_known(real, "rebalances_to_keda")),
-        Bar(figure="wrong forecasts: cost / the cheaper of fixed and stair", most=1.1, values=wrong),
+        Bar(figure="wrong forecasts: cost / the cheaper of fixed and useful-counts", most=1.1, values=wrong),
         Bar(
             figure="capacity learned: cost / known",
             most=1.05,
@@ -111,7 +111,8 @@ def _to_simple(runs: Sequence[Run], variant: str) -> dict[Place, float]:
     """The variant's cost over that of the cheaper of the two policies that need no forecast, under the same seed."""
     costs = {(run.trace, run.world, run.seed, run.arm): run.cost for run in runs}
     return {
-        (run.trace, run.world): run.cost / min(costs[run.trace, run.world, run.seed, arm] for arm in (FIXED, STAIR))
+        (run.trace, run.world): run.cost
+        / min(costs[run.trace, run.world, run.seed, arm] for arm in (FIXED, USEFUL_COUNTS))
         for run in runs
-        if run.arm == variant and all((run.trace, run.world, run.seed, arm) in costs for arm in (FIXED, STAIR))
+        if run.arm == variant and all((run.trace, run.world, run.seed, arm) in costs for arm in (FIXED, USEFUL_COUNTS))
     }

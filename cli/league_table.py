@@ -13,7 +13,7 @@ NAMES = {
     "hpa": "HPA sum of lag",
     "hpa-behavior": "HPA with behavior",
     "keda": "KEDA lagThreshold",
-    "stair": "Stairs, reactive",
+    "useful-counts": "Useful counts, reactive",
     "hindsight": "Perfect hindsight",
 }
 

@@ -41,7 +41,7 @@ def replay(
         Path, typer.Option(metavar="FILE", help="CSV or CSV.gz with the columns timestamp,messages_per_second.")
     ],
     against: Annotated[str, typer.Option(metavar="POLICIES", help="Rivals, separated by commas.")] = (
-        "fixed,hpa,hpa-behavior,keda,stair"
+        "fixed,hpa,hpa-behavior,keda,useful-counts"
     ),
     manifest: Annotated[
         list[Path] | None,
@@ -72,7 +72,7 @@ def replay(
         OutputFormat.TABLE
     ),
 ) -> int:
-    """Judge lagcast on your own load against a fixed size, HPA, KEDA and the stairs, in a simulated consumer group.
+    """Judge lagcast on your own load against a fixed size, HPA, KEDA and a reactive rule, in a simulated group.
 
     With --manifest also against the autoscaler that you have, by the arithmetic of the HPA controller and of KEDA.
 

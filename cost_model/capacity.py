@@ -1,4 +1,4 @@
-"""What N replicas carry: the partition stairs, and what one replica's observed rates say of its capacity."""
+"""What N replicas carry: the useful replica counts, and what one replica's observed rates say of its capacity."""
 
 from dataclasses import dataclass, replace
 

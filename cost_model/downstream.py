@@ -52,8 +52,9 @@ def downstream_limit(
 ) -> DownstreamLimit | None:
     """The limit that the group's throughput shows, or None: its last scale-out helped, or none was seen.
 
-    Compared are counts at which windows were saturated; a bigger one should carry what the partition stairs and the
-    weights of the partitions say, so a step between counts of one stair proves nothing, nor does a hot partition.
+    Compared are counts at which windows were saturated; a bigger one should carry what the useful replica counts and
+    the weights of the partitions say, so a step between counts of one useful count proves nothing, nor does a hot
+    partition.
     Shapes: equal lengths, one value per window, of recent windows only: a limit that has moved is a new question.
     Rates are messages/s of the whole group.
 

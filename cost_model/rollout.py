@@ -32,8 +32,8 @@ class Field(NamedTuple):
     """What plans are played on: the group's choices and moves, the scenarios, and the prices.
 
     Replicas come in three classes, each with its own share of the arrivals and its own backlog: the slower ones among
-    those with one partition more than others, the rest of those, and the others. So a load just above the stair makes
-    some messages late, not all. Moves out of each choice are known twice: row i of a group
+    those with one partition more than others, the rest of those, and the others. So a load just above the useful count
+    makes some messages late, not all. Moves out of each choice are known twice: row i of a group
     that keeps up, row a + i of one that is behind, whose batches are full.
     Shapes: a choices, S scenarios, H steps. `carried` (a,) messages/s before anybody falls behind, at the
     target utilization; `class_shares` (a, 3) of the arrivals, `class_carried` (a, 3) messages/s. Of moves (2a, a):

@@ -104,15 +104,15 @@ def _busiest_shares(weights: tuple[float, ...], assignor: Assignor) -> FloatArra
 def useful_counts(profile: GroupProfile, *, minimum: Replicas, maximum: Replicas | None = None) -> tuple[int, ...]:
     """The replica counts worth having within the bounds: each carries more than every smaller one.
 
-    Even partitions without contention: the stairs of `useful_replicas`. Otherwise the counts at which the group really
-    carries more, in steps of at least 5 %; a count at which replicas hinder each other is never one of them.
+    Even partitions without contention: the useful counts of `useful_replicas`. Otherwise the counts at which the group
+    really carries more, in steps of at least 5 %; a count at which replicas hinder each other is never one of them.
     Errors: ValueError on a maximum under the minimum.
     """
-    stairs = useful_replicas(profile.work_units, minimum=minimum, maximum=maximum)
+    even = useful_replicas(profile.work_units, minimum=minimum, maximum=maximum)
     if profile.partition_weights is None and profile.contention is None:
-        return stairs
+        return even
     most = profile.work_units if maximum is None else min(max(maximum, 1), profile.work_units)
-    counts = range(stairs[0], most + 1)
+    counts = range(even[0], most + 1)
     carried = carried_by_count(profile, counts, capacity=MessagesPerSecond(1.0))
     useful = [counts[0]]
     best = float(carried[0])

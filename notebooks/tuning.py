@@ -83,7 +83,7 @@ def outcome(settings: DecisionSettings) -> Entry:
 
 by_target_utilization = [outcome(DecisionSettings(target_utilization=room)) for room in target_utilizations]
 by_move_price = [outcome(DecisionSettings(price_per_move=price)) for price in move_prices]
-stairs = play("stair", contest)
+reactive = play("useful-counts", contest)
 fixed = play("fixed", contest)
 
 
@@ -98,7 +98,7 @@ def stacked(axis: plt.Axes, names: list[str], entries: list[Entry]) -> None:
     late = [entry.bill.late + entry.bill.duplicates for entry in entries]
     axis.bar(names, pods, label="pods")
     axis.bar(names, late, bottom=pods, hatch="//", label="late and repeated messages")
-    axis.axhline(stairs.bill.total, linestyle=":", label="stairs, reactive")
+    axis.axhline(reactive.bill.total, linestyle=":", label="useful counts, reactive")
     axis.set_ylabel("USD")
     axis.legend()
 

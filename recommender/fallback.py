@@ -1,8 +1,8 @@
 """The fallback policy: what simpler scalers would have cost on the same load, and how much more the advice may cost.
 
 Two simpler scalers are played beside the group in a fluid model: one that never moves from the largest useful count,
-and one that reacts to the produce rate with the partition stairs in mind. When what was advised has cost more than the
-cheaper of them by more than an allowance, that one is followed until the gap has closed.
+and one that reacts to the produce rate with the useful replica counts in mind. When what was advised has cost more than
+the cheaper of them by more than an allowance, that one is followed until the gap has closed.
 """
 
 from collections import deque
@@ -121,7 +121,7 @@ class FallbackPolicy:
         """The books, as they are published."""
         least = min(self.reacting, self.staying)
         return FallbackStanding(
-            policy="fixed" if self.staying <= self.reacting else "stair",
+            policy="fixed" if self.staying <= self.reacting else "useful-counts",
             slack_ratio=SLACK_RATIO,
             used=self.actual,
             limit=(1.0 + SLACK_RATIO) * least

@@ -21,8 +21,8 @@ LEAST_SATURATED_MINUTES = 3
 AT_THE_TOP = 0.95
 # A partition is hot if it is the busiest in every row of five minutes; by chance each row names another one.
 LEAST_SKEW_ROWS = 20
-# A partition under twice the mean is less than one more on its replica, which the stairs and the target utilization
-# allow for.
+# A partition under twice the mean is less than one more on its replica, which the useful counts and the target
+# utilization allow for.
 LEAST_SKEW_RATIO = 2.0
 # More than this much above the limit was consumed since: it has moved.
 MOVED_LIMIT_FACTOR = 1.1

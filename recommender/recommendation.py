@@ -158,10 +158,11 @@ class FallbackStanding:
     """How much of its allowance the advice has used up: `policy` is followed while `used` is above `limit`.
 
     Both are in currency and fade with a half-life of half a day. The limit is what the cheaper policy has cost
-    (`stair` reacts with the partition stairs in mind, `fixed` never moves), `slack_ratio` more, and one surprise.
+    (`useful-counts` reacts with the useful replica counts in mind, `fixed` never moves), `slack_ratio` more, and one
+    surprise.
     """
 
-    policy: Literal["stair", "fixed"]
+    policy: Literal["useful-counts", "fixed"]
     slack_ratio: float
     used: float
     limit: float

@@ -194,7 +194,7 @@ class Recommender:
         rows = self.histories.intervals(*group, since=now - LOOK_BACK, until=now) or self.histories.intervals(
             *group, until=now
         )
-        # Partitions count for the stairs even where the newest row saw only some of them.
+        # Partitions count for the useful counts even where the newest row saw only some of them.
         partitions = rows[-1].partitions if rows else 1
         profile = self.profile_of(*group, partitions)
         if profile is None:

@@ -27,7 +27,7 @@ LEAGUE_ARMS = {
     "hpa": "hpa-10000",
     "hpa-behavior": "hpa-behavior-10000",
     "keda": "keda-10000",
-    "stair": "stair",
+    "useful-counts": "useful-counts",
 }
 RIVALS: tuple[str, ...] = tuple(LEAGUE_ARMS)
 LAGCAST = "lagcast"

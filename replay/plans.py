@@ -1,6 +1,7 @@
 """Minute plans: how many replicas in each minute, made by a search on the true rates, and changed in small ways.
 
-A plan is an array with one count for each minute. It knows capacity and stairs; what rebalances do is left to a replay.
+A plan is an array with one count for each minute. It knows capacity and the useful replica counts; what rebalances do
+is left to a replay.
 """
 
 from itertools import groupby
@@ -25,7 +26,7 @@ def minute_plan(
     demand = np.minimum(_demand(trace) * capacity_factor, world.carried(world.replica_ceiling))
     counts = _counts(world)
     carried = np.array([world.carried(int(count)) for count in counts])
-    # The last digit of a product of rates is no reason for another stair.
+    # The last digit of a product of rates is no reason for another useful count.
     price = np.where(carried[None, :] >= demand[:, None] * (1.0 - 1e-12), counts[None, :] / 60.0, np.inf)
     plan: IntArray = counts[cheapest_path(price, change_replica_hours)]
     for _ in range(lead_minutes):

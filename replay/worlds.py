@@ -38,7 +38,7 @@ WORLDS: dict[str, WorldKind] = {
         world=_forty_replicas(partitions=40, heartbeat_drift=INDEPENDENT, batch_seconds=2.0, start_up_seconds=25.0),
     ),
     "fine": WorldKind(
-        sentence="The same with 120 partitions, so that the stairs are fine.",
+        sentence="The same with 120 partitions, so that the useful counts are fine.",
         pauses="slow",
         world=_forty_replicas(partitions=120, heartbeat_drift=INDEPENDENT, batch_seconds=2.0, start_up_seconds=25.0),
     ),

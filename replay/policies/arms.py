@@ -12,7 +12,7 @@ from replay.policies.keda import Keda, capped_lag, even_lag
 from replay.policies.pcc import Pcc
 from replay.policies.policy import Policy
 from replay.policies.rate import RateBased
-from replay.policies.stair import StairAware
+from replay.policies.useful_counts import UsefulCounts
 from replay.world import World
 
 HPA_TARGETS_MESSAGES = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
@@ -96,5 +96,5 @@ ARMS: dict[str, Arm] = {
     "pcc-max": Arm(family="pcc", published=False, make=lambda world, _: Pcc(world=world, capacity_seen=True)),
     "flink": Arm(family="flink", published=True, make=lambda world, _: Flink(world=world)),
     "rate-1.25": Arm(family="rate", published=False, make=lambda world, _: RateBased(world=world)),
-    "stair": Arm(family="stair", published=False, make=lambda world, _: StairAware(world=world)),
+    "useful-counts": Arm(family="useful-counts", published=False, make=lambda world, _: UsefulCounts(world=world)),
 }

@@ -86,7 +86,7 @@ class _Memory:
 class LegacyRules(_Memory):
     """No `behavior` stanza (KEDA's default): at most twice the present count, never under a want of five minutes.
 
-    The highest want of the last five minutes also drives growth, so that one spike becomes a staircase.
+    The highest want of the last five minutes also drives growth, so that one spike goes up in steps.
     """
 
     stabilisation_seconds: float = STABILISATION_SECONDS

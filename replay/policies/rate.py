@@ -1,6 +1,7 @@
-"""Rate-based: a quarter more than what is produced, over one replica's capacity; it does not know the stairs.
+"""Rate-based: a quarter more than what is produced, over one replica's capacity; it does not know the useful counts.
 
-30 replicas of 40 partitions carry no more than 20 do: between the stairs it pays for what idles, or falls behind.
+30 replicas of 40 partitions carry no more than 20 do: between the useful counts it pays for what idles, or falls
+behind.
 """
 
 from collections import deque

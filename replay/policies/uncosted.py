@@ -21,7 +21,7 @@ REFIT_SECONDS = 3600
 
 
 class Uncosted:
-    """The fewest replicas whose stairs carry the p90 of the next start-up and five minutes at 85 % of their capacity.
+    """The fewest replicas that carry the p90 of the next start-up and five minutes at 85 % of their capacity.
 
     Looks once a minute with lagcast's own forecaster; up at once, down to what was needed at most in ten minutes.
     Where the forecaster refuses, the count stays.

@@ -14,7 +14,7 @@ from cli.demo_folder import FeatureFolder, decisions_file
 from cli.errors import InputError
 
 Lagcast = Callable[..., tuple[int, str, str]]
-POLICIES = ["fixed", "hpa", "hpa-behavior", "keda", "stair", "lagcast", "hindsight"]
+POLICIES = ["fixed", "hpa", "hpa-behavior", "keda", "useful-counts", "lagcast", "hindsight"]
 
 
 @pytest.mark.spark

@@ -150,7 +150,7 @@ def test_a_bad_trace_is_one_sentence(text: str, said: str, lagcast: Lagcast, tmp
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--against", "fixed,hpaa"), "hpaa is no rival; there are fixed,hpa,hpa-behavior,keda,stair"),
+        (("--against", "fixed,hpaa"), "hpaa is no rival; there are fixed,hpa,hpa-behavior,keda,useful-counts"),
         (("--against", " , "), "nothing is no rival"),
         (("--partitions", "0"), "--partitions"),
         (("--price-per-replica-hour", "0"), "--price-per-replica-hour"),

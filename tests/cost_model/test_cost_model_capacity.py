@@ -1,4 +1,4 @@
-"""The partition stairs, and what windows say of one replica's capacity."""
+"""The useful replica counts, and what windows say of one replica's capacity."""
 
 from dataclasses import replace
 

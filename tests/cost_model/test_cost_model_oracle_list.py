@@ -40,8 +40,8 @@ def test_oracle_9_a_load_that_goes_on_and_off_is_followed_if_off_pays(
 def test_oracle_12_where_no_pause_outlasts_the_promise_protocols_give_one_plan(plain: Situation, seed: int) -> None:
     """Eager and KIP-848 at a promise of 10 s, backlog and duplicates free: the same plan at the same price.
 
-    Six loads of ten minutes, each at least a tenth under the stair that carries it: where a plan spends the promise as
-    a buffer, what a stop leaves behind counts, and protocols differ.
+    Six loads of ten minutes, each at least a tenth under the useful count that carries it: where a plan spends the
+    promise as a buffer, what a stop leaves behind counts, and protocols differ.
     """
     demand = np.repeat(np.random.default_rng(seed).choice([300.0, 600.0, 1000.0, 1500.0], 6), 10)
     shaped = replace(

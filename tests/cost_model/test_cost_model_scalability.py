@@ -97,7 +97,7 @@ def test_b23_a_capped_sink_is_found_after_one_scale_out_in_vain() -> None:
     [
         ([8, 14], [800.0, 1300.0], [True, True], "the scale-out helped"),
         ([8, 14], [800.0, 810.0], [True, False], "nothing was left to consume"),
-        ([20, 30], [2000.0, 2000.0], [True, True], "30 replicas are on the same stair as 20"),
+        ([20, 30], [2000.0, 2000.0], [True, True], "30 replicas are on the same useful count as 20"),
         ([8], [800.0], [True], "one count is no scale-out"),
         ([8, 14, 20], [400.0, 410.0, 1900.0], [True, True, True], "the last scale-out helped: the limit has moved"),
     ],

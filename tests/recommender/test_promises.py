@@ -181,7 +181,7 @@ def test_p4_never_above_the_useful_maximum(  # noqa: PLR0917  # fixtures and dra
 
 
 @pytest.mark.parametrize("thousands_per_replica", [8, 48, 120])
-def test_p10_one_spike_is_not_a_staircase(fluid: MakeFluid, profile: GroupProfile, thousands_per_replica: int) -> None:
+def test_p10_one_spike_is_one_step_at_most(fluid: MakeFluid, profile: GroupProfile, thousands_per_replica: int) -> None:
     """B2: eight replicas, one sample of 15 s whose lag asks a threshold scaler for 64. HPA moves four times; here none.
 
     At 6,000/s the sample shows 64,000, 384,000 and 960,000 messages of lag; the next one shows none of it.

@@ -70,7 +70,7 @@ def test_advice_kept_before_a_field_existed_still_reads(advice: Callable[..., Re
     document = {name: value for name, value in json.loads(to_document(advice())).items() if name not in added}
     read = from_document("Recommendation", json.dumps(document))
     assert isinstance(read, Recommendation)
-    assert {"confidence", "guard", "learned", "policy", "sensitivity"} <= set(added)
+    assert {"confidence", "fallback_policy", "learned", "policy", "sensitivity"} <= set(added)
     assert read == advice()
 
 

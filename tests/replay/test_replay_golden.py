@@ -52,7 +52,7 @@ def settles_at(lag: int, *, target: int, partitions: int, replicas: int) -> int:
     return changes[-1][1] if changes else replicas
 
 
-def test_g1_one_spike_is_a_staircase_without_behavior() -> None:
+def test_g1_one_spike_goes_up_in_steps_without_behavior() -> None:
     """G1: the want of one instant drives growth for five minutes; then everything goes in one step."""
     changes = steps(LegacyRules(), spike_then(64_000, 8_000), target=1_000, replicas=8, seconds=900)
     assert changes == [(0, 16), (15, 32), (30, 64), (315, 8)]

@@ -50,7 +50,7 @@ def plan(world: World, trace: Trace, *, capacity_factor: float = 1.0, change: fl
 def test_a_steady_load_gets_the_fewest_that_carry_it(
     calm_world: Worlds, load: Loads, rate: float, capacity_factor: float, replicas: int
 ) -> None:
-    """One stair for all times, capacity factor on top; what not even all carry gets all."""
+    """One useful count for all times, capacity factor on top; what not even all carry gets all."""
     assert plan(calm_world(), load(*[rate] * 5), capacity_factor=capacity_factor) == [replicas] * 5
 
 
@@ -151,7 +151,7 @@ def test_moves_within_a_minute_are_merged_upwards(before: list[int], after: list
 
 @given(planned=counts)
 def test_without_its_shortest_excursion_a_plan_has_fewer_moves(planned: IntArray) -> None:
-    """Unless it has none: a plan that only rises, or only falls, or rises and falls by stairs."""
+    """Unless it has none: a plan that only rises, or only falls, or rises and falls in steps."""
     less = without_shortest_excursion(planned)
     assert less.shape == planned.shape
     changed = not np.array_equal(less, planned)
@@ -159,7 +159,7 @@ def test_without_its_shortest_excursion_a_plan_has_fewer_moves(planned: IntArray
 
 
 def test_peaks_and_dips_of_the_shortest_length_go() -> None:
-    """A peak of one minute and a dip of one minute, not the ones of two; stairs are no excursions."""
+    """A peak of one minute and a dip of one minute, not the ones of two; steps are no excursions."""
     planned = np.array([4, 9, 4, 4, 4, 6, 6, 4, 4, 2, 4, 4, 5, 7, 7, 7])
     assert without_shortest_excursion(planned).tolist() == [4, 4, 4, 4, 4, 6, 6, 4, 4, 4, 4, 4, 5, 7, 7, 7]
 
@@ -180,7 +180,7 @@ def wave_fixture(calm_world: Worlds, load: Loads, contest: Callable[[World, Trac
 
 def test_nobody_is_cheaper_than_the_bound(wave: Contest) -> None:
     """The bound costs no more than any policy; on a wave that it saw coming it is cheaper, and on time."""
-    others = [play(name, wave) for name in ("fixed", "hpa", "hpa-behavior", "keda", "stair")]
+    others = [play(name, wave) for name in ("fixed", "hpa", "hpa-behavior", "keda", "useful-counts")]
     bound = best_plan(wave, others)
     assert bound.policy == HINDSIGHT
     assert bound.bill.total < 0.9 * min(entry.bill.total for entry in others)

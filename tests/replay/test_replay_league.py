@@ -13,7 +13,7 @@ from replay.contest import LAGCAST, RIVALS, Bill, Contest, Entry, capacity_for, 
 from replay.hindsight import HINDSIGHT, best_plan
 from replay.league import League, LostDay
 from replay.policies.fixed import Fixed
-from replay.policies.stair import StairAware
+from replay.policies.useful_counts import UsefulCounts
 from replay.trace import Trace
 from replay.world import World
 
@@ -50,22 +50,27 @@ def entry(policy: str, *daily: float) -> Entry:
 
 @pytest.fixture(name="judged")
 def judged_fixture(wave: Contest) -> League:
-    """Three days on which lagcast won, lost to stair, and tied."""
+    """Three days on which lagcast won, lost to useful-counts, and tied."""
     return League(
         contest=wave,
-        entries=(entry("fixed", 4, 4, 4), entry("stair", 3, 1, 2), entry(LAGCAST, 2, 2, 2), entry(HINDSIGHT, 1, 1, 1)),
+        entries=(
+            entry("fixed", 4, 4, 4),
+            entry("useful-counts", 3, 1, 2),
+            entry(LAGCAST, 2, 2, 2),
+            entry(HINDSIGHT, 1, 1, 1),
+        ),
     )
 
 
 def test_verdicts_tell_the_best_and_the_distance_to_it(judged: League) -> None:
     """The best of those who could not see the future sets the scale; the bound is no competitor."""
     verdicts = {entry.policy: judged.verdict(entry) for entry in judged.entries}
-    assert verdicts == {"fixed": "+100.0%", "stair": "best of 3", LAGCAST: "+0.0%", HINDSIGHT: "bound"}
+    assert verdicts == {"fixed": "+100.0%", "useful-counts": "best of 3", LAGCAST: "+0.0%", HINDSIGHT: "bound"}
 
 
 def test_lost_days_are_those_on_which_a_rival_was_cheaper(judged: League) -> None:
     """The second day alone, by date and with both bills; a tie is not lost, and hindsight is no rival."""
-    assert judged.lost_days == (LostDay(day=date(2026, 1, 6), rival="stair", rival_cost=1, lagcast_cost=2),)
+    assert judged.lost_days == (LostDay(day=date(2026, 1, 6), rival="useful-counts", rival_cost=1, lagcast_cost=2),)
 
 
 def test_without_rivals_no_day_is_lost(judged: League) -> None:
@@ -77,13 +82,15 @@ def test_without_rivals_no_day_is_lost(judged: League) -> None:
 
 def test_who_did_not_take_part_is_named(judged: League) -> None:
     """Asking for an absent entry says who was there."""
-    with pytest.raises(ValueError, match="'keda' did not take part; fixed, stair, lagcast, hindsight did"):
+    with pytest.raises(ValueError, match="'keda' did not take part; fixed, useful-counts, lagcast, hindsight did"):
         judged.entry("keda")
 
 
 def test_an_unknown_policy_is_named(wave: Contest) -> None:
     """The sentence has the name and all that there are."""
-    with pytest.raises(ValueError, match="no policy 'vpa'; there are fixed, hpa, hpa-behavior, keda, stair, lagcast"):
+    with pytest.raises(
+        ValueError, match="no policy 'vpa'; there are fixed, hpa, hpa-behavior, keda, useful-counts, lagcast"
+    ):
         play("vpa", wave)
 
 
@@ -139,11 +146,13 @@ def test_a_load_of_nothing_has_a_capacity(load: Loads) -> None:
     assert capacity_for(load(80.0, 80.0, step_seconds=1), partitions=10) == 10.0
 
 
-def test_stair_goes_up_at_once_and_down_after_ten_minutes(calm_world: Worlds, load: Loads, contest: Contests) -> None:
-    """1.2 times the rate of the last minute, on the stairs; going down waits until ten minutes have needed less."""
+def test_useful_counts_goes_up_at_once_and_down_after_ten_minutes(
+    calm_world: Worlds, load: Loads, contest: Contests
+) -> None:
+    """1.2 times the last minute's rate, at useful counts; going down waits until ten minutes have needed less."""
     world = calm_world()
     plant = contest(world, load(*[450.0] * 15, *[900.0] * 5, *[450.0] * 15)).plant()
-    policy, changes = StairAware(world=world), []
+    policy, changes = UsefulCounts(world=world), []
     while plant.remaining_seconds > 0:
         plant.advance(15)
         seen = plant.observation()
@@ -175,7 +184,7 @@ def test_a_league_end_to_end(wave: Contest) -> None:
     assert min(costs.values()) == costs[HINDSIGHT]
     assert costs["fixed"] == pytest.approx(24 * 3 * 0.05, rel=0.1)
     assert league.entry("fixed").moves == 0
-    assert costs["hpa"] > costs["stair"]
+    assert costs["hpa"] > costs["useful-counts"]
     best = min(league.real, key=lambda entry: entry.bill.total)
     assert league.verdict(best) == f"best of {len(names)}"
     assert [lost.day for lost in league.lost_days] == ([] if best.policy == LAGCAST else [date(2026, 1, 5)])
@@ -183,5 +192,5 @@ def test_a_league_end_to_end(wave: Contest) -> None:
 
 def test_a_second_run_costs_the_same(wave: Contest) -> None:
     """Same contest, same entry; another seed, another."""
-    assert play("stair", wave) == play("stair", wave)
-    assert play("stair", wave) != play("stair", replace(wave, seed=8))
+    assert play("useful-counts", wave) == play("useful-counts", wave)
+    assert play("useful-counts", wave) != play("useful-counts", replace(wave, seed=8))

@@ -303,7 +303,7 @@ def test_asking_for_the_present_count_is_no_move(calm_world: Worlds, load: Loads
 
 
 @pytest.mark.parametrize("replicas", [8, 9, 11])
-def test_stairs(calm_world: Worlds, load: Loads, replicas: int) -> None:
+def test_useful_counts(calm_world: Worlds, load: Loads, replicas: int) -> None:
     """24 partitions on 9 to 11 members are 3 on the busiest: no more than 8 carry, and the busiest falls behind."""
     carried = commanded(calm_world(), load(*[760.0] * 20), replicas=replicas)
     assert carried.backlog_messages < 400
@@ -314,7 +314,7 @@ def test_stairs(calm_world: Worlds, load: Loads, replicas: int) -> None:
 
 
 def test_twelve_carry_what_nine_cannot(calm_world: Worlds, load: Loads) -> None:
-    """The next stair: two partitions each."""
+    """The next useful count: two partitions each."""
     assert commanded(calm_world(), load(*[1_100.0] * 20), replicas=12).backlog_messages < 400
 
 

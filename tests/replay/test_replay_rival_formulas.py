@@ -103,7 +103,7 @@ def test_flink_believes_what_it_saw_under_lag() -> None:
     ],
 )
 def test_flink_aligns_with_the_partitions(wanted: int, replicas: int, partitions: int, most: int, count: int) -> None:
-    """To a divisor or a stair above the wanted count, in the direction of the move; else to the stair below."""
+    """To a divisor or useful count above the wanted count, in the move's direction; else to the useful count below."""
     assert aligned(wanted, replicas=replicas, partitions=partitions, most=most) == count
 
 

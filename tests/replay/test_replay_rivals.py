@@ -19,7 +19,7 @@ from replay.policies.hpa_cpu import HpaCpu
 from replay.policies.pcc import Pcc
 from replay.policies.policy import Policy
 from replay.policies.rate import RateBased
-from replay.policies.stair import StairAware
+from replay.policies.useful_counts import UsefulCounts
 from replay.world import World
 
 Worlds = Callable[..., World]
@@ -107,7 +107,7 @@ def test_cpu_is_blind_to_lag() -> None:
     assert asked == [8] * 21 + [2] * 2
 
 
-# Rate-based, and the stairs.
+# Rate-based, and the useful counts.
 
 
 def test_the_rate_arm_follows_the_last_minute(calm_world: Worlds) -> None:
@@ -127,10 +127,10 @@ def test_the_rate_arm_holds_within_a_tenth(calm_world: Worlds, rate: float, aske
 
 
 @given(rate=st.floats(0.0, 3_000.0), partitions=st.integers(1, 130))
-def test_stair_asks_for_the_smallest_count_that_carries(rate: float, partitions: int) -> None:
+def test_useful_counts_asks_for_the_smallest_count_that_carries(rate: float, partitions: int) -> None:
     """What the world says about 1.2 times the rate."""
     world = World(partitions=partitions, capacity_messages_per_second_per_replica=100.0)
-    policy, sent = StairAware(world=world), int(15 * rate)
+    policy, sent = UsefulCounts(world=world), int(15 * rate)
     policy.decide(seen(end=0, at=15, replicas=1))
     assert policy.decide(seen(end=sent, at=30, replicas=1)) == world.smallest_carrying(1.2 * sent / 15)
 
@@ -217,8 +217,8 @@ def test_flink_measures_anew_after_a_rescale(calm_world: Worlds) -> None:
 
 
 def test_every_arm_of_the_comparison_is_there() -> None:
-    """Fixed, HPA on lag and CPU, KEDA, pcc, Flink, rate and stair, with the settings that are swept."""
-    singles = {"fixed", "fixed-ceiling", "hpa-2019", "pcc", "pcc-max", "flink", "rate-1.25", "stair"}
+    """Fixed, HPA on lag and CPU, KEDA, pcc, Flink, rate and useful-counts, with the settings that are swept."""
+    singles = {"fixed", "fixed-ceiling", "hpa-2019", "pcc", "pcc-max", "flink", "rate-1.25", "useful-counts"}
     cpu = {f"hpa-cpu-{percent}" for percent in (20, 80)} | {f"hpa-cpu-behavior-{percent}" for percent in (20, 80)}
     hpa = {f"{kind}-{target}" for kind in ("hpa", "hpa-behavior") for target in HPA_TARGETS_MESSAGES}
     keda = {f"{kind}-{threshold}" for kind in ("keda", "keda-even") for threshold in KEDA_THRESHOLDS_MESSAGES}

@@ -42,10 +42,10 @@ def run(arm: str, cost: float, *, world: str = "fine", seed: int = 0, **figures:
 
 @pytest.fixture(name="runs")
 def runs_fixture() -> list[Run]:
-    """Two seeds: lagcast 2 and 4, stair 4 and 3, flink 1 and 9, HPA 10, fixed 6, hindsight 2; a variant 3."""
+    """Two seeds: lagcast 2 and 4, useful-counts 4 and 3, flink 1 and 9, HPA 10, fixed 6, hindsight 2; a variant 3."""
     costs = {
         "lagcast": (2.0, 4.0),
-        "stair": (4.0, 3.0),
+        "useful-counts": (4.0, 3.0),
         "flink": (1.0, 9.0),
         "fixed-ceiling": (6.0, 6.0),
         "hindsight": (2.0, 2.0),
@@ -59,15 +59,15 @@ def runs_fixture() -> list[Run]:
 
 
 def test_the_best_rival_is_chosen_by_its_mean_over_seeds(runs: list[Run]) -> None:
-    """Flink won a seed, but stair's mean of 3.5 is the least; neither lagcast nor hindsight is a rival."""
+    """Flink won a seed, but useful-counts' mean of 3.5 is the least; neither lagcast nor hindsight is a rival."""
     (case,) = cases_of(runs)
-    assert (case.best_rival, case.seeds, case.lost_seeds) == ("stair", 2, 1)
+    assert (case.best_rival, case.seeds, case.lost_seeds) == ("useful-counts", 2, 1)
     assert not case.is_lost
-    assert [standing.arm for standing in case.standings][:3] == ["hindsight", "lagcast", "stair"]
+    assert [standing.arm for standing in case.standings][:3] == ["hindsight", "lagcast", "useful-counts"]
 
 
 def test_ratios_are_those_of_means(runs: list[Run]) -> None:
-    """Lagcast's mean is 3: 1.5 x hindsight, 0.857 x stair, half of fixed, 0.3 x HPA; who did not play has no ratio."""
+    """Lagcast's mean is 3: 1.5 x hindsight, 0.857 x useful-counts, 0.5 x fixed, 0.3 x HPA; the absent have no ratio."""
     (case,) = cases_of(runs)
     assert case.cost_to_hindsight == 1.5
     assert case.cost_to_best_rival == pytest.approx(3.0 / 3.5)
@@ -94,11 +94,15 @@ def test_a_variant_is_held_against_lagcast_under_its_own_seed(runs: list[Run]) -
 
 
 def test_overall_each_case_counts_once(runs: list[Run]) -> None:
-    """Cases of 1.5, 1 and 2 times hindsight; the second lost to nobody, the third to stair, twice as cheap."""
+    """Cases of 1.5, 1 and 2 times hindsight; the second lost to nobody, the third to useful-counts, twice as cheap."""
     more = [
-        *(run("lagcast", 2.0, world="tight"), run("stair", 2.0, world="tight"), run("hindsight", 2.0, world="tight")),
+        *(
+            run("lagcast", 2.0, world="tight"),
+            run("useful-counts", 2.0, world="tight"),
+            run("hindsight", 2.0, world="tight"),
+        ),
         run("lagcast", 4.0, world="real-long"),
-        run("stair", 2.0, world="real-long"),
+        run("useful-counts", 2.0, world="real-long"),
         run("hindsight", 2.0, world="real-long"),
     ]
     cases = cases_of([*runs, *more])
@@ -115,7 +119,7 @@ def test_overall_each_case_counts_once(runs: list[Run]) -> None:
 @given(factor=st.floats(0.01, 100.0))
 def test_the_currency_does_not_matter(factor: float) -> None:
     """All costs times a factor: the same rival, the same ratios."""
-    runs = [run("lagcast", 3.0), run("stair", 4.0), run("flink", 5.0), run("hindsight", 2.0)]
+    runs = [run("lagcast", 3.0), run("useful-counts", 4.0), run("flink", 5.0), run("hindsight", 2.0)]
     (plain,) = cases_of(runs)
     (dear,) = cases_of([replace(each, cost=factor * each.cost) for each in runs])
     assert dear.best_rival == plain.best_rival
@@ -124,14 +128,14 @@ def test_the_currency_does_not_matter(factor: float) -> None:
 
 
 def test_each_bar_names_its_worst_case(runs: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reversed at 3.9 beside stair's 4 keeps 1.1; a capacity learned for 2.2 instead of 2 does not keep 1.05."""
+    """Reversed at 3.9 beside useful-counts' 4 keeps 1.1; a capacity learned for 2.2 instead of 2 does not keep 1.05."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
     bars = importlib.import_module("decisions_bars")
     runs = [replace(each, cost=2.5) if each.arm == "fixed-ceiling" and each.seed == 1 else each for each in runs]
     runs += [run("lagcast-reversed", 3.9), run("lagcast-learned-capacity", 2.2)]
     values = {bar.figure: bar.values for bar in bars.bars_of(cases_of(runs), runs)}
     assert values["cost / fixed over-provision"] == {("load", "fine"): pytest.approx(3.0 / 4.25)}
-    assert values["wrong forecasts: cost / the cheaper of fixed and stair"] == {
+    assert values["wrong forecasts: cost / the cheaper of fixed and useful-counts"] == {
         ("load", "fine", "lagcast-reversed"): pytest.approx(3.9 / 4.0)
     }
     assert values["rebalances / HPA's, slow pauses"] == {("load", "fine"): 0.25}
@@ -143,9 +147,9 @@ def test_each_bar_names_its_worst_case(runs: list[Run], monkeypatch: pytest.Monk
     assert "Of 2 single days lagcast was no dearer than the best rival of that very day on 0" in section
     assert "more than 2 %\ndearer than the fixed ceiling on 1." in section
     assert "| load | fine | 0 | flink | 2.000 | 0.333 |" in section
-    without = [each for each in runs if each.arm != "stair"]
+    without = [each for each in runs if each.arm != "useful-counts"]
     values = {bar.figure: bar.values for bar in bars.bars_of(cases_of(without), without)}
-    assert values["wrong forecasts: cost / the cheaper of fixed and stair"] == {}
+    assert values["wrong forecasts: cost / the cheaper of fixed and useful-counts"] == {}
     assert bars.bars_section([], [], []) == ""
     assert "load, fine" not in bars.bars_section(cases_of(runs), runs, ["load"])
 
@@ -154,7 +158,14 @@ def test_rivals_without_a_chance_are_spared_the_other_seeds(monkeypatch: pytest.
     """Twice as dear as the best of its own trace and world under the first seed; whom the figures name always plays."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
     decisions = importlib.import_module("decisions")
-    costs = {"stair": 10.0, "keda-1000": 19.0, "keda-2000": 21.0, "hpa-10000": 90.0, "lagcast": 99.0, "hindsight": 1.0}
+    costs = {
+        "useful-counts": 10.0,
+        "keda-1000": 19.0,
+        "keda-2000": 21.0,
+        "hpa-10000": 90.0,
+        "lagcast": 99.0,
+        "hindsight": 1.0,
+    }
     runs = [run(arm, cost) for arm, cost in costs.items()] + [run("keda-1000", 99.0, seed=1)]
     spared = decisions.hopeless(runs)
     assert spared == {("load", "fine", "keda-2000")}

@@ -92,7 +92,7 @@ def test_a_world_is_what_its_sentence_says(name: str) -> None:
     assert ("one pod in twenty at four fifths" in sentence) == (world.slow_pod_share == 0.05)
 
 
-def test_the_tight_stairs_are_tight() -> None:
+def test_the_useful_counts_of_tight_are_few() -> None:
     """Of 40 partitions 21 to 39 replicas carry no more than 20."""
     world = WORLDS["tight"].world
     assert {world.carried(replicas) for replicas in range(20, 40)} == {20_000.0}
@@ -194,20 +194,20 @@ def test_every_load_meets_every_world_under_every_seed() -> None:
 
 def test_prices_are_those_of_a_thousand_messages_a_second() -> None:
     """0.05 a pod-hour, 5e-7 a late message, 1e-7 a duplicate."""
-    prices = cells_of([load_of(4.0)], ["fine"], 1, ("stair",))[0].contest.prices
+    prices = cells_of([load_of(4.0)], ["fine"], 1, ("useful-counts",))[0].contest.prices
     assert prices.price_per_replica_hour == 0.05
     assert (prices.price_per_late_message, prices.price_per_duplicate_message) == pytest.approx((5e-7, 1e-7))
 
 
 def test_the_published_load_is_played_at_three_capacities() -> None:
     """40, 20 or 10 consumers just carry the peak of 112,600 messages a minute; sessions of static members last 30 s."""
-    cells = whitepaper_cells(2, ("stair", "lagcast", "lagcast-cold", "lagcast-no-cost"))
+    cells = whitepaper_cells(2, ("useful-counts", "lagcast", "lagcast-cold", "lagcast-no-cost"))
     assert [(cell.world, cell.contest.seed) for cell in cells] == [(n, s) for n in ("40", "20", "10") for s in (0, 1)]
     for cell in cells:
         world = cell.contest.world
         assert world.capacity_messages_per_second_per_replica * int(cell.world) == pytest.approx(112_600 / 60, rel=1e-3)
         assert (world.partitions, world.static_membership, world.session_timeout_seconds) == (40, True, 30.0)
-        assert cell.arms == ("stair", "lagcast", "lagcast-cold")
+        assert cell.arms == ("useful-counts", "lagcast", "lagcast-cold")
         assert cell.past is not None
         assert (cell.past.days, cell.past.end_at) == (2.0, cell.contest.trace.start_at)
 
@@ -227,10 +227,10 @@ def test_own_loads_need_no_file() -> None:
 def test_a_cell_gives_everybody_the_same_arrivals() -> None:
     """Two hours, two arms: a fixed count costs its pods, hindsight is no dearer than anybody, seeds repeat."""
     trace = rescaled(replace(load_of(2 / 24, step_seconds=60), name="two-hours"))
-    (cell,) = cells_of([trace], ["fine"], 1, ("fixed-ceiling", "stair"))
+    (cell,) = cells_of([trace], ["fine"], 1, ("fixed-ceiling", "useful-counts"))
     runs = play_cell(cell)
     costs = {each.arm: each.cost for each in runs}
-    assert list(costs) == ["fixed-ceiling", "stair", "hindsight"]
+    assert list(costs) == ["fixed-ceiling", "useful-counts", "hindsight"]
     assert costs["fixed-ceiling"] == pytest.approx(40 * 2 * 0.05)
     assert costs["hindsight"] == min(costs.values())
     again = [replace(each, seconds_of_cpu=0.0) for each in play_cell(cell)]
@@ -326,7 +326,7 @@ def test_a_rival_is_spared_in_its_own_trace_and_world_only(monkeypatch: pytest.M
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     decisions = importlib.import_module("decisions")
     trace = rescaled(replace(load_of(2 / 24, step_seconds=60), name="load"))
-    fine, tight = cells_of([trace], ["fine", "tight"], 1, ("stair", "keda-2000", "lagcast"))
+    fine, tight = cells_of([trace], ["fine", "tight"], 1, ("useful-counts", "keda-2000", "lagcast"))
     spared = {("load", "fine", "keda-2000")}
-    assert decisions.without(fine, spared).arms == ("stair", "lagcast")
+    assert decisions.without(fine, spared).arms == ("useful-counts", "lagcast")
     assert decisions.without(tight, spared).arms == tight.arms

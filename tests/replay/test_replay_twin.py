@@ -82,7 +82,7 @@ def test_bursts_bring_the_same_messages() -> None:
 def test_tracking_the_twin_needs_what_tracking_the_original_needs() -> None:
     """With 40 consumers at the peak: 22.3 on average, 22.8 in whole consumers, 24.8 in the first hour.
 
-    The original needs more than 20, and so all 40 on the stairs of 40 partitions, in 52 % of its minutes.
+    The original needs more than 20, and so all 40 at the useful counts of 40 partitions, in 52 % of its minutes.
     """
     trace = twin()
     needed = trace.messages_per_second / capacity_carrying_the_peak(trace, replicas=40)
@@ -94,7 +94,7 @@ def test_tracking_the_twin_needs_what_tracking_the_original_needs() -> None:
 
 
 @pytest.mark.parametrize(("replicas", "mean_replicas"), [(40, 29.5), (20, 13.6), (10, 6.3)])
-def test_what_the_stairs_leave_to_save_depends_on_the_capacity(replicas: int, mean_replicas: float) -> None:
+def test_what_useful_counts_leave_to_save_depends_on_the_capacity(replicas: int, mean_replicas: float) -> None:
     """A twentieth at most between the twin and the original, whose figures these are."""
     trace = twin()
     capacity = capacity_carrying_the_peak(trace, replicas=replicas)

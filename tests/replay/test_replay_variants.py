@@ -128,7 +128,7 @@ def moves_of(policy: Uncosted, contest: Contest) -> Iterator[tuple[int, int]]:
             plant.scale(asked)
 
 
-def test_without_a_cost_model_the_stairs_decide(calm_world: Worlds, load: Loads, contest: Contests) -> None:
+def test_without_a_cost_model_the_useful_counts_decide(calm_world: Worlds, load: Loads, contest: Contests) -> None:
     """A steady 450 messages/s, its p90 at most 480, over 0.85 is under 600: six after a minute, and for ever."""
     world = calm_world()
     known = load(*[450.0] * 2_880)

@@ -1,4 +1,4 @@
-"""Worlds: what cannot be simulated is refused in one sentence, and the stairs are plain arithmetic."""
+"""Worlds: what cannot be simulated is refused in one sentence, and the useful counts are plain arithmetic."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -71,7 +71,7 @@ def test_what_cannot_be_simulated_is_refused(calm_world: Worlds, changes: dict[s
 
 
 @given(partitions=st.integers(1, 300), replicas=st.integers(1, 300), rate=st.floats(0, 50_000))
-def test_the_stairs_rise_and_the_fewest_that_carry_do(partitions: int, replicas: int, rate: float) -> None:
+def test_the_useful_counts_rise_and_the_fewest_that_carry_do(partitions: int, replicas: int, rate: float) -> None:
     """One more never carries less, all carry all, and one fewer than the fewest that carry a rate do not carry it."""
     world = World(partitions=partitions, capacity_messages_per_second_per_replica=100)
     assert world.carried(replicas) <= world.carried(replicas + 1) <= 100 * partitions

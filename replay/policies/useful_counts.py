@@ -1,4 +1,4 @@
-"""Stair-aware: a reactive scaler that knows the produce rate, one replica's capacity and the partition stairs.
+"""Useful counts: a reactive scaler that knows the produce rate, one replica's capacity and the useful replica counts.
 
 The reactive rival to beat: it needs no forecast and makes none of the mistakes of a lag target.
 """
@@ -17,7 +17,7 @@ HOLD_SECONDS = 600
 
 
 @dataclass(slots=True, kw_only=True)
-class StairAware:
+class UsefulCounts:
     """Room for a fifth more than what arrives and for draining in five minutes; down after ten minutes of less need."""
 
     world: World
