@@ -94,7 +94,7 @@ def to_outcome(move: GradedMove) -> wire.Outcome:
             rebalance_pause_seconds=outcome.rebalance_pause_seconds,
             late_messages=outcome.late_messages,
             start_up_seconds=outcome.start_up_seconds,
-            left_silently=outcome.silent,
+            left_ungracefully=outcome.ungraceful,
         ),
         sentence=outcome_sentence(move),
     )

@@ -250,7 +250,7 @@ class Happened(Wire):
     """Messages that waited longer than promised until the group settled; absent where a jump of the load hides them."""
     start_up_seconds: FiniteFloat | None = None
     """From the command to the first added replica; absent where none was added, or nobody knows of a command."""
-    left_silently: bool | None = None
+    left_ungracefully: bool | None = None
     """Whether leavers were missed only when their session ran out; absent where nobody left or nobody could tell."""
 
 

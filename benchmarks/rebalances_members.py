@@ -49,7 +49,7 @@ class MemberOrder:
 
 
 class Host:
-    """A process with members of one client; killed, all of them are gone without a word."""
+    """A process with members of one client; killed, all of them leave ungracefully."""
 
     def __init__(self, command: Sequence[str], errors: Path) -> None:
         with errors.open("ab") as said:
@@ -65,7 +65,7 @@ class Host:
         self._say(order.words)
 
     def close(self, name: str) -> None:
-        """Have a member leave after its batch, with a goodbye if it is not static."""
+        """Have a member leave after its batch, with LeaveGroup if it is not static."""
         self._say(f"close {name}")
 
     def kill(self) -> None:
@@ -83,7 +83,7 @@ class Host:
         self._wait_and_kill()
 
     def terminate(self) -> None:
-        """SIGTERM, as the kubelet ends a pod, and SIGKILL after its grace; librdkafka's members say goodbye."""
+        """SIGTERM, as the kubelet ends a pod, and SIGKILL after its grace; librdkafka's members send LeaveGroup."""
         self._process.terminate()
         self._wait_and_kill()
 

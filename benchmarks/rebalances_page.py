@@ -34,7 +34,7 @@ simulated group of the replay expect of it. All of this page is written from one
 - **Groups.** {partitions} partitions, {rate:g} messages/s, {few} members; then {more} more join, leave in order, join
   again and are killed (SIGKILL), {rounds} times over. Every member works in batches of a set length, whatever is in
   them. Defaults of Kafka elsewhere (heartbeats 3 s, KIP-848 5 s, automatic commits each 5 s), but a session of
-  {session:g} s. Eager is `range`, cooperative `cooperative-sticky`. Static members leave without a goodbye.
+  {session:g} s. Eager is `range`, cooperative `cooperative-sticky`. Static members leave without LeaveGroup.
 - **Measured**, from what members write down of each finished batch: a partition stands still from the end of one batch
   to the beginning of the next, whoever does it, less what usually lies between two. Stops below 0.3 s count as none.
   Each figure is the median over the changes of its kind, with the least and the most. *Lost* messages were passed over

@@ -197,7 +197,7 @@ class _Readings:
         return failures if failures or partitions else [self._no_partition(group)]
 
     def _no_partition(self, group: str) -> AdapterError:
-        # Kafka leaves out the commits of topics that the user may not describe, without a word.
+        # Kafka leaves out the commits of topics that the user may not describe, without notice.
         return RejectedError(
             f"{self.where} shows no partition of group {group!r}: it has committed nothing yet, or this user may not "
             "see it; in that case grant this user Describe on Topic of each topic that the group reads"

@@ -19,10 +19,10 @@ PRIOR_PAUSES = 0.5
 OTHER_DIRECTION = 0.5
 # Samples come every 15 s, so that a stop under this many seconds looks like none.
 LEAST_SEEN_SECONDS = 0.5
-# Leavers say goodbye unless they are killed: before any was seen, one in thirty is believed to be silent, and as much
-# as one and a half moves would say. One move in silence makes it 0.42.
+# Leavers send LeaveGroup unless they are killed: before any was seen, one in thirty is believed to be ungraceful, and
+# as much as one and a half moves would say. One ungraceful leave makes it 0.42.
 PRIOR_LEAVERS = 1.5
-PRIOR_SILENT = 0.05
+PRIOR_UNGRACEFUL = 0.05
 # However harmless moves were, the next one may not be: a tenth of the prior risk stays.
 LEAST_RISK_SHARE = 0.1
 
@@ -56,9 +56,9 @@ class MoveOutcome:
 
     `rebalance_pause_seconds` is the whole group's work that was lost, in seconds of arrivals; `late_messages` those
     that waited longer than promised while it settled, None where a jump of the load hides what the move did to them.
-    `silent` tells whether leavers were missed only when their session ran out; None where nobody left or nobody could
-    tell. `start_up_seconds` is None unless replicas were added. `advised_as` is the id of the advice that called for
-    the move; None: somebody else moved the group, and nothing was expected.
+    `ungraceful` tells whether leavers were missed only when their session ran out; None where nobody left or nobody
+    could tell. `start_up_seconds` is None unless replicas were added. `advised_as` is the id of the advice that called
+    for the move; None: somebody else moved the group, and nothing was expected.
     """
 
     from_replicas: int
@@ -67,7 +67,7 @@ class MoveOutcome:
     rebalance_pause_seconds: float
     expected_late_messages: float
     late_messages: float | None
-    silent: bool | None = None
+    ungraceful: bool | None = None
     start_up_seconds: float | None = None
     advised_as: str | None = None
 
@@ -91,7 +91,7 @@ class Learned:
     risk_excess: float = 0.0
     late_cost: float = 0.0
     moves: int = 0
-    silent_seen: float = 0.0
+    ungraceful_seen: float = 0.0
     graceful_seen: float = 0.0
     start_up: LogBelief | None = None
     target_utilization: float | None = None
@@ -119,10 +119,10 @@ class Learned:
         return (PRIOR_MOVES * self.risk_prior + self.late_cost) / (PRIOR_MOVES + self.moves)
 
     @property
-    def silent_share(self) -> float | None:
-        """Share of leavers that go without a word, or None while nobody was seen leaving."""
-        seen = self.silent_seen + self.graceful_seen
-        return None if seen == 0.0 else (self.silent_seen + PRIOR_SILENT) / (seen + PRIOR_LEAVERS)
+    def ungraceful_share(self) -> float | None:
+        """Share of leavers that leave ungracefully, or None while nobody was seen leaving."""
+        seen = self.ungraceful_seen + self.graceful_seen
+        return None if seen == 0.0 else (self.ungraceful_seen + PRIOR_UNGRACEFUL) / (seen + PRIOR_LEAVERS)
 
     def after(self, outcome: MoveOutcome, *, late_price: float) -> "Learned":
         """The beliefs after one more move."""
@@ -141,7 +141,7 @@ class Learned:
             risk_excess=self.risk_excess + excess,
             late_cost=self.late_cost + late_price * late,
             moves=self.moves + 1,
-            silent_seen=self.silent_seen + (outcome.silent is True),
-            graceful_seen=self.graceful_seen + (outcome.silent is False),
+            ungraceful_seen=self.ungraceful_seen + (outcome.ungraceful is True),
+            graceful_seen=self.graceful_seen + (outcome.ungraceful is False),
             start_up=start_up,
         )

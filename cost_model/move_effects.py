@@ -16,7 +16,7 @@ from cost_model.situation import Situation
 from cost_model.streams import lead_seconds, restored_bytes
 from forecasting.units import FloatArray, Replicas, Seconds
 
-# Those that stay, those whose owner said goodbye, and those whose owner did not.
+# Those that stay, those whose owner left gracefully, and those whose owner did not.
 PAUSE_CLASSES = 3
 
 

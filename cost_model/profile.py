@@ -70,7 +70,7 @@ class GroupProfile:
     """What the planner has to know of a group, configured or measured.
 
     `capacity` is None while unknown; then nothing may be advised. Defaults are Kafka's and Kubernetes' own, or, for
-    `sync_seconds` and `poll_batch_seconds`, the priors of a near broker and short batches. `silent_share` is the
+    `sync_seconds` and `poll_batch_seconds`, the priors of a near broker and short batches. `ungraceful_share` is the
     learned share of exits that nobody is told of; None decides by grace period, static membership and Streams.
     `partition_weights` are the partitions' (with Streams, the tasks') shares of the load, in any unit; None: even.
     Errors: ValueError on weights that do not match the partitions, or on a share outside 0 to 1.
@@ -83,7 +83,7 @@ class GroupProfile:
     protocol: GroupProtocol = "eager"  # what the Java default [Range, CooperativeSticky] runs
     client: Client = "java"
     assignor: Assignor = "range"  # first in the defaults of Java and librdkafka; cooperative and kip848 deal sticky
-    static_membership: bool = False  # group.instance.id set: closing sends no goodbye
+    static_membership: bool = False  # group.instance.id set: closing sends no LeaveGroup
     min_replicas: Replicas = Replicas(1)
     max_replicas: Replicas | None = None  # None: the partition count; replicas beyond it sit idle
     scale_to_zero: ScaleToZero | None = None  # None: never fewer than the minimum, whatever comes
@@ -100,14 +100,16 @@ class GroupProfile:
     concurrency: int = 1  # messages in work at once in one replica
     termination_grace_seconds: Seconds = Seconds(30.0)  # terminationGracePeriodSeconds: SIGKILL follows
     processing_p99_seconds: Seconds = Seconds(1.0)
-    silent_share: Fraction | None = None
+    ungraceful_share: Fraction | None = None
     streams: StreamsProfile | None = None
     partition_weights: tuple[float, ...] | None = None
     contention: Scalability | None = None
 
     def __post_init__(self) -> None:
-        if self.silent_share is not None and not 0.0 <= self.silent_share <= 1.0:
-            message = f"silent_share of group '{self.group}' is {self.silent_share}; a share lies between 0 and 1"
+        if self.ungraceful_share is not None and not 0.0 <= self.ungraceful_share <= 1.0:
+            message = (
+                f"ungraceful_share of group '{self.group}' is {self.ungraceful_share}; a share lies between 0 and 1"
+            )
             raise ValueError(message)
         weights = self.partition_weights
         if weights is None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from cost_model.assignors import moved_fraction
-from cost_model.exits import heartbeat_seconds, orphaned_seconds, silent_fraction
+from cost_model.exits import heartbeat_seconds, orphaned_seconds, ungraceful_fraction
 from cost_model.profile import GroupProfile
 from cost_model.rounds import Round, rebalance_round, responses
 from cost_model.streams import moved_tasks, restore_seconds
@@ -35,9 +35,9 @@ class PauseClass:
 class MoveEffect:
     """What one move does to the group while it happens.
 
-    `pauses` has at most three classes: those that stay, those of replicas that leave with a goodbye, and without one.
-    `moved_fraction` is the share of partitions that the group's assignor gives to another owner; under an eager
-    protocol it changes no pause. `rebalance_pause_seconds` is the mean over the partitions that stop.
+    `pauses` has at most three classes: those that stay, those of replicas that leave gracefully, and of those that
+    leave ungracefully. `moved_fraction` is the share of partitions that the group's assignor gives to another owner;
+    under an eager protocol it changes no pause. `rebalance_pause_seconds` is the mean over the partitions that stop.
     """
 
     pauses: tuple[PauseClass, ...]
@@ -156,8 +156,8 @@ def _stops_growing(profile: GroupProfile, move: _Move) -> list[tuple[float, floa
 def _stops_shrinking(profile: GroupProfile, move: _Move) -> list[tuple[float, float]]:
     """Shares of the partitions and how long they stop when replicas leave.
 
-    Leavers' partitions wait for the rebalance from its start, those of silent leavers also until somebody notices, and
-    stateful tasks until they are restored.
+    Leavers' partitions wait for the rebalance from its start, those of ungraceful leavers also until somebody notices,
+    and stateful tasks until they are restored.
     """
     batch = _batch_of_a_step(profile)
     if profile.rebalances_as == "kip848":
@@ -169,12 +169,12 @@ def _stops_shrinking(profile: GroupProfile, move: _Move) -> list[tuple[float, fl
     else:
         dealt_again = float(move.first.whole_seconds)
     dealt_again += restore_seconds(profile, from_replicas=Replicas(move.before), to_replicas=Replicas(move.after))
-    silent = silent_fraction(profile)
+    ungraceful = ungraceful_fraction(profile)
     stay = [(1.0 - move.leaving, _stops_everyone(move))] if profile.rebalances_as == "eager" else []
     return [
         *stay,
-        (move.leaving * (1.0 - silent), dealt_again),
-        (move.leaving * silent, orphaned_seconds(profile) + dealt_again),
+        (move.leaving * (1.0 - ungraceful), dealt_again),
+        (move.leaving * ungraceful, orphaned_seconds(profile) + dealt_again),
     ]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from cost_model.exits import leaves_gracefully, orphaned_seconds, says_goodbye
+from cost_model.exits import leaves_gracefully, orphaned_seconds, sends_leave_group
 from cost_model.profile import GroupProfile, while_behind
 from cost_model.rebalance import move_effect
 from cost_model.streams import restore_seconds
@@ -33,7 +33,7 @@ def remedies(profile: GroupProfile) -> tuple[Remedy, ...]:
     >>> tuple(remedy.sentence for remedy in remedies(profile))
     ('heartbeat.interval.ms 1000 instead of 3000: a scale-out would stop its partitions 0.8 s instead of 1.7 s',)
     """
-    found = (_shorter_heartbeat(profile), _longer_grace(profile), _goodbye(profile), _kept_state(profile))
+    found = (_shorter_heartbeat(profile), _longer_grace(profile), _graceful_leave(profile), _kept_state(profile))
     return tuple(remedy for remedy in found if remedy is not None)
 
 
@@ -86,18 +86,18 @@ def _longer_grace(profile: GroupProfile) -> Remedy | None:
     sentence = (
         f"terminationGracePeriodSeconds above {profile.batch_p99_seconds:.0f} instead of "
         f"{profile.termination_grace_seconds:.0f}: replicas would not be killed in mid-batch"
-        + (f", and their partitions not wait {orphaned_seconds(profile):.0f} s" if says_goodbye(profile) else "")
+        + (f", and their partitions not wait {orphaned_seconds(profile):.0f} s" if sends_leave_group(profile) else "")
     )
-    patient = replace(profile, termination_grace_seconds=profile.batch_p99_seconds, silent_share=None)
+    patient = replace(profile, termination_grace_seconds=profile.batch_p99_seconds, ungraceful_share=None)
     return Remedy(sentence=sentence, profile=patient)
 
 
-def _goodbye(profile: GroupProfile) -> Remedy | None:
-    """Silent closes wait the session out, which close(LEAVE_GROUP) or an administrator's removal spares."""
-    if says_goodbye(profile):
+def _graceful_leave(profile: GroupProfile) -> Remedy | None:
+    """Ungraceful leaves wait the session out, which close(LEAVE_GROUP) or an administrator's removal spares."""
+    if sends_leave_group(profile):
         return None
-    told = replace(profile, silent_share=Fraction(0.0))
-    now, then = _stop_of_leavers(replace(profile, silent_share=Fraction(1.0))), _stop_of_leavers(told)
+    told = replace(profile, ungraceful_share=Fraction(0.0))
+    now, then = _stop_of_leavers(replace(profile, ungraceful_share=Fraction(1.0))), _stop_of_leavers(told)
     if now - then < LEAST_GAIN_SECONDS:
         return None
     close = "KafkaStreams.close with leaveGroup" if profile.streams is not None else "close(LEAVE_GROUP) (Java 4.3)"

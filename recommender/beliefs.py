@@ -68,11 +68,11 @@ def _late(outcome: MoveOutcome) -> str:
 
 
 def _how(move: GradedMove) -> str:
-    seconds, silent = move.outcome.start_up_seconds, move.outcome.silent
+    seconds, ungraceful = move.outcome.start_up_seconds, move.outcome.ungraceful
     added = f", there after {seconds:.0f} s" if seconds is not None else ""
-    if silent is None:
+    if ungraceful is None:
         return added
-    return f"{added}, left {'in silence' if silent else 'with a word'}"
+    return f"{added}, left {'ungracefully' if ungraceful else 'gracefully'}"
 
 
 def _known_from(learned: LearnedMoves) -> str:

@@ -144,7 +144,7 @@ def _definition(view: ClusterView) -> Iterator[Finding]:
         case "absent":
             yield _finding("definition", "-", "trouble", f"{resource} is not installed.", _INSTALL)
         case "outdated":
-            sentence = f"{resource} lacks fields that this release writes; they would be dropped without a word."
+            sentence = f"{resource} lacks fields that this release writes; they would be dropped without notice."
             yield _finding("definition", "-", "trouble", sentence, _INSTALL)
         case "current":
             yield _finding("definition", "-", "ok", f"{resource} is installed.")

@@ -23,8 +23,8 @@ QUIET_SECONDS = 60.0
 PATIENCE_FACTOR = 2.0
 # Lag before the move is the mean of this many rows: two minutes.
 ROWS_BEFORE = 8
-# Leavers that are noticed only after this share of their session went without a word.
-SILENT_SHARE_OF_SESSION = 0.6
+# Leavers that are noticed only after this share of their session left ungracefully.
+UNGRACEFUL_SHARE_OF_SESSION = 0.6
 # A move in two steps causes a few rebalances; twenty replicas that come one by one cause twenty.
 STOPS_KEPT = 20
 # Where a lack of replicas alone builds up more than this share of the promised wait, nobody can tell what the move
@@ -169,7 +169,7 @@ class Grader:
             ),
             expected_late_messages=command.late_messages if command else 0.0,
             late_messages=None if hidden else watch.late_messages,
-            silent=(took > SILENT_SHARE_OF_SESSION * self.profile.session_timeout_seconds)
+            ungraceful=(took > UNGRACEFUL_SHARE_OF_SESSION * self.profile.session_timeout_seconds)
             if down and took is not None
             else None,
             start_up_seconds=took if not down else None,

@@ -25,14 +25,14 @@ SURPRISE_STEPS = 8.0
 CEILING_DAYS = 0.15
 
 
-def _silent_share(profile: GroupProfile, learned: Learned) -> Fraction | None:
+def _ungraceful_share(profile: GroupProfile, learned: Learned) -> Fraction | None:
     """What was seen of leavers, or else what is configured.
 
-    Nothing is learned of static members: they never say goodbye, however soon their pods are gone from view.
+    Nothing is learned of static members: they never send LeaveGroup, however soon their pods are gone from view.
     """
-    if profile.static_membership or learned.silent_share is None:
-        return profile.silent_share
-    return Fraction(learned.silent_share)
+    if profile.static_membership or learned.ungraceful_share is None:
+        return profile.ungraceful_share
+    return Fraction(learned.ungraceful_share)
 
 
 def situation_of(scene: Scene, forecast: Forecast, prices: Prices, learned: Learned) -> Situation:
@@ -43,7 +43,7 @@ def situation_of(scene: Scene, forecast: Forecast, prices: Prices, learned: Lear
         rested_at = scene.last_move_at + timedelta(seconds=rest_seconds(profile, settings, removing=False))
         earliest = max(0.0, (rested_at - scene.now).total_seconds())
     return Situation(
-        profile=replace(profile, silent_share=_silent_share(profile, learned)),
+        profile=replace(profile, ungraceful_share=_ungraceful_share(profile, learned)),
         prices=prices,
         demand_messages_per_second=_demand(forecast, settings, now=scene.now),
         step_seconds=Seconds(STEP_SECONDS),

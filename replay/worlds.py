@@ -54,7 +54,7 @@ WORLDS: dict[str, WorldKind] = {
             start_up_seconds=60.0,
         ),
     ),
-    "silent": WorldKind(
+    "ungraceful": WorldKind(
         sentence="120 partitions, static members that stay for a session of 45 s after they closed, eager, batches of "
         "5 s, pods ready after 25 s, one pod in twenty at four fifths of the speed.",
         pauses="slow",

@@ -1,4 +1,4 @@
-"""Objects of other autoscalers as ConsumerGroupScalers; nothing is dropped without a word."""
+"""Objects of other autoscalers as ConsumerGroupScalers; nothing is dropped without notice."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

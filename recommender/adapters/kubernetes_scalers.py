@@ -24,7 +24,7 @@ from recommender.scaler import API_GROUP, API_VERSION, KIND, PLURAL, Document, p
 from recommender.scaler_status import Status, Transition
 
 FIELD_MANAGER = "lagcast"
-# A watch is begun anew this often: a connection that died without a word is noticed then, if not before.
+# A watch is begun anew this often: a connection that died unnoticed is noticed then, if not before.
 _WATCH_SECONDS = 240
 _RETRY_SECONDS = 5.0
 # Less than the 5 s in which what a holder of the lease has begun has to be over.

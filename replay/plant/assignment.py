@@ -9,7 +9,7 @@ from replay.plant.state import CLOSING, GHOST, MEMBER, State
 
 @compiled
 def in_group(state: State, pod: int) -> bool:
-    """Whether the coordinator counts the pod as a member: told to stop or not, alive or gone without a word."""
+    """Whether the coordinator counts the pod as a member: told to stop or not, alive or killed."""
     return bool(MEMBER <= state.pods.status[pod] <= GHOST)
 
 

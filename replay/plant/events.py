@@ -73,7 +73,7 @@ def go_silent(state: State, pod: int, session_ends_at: float, now: float) -> Non
 
 @compiled
 def close(state: State, physics: Physics, pod: int, now: float, day: int) -> None:
-    """A pod that was told to stop ends: gracefully, silently as a static member, or killed without a commit."""
+    """A stopping pod ends: gracefully, without LeaveGroup as a static member, or killed without a commit."""
     if state.pods.doomed[pod] == 1:
         for partition in range(state.partitions.owner.size):
             if state.partitions.owner[partition] == pod:

@@ -11,7 +11,7 @@ from replay.plant.physics import Physics
 from replay.plant.randomness import RandomState, normal, uniform
 
 # Pods: a free slot; starting, not yet in the group; a member; told to stop, and still a member until it has closed;
-# gone without a word, a member until its session ends.
+# killed, a member until its session ends.
 FREE, STARTING, MEMBER, CLOSING, GHOST = 0, 1, 2, 3, 4
 # The group's phases, in Kafka's order; RECONCILING is kip848's only one beside STABLE.
 STABLE, JOINING, SYNCING, RECONCILING = 0, 1, 2, 3
@@ -170,12 +170,12 @@ def own_speed(random: RandomState, physics: Physics) -> float:
 
 def new_state(physics: Physics, *, partitions: int, ceiling: int, replicas: int, duration: int, seed: int) -> State:
     """A group of `replicas` members that has just become stable; nothing assigned, produced or consumed yet."""
-    # A pod told to stop keeps its slot until it has closed, a silent one until its session has ended. Closing takes
+    # A pod told to stop keeps its slot until it has closed, a ungraceful one until its session has ended. Closing takes
     # 1.1 s by default: there are those asked for, those of a rolling restart, and at most those that two commands have
     # stopped, four times the ceiling.
     closing = physics.shutdown + physics.batch
-    silent = physics.static_membership or closing > physics.grace
-    gone = min(closing, physics.grace) + (physics.session if silent else 0.0)
+    ungraceful = physics.static_membership or closing > physics.grace
+    gone = min(closing, physics.grace) + (physics.session if ungraceful else 0.0)
     slots = (4 + int(gone // COMMAND_SECONDS)) * ceiling
     days = -(-duration // SECONDS_PER_DAY)
     random = np.random.SeedSequence([seed, 2]).generate_state(1, np.uint64).astype(np.uint64)

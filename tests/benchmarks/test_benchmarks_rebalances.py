@@ -52,7 +52,7 @@ def test_a_handover_is_a_stop_and_nothing_is_done_twice(measure: ModuleType) -> 
     log += lines(*steady("other", 0.0, 40.0, 0), partition=1)
     found = measured(measure, log, partitions=2)
     assert found.stops == pytest.approx((3.5, 0.0))
-    assert (found.lost_seconds, found.pause_seconds) == pytest.approx((1.75, 3.5))
+    assert (found.lost_seconds, found.rebalance_pause_seconds) == pytest.approx((1.75, 3.5))
     assert (found.duplicates, found.lost) == (0, 0)
 
 
@@ -92,7 +92,7 @@ def document(*, formula: float) -> Document:
         {"client": "java", "protocol": protocol, "batch_seconds": 0.1, "static": False}
         for protocol in ("eager", "kip848")
     ]
-    expected = {"lost_seconds": formula, "pause_seconds": formula, "duplicates": 0.0, "lost": 0.0}
+    expected = {"lost_seconds": formula, "rebalance_pause_seconds": formula, "duplicates": 0.0, "lost": 0.0}
     return {
         "members": [4, 6],
         "partitions": 2,

@@ -44,7 +44,7 @@ def test_debug_shows_the_traceback_as_well(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_reader_who_left_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`lagcast ... | head` ends with 0 and without a word when head has seen enough."""
+    """`lagcast ... | head` ends with 0 and without output when head has seen enough."""
     monkeypatch.setattr(sys, "stdout", sys.stdout)
     assert run_with_exit_code(lambda: _raising(BrokenPipeError()), debug=False) == ExitCode.OK
 

@@ -220,7 +220,7 @@ def test_an_error_is_told_again_after_it_was_over() -> None:
 
 
 def test_a_cluster_that_shows_no_group_is_told_once() -> None:
-    """Without a single group in sight the loop says so and names the grant, as Kafka hides groups without a word."""
+    """Without a single group in sight the loop says so and names the grant, as Kafka hides groups without notice."""
     with capture_logs() as lines:
         world = Telling((), ())
         collect_forever(world, lambda _: None, groups=None, clock=world.clock, wait=world.wait)

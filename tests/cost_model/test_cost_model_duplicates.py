@@ -78,11 +78,11 @@ def test_an_evicted_member_repeats_its_whole_batch() -> None:
 
 
 def test_a_static_member_that_closes_repeats_nothing() -> None:
-    """It is silent, but it has committed; silent exits of others were kills."""
+    """It is ungraceful, but it has committed; ungraceful leaves of others were kills."""
     assert _repeated(replace(KAFKA, static_membership=True), 8, 6) == 0.0
     assert _repeated(replace(KILLED, static_membership=True), 8, 6) == pytest.approx(500.0)
-    assert _repeated(replace(KAFKA, silent_share=Fraction(0.5)), 8, 6) == pytest.approx(250.0)
-    assert _repeated(replace(KAFKA, static_membership=True, silent_share=Fraction(1.0)), 8, 6) == 0.0
+    assert _repeated(replace(KAFKA, ungraceful_share=Fraction(0.5)), 8, 6) == pytest.approx(250.0)
+    assert _repeated(replace(KAFKA, static_membership=True, ungraceful_share=Fraction(1.0)), 8, 6) == 0.0
 
 
 def test_streams_repeats_half_its_commit_interval_or_nothing() -> None:
@@ -135,7 +135,7 @@ PROFILES = st.builds(
     streams=st.sampled_from([None, StreamsProfile(stateful=True, tasks=40)]),
     poll_batch_seconds=st.floats(0.0, 60.0),
     commit_interval_seconds=st.floats(0.1, 60.0),
-    silent_share=st.floats(0.0, 1.0),
+    ungraceful_share=st.floats(0.0, 1.0),
 )
 
 
@@ -144,6 +144,6 @@ def test_repeats_and_losses_are_never_negative_and_grow_with_silent_exits(
     profile: GroupProfile, before: int, after: int
 ) -> None:
     """In any group and for any move, the graceful end is the best one."""
-    graceful = replace(profile, silent_share=Fraction(0.0))
+    graceful = replace(profile, ungraceful_share=Fraction(0.0))
     assert 0.0 <= _repeated(graceful, before, after) <= _repeated(profile, before, after) + 1e-9
     assert 0.0 == _lost(graceful, before, after) <= _lost(profile, before, after)

@@ -56,7 +56,7 @@ def test_a_group_that_is_behind_has_full_batches() -> None:
 
 
 def test_a_group_that_is_well_set_is_told_nothing() -> None:
-    """Heartbeats of a second, goodbyes, enough grace; KIP-848 has no heartbeat of its own to set."""
+    """Heartbeats of a second, LeaveGroup, enough grace; KIP-848 has no heartbeat of its own to set."""
     quick = replace(KAFKA, heartbeat_interval_seconds=Seconds(1.0))
     assert remedies(quick) == ()
     assert remedies(replace(KAFKA, protocol="kip848")) == ()
@@ -95,5 +95,5 @@ def test_b15_state_that_takes_long_to_restore_is_told_of_copies() -> None:
 
 def test_a_share_of_exits_beyond_all_is_refused() -> None:
     """A share lies between 0 and 1."""
-    with pytest.raises(ValueError, match=r"silent_share of group 'orders' is 1\.5"):
-        replace(KAFKA, silent_share=Fraction(1.5))
+    with pytest.raises(ValueError, match=r"ungraceful_share of group 'orders' is 1\.5"):
+        replace(KAFKA, ungraceful_share=Fraction(1.5))

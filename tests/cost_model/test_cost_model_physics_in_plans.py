@@ -82,7 +82,7 @@ RAMP = np.repeat([350.0, 700.0], (20, 40))
 
 def _streaming(situation: Situation, streams: StreamsProfile | None) -> Situation:
     """Four replicas of a Streams application whose leavers are told of, before its load doubles after 20 minutes."""
-    profile = replace(situation.profile, streams=streams, silent_share=Fraction(0.0))
+    profile = replace(situation.profile, streams=streams, ungraceful_share=Fraction(0.0))
     return replace(situation, profile=profile, replicas=4, demand_messages_per_second=RAMP)
 
 
@@ -140,7 +140,7 @@ def test_state_that_is_read_again_has_a_price(plain: Situation) -> None:
     """Half an hour of six replicas saves 0.15: not worth 36 GB read again on the way down at 0.05 each."""
     warm = replace(STATEFUL, max_warmup_replicas=40, probing_seconds=Seconds(0.0))
     read_again = replace(warm, restore_bytes=8e10, restore_bytes_per_second=1e11)
-    profile = replace(plain.profile, streams=read_again, silent_share=Fraction(0.0))
+    profile = replace(plain.profile, streams=read_again, ungraceful_share=Fraction(0.0))
     free = _valley(replace(plain, profile=profile))
     assert _target(free) == 8
     dear = replace(free, prices=replace(free.prices, price_per_restored_gigabyte=0.05))
@@ -151,7 +151,7 @@ def test_state_that_is_read_again_has_a_price(plain: Situation) -> None:
 
 def _leaving(situation: Situation, **changes: object) -> Weighed:
     """Fourteen replicas at a load for eight, all of whose leavers are killed."""
-    profile = replace(situation.profile, silent_share=Fraction(1.0), session_timeout_seconds=Seconds(0.0))
+    profile = replace(situation.profile, ungraceful_share=Fraction(1.0), session_timeout_seconds=Seconds(0.0))
     changed = replace(profile, **changes)  # type: ignore[arg-type]  # the fields' types are the tests' concern
     return _weighed(replace(situation, profile=changed, replicas=14, demand_messages_per_second=np.full(60, 700.0)))
 
@@ -177,7 +177,7 @@ def test_messages_in_work_at_a_kill_are_repeated(plain: Situation) -> None:
     row = _down_to_eight(found)
     assert found.cost(row).duplicates == pytest.approx(0.15)
     assert found.duplicates_price(found.move_of(row)) == pytest.approx(0.15)
-    killed = replace(plain.profile, silent_share=Fraction(1.0), session_timeout_seconds=Seconds(0.0))
+    killed = replace(plain.profile, ungraceful_share=Fraction(1.0), session_timeout_seconds=Seconds(0.0))
     targets = [
         _targets(_valley(replace(dear, profile=replace(killed, commit_mode="message", concurrency=at_once))))
         for at_once in (1, 50)

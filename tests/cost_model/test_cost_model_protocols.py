@@ -131,7 +131,7 @@ def test_a_longer_quiet_never_makes_a_move_cheaper(
 
 
 def test_static_members_are_missed_only_when_their_session_ends() -> None:
-    """A close without goodbye re-arms the session of 10 s: measured 12.0 s until its partitions move on."""
+    """A close without LeaveGroup re-arms the session of 10 s: measured 12.0 s until its partitions move on."""
     static = replace(LAB, static_membership=True)
     whole = rebalance_round(static, members=8).whole_seconds
     assert _effect(static, 10, 8).pauses[-1].mean_seconds == pytest.approx(10.0 + whole)
@@ -141,12 +141,14 @@ def test_static_members_are_missed_only_when_their_session_ends() -> None:
 
 
 def test_a_learned_share_of_silent_exits_mixes_both_columns() -> None:
-    """A quarter of silent exits loses a quarter of the way from the graceful loss to the silent one."""
-    graceful, quarter, silent = (_lost(replace(LAB, silent_share=Fraction(share)), 10, 8) for share in (0.0, 0.25, 1.0))
-    assert quarter == pytest.approx(0.75 * graceful + 0.25 * silent)
-    assert [pause.share for pause in _effect(replace(LAB, silent_share=Fraction(0.25)), 10, 8).pauses] == pytest.approx(
-        [0.8, 0.15, 0.05]
+    """A quarter of ungraceful leaves loses a quarter of the way from the graceful loss to the ungraceful one."""
+    graceful, quarter, ungraceful = (
+        _lost(replace(LAB, ungraceful_share=Fraction(share)), 10, 8) for share in (0.0, 0.25, 1.0)
     )
+    assert quarter == pytest.approx(0.75 * graceful + 0.25 * ungraceful)
+    assert [
+        pause.share for pause in _effect(replace(LAB, ungraceful_share=Fraction(0.25)), 10, 8).pauses
+    ] == pytest.approx([0.8, 0.15, 0.05])
     assert graceful == _lost(LAB, 10, 8)
 
 
@@ -171,9 +173,9 @@ def test_oracle_12_pauses_within_the_promise_make_nothing_late(before: int, afte
 def test_graceful_loses_no_more_than_silent_in_every_profile(
     profile: GroupProfile, before: int, after: int, one: float, other: float
 ) -> None:
-    """The more exits are silent, the more is lost; a bigger group has no exits."""
+    """The more exits are ungraceful, the more is lost; a bigger group has no exits."""
     fewer, more = (
-        _lost(replace(profile, silent_share=Fraction(share)), before, after) for share in sorted((one, other))
+        _lost(replace(profile, ungraceful_share=Fraction(share)), before, after) for share in sorted((one, other))
     )
     assert fewer <= more + 1e-9
     if after > before:
@@ -196,8 +198,10 @@ def test_pauses_do_not_shrink_with_session_or_heartbeat(
     """
     profile = replace(profile, session_timeout_seconds=Seconds(profile.session_timeout_seconds + 90.0))
     longer = replace(profile, **{name: factor * getattr(profile, name)})
-    for silent in (0.0, 1.0):
-        lost = [_lost(replace(p, silent_share=Fraction(silent)), before, before + step) for p in (profile, longer)]
+    for ungraceful in (0.0, 1.0):
+        lost = [
+            _lost(replace(p, ungraceful_share=Fraction(ungraceful)), before, before + step) for p in (profile, longer)
+        ]
         assert lost[0] <= lost[1] + 1e-4  # the integral's grid
 
 
@@ -205,8 +209,10 @@ def test_pauses_do_not_shrink_with_session_or_heartbeat(
 def test_pauses_do_not_shrink_with_batches(profile: GroupProfile, before: int, step: int, more: float) -> None:
     """One replica more or less: longer batches never lose less, whoever leaves how."""
     longer = replace(profile, poll_batch_seconds=Seconds(profile.poll_batch_seconds + more))
-    for silent in (0.0, 1.0):
-        lost = [_lost(replace(p, silent_share=Fraction(silent)), before, before + step) for p in (profile, longer)]
+    for ungraceful in (0.0, 1.0):
+        lost = [
+            _lost(replace(p, ungraceful_share=Fraction(ungraceful)), before, before + step) for p in (profile, longer)
+        ]
         assert lost[0] <= lost[1] + 1e-4
 
 

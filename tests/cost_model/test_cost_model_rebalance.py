@@ -125,8 +125,8 @@ def test_with_batches_of_two_seconds_eager_loses_less_than_cooperative_on_a_big_
 def test_oracle_11_a_silent_end_orphans_partitions_for_the_session(protocol: GroupProtocol) -> None:
     """A grace period under the p99 batch kills replicas: partitions wait the session out, less half a heartbeat."""
     graceful = replace(KAFKA, protocol=protocol)
-    silent = replace(graceful, processing_p99_seconds=Seconds(40.0))
-    more = _effect(silent, 10, 8).lost_partition_seconds - _effect(graceful, 10, 8).lost_partition_seconds
+    ungraceful = replace(graceful, processing_p99_seconds=Seconds(40.0))
+    more = _effect(ungraceful, 10, 8).lost_partition_seconds - _effect(graceful, 10, 8).lost_partition_seconds
     assert more == pytest.approx(0.2 * 40 * (45.0 - 1.5))
 
 
@@ -171,12 +171,12 @@ def test_idle_replicas_that_leave_still_stop_an_eager_group() -> None:
     st.floats(0.0, 60.0),
 )
 def test_moves_are_lawful(protocol: GroupProtocol, before: int, after: int, batch: float, p99: float) -> None:
-    """Shares stay within the group, stops are never negative and sum to the lost time, silent ends never lose less."""
+    """Shares stay within the group, stops are not negative and sum to the lost time; ungraceful leaves lose no less."""
     profile = replace(KAFKA, protocol=protocol, poll_batch_seconds=Seconds(batch))
     effect = _effect(profile, before, after)
     assert sum(pause.share for pause in effect.pauses) <= 1.0 + 1e-9
     assert all(pause.mean_seconds >= 0.0 for pause in effect.pauses)
     lost = 40 * sum(pause.share * pause.mean_seconds for pause in effect.pauses)
     assert effect.lost_partition_seconds == pytest.approx(lost)
-    silent = _effect(replace(profile, processing_p99_seconds=Seconds(p99)), before, after)
-    assert silent.lost_partition_seconds >= effect.lost_partition_seconds - 1e-9
+    ungraceful = _effect(replace(profile, processing_p99_seconds=Seconds(p99)), before, after)
+    assert ungraceful.lost_partition_seconds >= effect.lost_partition_seconds - 1e-9

@@ -1,4 +1,4 @@
-"""What Kafka Streams adds to a move: tasks, warm-ups, silent closes and state that is restored."""
+"""What Kafka Streams adds to a move: tasks, warm-ups, ungraceful leaves and state that is restored."""
 
 from dataclasses import replace
 
@@ -66,7 +66,7 @@ def test_a_closed_instance_is_missed_only_when_its_session_ends() -> None:
     (pause,) = effect.pauses
     whole = rebalance_round(profile, members=8).whole_seconds
     assert (pause.share, pause.mean_seconds) == pytest.approx((0.2, 45.0 + whole))
-    told = replace(profile, silent_share=Fraction(0.0))
+    told = replace(profile, ungraceful_share=Fraction(0.0))
     assert move_effect(
         told, from_replicas=Replicas(10), to_replicas=Replicas(8)
     ).rebalance_pause_seconds == pytest.approx(whole)

@@ -65,7 +65,7 @@ def test_values_and_schema_name_the_same() -> None:
 
 
 def test_templates_use_the_values_that_there_are() -> None:
-    """A misspelt value would be empty without a word."""
+    """A misspelt value would be empty without notice."""
     texts = [path.read_text(encoding="utf-8") for path in (CHART / "templates").rglob("*.*")]
     used = {tuple(path.split(".")) for text in texts for path in re.findall(r"\.Values\.([A-Za-z.]+)", text)}
     assert len(used) > 20

@@ -28,7 +28,7 @@ class MemoryCluster:
     claims: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     servers: dict[str, str] = field(default_factory=dict)
     leader: LeaseFacts | None = None
-    silent: bool = False
+    ungraceful: bool = False
     asked: list[str] = field(default_factory=list)
 
     def add(self, name: str, **spec: Any) -> None:  # noqa: ANN401  # YAML
@@ -57,7 +57,7 @@ class MemoryCluster:
     def may(self, actor: Actor, namespace: str, rule: Rule) -> bool:
         """All but what is denied; a clear no where it is silent."""
         del namespace
-        if self.silent:
+        if self.ungraceful:
             message = "could not ask: the API server answered 403 Forbidden; grant create on subjectaccessreviews"
             raise RejectedError(message)
         self.asked.append(f"{actor}: {rule}")
@@ -238,7 +238,7 @@ def test_b4_who_serves_metrics_is_told(cluster: MemoryCluster, server: str, told
 
 def test_what_may_not_be_asked_is_unknown_and_the_rest_goes_on(cluster: MemoryCluster) -> None:
     """Never an ok, never a trouble; the line says what to grant."""
-    cluster.silent = True
+    cluster.ungraceful = True
     unknown = found(cluster, "unknown")
     assert [each.check for each in unknown] == ["rights", "rights"]
     assert all("grant create on subjectaccessreviews" in each.sentence for each in unknown)

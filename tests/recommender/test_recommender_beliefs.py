@@ -94,13 +94,15 @@ def test_a_move_is_told_beside_what_was_expected_of_it(graded_move: MakeMove) ->
     )
 
 
-@pytest.mark.parametrize(("silent", "how"), [(None, ""), (True, ", left in silence"), (False, ", left with a word")])
+@pytest.mark.parametrize(
+    ("ungraceful", "how"), [(None, ""), (True, ", left ungracefully"), (False, ", left gracefully")]
+)
 def test_a_move_by_somebody_else_is_not_measured_against_a_promise(
-    graded_move: MakeMove, how: str, *, silent: bool | None
+    graded_move: MakeMove, how: str, *, ungraceful: bool | None
 ) -> None:
     """Nothing was expected of it, so only what it did is told, and how its leavers went where that was seen."""
     own = replace(graded_move().outcome, from_replicas=8, to_replicas=6, advised_as=None, start_up_seconds=None)
-    move = graded_move(outcome=replace(own, silent=silent), promised=None)
+    move = graded_move(outcome=replace(own, ungraceful=ungraceful), promised=None)
     assert outcome_sentence(move) == f"8 -> 6, not by our advice: stopped 3.4 s, 0 messages late{how}."
 
 

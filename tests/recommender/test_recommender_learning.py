@@ -76,14 +76,17 @@ def test_moves_that_cost_more_than_expected_raise_the_risk() -> None:
 
 
 @pytest.mark.parametrize(
-    ("silences", "share"), [((), None), ((False,), 0.02), ((True,), 0.42), ((False, True), 0.3), ((True, False), 0.3)]
+    ("ungraceful_leaves", "share"),
+    [((), None), ((False,), 0.02), ((True,), 0.42), ((False, True), 0.3), ((True, False), 0.3)],
 )
-def test_leavers_are_believed_graceful_until_one_was_silent(silences: tuple[bool, ...], share: float | None) -> None:
-    """0.05 of 1.5 leavers before any was seen: one goodbye makes it 0.05 / 2.5, one silence 1.05 / 2.5, both 0.3."""
+def test_leavers_are_believed_graceful_until_one_was_silent(
+    ungraceful_leaves: tuple[bool, ...], share: float | None
+) -> None:
+    """0.05 of 1.5 leavers at first: a graceful one makes it 0.05 / 2.5, an ungraceful 1.05 / 2.5, both 0.3."""
     learned = Learned.assumed(rebalance_pause_seconds=12.0, risk=0.1)
-    for silent in silences:
-        learned = learned.after(replace(outcome(3.0, to_replicas=6), silent=silent), late_price=5e-7)
-    assert learned.silent_share == (None if share is None else pytest.approx(share))
+    for ungraceful in ungraceful_leaves:
+        learned = learned.after(replace(outcome(3.0, to_replicas=6), ungraceful=ungraceful), late_price=5e-7)
+    assert learned.ungraceful_share == (None if share is None else pytest.approx(share))
 
 
 @pytest.mark.parametrize(

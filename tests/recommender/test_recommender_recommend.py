@@ -239,14 +239,20 @@ def test_the_same_inputs_give_the_same_answer_and_the_same_name(
 def test_leavers_that_are_configured_to_go_in_silence_do_so_until_one_was_seen(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """18 of 24 leave, their partitions wait for a session of 45 s: 34 s of all work. After one goodbye it is 13 s."""
-    silent = replace(profile, silent_share=Fraction(1.0))
-    believed = advise(history(4000.0, members=24), forecast([4000.0]), silent)
+    """18 of 24 leave, their partitions wait for a session of 45 s: 34 s of all work. After one graceful leave 13 s."""
+    ungraceful = replace(profile, ungraceful_share=Fraction(1.0))
+    believed = advise(history(4000.0, members=24), forecast([4000.0]), ungraceful)
     assert believed.desired_replicas == 6
     assert believed.rebalance_impact.rebalance_pause_seconds > 18 / 24 * 45.0
-    goodbye = replace(day_one(SETTINGS, believed.capacity), graceful_seen=1.0)
+    after_a_leave = replace(day_one(SETTINGS, believed.capacity), graceful_seen=1.0)
     seen = recommend(
-        history(4000.0, members=24), forecast([4000.0]), silent, SETTINGS, previous=None, now=NOW, learned=goodbye
+        history(4000.0, members=24),
+        forecast([4000.0]),
+        ungraceful,
+        SETTINGS,
+        previous=None,
+        now=NOW,
+        learned=after_a_leave,
     )
     assert isinstance(seen, Recommendation)
     assert seen.desired_replicas == 5

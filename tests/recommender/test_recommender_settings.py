@@ -64,7 +64,7 @@ def test_a_profile_is_what_was_set_and_seen(tmp_path: Path) -> None:
 
 def test_what_the_cost_model_knows_of_a_group_can_be_set(tmp_path: Path) -> None:
     """Every field of a profile has its setting, but for what is only ever learnt."""
-    learnt = {"cluster", "group", "capacity", "silent_share", "partition_weights", "contention"}
+    learnt = {"cluster", "group", "capacity", "ungraceful_share", "partition_weights", "contention"}
     broker = {"consumer_heartbeat_seconds", "sync_seconds"}
     settable = {field.name for field in fields(GroupProfile)} - learnt - broker
     assert settable <= set(GroupSettings.model_fields)

@@ -221,7 +221,7 @@ class DecisionStoreContract:
     def test_a_graded_move_comes_back_as_it_was(self, store: DecisionStore, graded_move: MakeMove) -> None:
         """What was expected and what happened are equal in every field; a move that nobody advised is kept as well."""
         advised = graded_move()
-        own = replace(advised.outcome, advised_as=None, start_up_seconds=None, silent=True)
+        own = replace(advised.outcome, advised_as=None, start_up_seconds=None, ungraceful=True)
         foreign = graded_move(graded_at=advised.graded_at + MINUTE, outcome=own, promised=None)
         store.keep_outcomes([advised, foreign])
         assert store.outcomes("prod-eu", "orders", limit=9) == (foreign, advised)

@@ -1,4 +1,4 @@
-"""What a world may add to the plain group: silent ends, limits, incidents and noise, each checked by arithmetic."""
+"""What a world may add to the plain group: ungraceful leaves, limits, incidents, noise, each checked by arithmetic."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -82,7 +82,7 @@ def test_no_message_is_lost_in_any_world(world: World, commands: list[tuple[int,
 @pytest.mark.parametrize("protocol", ["eager", "cooperative", "kip848"])
 @pytest.mark.parametrize("static", [False, True])
 def test_any_group_left_in_peace_settles(calm_world: Worlds, load: Loads, protocol: str, *, static: bool) -> None:
-    """Under each protocol, silent closes included, the members are those asked for in the end, and nothing waits."""
+    """Under each protocol, after ungraceful leaves too, the members are those asked for, and nothing waits."""
     world = calm_world(protocol=protocol, static_membership=static, batch_seconds=1.0)
     storm = [(15 * turn, count) for turn, count in enumerate((3, 24, 1, 9, 24, 2, 17, 12), start=1)]
     plant = commanded(world, load(*[500.0] * 30), *storm, replicas=12)
@@ -109,7 +109,7 @@ def test_the_newer_protocol_stops_only_what_moves(calm_world: Worlds, load: Load
 
 
 def test_a_static_member_is_missed_only_when_its_session_ends(calm_world: Worlds, load: Loads) -> None:
-    """One of 12 closes at 61 s without a word: its two partitions wait 45 s, to 106 s, then for the beat at 108 s."""
+    """One of 12 closes at 61 s ungracefully: its two partitions wait 45 s, to 106 s, then for the beat at 108 s."""
     day = totals(commanded(calm_world(static_membership=True), load(*[200.0] * 5), (61, 11), replicas=12))
     assert day.paused_partition_seconds == pytest.approx(2 * (45 + 2.3) + 22 * 0.3)
     assert day.duplicates == 0

@@ -65,7 +65,7 @@ def test_a_member_never_beats_twice_at_once(phase: float, beats: int) -> None:
     """However the sum of instants is rounded, the next beat is one interval away: else time would stand still."""
     world = World(partitions=1, capacity_messages_per_second_per_replica=1.0, protocol="kip848")
     start_at = datetime(2026, 1, 5, tzinfo=UTC)
-    trace = Trace(name="silent", start_at=start_at, step_seconds=60, messages_per_second=np.zeros(2))
+    trace = Trace(name="ungraceful", start_at=start_at, step_seconds=60, messages_per_second=np.zeros(2))
     plant = Plant(world=world, trace=trace, seed=1, replicas=1)
     plant._state.pods.beat_phase[0] = phase
     now = phase

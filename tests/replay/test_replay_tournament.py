@@ -64,7 +64,7 @@ def test_four_worlds_are_slow_and_two_are_real() -> None:
         "tight": "slow",
         "fine": "slow",
         "cooperative": "slow",
-        "silent": "slow",
+        "ungraceful": "slow",
         "real-quick": "real",
         "real-long": "real",
     }
