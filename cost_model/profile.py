@@ -61,7 +61,7 @@ class StreamsProfile:
 class ScaleToZero:
     """When a group may have no replica at all: nothing has come for so long. So many waiting messages end that."""
 
-    wake_lag_messages: int = 1
+    activation_lag_messages: int = 1
     idle_seconds: Seconds = Seconds(900.0)
 
 

@@ -35,7 +35,7 @@ from recommender.limits import Finding, busiest_seen
 from recommender.pace import last_move_at, moves_of_the_hour
 from recommender.question import STEP_SECONDS, highest_believed, situation_of, uncertainty_of
 from recommender.recommendation import Decision, Recommendation, TrackRecord
-from recommender.zero import Grounds, asleep, compose_zero, to_zero, wanted_while_asleep
+from recommender.zero import Grounds, compose_zero, scaled_to_zero, to_zero, wanted_at_zero
 
 
 def recommend(
@@ -59,7 +59,7 @@ def recommend(
     with the advice; `with_sensitivity` adds what would reverse it, for about 25 ms. `now` is timezone-aware. Bad states
     of the world come back as a `Refusal`; a `ValueError` is the caller's bug.
     """
-    rule = asleep(history, profile, previous, patience_seconds=_patience_seconds(profile))
+    rule = scaled_to_zero(history, profile, previous, patience_seconds=_patience_seconds(profile))
     if rule is not None and profile.capacity is None and previous is not None:
         profile = replace(profile, capacity=previous.capacity)  # known a month ago is better than left waiting
     facts = read_facts(history, profile, settings, now=now, at_zero=rule is not None)
@@ -71,7 +71,7 @@ def recommend(
         grounds = Grounds(
             history=history, forecast=forecast, facts=facts, scene=scene, previous=previous, record=record
         )
-        return _while_asleep(grounds, rule)
+        return _at_zero(grounds, rule)
     finding = finding_of(history, profile, previous=previous, now=now)
     if isinstance(finding, Refusal):
         return finding
@@ -129,12 +129,12 @@ OWNERS_TIMES = (keep_the_pace, keep_to_windows)
 OWNERS_WORD = (*OWNERS_TIMES, keep_the_minimum)
 
 
-def _while_asleep(grounds: Grounds, rule: ScaleToZero) -> Recommendation:
+def _at_zero(grounds: Grounds, rule: ScaleToZero) -> Recommendation:
     """What is advised to a group without members: to stay so, or how many replicas to start."""
     scene, previous = grounds.scene, grounds.previous
     if previous is not None and _under_way(previous, grounds.facts, scene.profile, now=scene.now):
         return _still_under_way(previous, grounds.facts, scene.settings, now=scene.now)
-    return compose_zero(pass_guards(wanted_while_asleep(grounds, rule), scene, (*GUARDS, *OWNERS_TIMES)), grounds)
+    return compose_zero(pass_guards(wanted_at_zero(grounds, rule), scene, (*GUARDS, *OWNERS_TIMES)), grounds)
 
 
 def _to_zero(grounds: Grounds) -> Recommendation | None:

@@ -36,7 +36,7 @@ ReasonCode = Literal[
     "move_interval",
     "guarded",
     "idle",
-    "waking",
+    "activating",
 ]
 
 

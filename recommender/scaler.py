@@ -251,7 +251,7 @@ def _read(document: Document) -> Scaler:
         if not group_keys.get("scale_to_zero", {}).get("enabled"):
             message = "minReplicas is 0 and scaleToZero.enabled is not true; say 1 or more"
             raise ScalerError(message)
-        group_keys["min_replicas"] = 1  # while it is awake
+        group_keys["min_replicas"] = 1  # while it is active
     if "target" in spec:
         # The object's own namespace: whoever may write here cannot have anything scaled elsewhere.
         group_keys["target"] = {"namespace": namespace, **_snake(spec["target"])}

@@ -158,7 +158,7 @@ class Session:
         if row is None or row.in_rebalance:
             return False
         if row.members == 0 and self._profile.scale_to_zero is not None:
-            return (row.lag_messages or 0.0) >= self._profile.scale_to_zero.wake_lag_messages
+            return (row.lag_messages or 0.0) >= self._profile.scale_to_zero.activation_lag_messages
         if capacity is None or not row.members:
             return False
         rate = row.produce_messages_per_second or 0.0
@@ -205,7 +205,7 @@ class Session:
         )
         if isinstance(decision, Recommendation):
             self._previous = decision
-            graded = decision.reason not in {"warming_up", "idle", "waking"}
+            graded = decision.reason not in {"warming_up", "idle", "activating"}
             if decision.action != "hold" and decision.execute_at <= now and graded:
                 self._grader.commanded(
                     Command(

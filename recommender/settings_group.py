@@ -104,7 +104,7 @@ class ScaleToZeroSettings(BaseModel):
     """Whether 0 replicas may be advised and set, and a workload that stands at 0 be started. Default: no, because
     whoever stopped a workload meant it."""
 
-    wake_lag_messages: int = Field(default=_ZERO_DEFAULTS["wake_lag_messages"], ge=1)
+    activation_lag_messages: int = Field(default=_ZERO_DEFAULTS["activation_lag_messages"], ge=1)
     """So many waiting messages start the group again; fewer count as none. Default: 1. Markers of transactions wait for
     ever: a topic of theirs needs more than it has partitions."""
 
@@ -227,7 +227,9 @@ class GroupSettings(BaseModel):
             partitions=Partitions(self.partitions or partitions),
             capacity=capacity,
             streams=None if self.streams is None else self.streams.profile(),
-            scale_to_zero=ScaleToZero(wake_lag_messages=zero.wake_lag_messages, idle_seconds=Seconds(zero.idle_seconds))
+            scale_to_zero=ScaleToZero(
+                activation_lag_messages=zero.activation_lag_messages, idle_seconds=Seconds(zero.idle_seconds)
+            )
             if zero.enabled
             else None,
             **{name: getattr(self, name) for name in same},

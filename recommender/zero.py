@@ -71,7 +71,7 @@ class Grounds:
         return sum(ahead) * seconds / len(ahead) if ahead else 0.0
 
 
-def asleep(
+def scaled_to_zero(
     history: History, profile: GroupProfile, previous: Recommendation | None, *, patience_seconds: float
 ) -> ScaleToZero | None:
     """The rule under which the group is at 0, and not just for a moment; None: it is not.
@@ -99,27 +99,27 @@ def is_idle(history: History, rule: ScaleToZero) -> bool:
     rows = [row for row in history.recent if row.interval_end_at > since]
     return (
         bool((history.produce_messages_per_second[-minutes:] == 0.0).all())
-        and bool((history.lag_messages[-minutes:] < rule.wake_lag_messages).all())
+        and bool((history.lag_messages[-minutes:] < rule.activation_lag_messages).all())
         and all(
             row.produce_messages_per_second == 0.0
             and row.lag_messages is not None
-            and row.lag_messages < rule.wake_lag_messages
+            and row.lag_messages < rule.activation_lag_messages
             and row.sampled_partitions >= row.partitions
             for row in rows
         )
     )
 
 
-def wanted_while_asleep(grounds: Grounds, rule: ScaleToZero) -> Proposal:
+def wanted_at_zero(grounds: Grounds, rule: ScaleToZero) -> Proposal:
     """0 while nothing waits and nothing is about to come; else what that calls for, at once."""
     waiting, expected = grounds.waiting_messages, grounds.expected_messages(grounds.lead_seconds)
     coming = f"{_expected(expected)} expected within the {grounds.lead_seconds:,.0f} s that a start takes"
-    if max(waiting, expected) >= rule.wake_lag_messages:
+    if max(waiting, expected) >= rule.activation_lag_messages:
         count = _count_to_start(grounds)
-        why = _waiting(waiting) if waiting >= rule.wake_lag_messages else coming
+        why = _waiting(waiting) if waiting >= rule.activation_lag_messages else coming
         sentence = (
-            f"The group is at 0 and {why}; it takes {rule.wake_lag_messages:,} to start it. {count} to begin with, of "
-            f"which each works off {grounds.facts.capacity.p50:,.0f}/s."
+            f"The group is at 0 and {why}; it takes {rule.activation_lag_messages:,} to start it. {count} to begin "
+            f"with, each of which consumes {grounds.facts.capacity.p50:,.0f}/s."
         )
     elif _has_rested_long(grounds.history):
         count = grounds.scene.profile.min_replicas
@@ -129,7 +129,9 @@ def wanted_while_asleep(grounds: Grounds, rule: ScaleToZero) -> Proposal:
         )
     else:
         count = 0
-        sentence = f"No replica is needed: {_waiting(waiting)}, and {coming}. It takes {rule.wake_lag_messages:,}."
+        sentence = (
+            f"No replica is needed: {_waiting(waiting)}, and {coming}. It takes {rule.activation_lag_messages:,}."
+        )
     return Proposal(target=count, command_at=grounds.scene.now, sentences=(sentence,))
 
 
@@ -138,12 +140,12 @@ def to_zero(grounds: Grounds) -> Proposal | None:
     rule = grounds.scene.profile.scale_to_zero
     if rule is None or not is_idle(grounds.history, rule):
         return None
-    if grounds.expected_messages(rule.idle_seconds) >= rule.wake_lag_messages:
+    if grounds.expected_messages(rule.idle_seconds) >= rule.activation_lag_messages:
         return None
     minutes = rule.idle_seconds / MINUTE_SECONDS
     sentence = (
         f"Nothing has come for {minutes:,.0f} min and none is expected in as many to come: no replica is needed. The "
-        f"group is started again when {_waiting(rule.wake_lag_messages)}."
+        f"group is started again when {_waiting(rule.activation_lag_messages)}."
     )
     return Proposal(target=0, command_at=grounds.scene.now, sentences=(sentence,))
 
@@ -196,7 +198,7 @@ def compose_zero(proposal: Proposal, grounds: Grounds) -> Recommendation:
     not_before, latest_safe = at_once(scene, target)
     other = () if target == replicas else (PricedPlan(desired_replicas=target, execute_at=now, cost=chosen),)
     plans = (*other, PricedPlan(desired_replicas=replicas, execute_at=None, cost=stay))
-    reason: ReasonCode = "waking" if target > replicas else "idle"
+    reason: ReasonCode = "activating" if target > replicas else "idle"
     return named(
         Recommendation(
             recommendation_id="",

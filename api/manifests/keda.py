@@ -27,7 +27,7 @@ _TRIGGER = {
     "bootstrapServers": "brokers are those of lagcast's collector",
     "bootstrapServersFromEnv": "brokers are those of lagcast's collector",
     "lagThreshold": _LAG,
-    "activationLagThreshold": "scaleToZero.wakeLagMessages says how many start a group that is at 0",
+    "activationLagThreshold": "scaleToZero.activationLagMessages says how many start a group that is at 0",
     "offsetResetPolicy": "a group without commits has the lag from the log's start",
     "partitionLimitation": "all partitions that the group reads are looked at",
     "allowIdleConsumers": "no more members than partitions are advised",

@@ -82,8 +82,8 @@ class Loop:
             return replicas
         if active:
             self._active_at_seconds = floor(now_seconds)
-            asleep = replicas == 0 or (self.idle is not None and replicas < self.least)
-            return max(self.least, 1) if asleep else replicas
+            scaled_to_zero = replicas == 0 or (self.idle is not None and replicas < self.least)
+            return max(self.least, 1) if scaled_to_zero else replicas
         rest = self.least if self.idle is None else self.idle
         if replicas > rest and (rest == 0 or self.idle is not None):
             last = self._active_at_seconds

@@ -197,12 +197,12 @@ def test_a_group_that_stands_at_zero_is_woken_by_a_push(
     execute_at = read_clock() + timedelta(seconds=20)
     store.save(due(advice, execute_at, current_replicas=0, desired_replicas=5))
     with asked_itself(store) as asked_by:
-        asleep = yaml.safe_load(exported(namespace, tmp_path, asked_by, capsys))
-        asleep["spec"] |= {"pollingInterval": 3600, "minReplicaCount": 0}
-        (trigger,) = asleep["spec"]["triggers"]
+        scaled_to_zero = yaml.safe_load(exported(namespace, tmp_path, asked_by, capsys))
+        scaled_to_zero["spec"] |= {"pollingInterval": 3600, "minReplicaCount": 0}
+        (trigger,) = scaled_to_zero["spec"]["triggers"]
         assert trigger["type"] == "external"
         trigger["type"] = "external-push"
-        cluster.apply(yaml.safe_dump(asleep))
+        cluster.apply(yaml.safe_dump(scaled_to_zero))
         while True:
             replicas = replicas_in(cluster, namespace)
             if read_clock() >= execute_at:

@@ -91,19 +91,19 @@ def test_b7_an_idle_group_goes_to_zero_only_where_its_owner_says_so_and_is_start
         subprocess.run(command, capture_output=True, check=True)
         return replicas() == count
 
-    awake: dict[str, Any] = {
+    active: dict[str, Any] = {
         "target": {"name": "orders"},
         "group": {"capacityMessagesPerSecondPerReplica": 1000},
         "mode": "Apply",
     }
-    installed.apply(json.dumps(scaler(namespace, **awake)))
+    installed.apply(json.dumps(scaler(namespace, **active)))
     wait_until(lambda: told() == "CheaperToStay 1")
     assert acted("1")
-    installed.apply(json.dumps(scaler(namespace, **awake, minReplicas=0, scaleToZero={"enabled": True})))
+    installed.apply(json.dumps(scaler(namespace, **active, minReplicas=0, scaleToZero={"enabled": True})))
     wait_until(lambda: told() == "Idle 0")
     wait_until(lambda: acted("0"))
     table.add(2, members=0)
     wait_until(lambda: acted("0") and told() == "Idle 0")
     table.add(1, members=0, lag_messages=5.0)
-    wait_until(lambda: told() == "Waking 1")
+    wait_until(lambda: told() == "Activating 1")
     wait_until(lambda: acted("1"))

@@ -47,7 +47,7 @@ def idle(history: MakeHistory) -> History:
 
 
 @pytest.fixture
-def asleep(idle: History, nothing: Forecast, lazy: GroupProfile) -> Recommendation:
+def scaled_to_zero(idle: History, nothing: Forecast, lazy: GroupProfile) -> Recommendation:
     """The advice to go to 0, ten minutes ago."""
     before = advised(idle, nothing, lazy)
     ago = timedelta(minutes=10)
@@ -97,7 +97,7 @@ def test_b7_a_group_for_which_nothing_comes_goes_to_zero_where_its_owner_allows_
 def test_b7_what_nobody_saw_never_counts_as_nothing(
     history: MakeHistory, nothing: Forecast, lazy: GroupProfile, last: dict[str, float | None]
 ) -> None:
-    """One row is enough to stay awake."""
+    """One row is enough to stay active."""
     assert advised(history(0.0, members=2, last=last), nothing, lazy).desired_replicas > 0
 
 
@@ -130,9 +130,9 @@ def test_going_to_zero_takes_as_long_a_silence_as_its_owner_says(
 
 
 def test_markers_that_stay_for_ever_are_no_work(history: MakeHistory, nothing: Forecast, lazy: GroupProfile) -> None:
-    """24 messages wait for ever; with 25 to wake it, the group sleeps all the same."""
+    """24 messages wait for ever; with 25 to activate it, the group stays at zero all the same."""
     marked = history(0.0, members=2, lag_messages=24.0)
-    above = replace(lazy, scale_to_zero=ScaleToZero(wake_lag_messages=25))
+    above = replace(lazy, scale_to_zero=ScaleToZero(activation_lag_messages=25))
     assert advised(marked, nothing, lazy).desired_replicas == 1
     assert advised(marked, nothing, above).desired_replicas == 0
 
@@ -148,68 +148,72 @@ def test_guards_and_the_owners_hours_hold_it_back_too(
 
 
 def test_a_group_at_zero_stays_there_until_a_message_waits(
-    history: MakeHistory, nothing: Forecast, lazy: GroupProfile, asleep: Recommendation
+    history: MakeHistory, nothing: Forecast, lazy: GroupProfile, scaled_to_zero: Recommendation
 ) -> None:
     """Nothing is due while nothing waits; the row that shows a message starts one replica."""
-    still = advised(history(0.0, members=0), nothing, lazy, previous=asleep)
+    still = advised(history(0.0, members=0), nothing, lazy, previous=scaled_to_zero)
     assert (still.action, still.desired_replicas, still.due_replicas(now=NOW), still.reason) == ("hold", 0, 0, "idle")
     (sentence,) = still.sentences
     assert sentence == (
         "No replica is needed: no message waits, and none is expected within the 30 s that a start takes. It takes 1."
     )
-    woken = advised(history(0.0, members=0, last={"lag_messages": 1.0}), nothing, lazy, previous=still)
-    assert (woken.action, woken.current_replicas, woken.desired_replicas) == ("scale_out", 0, 1)
-    assert (woken.reason, woken.effective_at) == ("waking", NOW + timedelta(seconds=30))
-    assert woken.sentences[0].startswith(
+    activated = advised(history(0.0, members=0, last={"lag_messages": 1.0}), nothing, lazy, previous=still)
+    assert (activated.action, activated.current_replicas, activated.desired_replicas) == ("scale_out", 0, 1)
+    assert (activated.reason, activated.effective_at) == ("activating", NOW + timedelta(seconds=30))
+    assert activated.sentences[0].startswith(
         "The group is at 0 and 1 message waits; it takes 1 to start it. 1 to begin with"
     )
 
 
 def test_what_waits_and_comes_says_how_many_are_started(
-    history: MakeHistory, nothing: Forecast, forecast: MakeForecast, lazy: GroupProfile, asleep: Recommendation
+    history: MakeHistory,
+    nothing: Forecast,
+    forecast: MakeForecast,
+    lazy: GroupProfile,
+    scaled_to_zero: Recommendation,
 ) -> None:
     """600,000 that wait are 2,000/s for five minutes; with 1,500/s that come, 3,546/s are to be carried: by four."""
     flooded = {"lag_messages": 600_000.0, "produce_messages_per_second": 0.0}
-    assert advised(history(0.0, members=0, last=flooded), nothing, lazy, previous=asleep).desired_replicas == 2
+    assert advised(history(0.0, members=0, last=flooded), nothing, lazy, previous=scaled_to_zero).desired_replicas == 2
     coming = forecast([1500.0])
-    assert advised(history(0.0, members=0, last=flooded), coming, lazy, previous=asleep).desired_replicas == 4
+    assert advised(history(0.0, members=0, last=flooded), coming, lazy, previous=scaled_to_zero).desired_replicas == 4
 
 
 def test_a_group_at_zero_is_started_ahead_of_what_is_expected(
-    history: MakeHistory, forecast: MakeForecast, lazy: GroupProfile, asleep: Recommendation
+    history: MakeHistory, forecast: MakeForecast, lazy: GroupProfile, scaled_to_zero: Recommendation
 ) -> None:
     """Within the start-up of 30 s, and not before."""
     at_rest = history(0.0, members=0)
-    assert advised(at_rest, forecast([0.0] * 5 + [100.0]), lazy, previous=asleep).desired_replicas == 0
-    ahead = advised(at_rest, forecast([100.0]), lazy, previous=asleep)
-    assert (ahead.desired_replicas, ahead.reason) == (1, "waking")
+    assert advised(at_rest, forecast([0.0] * 5 + [100.0]), lazy, previous=scaled_to_zero).desired_replicas == 0
+    ahead = advised(at_rest, forecast([100.0]), lazy, previous=scaled_to_zero)
+    assert (ahead.desired_replicas, ahead.reason) == (1, "activating")
     assert "3,000 are expected within the 30 s that a start takes" in ahead.sentences[0]
 
 
 def test_a_group_is_started_for_a_moment_before_kafka_forgets_where_it_stood(
-    history: MakeHistory, nothing: Forecast, lazy: GroupProfile, asleep: Recommendation
+    history: MakeHistory, nothing: Forecast, lazy: GroupProfile, scaled_to_zero: Recommendation
 ) -> None:
     """After six of the seven days; one member that was there since is enough to go on resting."""
     minutes = 6 * 1440
     rested = history(0.0, minutes=minutes, members=0)
-    woken = advised(rested, nothing, lazy, previous=asleep)
-    assert (woken.desired_replicas, woken.reason) == (1, "waking")
-    assert "Kafka forgets where such a group stood after 7 (offsets.retention.minutes)" in woken.sentences[0]
+    activated = advised(rested, nothing, lazy, previous=scaled_to_zero)
+    assert (activated.desired_replicas, activated.reason) == (1, "activating")
+    assert "Kafka forgets where such a group stood after 7 (offsets.retention.minutes)" in activated.sentences[0]
     members = rested.members.copy()
     members[0] = 1.0
     seen = replace(rested, members=read_only(members))
-    assert advised(seen, nothing, lazy, previous=asleep).desired_replicas == 0
-    assert advised(rested.last(minutes - 1), nothing, lazy, previous=asleep).desired_replicas == 0
+    assert advised(seen, nothing, lazy, previous=scaled_to_zero).desired_replicas == 0
+    assert advised(rested.last(minutes - 1), nothing, lazy, previous=scaled_to_zero).desired_replicas == 0
 
 
-def test_a_group_without_members_for_a_moment_is_not_asleep(
+def test_a_group_without_members_for_a_moment_is_not_scaled_to_zero(
     history: MakeHistory, nothing: Forecast, lazy: GroupProfile
 ) -> None:
     """All its pods are replaced at once: nobody is told to start it anew, nor that none is due."""
     advice = advised(history(0.0, members=8, last={"members": 0, "lag_messages": 900.0}), nothing, lazy)
     assert (advice.current_replicas, advice.due_replicas(now=NOW)) == (8, 8)
     for_long = advised(history(0.0, members=0, last={"lag_messages": 900.0}), nothing, lazy)
-    assert (for_long.current_replicas, for_long.reason) == (0, "waking")
+    assert (for_long.current_replicas, for_long.reason) == (0, "activating")
 
 
 def test_without_the_owners_word_a_group_at_zero_is_left_alone(
@@ -222,19 +226,19 @@ def test_without_the_owners_word_a_group_at_zero_is_left_alone(
 
 
 def test_a_start_is_waited_for(
-    history: MakeHistory, nothing: Forecast, lazy: GroupProfile, asleep: Recommendation
+    history: MakeHistory, nothing: Forecast, lazy: GroupProfile, scaled_to_zero: Recommendation
 ) -> None:
     """30 s after the command nobody has joined, and nothing new is asked for; after twice the start-up it is."""
     waiting = history(0.0, members=0, last={"lag_messages": 5.0})
-    woken = advised(waiting, nothing, lazy, previous=asleep)
-    started = replace(woken, issued_at=NOW - timedelta(seconds=30), execute_at=NOW - timedelta(seconds=30))
+    activated = advised(waiting, nothing, lazy, previous=scaled_to_zero)
+    started = replace(activated, issued_at=NOW - timedelta(seconds=30), execute_at=NOW - timedelta(seconds=30))
     assert advised(waiting, nothing, lazy, previous=started).reason == "warming_up"
-    long_ago = replace(woken, issued_at=NOW - timedelta(minutes=5), execute_at=NOW - timedelta(minutes=5))
-    assert advised(waiting, nothing, lazy, previous=long_ago).reason == "waking"
+    long_ago = replace(activated, issued_at=NOW - timedelta(minutes=5), execute_at=NOW - timedelta(minutes=5))
+    assert advised(waiting, nothing, lazy, previous=long_ago).reason == "activating"
 
 
 def test_waiting_messages_are_not_left_because_of_what_is_no_longer_known(
-    history: MakeHistory, nothing: Forecast, lazy: GroupProfile, asleep: Recommendation
+    history: MakeHistory, nothing: Forecast, lazy: GroupProfile, scaled_to_zero: Recommendation
 ) -> None:
     """A capacity that was learnt a month ago, and a forecast that needs more history, do not keep the group at 0."""
     unknown = replace(lazy, capacity=None)
@@ -248,26 +252,30 @@ def test_waiting_messages_are_not_left_because_of_what_is_no_longer_known(
         remedy="Wait.",
         refused_at=NOW,
     )
-    woken = advised(waiting, too_short, unknown, previous=asleep)
-    assert (woken.desired_replicas, woken.capacity, woken.forecast.model) == (1, asleep.capacity, "none")
+    activated = advised(waiting, too_short, unknown, previous=scaled_to_zero)
+    assert (activated.desired_replicas, activated.capacity, activated.forecast.model) == (
+        1,
+        scaled_to_zero.capacity,
+        "none",
+    )
     never = decided(waiting, nothing, unknown)
     assert isinstance(never, Refusal)
     assert never.reason == "capacity_unknown"
 
 
-def test_a_minimum_above_one_is_that_of_a_group_that_is_awake(
-    history: MakeHistory, idle: History, nothing: Forecast, lazy: GroupProfile, asleep: Recommendation
+def test_a_minimum_above_one_is_that_of_a_group_that_is_active(
+    history: MakeHistory, idle: History, nothing: Forecast, lazy: GroupProfile, scaled_to_zero: Recommendation
 ) -> None:
     """None, or at least three."""
     three = replace(lazy, min_replicas=Replicas(3))
     assert advised(idle, nothing, three).desired_replicas == 0
-    assert advised(history(0.0, members=0, last={"lag_messages": 5.0}), nothing, three, previous=asleep).due_replicas(
-        now=NOW
-    ) in {3, 4}
+    assert advised(
+        history(0.0, members=0, last={"lag_messages": 5.0}), nothing, three, previous=scaled_to_zero
+    ).due_replicas(now=NOW) in {3, 4}
 
 
 def test_what_was_at_zero_teaches_nothing_of_moves(row: MakeRow, lazy: GroupProfile) -> None:
-    """A group that wakes has a backlog, and nobody was there to be stopped."""
+    """A group that activates has a backlog, and nobody was there to be stopped."""
     grader = Grader(profile=lazy, max_lag_seconds=10.0)
     members = [2] * 40 + [0] * 40 + [1] * 4 + [3] * 40
     lags = [0.0] * 40 + [10.0 * number for number in range(40)] + [300.0, 200.0, 100.0, 0.0] + [0.0] * 40

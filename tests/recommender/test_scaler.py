@@ -150,10 +150,10 @@ def test_zero_is_for_whoever_says_so() -> None:
     asked = [asked_by(SETTINGS, read_scaler(document(scaleToZero=block))).group.scale_to_zero for block in blocks]
     assert [(each.enabled, each.idle_seconds) for each in asked] == [(False, 900.0), (True, 900.0), (False, 600.0)]
     on = SETTINGS.model_copy(update={"groups": {"orders": GroupSettings(scale_to_zero=asked[1])}})
-    assert asked_by(on, read_scaler(document(scaleToZero={"wakeLagMessages": 7}))).group.scale_to_zero.enabled
+    assert asked_by(on, read_scaler(document(scaleToZero={"activationLagMessages": 7}))).group.scale_to_zero.enabled
 
 
-def test_a_minimum_of_zero_is_one_for_a_group_that_is_awake() -> None:
+def test_a_minimum_of_zero_is_one_for_a_group_that_is_active() -> None:
     """As `minReplicaCount: 0` is to KEDA: a group that works has a replica."""
     asked = asked_by(SETTINGS, read_scaler(document(scaleToZero={"enabled": True}, minReplicas=0)))
     assert asked.group.min_replicas == 1

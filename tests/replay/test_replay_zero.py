@@ -74,8 +74,8 @@ def test_nights_cost_nothing_and_the_morning_is_met(lazy: World, load: Loads, co
         policy = ByNight(played)
         entries.append(run_policy("lagcast", policy, played))
         nights.append(policy.replicas)
-    awake, asleep = entries
+    active, scaled_to_zero = entries
     assert nights == [{1}, {0}]
     # Two nights of seven and five hours, less a quarter of an hour each, and what days differ by.
-    assert asleep.pod_hours < awake.pod_hours - 8.0
-    assert asleep.late_share < awake.late_share + 0.001
+    assert scaled_to_zero.pod_hours < active.pod_hours - 8.0
+    assert scaled_to_zero.late_share < active.late_share + 0.001
