@@ -25,7 +25,10 @@ def history(
     *,
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder that `lagcast collect` writes to.")],
     bootstrap: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Kafka brokers, separated by commas: arrivals as far back as kept.")
+        str,
+        typer.Option(
+            metavar="HOST:PORT", help="Kafka brokers, separated by commas: produce rates as far back as kept."
+        ),
     ] = "",
     prometheus: Annotated[
         str, typer.Option(metavar="URL", help="A server that scraped an exporter: arrivals, commits, lag and members.")
@@ -104,7 +107,7 @@ def backfill(
         for topic, seconds in sorted(stamped_ahead(kafka, plan.present, now=now).items()):
             talk.line(
                 f"    messages of topic {topic} are stamped {seconds:,.0f} s after now: set this machine's clock and "
-                "theirs by NTP; until then arrivals count when they are stamped"
+                "theirs by NTP; until then produce rates count when they are stamped"
             )
         asked = f"{len(plan.spans)} groups, {len(plan.minutes):,} minutes"
         if only_estimate:

@@ -51,7 +51,7 @@ def up(
     group: Groups = None,
     read_committed: ReadCommitted = None,
     client_config: ClientConfig = None,
-    days: Annotated[int, typer.Option(min=1, max=365, help="How far back to read past arrivals at most.")] = DAYS,
+    days: Annotated[int, typer.Option(min=1, max=365, help="How far back to read past produce rates at most.")] = DAYS,
     keep_days: KeepDays = KEPT_DAYS,
     publish: Publish = TOPICS,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings file (YAML).")] = None,
@@ -59,7 +59,7 @@ def up(
     host: Annotated[str | None, typer.Option(help="Address to serve on; 127.0.0.1 unless set.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="TCP port; 8686 unless set.")] = None,
 ) -> int:
-    """Watch a Kafka cluster: read past arrivals, then samples every 15 s, and advise after each, until Ctrl-C.
+    """Watch a Kafka cluster: read past produce rates, then samples every 15 s, and advise after each, until Ctrl-C.
 
     Advice only: replicas are never touched. Started again, it goes on from what it kept.
     """

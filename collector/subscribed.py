@@ -1,4 +1,4 @@
-"""Which topics a group reads now: commits outlive a subscription by days, and nobody works off what comes in there.
+"""Which topics a group reads now: commits outlive a subscription by days, and nobody consumes what comes in there.
 
 Kafka keeps the commits of a topic that a group has given up for seven days (`offsets.retention.minutes`). Its lag grows
 all the while, and no replica that is added could make it less.

@@ -25,7 +25,7 @@ def backlog_from_visible_lag(lag: Messages, *, consume: MessagesPerSecond, commi
 
 
 def spare(*, produce: MessagesPerSecond, capacity: MessagesPerSecond) -> MessagesPerSecond:
-    """Throughput left for working off backlog, at least a hundredth of capacity.
+    """Throughput left for consuming backlog, at least a hundredth of capacity.
 
     >>> spare(produce=MessagesPerSecond(1000), capacity=MessagesPerSecond(1000))
     10.0

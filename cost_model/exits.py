@@ -22,7 +22,7 @@ def ungraceful_fraction(profile: GroupProfile) -> Fraction:
 
 
 def killed_fraction(profile: GroupProfile) -> Fraction:
-    """The share of leaves that cut work off: an ungraceful one was a kill, unless the group closes so anyway."""
+    """The share of leaves that cut consume: an ungraceful one was a kill, unless the group closes so anyway."""
     if sends_leave_group(profile):
         return ungraceful_fraction(profile)
     return Fraction(0.0 if leaves_gracefully(profile) else 1.0)

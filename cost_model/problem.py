@@ -26,7 +26,7 @@ class Problem(NamedTuple):
     Shapes: H steps, a choices, G grid points. `fixed` (H, a, a) is the price of a move and of running its target for a
     step, infinite where the move cannot take effect; its diagonal is the price of staying. `change` (H, a, a) is what
     the backlog gains, the stop of the move included, and `transient` (H, a, a) what that stop makes late, all in
-    messages; `arriving` (H,) too. `on_time` (a,) is the backlog that a choice works off within the promised time.
+    messages; `arriving` (H,) too. `on_time` (a,) is the backlog that a choice consumes within the promised time.
     `held_price` is per message of backlog at each end of a step.
     """
 

@@ -258,7 +258,7 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
 
 @compiled
 def settle(field: Field, choice: int, lag: float, scenario: int, items: FloatArray) -> None:
-    """Add what the state is worth in which a plan ends: the move home, and the backlog worked off there."""
+    """Add what the state is worth in which a plan ends: the move home, and the backlog consumed there."""
     demand = field.demand[scenario, -min(ENDING_STEPS, field.demand.shape[1]) :].mean()
     factor = field.capacity_factor[scenario]
     home = needed(field, demand / factor, choice)

@@ -30,7 +30,7 @@ def _worth(standing: GateStanding | None) -> str:
     if standing is None:
         return ""
     used = (
-        "Arrivals are taken to stay"
+        "Produce rates are taken to stay"
         if standing.history_tier == "reactive"
         else f"The {standing.history_tier} forecast is used"
     )
@@ -110,4 +110,4 @@ def _capacity(capacity: Capacity) -> str:
     }[capacity.source]
     age = f", {capacity.age_seconds / 60:.0f} min old" if capacity.age_seconds is not None else ""
     band = f"p20 {capacity.p20:,.0f}, p90 {capacity.p90:,.0f}"
-    return f"One replica works off {capacity.p50:,.0f}/s ({band}; {known}{age})."
+    return f"One replica consumes {capacity.p50:,.0f}/s ({band}; {known}{age})."

@@ -41,16 +41,16 @@ def _arrivals(advice: Recommendation) -> str:
     peak = max(range(len(path)), key=path.__getitem__)
     minutes = (peak + 1) * advice.forecast.step_seconds // 60
     return (
-        f"Arrivals: {advice.observed.produce_messages_per_second:,.0f}/s now, at most {path[peak]:,.0f}/s expected, in "
-        f"{minutes} min (90 % band {advice.forecast.p05[peak]:,.0f}-{advice.forecast.p95[peak]:,.0f}/s; "
-        f"{advice.forecast.history_tier} history_tier)."
+        f"Produce rate: {advice.observed.produce_messages_per_second:,.0f}/s now, at most {path[peak]:,.0f}/s "
+        f"expected, in {minutes} min (90 % band {advice.forecast.p05[peak]:,.0f}-{advice.forecast.p95[peak]:,.0f}/s; "
+        f"{advice.forecast.history_tier} history tier)."
     )
 
 
 def _carrying(advice: Recommendation) -> str:
     capacity = advice.capacity
     return (
-        f"One replica works off {capacity.p50:,.0f}/s (p20 {capacity.p20:,.0f}, {capacity.source}); "
+        f"One replica consumes {capacity.p50:,.0f}/s (p20 {capacity.p20:,.0f}, {capacity.source}); "
         f"replica counts that differ: {', '.join(str(count) for count in advice.useful_replicas)}."
     )
 

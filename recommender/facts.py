@@ -19,7 +19,7 @@ from recommender.decision import DecisionSettings
 ROWS_OF_NOW = 2
 # A minute of base rows.
 ROWS_OF_WAITING = 4
-# A session of 45 s and the backlog of it, worked off at a load of three quarters.
+# A session of 45 s and the backlog of it, consumed at a load of three quarters.
 SECONDS_TO_CATCH_UP = 180.0
 DEVIATIONS_OF_CHANCE = 2.0
 # Of what a surge brought above the row before, at least this share is still waiting.

@@ -17,7 +17,8 @@ LEAST_SILENCE_SECONDS = 180.0
 COMMITS_MISSED = 3.0
 # What waits in a partition that stands still grows by a second a second, less what rates of 15 s are uncertain by.
 STANDING_GROWTH = 0.8
-# And what is left of all arrivals is one partition's share: over half of the mean's, for keys are uneven, under twice.
+# And what is left of all produce rates is one partition's share: over half of the mean's, for keys are uneven, under
+# twice.
 LEAST_LEFT, MOST_LEFT = 0.5, 2.0
 # A pod that crashes and comes back makes two rebalances; a rolling restart makes one or two for each pod.
 REBALANCES_OF_A_ROLLOUT = 3
@@ -45,7 +46,7 @@ def _livelock(history: History, profile: GroupProfile, *, now: datetime) -> Refu
     """Messages wait, nothing was committed for minutes, and members come and go, are too slow for a batch, or hang.
 
     Those that stay hang once they are silent for longer than a batch may last, or than they wait between commits, while
-    messages arrive: without arrivals what seems to wait may be markers of transactions, which nobody consumes.
+    messages arrive: without produce rates what seems to wait may be markers of transactions, which nobody consumes.
     """
     known = [row for row in history.recent if row.consume_messages_per_second is not None]
     silent = takewhile(lambda row: not row.consume_messages_per_second and row.lag_messages != 0.0, reversed(known))

@@ -186,7 +186,7 @@ class Grader:
     def _rebalance_pause_seconds(self, watch: _Watch, now: datetime, *, stopped_share: float) -> float:
         """As it was measured, if it was, and by more than measuring is off; else as lag rose.
 
-        Rows of 15 s show the lag that is left when they are read: a stop of 3 s may be worked off by then.
+        Rows of 15 s show the lag that is left when they are read: a stop of 3 s may be consumed by then.
         """
         stops = [stop for stop in self._measured if watch.began_at <= stop.ended_at and stop.began_at <= now]
         measured = sum(stop.lost_seconds for stop in stops) / stopped_share

@@ -67,7 +67,7 @@ def never_fewer_on_partial_data(proposal: Proposal, scene: Scene) -> Proposal:
 
 
 def never_fewer_while_draining(proposal: Proposal, scene: Scene) -> Proposal:
-    """A backlog worth more than half the promised wait is worked off before anything is removed."""
+    """A backlog worth more than half the promised wait is consumed before anything is removed."""
     if proposal.target >= scene.replicas:
         return proposal
     limit_seconds = scene.settings.max_lag_seconds / 2
@@ -80,8 +80,8 @@ def never_fewer_while_draining(proposal: Proposal, scene: Scene) -> Proposal:
         scene,
         rule="backlog_draining",
         sentence=(
-            f"A backlog of {scene.backlog_messages:,.0f} messages is still to be worked off (limit "
-            f"{limit_messages:,.0f}, {limit_seconds:g} s of arrivals or of one replica's work), so nothing is removed."
+            f"A backlog of {scene.backlog_messages:,.0f} messages is still to be consumed (limit "
+            f"{limit_messages:,.0f}, {limit_seconds:g} s of the produce rate or of one replica's work), so nothing is removed."
         ),
     )
 

@@ -62,7 +62,7 @@ def situation_of(scene: Scene, forecast: Forecast, prices: Prices, learned: Lear
 
 
 def uncertainty_of(scene: Scene, forecast: Forecast, *, ceiling: float) -> Uncertainty:
-    """The paths that arrivals may take from `scene.now` on; their upper tenth stays under `ceiling`."""
+    """The paths that produce rates may take from `scene.now` on; their upper tenth stays under `ceiling`."""
     settings = scene.settings
     passed = max(0, int((scene.now - forecast.origin_at).total_seconds() // STEP_SECONDS))
     steps = settings.horizon_seconds // STEP_SECONDS
@@ -82,7 +82,7 @@ def uncertainty_of(scene: Scene, forecast: Forecast, *, ceiling: float) -> Uncer
 
 
 def highest_believed(history: History) -> float:
-    """Arrivals that nothing in the last week comes near; tails of bands reach further than loads do."""
+    """Produce rates that nothing in the last week comes near; tails of bands reach further than loads do."""
     week = history.produce_messages_per_second[-MINUTES_PER_WEEK:]
     known = week[np.isfinite(week)]
     return (1.0 + CEILING_DAYS * MINUTES_PER_DAY / known.size) * float(known.max()) if known.size else np.inf

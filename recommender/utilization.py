@@ -67,7 +67,7 @@ class TargetUtilization:
             return
         if median(self._waits) > CREEPING_SECONDS:
             if self._lags[-1] < self._lags[0]:
-                return  # left over from a jump, and being worked off
+                return  # left over from a jump, and being consumed
             too_full = max(self._loads)
             self.value = max(LEAST, self.value + STEP_DOWN * min(0.0, too_full - self.value))
         elif load >= self.value - 0.02:

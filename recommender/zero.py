@@ -1,7 +1,7 @@
 """No replica at all: when a group may go to 0, what keeps it there, and with how many replicas it is started again.
 
 The owner's rule decides here, and no price: a message that comes in a quiet night is worth next to nothing, and is to
-be worked off all the same. What nobody saw never counts as nothing.
+be consumed all the same. What nobody saw never counts as nothing.
 """
 
 from dataclasses import dataclass
@@ -175,7 +175,7 @@ def _ahead(forecast: Forecast, scene: Scene, seconds: float) -> list[float]:
 
 
 def _count_to_start(grounds: Grounds) -> int:
-    """The fewest that carry what arrives, or is about to, and work off what waits within five minutes."""
+    """The fewest that carry what arrives, or is about to, and consume what waits within five minutes."""
     scene, facts = grounds.scene, grounds.facts
     rate = max(scene.produce_messages_per_second, grounds.expected_rate)
     wanted = rate / scene.settings.target_utilization + grounds.waiting_messages / DRAIN_SECONDS

@@ -31,7 +31,7 @@ def test_on_the_first_day_everything_is_assumed_and_says_so(advice: MakeAdvice) 
         "Added replicas are expected 30 s after the command, as set (none was seen yet).",
         "The risk of a move is priced at 0.100 USD (assumed, 0 moves seen; measured from 3 on).",
         "Plans fill replicas to 95% of their capacity (assumed, as set; no quiet minute has spoken against it).",
-        "One replica works off 4,100/s (p20 3,900, p90 4,350; as set).",
+        "One replica consumes 4,100/s (p20 3,900, p90 4,350; as set).",
     )
 
 
@@ -58,7 +58,7 @@ def test_what_was_measured_says_from_how_many_moves_and_how_old_it_is(advice: Ma
         "Added replicas are expected 30 s after the command, as set (45 s measured).",
         "The risk of a move is priced at 0.100 USD (measured, 4 moves).",
         "Plans fill replicas to 84% of their capacity (measured: at 95%, as set, a backlog crept up in quiet minutes).",
-        "One replica works off 4,100/s (p20 3,900, p90 4,350; measured at the group's limit, 90 min old).",
+        "One replica consumes 4,100/s (p20 3,900, p90 4,350; measured at the group's limit, 90 min old).",
     )
 
 
@@ -73,7 +73,7 @@ def test_a_capacity_that_was_never_reached_is_told_as_a_step_beyond_what_was_sho
     )
     (told,) = beliefs(advice(capacity=beyond))
     assert told == (
-        "One replica works off 1,150/s "
+        "One replica consumes 1,150/s "
         "(p20 1,060, p90 1,322; never seen at its limit: a step beyond what it has shown, 0 min old)."
     )
 

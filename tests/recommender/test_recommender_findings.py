@@ -100,7 +100,7 @@ def test_a_partition_that_stands_still_while_others_go_on_is_named(history: Make
 def test_a_group_that_leaves_more_behind_than_one_partition_is_advised(
     history: MakeHistory, profile: GroupProfile
 ) -> None:
-    """Three partitions' arrivals are left each second: more replicas may well help there."""
+    """Three partitions' produce rates are left each second: more replicas may well help there."""
     assert not isinstance(standing(history, profile, seconds=360, left=3.0), Refusal)
 
 
@@ -149,7 +149,7 @@ def test_a_replica_whose_partitions_alone_fall_behind_is_called_slow(
 
 
 def test_nobody_is_slow_where_others_wait_too_or_waits_shrink(history: MakeHistory, profile: GroupProfile) -> None:
-    """Half of all partitions; a backlog that is worked off; a pause; a change of size; one hot partition."""
+    """Half of all partitions; a backlog that is consumed; a pause; a change of size; one hot partition."""
     steady = history(6000.0)
     assert found(behind(steady, partitions=12.0), profile) is None
     assert found(behind(steady, partitions=3.0, waits_seconds=(700.0, 650.0)), profile) is None

@@ -92,7 +92,7 @@ def test_b7_a_group_for_which_nothing_comes_goes_to_zero_where_its_owner_allows_
         {"lag_messages": None},
         {"sampled_partitions": 23},
     ],
-    ids=["a message came", "arrivals unknown", "a message waits", "lag unknown", "a partition unseen"],
+    ids=["a message came", "produce rate unknown", "a message waits", "lag unknown", "a partition unseen"],
 )
 def test_b7_what_nobody_saw_never_counts_as_nothing(
     history: MakeHistory, nothing: Forecast, lazy: GroupProfile, last: dict[str, float | None]

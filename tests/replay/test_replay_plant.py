@@ -319,7 +319,7 @@ def test_twelve_carry_what_nine_cannot(calm_world: Worlds, load: Loads) -> None:
 
 
 def test_replicas_beyond_the_partitions_sit_idle(calm_world: Worlds, load: Loads) -> None:
-    """30 replicas on 24 partitions work off no more than 24 do."""
+    """30 replicas on 24 partitions consume no more than 24 do."""
     trace = load(*[3_000.0] * 10)
     many = totals(commanded(calm_world(max_replicas=30), trace, replicas=30))
     assert many.served == totals(commanded(calm_world(), trace, replicas=24)).served

@@ -190,7 +190,7 @@ def test_a_rolling_restart_replaces_every_pod(calm_world: Worlds, load: Loads) -
 
 
 def test_poison_stops_one_partition(calm_world: Worlds, load: Loads) -> None:
-    """One of 24 partitions waits for a minute: 10 messages/s x 60 s; then it is worked off."""
+    """One of 24 partitions waits for a minute: 10 messages/s x 60 s; then it is consumed."""
     poison: Incident = PoisonMessage(at_second=60, seconds=60, partition=7)
     plant = Plant(world=calm_world(incidents=(poison,)), trace=load(*[240.0] * 5), seed=1, replicas=12)
     plant.advance(120)
