@@ -3,12 +3,12 @@
 from math import log
 
 from cost_model.duplicates import expected_duplicates
+from cost_model.evaluation import PlanEvaluation
 from cost_model.learned import Learned
 from cost_model.profile import while_behind
 from cost_model.rebalance import move_effect
 from cost_model.situation import Situation
 from cost_model.verdict import QUANTITIES, Quantity, turning_factor
-from cost_model.weigh import Weighed
 from forecasting.units import MessagesPerSecond, Replicas, Seconds
 from recommender.decision import DecisionSettings
 from recommender.recommendation import (
@@ -43,7 +43,9 @@ def learned_moves(settings: DecisionSettings, learned: Learned, situation: Situa
     )
 
 
-def policy_figures(settings: DecisionSettings, learned: Learned, situation: Situation, found: Weighed) -> PolicyFigures:
+def policy_figures(
+    settings: DecisionSettings, learned: Learned, situation: Situation, found: PlanEvaluation
+) -> PolicyFigures:
     """The policy and the figures that were in force."""
     prices = situation.prices
     return PolicyFigures(
@@ -57,7 +59,7 @@ def policy_figures(settings: DecisionSettings, learned: Learned, situation: Situ
 
 
 def sensitivity(
-    advice: Recommendation, found: Weighed, *, price_per_late_message: float, rebalance_pause_seconds: float
+    advice: Recommendation, found: PlanEvaluation, *, price_per_late_message: float, rebalance_pause_seconds: float
 ) -> tuple[TurningPoint, ...]:
     """For each quantity the smallest change that reverses the decision, nearest first; those without one left out.
 

@@ -6,13 +6,13 @@ from hashlib import sha256
 
 from cost_model.calibrate import moves_per_day
 from cost_model.candidates import Plan
+from cost_model.evaluation import PlanEvaluation
 from cost_model.learned import Learned
 from cost_model.plan import PlannedMove
 from cost_model.situation import Situation
 from cost_model.skew import useful_counts
 from cost_model.streams import lead_seconds
 from cost_model.verdict import begun_at_once, best_moves, cheapest_counts, confidence, valley
-from cost_model.weigh import Weighed
 from forecasting.forecast import Forecast
 from forecasting.history import MINUTE_SECONDS, History
 from forecasting.units import SECONDS_PER_HOUR, Replicas
@@ -52,7 +52,7 @@ class Case:
     scene: Scene
     situation: Situation
     learned: Learned
-    found: Weighed
+    found: PlanEvaluation
     best: PlannedMove | None
     previous: Recommendation | None
     finding: Finding | None
@@ -185,7 +185,7 @@ def _leaving(case: Case) -> Leaving | None:
     )
 
 
-def _priced_plans(found: Weighed, scene: Scene) -> tuple[PricedPlan, ...]:
+def _priced_plans(found: PlanEvaluation, scene: Scene) -> tuple[PricedPlan, ...]:
     plans = [PricedPlan(desired_replicas=scene.replicas, execute_at=None, cost=found.cost(found.stay_row))]
     for row in best_moves(found):
         move = found.move_of(row)

@@ -58,8 +58,9 @@ class DecisionSettings:
     """Whether a simpler scaler, played beside the group, is followed when the advice has been dearer for too long."""
 
     rebalance_pause_prior_seconds: float = 12.0
-    """Stop of the group that one move is believed to cause until its own moves have taught better: three of them weigh
-    as much as this figure. The fluid formula gives 2-3 s for one rebalance; shy is cheaper than sorry."""
+    """Stop of the group that one move is believed to cause until its own moves have taught better: three of them
+    evaluate_plans as much as this figure. The fluid formula gives 2-3 s for one rebalance; shy is cheaper than
+    sorry."""
 
     horizon_seconds: int = 3600
     """How far plans look. An hour outlasts start-up plus the break-even time of ordinary moves."""

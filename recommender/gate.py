@@ -12,11 +12,11 @@ from functools import partial
 
 import numpy as np
 
-from cost_model.field import field_of
+from cost_model.evaluation import evaluate_plans
 from cost_model.learned import Learned
 from cost_model.profile import Capacity, GroupProfile
+from cost_model.simulation_inputs import simulation_inputs_of
 from cost_model.skew import carried_by_count, useful_counts
-from cost_model.weigh import weigh
 from forecasting.forecast import Forecast, HistoryTier
 from forecasting.forecaster import FittedForecaster, Forecaster
 from forecasting.history import History
@@ -189,10 +189,10 @@ class _Judged:
         prices = replace(self.settings.prices(self.capacity.p50), price_per_move=self.learned.risk)
         situation = situation_of(scene, forecast, prices, self.learned)
         uncertainty = uncertainty_of(scene, forecast, ceiling=highest_believed(known))
-        found = weigh(situation, uncertainty)
+        found = evaluate_plans(situation, uncertainty)
         came = self.history.produce_messages_per_second[origin + 1 : origin + 1 + self.steps]
-        ground, _ = field_of(situation, replace(uncertainty, demand_messages_per_second=came[None, :]))
-        return float(found.replayed(ground, [found.best_row]).totals[0, 0])
+        inputs, _ = simulation_inputs_of(situation, replace(uncertainty, demand_messages_per_second=came[None, :]))
+        return float(found.replayed(inputs, [found.best_row]).totals[0, 0])
 
     def _sized_for(self, rate: MessagesPerSecond) -> int:
         """The fewest replicas that carry this, or as many as may be."""

@@ -81,7 +81,7 @@ def never_fewer_while_draining(proposal: Proposal, scene: Scene) -> Proposal:
         rule="backlog_draining",
         sentence=(
             f"A backlog of {scene.backlog_messages:,.0f} messages is still to be consumed (limit "
-            f"{limit_messages:,.0f}, {limit_seconds:g} s of the produce rate or of one replica's work), so nothing is removed."
+            f"{limit_messages:,.0f}, {limit_seconds:g} s of the load or of one replica's work), so nothing is removed."
         ),
     )
 

@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 
 from cost_model.backlog import backlog_from_visible_lag
 from cost_model.calibrate import quiet_seconds
+from cost_model.evaluation import evaluate_plans
 from cost_model.learned import Learned
 from cost_model.plan import PlannedMove
 from cost_model.profile import Capacity, GroupProfile, ScaleToZero
 from cost_model.skew import carried_by_count
-from cost_model.weigh import weigh
 from forecasting.forecast import Forecast
 from forecasting.history import History
 from forecasting.refusal import Refusal
@@ -88,7 +88,7 @@ def recommend(
         learned = day_one(settings, facts.capacity)
     resting = _to_zero(grounds) if fallback_replicas is None else None
     return resting or _planned(
-        _weighed(grounds, forecast, finding, learned=learned, with_sensitivity=with_sensitivity), fallback_replicas
+        _evaluated(grounds, forecast, finding, learned=learned, with_sensitivity=with_sensitivity), fallback_replicas
     )
 
 
@@ -100,14 +100,14 @@ def _planned(case: Case, fallback_replicas: int | None) -> Recommendation:
     return compose(pass_guards(proposal, case.scene, OWNERS_WORD), case)
 
 
-def _weighed(
+def _evaluated(
     grounds: Grounds, forecast: Forecast, finding: Finding | None, *, learned: Learned, with_sensitivity: bool
 ) -> Case:
     """What every plan costs in the scene, and which is the best."""
     history, facts, scene = grounds.history, grounds.facts, grounds.scene
     prices = replace(scene.settings.prices(facts.capacity.p50), price_per_move=learned.risk)
     situation = replace(situation_of(scene, forecast, prices, learned), quiet_seconds=quiet_seconds(history))
-    found = weigh(situation, uncertainty_of(scene, forecast, ceiling=highest_believed(history)))
+    found = evaluate_plans(situation, uncertainty_of(scene, forecast, ceiling=highest_believed(history)))
     return Case(
         history=history,
         forecast=forecast,

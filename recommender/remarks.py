@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from cost_model.calibrate import MovesPerDay
+from cost_model.evaluation import PlanEvaluation
 from cost_model.profile import GroupProfile
 from cost_model.situation import Situation
 from cost_model.skew import carried_by_count
 from cost_model.verdict import outweighed
-from cost_model.weigh import Weighed
 from cost_model.worth import best_remedy
 
 # A group that carries 5 % less than its even twin needs no sentence: capacity is known no better.
@@ -34,7 +34,7 @@ def skew_remark(profile: GroupProfile, *, replicas: int, busiest_partition: str 
     )
 
 
-def risk_remark(found: Weighed, *, currency: str) -> str | None:
+def risk_remark(found: PlanEvaluation, *, currency: str) -> str | None:
     """Why a plan that is cheaper on average was passed over; None where the choice is the cheapest on average too."""
     passed_over = outweighed(found)
     if passed_over is None:
@@ -47,7 +47,9 @@ def risk_remark(found: Weighed, *, currency: str) -> str | None:
     )
 
 
-def remedy_remark(found: Weighed, situation: Situation, moves: MovesPerDay, *, told: tuple[str, ...]) -> str | None:
+def remedy_remark(
+    found: PlanEvaluation, situation: Situation, moves: MovesPerDay, *, told: tuple[str, ...]
+) -> str | None:
     """The change of settings that makes moves cheaper by most, with its worth; None where none is worth saying.
 
     Nor is one said twice: `told` are the sentences that are there.
