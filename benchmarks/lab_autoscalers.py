@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 from lab_arms import CAPACITY, LAG_OF_A_REPLICA_SECONDS, rows_before
-from lab_pods import DEPLOYMENT, Autoscaler, Ground
+from lab_pods import DEPLOYMENT, Autoscaler, ClusterSetup
 from lab_run import clock, next_grid
 
 from collector.errors import AdapterError
@@ -48,20 +48,20 @@ GRACE_SECONDS = 30.0
 
 
 @contextmanager
-def fixed(_: Ground) -> Iterator[Callable[[], object]]:
+def fixed(_: ClusterSetup) -> Iterator[Callable[[], object]]:
     """Nobody."""
     yield lambda: None
 
 
 @contextmanager
-def hpa(ground: Ground) -> Iterator[Callable[[], object]]:
+def hpa(setup: ClusterSetup) -> Iterator[Callable[[], object]]:
     """The HPA controller, on the group's summed lag as Kafka has it, through an API of external metrics."""
-    collector, lock = ground.stage.collector, threading.Lock()
+    collector, lock = setup.stage.collector, threading.Lock()
 
     def lag(path: str) -> tuple[int, object]:
         with lock:
             try:
-                rows = collector.collect([ground.stage.names.group], now=clock()).samples
+                rows = collector.collect([setup.stage.names.group], now=clock()).samples
             except AdapterError as error:
                 return 503, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": str(error)}
         value = sum(row.end_offset - (row.committed_offset or 0) for row in rows)
@@ -73,21 +73,21 @@ def hpa(ground: Ground) -> Iterator[Callable[[], object]]:
     spec = {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": DEPLOYMENT},
         "minReplicas": 1,
-        "maxReplicas": ground.stage.setting.world.replica_ceiling,
+        "maxReplicas": setup.stage.setting.world.replica_ceiling,
         "metrics": [{"type": "External", "external": {"metric": {"name": METRIC}, "target": target}}],
         "behavior": _behavior(),
     }
-    given = _object("autoscaling/v2", "HorizontalPodAutoscaler", ground, spec)
-    with serving_apis(ground.cluster, ground.stage.folder, [API], lag):
-        yield lambda: ground.cluster.apply(given)
+    given = _object("autoscaling/v2", "HorizontalPodAutoscaler", setup, spec)
+    with serving_apis(setup.cluster, setup.stage.folder, [API], lag):
+        yield lambda: setup.cluster.apply(given)
 
 
 @contextmanager
-def keda(ground: Ground) -> Iterator[Callable[[], object]]:
+def keda(setup: ClusterSetup) -> Iterator[Callable[[], object]]:
     """KEDA with its own Kafka scaler."""
-    names = ground.stage.names
+    names = setup.stage.names
     metadata = {
-        "bootstrapServers": ground.stage.bootstrap,
+        "bootstrapServers": setup.stage.bootstrap,
         "consumerGroup": names.group,
         "topic": names.group,
         "lagThreshold": str(LAG_OF_A_REPLICA),
@@ -97,40 +97,40 @@ def keda(ground: Ground) -> Iterator[Callable[[], object]]:
         "scaleTargetRef": {"name": DEPLOYMENT},
         "pollingInterval": POLL_SECONDS,
         "minReplicaCount": 1,
-        "maxReplicaCount": ground.stage.setting.world.replica_ceiling,
+        "maxReplicaCount": setup.stage.setting.world.replica_ceiling,
         "advanced": {"horizontalPodAutoscalerConfig": {"behavior": _behavior()}},
         "triggers": [{"type": "kafka", "metadata": metadata}],
     }
-    with _running_keda(ground):
-        yield lambda: ground.cluster.apply(_object("keda.sh/v1alpha1", "ScaledObject", ground, spec))
+    with _running_keda(setup):
+        yield lambda: setup.cluster.apply(_object("keda.sh/v1alpha1", "ScaledObject", setup, spec))
 
 
 @contextmanager
-def lagcast(ground: Ground) -> Iterator[Callable[[], object]]:
+def lagcast(setup: ClusterSetup) -> Iterator[Callable[[], object]]:
     """`lagcast serve --kubernetes`, and `lagcast-executor` with the role that the manifests give it."""
     (port,) = free_ports(1)
     command = [str(Path(sys.executable).with_name("lagcast-executor")), "--api", f"http://127.0.0.1:{port}", "--all"]
     command += ["--mode", "apply", "--interval-seconds", "1"]
-    command += ["--kubeconfig", str(executor_in(ground.cluster, ground.namespace))]
-    with _advising(ground, "Apply", "--port", str(port)), ExitStack() as ends:
-        yield lambda: ends.enter_context(_running(command, ground.stage.folder / "executor.log"))
+    command += ["--kubeconfig", str(executor_in(setup.cluster, setup.namespace))]
+    with _advising(setup, "Apply", "--port", str(port)), ExitStack() as ends:
+        yield lambda: ends.enter_context(_running(command, setup.stage.folder / "executor.log"))
 
 
 @contextmanager
-def lagcast_by_keda(ground: Ground) -> Iterator[Callable[[], object]]:
+def lagcast_by_keda(setup: ClusterSetup) -> Iterator[Callable[[], object]]:
     """`lagcast serve --keda-port`, and KEDA, which has the ScaledObject that `lagcast export keda` prints."""
     (port,) = free_ports(1)
-    config = ground.stage.folder / "lagcast.yaml"
-    target = {"namespace": ground.namespace, "name": DEPLOYMENT}
-    most = ground.stage.setting.world.replica_ceiling
-    config.write_text(json.dumps({"groups": {ground.stage.names.group: {"max_replicas": most, "target": target}}}))
-    words = ["export", "keda", ground.stage.names.group, "--config", str(config), "--cluster", "lab"]
+    config = setup.stage.folder / "lagcast.yaml"
+    target = {"namespace": setup.namespace, "name": DEPLOYMENT}
+    most = setup.stage.setting.world.replica_ceiling
+    config.write_text(json.dumps({"groups": {setup.stage.names.group: {"max_replicas": most, "target": target}}}))
+    words = ["export", "keda", setup.stage.names.group, "--config", str(config), "--cluster", "lab"]
     command = [sys.executable, "-m", "cli.main", *words, "--scaler", f"127.0.0.1:{port}"]
     exported = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603  # our own
     document: dict[str, Any] = yaml.safe_load(exported)
     document["spec"]["pollingInterval"] = POLL_SECONDS
-    with _running_keda(ground), _advising(ground, "Recommend", "--port", "0", "--keda-port", str(port)):
-        yield lambda: ground.cluster.apply(json.dumps(document))
+    with _running_keda(setup), _advising(setup, "Recommend", "--port", "0", "--keda-port", str(port)):
+        yield lambda: setup.cluster.apply(json.dumps(document))
 
 
 AUTOSCALERS: dict[str, Autoscaler] = {
@@ -143,8 +143,8 @@ AUTOSCALERS: dict[str, Autoscaler] = {
 
 
 @contextmanager
-def _running_keda(ground: Ground) -> Iterator[None]:
-    running = Keda(built_keda(), ground.cluster, ground.stage.folder / "keda")
+def _running_keda(setup: ClusterSetup) -> Iterator[None]:
+    running = Keda(built_keda(), setup.cluster, setup.stage.folder / "keda")
     try:
         running.start()
         yield
@@ -153,33 +153,33 @@ def _running_keda(ground: Ground) -> Iterator[None]:
 
 
 @contextmanager
-def _advising(ground: Ground, mode: str, *words: str) -> Iterator[None]:
+def _advising(setup: ClusterSetup, mode: str, *words: str) -> Iterator[None]:
     """`lagcast serve` over the group's rows, an hour of the past first; the block begins with its first advice."""
-    folder, names = ground.stage.folder, ground.stage.names
-    install(ground.cluster, folder)
-    kubeconfig = recommender_in(ground.cluster, ground.namespace)
-    with _writing_rows(ground, folder / "features"):
-        ground.cluster.apply(json.dumps(_asked(ground, mode)))
+    folder, names = setup.stage.folder, setup.stage.names
+    install(setup.cluster, folder)
+    kubeconfig = recommender_in(setup.cluster, setup.namespace)
+    with _writing_rows(setup, folder / "features"):
+        setup.cluster.apply(json.dumps(_asked(setup, mode)))
         command = [sys.executable, "-m", "cli.main", "serve", "--features", str(folder / "features"), *words]
-        command += ["--kubernetes", ground.namespace, "--kubeconfig", str(kubeconfig)]
+        command += ["--kubernetes", setup.namespace, "--kubeconfig", str(kubeconfig)]
         settings = {"LAGCAST_STATE_DIR": str(folder), "LAGCAST_DECISION__CYCLE_SECONDS": str(CYCLE_SECONDS)}
         with _running(command, folder / "serve.log", **settings):
             path = 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}'
-            asked = ["-n", ground.namespace, "get", "cgs", names.group, "-o", path]
-            wait_until(lambda: ground.cluster.kubectl(*asked) == "Advised", seconds=FIRST_ADVICE_SECONDS)
+            asked = ["-n", setup.namespace, "get", "cgs", names.group, "-o", path]
+            wait_until(lambda: setup.cluster.kubectl(*asked) == "Advised", seconds=FIRST_ADVICE_SECONDS)
             yield
 
 
-def _asked(ground: Ground, mode: str) -> dict[str, Any]:
+def _asked(setup: ClusterSetup, mode: str) -> dict[str, Any]:
     """A ConsumerGroupScaler that says what the owner of the group knows of it."""
-    setting, names = ground.stage.setting, ground.stage.names
+    setting, names = setup.stage.setting, setup.stage.names
     known = profile_of(setting.world, names)
     said = ("start_up_seconds", "session_timeout_seconds", "heartbeat_interval_seconds", "commit_interval_seconds")
     group = {camel_case(name): str(getattr(known, name)) for name in said}
     group |= {"protocol": known.protocol.capitalize(), "client": known.client.capitalize()}
     group["capacityMessagesPerSecondPerReplica"] = str(CAPACITY)
     return scaler(
-        ground.namespace,
+        setup.namespace,
         names.group,
         cluster=names.cluster,
         mode=mode,
@@ -191,9 +191,9 @@ def _asked(ground: Ground, mode: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _writing_rows(ground: Ground, table: Path) -> Iterator[None]:
+def _writing_rows(setup: ClusterSetup, table: Path) -> Iterator[None]:
     """A feature table: the hour before, and a row each 15 s of what a collector reads."""
-    stage, stop = ground.stage, threading.Event()
+    stage, stop = setup.stage, threading.Event()
     at = next_grid(clock())
     members = stage.setting.first_replicas
     add_rows(table, rows_before(stage.setting.before, stage.names, until=at, members=members))
@@ -234,8 +234,8 @@ def _running(command: Sequence[str], log: Path, **environment: str) -> Iterator[
             process.wait()
 
 
-def _object(version: str, kind: str, ground: Ground, spec: dict[str, Any]) -> str:
-    metadata = {"namespace": ground.namespace, "name": DEPLOYMENT}
+def _object(version: str, kind: str, setup: ClusterSetup, spec: dict[str, Any]) -> str:
+    metadata = {"namespace": setup.namespace, "name": DEPLOYMENT}
     return json.dumps({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec})
 
 

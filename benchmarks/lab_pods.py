@@ -33,7 +33,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class ClusterSetup:
     """What an autoscaler acts on: the Deployment `orders` of a namespace, whose pods are the members of a group."""
 
     cluster: ControlPlane
@@ -42,7 +42,7 @@ class Ground:
 
 
 # Entered before the load, it knows what there is to know; what it gives is called when the load begins.
-Autoscaler = Callable[[Ground], AbstractContextManager[Callable[[], object]]]
+Autoscaler = Callable[[ClusterSetup], AbstractContextManager[Callable[[], object]]]
 
 
 class Pods:
@@ -56,7 +56,7 @@ class Pods:
     ) -> None:
         self._stage, self._ends, self._replicas, self._autoscaler = stage, ends, replicas, autoscaler
         namespace = shop_in(cluster, replicas=replicas, start_delay_seconds=START_DELAY_SECONDS)
-        self._ground = Ground(cluster=cluster, namespace=namespace, stage=stage)
+        self._ground = ClusterSetup(cluster=cluster, namespace=namespace, stage=stage)
         self._processes = Processes(stage.member, Host.terminate)
         self._stop, self._trouble = threading.Event(), list[Exception]()
         self._thread = threading.Thread(target=self._watch)

@@ -18,8 +18,8 @@ from forecasting.history_tier import REACTIVE_MINUTES, history_tier_of, refuse_s
 from forecasting.horizons import KNOTS
 from forecasting.persistence import FittedPersistence, fit_persistence
 from forecasting.refusal import Refusal
-from forecasting.seasonal_naive import best_season, season_before, strays_from_season
-from forecasting.series import believed, rates_of, unit_of
+from forecasting.seasonal_naive import best_season, residuals_from_season, season_before
+from forecasting.series import clamp_to_fitted_range, rates_of, unit_of
 from forecasting.short_term import Regression, fit_regression
 from forecasting.smoothing import Smoothing, fit_smoothing
 from forecasting.units import FloatArray
@@ -48,8 +48,8 @@ _ENOUGH_TARGETS = 100
 class FittedBlend:
     """The four models, their weights (KNOTS, 4) in the order persistence, regression, season, smoothing; the bands.
 
-    `stray_limits` (KNOTS, 2) are the least and greatest stray from the season, in logarithms, that the fit has seen;
-    `smoothed_limits` those of the level now from what smoothing expects of the next minute.
+    `residual_limits` (KNOTS, 2) are the least and greatest residual from the season, in logarithms, that the fit has
+    seen; `smoothed_limits` those of the level now from what smoothing expects of the next minute.
     """
 
     unit: float
@@ -57,7 +57,7 @@ class FittedBlend:
     persistence: FittedPersistence
     regression: Regression
     season_minutes: int
-    stray_limits: FloatArray
+    residual_limits: FloatArray
     smoothing: Smoothing
     smoothed_limits: tuple[float, float]
     weights: FloatArray
@@ -81,19 +81,21 @@ class FittedBlend:
         return ahead.forecast(model=_MODEL, history_tier=self.history_tier, centre=centre, bands=self.bands)
 
     def _season(self, ahead: Ahead) -> FloatArray:
-        """The season before, moved by the part of today's stray from it that no day of the fit has shown."""
+        """The season before, moved by the part of today's residual from it that no day of the fit has shown."""
         before = season_before(ahead.series, ahead.origin, ahead.horizons, season_minutes=self.season_minutes)[0]
-        strays = strays_from_season(ahead.series, ahead.origin, ahead.horizons, season_minutes=self.season_minutes)[0]
-        limits = ahead.between.interpolate(self.stray_limits)
-        moved: FloatArray = before + strays - believed(strays, limits[:, 0], limits[:, 1])
+        residuals = residuals_from_season(
+            ahead.series, ahead.origin, ahead.horizons, season_minutes=self.season_minutes
+        )[0]
+        limits = ahead.between.interpolate(self.residual_limits)
+        moved: FloatArray = before + residuals - clamp_to_fitted_range(residuals, limits[:, 0], limits[:, 1])
         return moved
 
     def _smoothed(self, ahead: Ahead) -> FloatArray:
         """The smoothing, moved in the same way: a load that has tripled has not to be waited for."""
         path = self.smoothing.centre(ahead)
-        stray = ahead.series.trailing_mean(ahead.origin, minutes=_LEVEL_MINUTES) - path[:1]
+        residual = ahead.series.trailing_mean(ahead.origin, minutes=_LEVEL_MINUTES) - path[:1]
         low, high = (np.array([limit]) for limit in self.smoothed_limits)
-        moved: FloatArray = path + stray - believed(stray, low, high)
+        moved: FloatArray = path + residual - clamp_to_fitted_range(residual, low, high)
         return moved
 
 
@@ -137,7 +139,7 @@ class BlendForecaster:
             ],
             axis=2,
         )
-        strays = strays_from_season(past.series, past.origins, KNOTS, season_minutes=season_minutes)
+        residuals = residuals_from_season(past.series, past.origins, KNOTS, season_minutes=season_minutes)
         weights = mixture_weights(past.targets, centres, unit=unit)
         centre = np.einsum("okm,km->ok", centres, weights)
         return FittedBlend(
@@ -146,7 +148,7 @@ class BlendForecaster:
             persistence=persistence,
             regression=regression,
             season_minutes=season_minutes,
-            stray_limits=np.stack([strays.min(axis=0), strays.max(axis=0)], axis=1),
+            residual_limits=np.stack([residuals.min(axis=0), residuals.max(axis=0)], axis=1),
             smoothing=smoothing,
             smoothed_limits=(float(unexpected.min()), float(unexpected.max())),
             weights=weights,

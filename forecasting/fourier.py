@@ -16,7 +16,7 @@ from forecasting.history_tier import DAILY_MINUTES, MINUTES_PER_DAY, MINUTES_PER
 from forecasting.horizons import KNOTS
 from forecasting.refusal import Refusal
 from forecasting.ridge import fit_ridge
-from forecasting.series import LogSeries, believed, unit_of
+from forecasting.series import LogSeries, clamp_to_fitted_range, unit_of
 from forecasting.units import FloatArray, IntArray
 from forecasting.view import Ahead, Past
 
@@ -69,7 +69,7 @@ class FittedFourier:
         on_curve = self.curve.at(now, known_at=now)
         ahead_on_curve = self.curve.at(targets, known_at=np.broadcast_to(now, targets.shape))
         columns = _move_columns(ahead.series, ahead.origin, on_curve, ahead_on_curve)[:, 0]
-        held = believed(columns, self.lowest, self.highest)
+        held = clamp_to_fitted_range(columns, self.lowest, self.highest)
         moves = np.einsum("hc,hc->h", ahead.between.interpolate(self.coefficients), held)
         centre = ahead.series.trailing_mean(ahead.origin, minutes=_LEVEL_MINUTES) + moves
         return ahead.forecast(model=_MODEL, history_tier=self.history_tier, centre=centre, bands=self.bands)

@@ -1,6 +1,6 @@
 """The long-term model: a week ahead in slots of five minutes, from level, growth, day, week and holidays.
 
-The season and the weeks before are read anew from each history; the fit learns how much of today's stray from them
+The season and the weeks before are read anew from each history; the fit learns how much of today's residual from them
 lasts how long, and how far forecasts from past origins were off.
 """
 
@@ -17,7 +17,7 @@ from forecasting.long_bands import LONG_KNOTS, LongBands, at_horizons, fit_long_
 from forecasting.long_centre import LongCentre
 from forecasting.refusal import Refusal
 from forecasting.ridge import fit_ridge
-from forecasting.series import believed, rates_of, unit_of
+from forecasting.series import clamp_to_fitted_range, rates_of, unit_of
 from forecasting.slots import SLOT_SECONDS, SLOTS_PER_DAY, SLOTS_PER_WEEK, SlotSeries
 from forecasting.units import SECONDS_PER_DAY, FloatArray, read_only
 
@@ -28,14 +28,14 @@ _MODEL = "long_term"
 # A hundredth of the median rate: with a tenth, the hour's unit, the shape of a day bends when its level falls by half.
 _UNIT_OF_UNIT = 0.1
 
-# The stray from the season is told over the last 15 minutes, hour, six hours and day.
-_STRAY_SLOTS = (3, 12, 72, 288)
+# The residual from the season is told over the last 15 minutes, hour, six hours and day.
+_RESIDUAL_SLOTS = (3, 12, 72, 288)
 
 # Origins are 65 minutes apart, or a multiple: prime to the day, so that all its times are met.
 _ORIGIN_SPACING = 13
 _MOST_ORIGINS = 240
 
-# A horizon learns from strays where its known origins span four times as long: else chance looks like memory.
+# A horizon learns from residuals where its known origins span four times as long: else chance looks like memory.
 _SPANS = 4
 
 # No quantile stands above so many times the greatest rate of the history it is forecast from.
@@ -44,12 +44,12 @@ _CEILING_OF_HIGHEST = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedLongTerm:
-    """What strays are worth by horizon, (knots, strays), their range (strays,) in the fit, and the bands."""
+    """What residuals are worth by horizon, (knots, residuals), their range (residuals,) in the fit, and the bands."""
 
     unit: float
     history_tier: HistoryTier
     holidays: frozenset[int]
-    stray_weights: FloatArray
+    residual_weights: FloatArray
     lowest: FloatArray
     highest: FloatArray
     bands: LongBands
@@ -64,8 +64,8 @@ class FittedLongTerm:
         series = SlotSeries.from_history(history, unit=self.unit)
         before = LongCentre.at(series, series.last, weekly=self.history_tier == "weekly", holidays=self.holidays)
         horizons = np.arange(1, steps + 1, dtype=np.int64) + series.stale_slots
-        strays = believed(_strays(before), self.lowest, self.highest)
-        centre = before.path(horizons) + at_horizons(self.stray_weights, horizons) @ strays
+        residuals = clamp_to_fitted_range(_residuals(before), self.lowest, self.highest)
+        centre = before.path(horizons) + at_horizons(self.residual_weights, horizons) @ residuals
         ceiling = _CEILING_OF_HIGHEST * max(series.highest, self.unit / _UNIT_OF_UNIT)
         paths = self.bands.paths(centre, before.season.scatter_at(horizons), horizons)
         logarithms = np.minimum(paths, np.log1p(ceiling / self.unit))
@@ -91,35 +91,35 @@ class LongTermForecaster:
     holidays: tuple[date, ...] = ()
 
     def fit(self, history: History) -> FittedLongTerm | Refusal:
-        """Learn what strays are worth and the bands, or refuse."""
+        """Learn what residuals are worth and the bands, or refuse."""
         history_tier = history_tier_of(history)
         if history_tier is None or history_tier == "reactive":
             return refuse_short(history, needed_minutes=DAILY_MINUTES)
         series = SlotSeries.from_history(history, unit=_UNIT_OF_UNIT * unit_of(history))
         holidays = frozenset(_epoch_days(self.holidays))
         past = _Past.of(series, weekly=history_tier == "weekly", holidays=holidays)
-        weights, held_out = _stray_weights(past)
+        weights, held_out = _residual_weights(past)
         return FittedLongTerm(
             unit=series.unit,
             history_tier=history_tier,
             holidays=holidays,
-            stray_weights=weights,
-            lowest=past.strays.min(axis=0),
-            highest=past.strays.max(axis=0),
+            residual_weights=weights,
+            lowest=past.residuals.min(axis=0),
+            highest=past.residuals.max(axis=0),
             bands=fit_long_bands(past.errors - held_out, past.scatter),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Past:
-    """Forecasts of the centre alone, without strays, from past origins.
+    """Forecasts of the centre alone, without residuals, from past origins.
 
-    Shapes: `errors` and `scatter` (origins, knots), NaN where the target is unknown; `strays` (origins, strays).
+    Shapes: `errors` and `scatter` (origins, knots), NaN where the target is unknown; `residuals` (origins, residuals).
     """
 
     errors: FloatArray
     scatter: FloatArray
-    strays: FloatArray
+    residuals: FloatArray
     spacing: int
 
     @classmethod
@@ -137,40 +137,41 @@ class _Past:
             origins = np.array([series.last])
         errors = np.full((len(origins), len(LONG_KNOTS)), np.nan)
         scatter = np.empty_like(errors)
-        strays = np.empty((len(origins), len(_STRAY_SLOTS)))
+        residuals = np.empty((len(origins), len(_RESIDUAL_SLOTS)))
         for row, origin in enumerate(int(origin) for origin in origins):
             before = LongCentre.at(series, origin, weekly=weekly, holidays=holidays)
             at = origin + LONG_KNOTS
             seen = at <= series.last
             errors[row, seen] = series.values[at[seen]] - before.path(LONG_KNOTS[seen])
             scatter[row] = before.season.scatter_at(LONG_KNOTS)
-            strays[row] = _strays(before)
-        return cls(errors=errors, scatter=scatter, strays=strays, spacing=spacing)
+            residuals[row] = _residuals(before)
+        return cls(errors=errors, scatter=scatter, residuals=residuals, spacing=spacing)
 
 
-def _stray_weights(past: _Past) -> tuple[FloatArray, FloatArray]:
-    """What each stray is worth at each knot, (knots, strays), and what that adds to held-out forecasts.
+def _residual_weights(past: _Past) -> tuple[FloatArray, FloatArray]:
+    """What each residual is worth at each knot, (knots, residuals), and what that adds to held-out forecasts.
 
-    A knot whose held-out errors do not get smaller by it, or whose origins span too short a time, leaves strays aside.
+    A knot whose held-out errors do not get smaller by it, or whose origins span too short a time, leaves residuals
+    aside.
     """
     # No constant: the mean error of past days is no bias of the days to come, so its column is empty.
-    columns = np.concatenate([np.zeros((len(past.strays), 1)), past.strays], axis=1)
+    columns = np.concatenate([np.zeros((len(past.residuals), 1)), past.residuals], axis=1)
     shared = np.broadcast_to(columns, (len(LONG_KNOTS), *columns.shape))
     fit = fit_ridge(shared, past.errors)
     known = np.isfinite(past.errors)
     spans = known.sum(axis=0) * past.spacing
     without = np.where(known, np.abs(past.errors), 0.0).sum(axis=0)
-    with_strays = np.where(known, np.abs(past.errors - fit.held_out), 0.0).sum(axis=0)
-    used = (spans >= _SPANS * LONG_KNOTS) & (with_strays < without)
+    with_residuals = np.where(known, np.abs(past.errors - fit.held_out), 0.0).sum(axis=0)
+    used = (spans >= _SPANS * LONG_KNOTS) & (with_residuals < without)
     weights = np.where(used[:, None], fit.coefficients[:, 1:], 0.0)
     return weights, np.where(used, fit.held_out, 0.0)
 
 
-def _strays(centre: LongCentre) -> FloatArray:
+def _residuals(centre: LongCentre) -> FloatArray:
     """Mean distance of the newest slots from their centre, over each window; 0 where none is known."""
-    steps = np.arange(1 - min(_STRAY_SLOTS[-1], centre.origin + 1), 1, dtype=np.int64)
+    steps = np.arange(1 - min(_RESIDUAL_SLOTS[-1], centre.origin + 1), 1, dtype=np.int64)
     distances = centre.series.values[centre.origin + steps] - centre.path(steps)
-    return np.array([_mean_known(distances[-slots:]) for slots in _STRAY_SLOTS])
+    return np.array([_mean_known(distances[-slots:]) for slots in _RESIDUAL_SLOTS])
 
 
 def _mean_known(values: FloatArray) -> float:

@@ -72,7 +72,9 @@ def season_before(series: LogSeries, origins: IntArray, horizons: IntArray, *, s
     return np.where(np.isnan(values), level, values)
 
 
-def strays_from_season(series: LogSeries, origins: IntArray, horizons: IntArray, *, season_minutes: int) -> FloatArray:
+def residuals_from_season(
+    series: LogSeries, origins: IntArray, horizons: IntArray, *, season_minutes: int
+) -> FloatArray:
     """How far the level now lies from that of the season before, in logarithms, (origins, horizons).
 
     Over as many minutes as the horizon is long, 5 to 240: what lasted an hour may last another.
@@ -80,8 +82,8 @@ def strays_from_season(series: LogSeries, origins: IntArray, horizons: IntArray,
     minutes = np.clip(horizons, *_STRAY_MINUTES)[None, :]
     now = origins[:, None] + np.zeros_like(minutes)
     before = now - season_minutes
-    strays = series.trailing_mean(now, minutes=minutes) - series.trailing_mean(before, minutes=minutes)
-    return np.where(before >= 0, strays, 0.0)
+    residuals = series.trailing_mean(now, minutes=minutes) - series.trailing_mean(before, minutes=minutes)
+    return np.where(before >= 0, residuals, 0.0)
 
 
 def best_season(past: Past, history_tier: HistoryTier) -> int:

@@ -109,12 +109,12 @@ def rates_of(logarithms: FloatArray, *, unit: float) -> FloatArray:
     return rates
 
 
-def believed(values: FloatArray, lowest: FloatArray, highest: FloatArray) -> FloatArray:
+def clamp_to_fitted_range(values: FloatArray, lowest: FloatArray, highest: FloatArray) -> FloatArray:
     """Values as they are within what was seen; beyond it first held at its end, then fading to 0 over its width.
 
     >>> seen = np.array([-0.1]), np.array([0.1])
-    >>> [float(believed(np.array([value]), *seen)[0]) for value in (0.05, 0.2, 1.1)]  # 0.2 is half a width outside
-    [0.05, 0.05, 0.0]
+    >>> [float(clamp_to_fitted_range(np.array([value]), *seen)[0]) for value in (0.05, 0.2, 1.1)]  # 0.2 is half a width
+    outside [0.05, 0.05, 0.0]
     """
     held = np.clip(values, lowest, highest)
     width = np.maximum(highest - lowest, 1e-9)

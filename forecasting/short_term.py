@@ -1,8 +1,8 @@
 """The short-term model: one linear regression per horizon on the level now, recent windows and the season ahead.
 
 Everything is told relative to the level of the last two minutes, and so is what is predicted. A column outside the
-range it had in the fit loses its say: a load three times its season, where no day before strayed by more than a tenth,
-is believed to stay there after two minutes, while a stray of a twentieth is still drawn back.
+range it had in the fit loses its say: a load three times its season, where no day before deviated by more than a tenth,
+is clamp_to_fitted_range to stay there after two minutes, while a residual of a twentieth is still drawn back.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from forecasting.horizons import KNOTS
 from forecasting.refusal import Refusal
 from forecasting.ridge import fit_ridge
 from forecasting.season import Season
-from forecasting.series import LogSeries, believed, unit_of
+from forecasting.series import LogSeries, clamp_to_fitted_range, unit_of
 from forecasting.units import FloatArray, IntArray
 from forecasting.view import Ahead, Past
 
@@ -41,7 +41,7 @@ class Regression:
     def centre(self, ahead: Ahead) -> FloatArray:
         """The centre path from the last known minute, in logarithms, one value per horizon."""
         columns = _columns(ahead.series, ahead.origin, ahead.horizons, ahead.season)[:, 0]
-        held = believed(columns, self.lowest, self.highest)
+        held = clamp_to_fitted_range(columns, self.lowest, self.highest)
         moves = np.einsum("hc,hc->h", ahead.between.interpolate(self.coefficients), held)
         path: FloatArray = ahead.series.trailing_mean(ahead.origin, minutes=_LEVEL_MINUTES) + moves
         return path
@@ -101,7 +101,7 @@ def fit_regression(past: Past) -> tuple[Regression, FloatArray]:
 def _columns(series: LogSeries, origins: IntArray, horizons: IntArray, season: Season) -> FloatArray:
     level = series.trailing_mean(origins, minutes=_LEVEL_MINUTES)
     windows = [series.trailing_mean(origins, minutes=minutes) - level for minutes in _WINDOWS_MINUTES]
-    strays = [_or_zero(now - level) for now in (season.profile_now, season.day_now, season.week_now)]
+    residuals = [_or_zero(now - level) for now in (season.profile_now, season.day_now, season.week_now)]
     ramps = [
         _or_zero(season.profile - season.profile_now),
         _or_zero(season.day - season.day_now),
@@ -110,7 +110,7 @@ def _columns(series: LogSeries, origins: IntArray, horizons: IntArray, season: S
     minute_of_day = (series.last_minute - series.last + origins[None, :] + horizons[:, None]) % MINUTES_PER_DAY
     angle = 2.0 * np.pi * minute_of_day / MINUTES_PER_DAY
     waves = [wave(order * angle) for order in range(1, _HARMONICS + 1) for wave in (np.sin, np.cos)]
-    parts = [np.ones_like(angle), *windows, *strays, *ramps, _or_zero(season.detail), *waves]
+    parts = [np.ones_like(angle), *windows, *residuals, *ramps, _or_zero(season.detail), *waves]
     columns = np.empty((len(horizons), len(origins), len(parts)))
     for number, part in enumerate(parts):
         columns[..., number] = part

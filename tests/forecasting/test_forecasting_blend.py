@@ -106,7 +106,7 @@ def test_days_ahead_keep_the_season(daily_load: MakeLoad, history: MakeHistory) 
 def test_a_level_shift_is_believed_within_minutes(daily_load: MakeLoad) -> None:
     """Five minutes after the load tripled, the median is the new level, and p95 covers the hour that comes.
 
-    The parameters are from before the shift: no day they were learnt on strayed by more than noise.
+    The parameters are from before the shift: no day they were learnt on deviated by more than noise.
     """
     load = daily_load(minutes=WEEKS + 400)
     load[WEEKS + 300 :] *= 3.0

@@ -63,7 +63,7 @@ def test_after_a_change_of_clocks_the_week_lies_between_the_old_and_the_new_hour
 ) -> None:
     """Users get up an hour earlier or later in UTC: what lies outside of the two hours is under 2 % of the week's load.
 
-    No slot is off by more than 15 %: a stray of minutes with a steep slope is carried into minutes with less of one.
+    No slot is off by more than 15 %: a residual of minutes with a steep slope is carried into minutes with less of one.
     """
     minutes = np.arange(28 * DAY, dtype=np.float64)
     old, new = wave(minutes), wave(minutes + 60.0 * hours)
