@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from cost_model.optimise import search
-from cost_model.rollout import DRAIN_SECONDS, NO_MOVE, Field
+from cost_model.rollout import DRAIN_SECONDS, NO_MOVE, SimulationInputs
 from cost_model.situation import Situation, Uncertainty
 from cost_model.skew import useful_counts
 from forecasting.units import IntArray
@@ -46,33 +46,33 @@ def _times(first: int, steps: int) -> tuple[int, ...]:
     return tuple(times)
 
 
-def fixed_candidates(situation: Situation, ground: Field, choices: tuple[int, ...]) -> list[Plan]:
+def fixed_candidates(situation: Situation, inputs: SimulationInputs, choices: tuple[int, ...]) -> list[Plan]:
     """Candidates among the counts that any scenario calls for, one more on either side."""
-    calls = ground.demand / ground.capacity_factor[:, None]
+    calls = inputs.demand / inputs.capacity_factor[:, None]
     backlog = situation.lag_messages / DRAIN_SECONDS
     least, most = float(calls.min()), float(calls.max()) + backlog
     profile = situation.profile
     legal = useful_counts(profile, minimum=profile.min_replicas, maximum=profile.max_replicas)
-    useful = np.flatnonzero(np.isin(ground.replicas, legal))
-    carried = ground.carried[useful]
+    useful = np.flatnonzero(np.isin(inputs.replicas, legal))
+    carried = inputs.carried[useful]
     first = max(int(np.searchsorted(carried, least)) - 1, 0)
     last = min(int(np.searchsorted(carried, most)) + 1, len(useful) - 1)
-    leads = ground.lead[choices.index(situation.replicas)].astype(np.int64).tolist()
+    leads = inputs.lead[choices.index(situation.replicas)].astype(np.int64).tolist()
     targets = tuple(choices[place] for place in useful[first : last + 1])
     plans = _grid(
         targets,
         situation.replicas,
         leads=tuple(leads[choices.index(target)] for target in targets),
-        steps=ground.demand.shape[1],
-        earliest=ground.earliest_step,
-        least_now=least_count_now(ground, choices, backlog),
+        steps=inputs.demand.shape[1],
+        earliest=inputs.earliest_step,
+        least_now=least_count_now(inputs, choices, backlog),
     )
     return list(plans)
 
 
-def least_count_now(ground: Field, choices: tuple[int, ...], backlog: float) -> int:
+def least_count_now(inputs: SimulationInputs, choices: tuple[int, ...], backlog: float) -> int:
     """The smallest count that carries what arrives now: to fewer one may only go later."""
-    place = int(np.searchsorted(ground.carried, ground.rate_now + backlog))
+    place = int(np.searchsorted(inputs.carried, inputs.rate_now + backlog))
     return choices[min(place, len(choices) - 1)]
 
 
@@ -100,14 +100,14 @@ def _grid(
 
 
 def path_plans(
-    situation: Situation, uncertainty: Uncertainty, ground: Field, choices: tuple[int, ...], least_now: int
+    situation: Situation, uncertainty: Uncertainty, inputs: SimulationInputs, choices: tuple[int, ...], least_now: int
 ) -> Iterator[Plan]:
     """The best plans on single paths: the median of the scenarios and higher ones."""
-    leads = ground.lead[choices.index(situation.replicas)].astype(np.int64).tolist()
+    leads = inputs.lead[choices.index(situation.replicas)].astype(np.int64).tolist()
     for quantile in uncertainty.planned_quantiles:
         path = np.quantile(uncertainty.demand_messages_per_second, quantile, axis=0)
-        levels = np.minimum(np.searchsorted(ground.carried, path), ground.replicas.size - 1)
-        valley = ground.replicas[levels.min()] < situation.replicas and levels.min() < levels[-1]
+        levels = np.minimum(np.searchsorted(inputs.carried, path), inputs.replicas.size - 1)
+        valley = inputs.replicas[levels.min()] < situation.replicas and levels.min() < levels[-1]
         if len(np.unique(levels)) < LEVELS_FOR_A_PATH and not valley:
             continue
         found = search(replace(situation, demand_messages_per_second=path, lag_points=PATH_LAG_POINTS))

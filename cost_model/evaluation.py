@@ -10,12 +10,11 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 
 from cost_model.candidates import Plan, encoded, fixed_candidates, least_count_now, path_plans
-from cost_model.field import field_of
 from cost_model.plan import PlannedMove
 from cost_model.price import Cost
 from cost_model.rollout import (
     DRAIN_SECONDS,
-    Field,
+    SimulationInputs,
     Start,
     expected_move_cost,
     itemise_plan,
@@ -23,6 +22,7 @@ from cost_model.rollout import (
     repeated_price,
     row_of,
 )
+from cost_model.simulation_inputs import simulation_inputs_of
 from cost_model.situation import Situation, Uncertainty
 from forecasting.units import FloatArray
 
@@ -37,7 +37,7 @@ ANNOUNCED_FRACTION = 0.03
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Weighed:
+class PlanEvaluation:
     """Every finalist with its price in each scenario; the choice among them, and what staying costs.
 
     `idle` says that some replicas hold no partition: staying is then priced, but not chosen.
@@ -51,7 +51,7 @@ class Weighed:
     totals: FloatArray
     objective: FloatArray
     risk_weight: float
-    ground: Field = field(repr=False)
+    inputs: SimulationInputs = field(repr=False)
     start: Start = field(repr=False)
 
     @property
@@ -80,17 +80,17 @@ class Weighed:
 
         None: never. Announced for the planned step, 12 replicas would become 5 half an hour before the load falls.
         """
-        carried = self.ground.carried
+        carried = self.inputs.carried
         enough, present = carried[self.choices.index(target)], carried[self.choices.index(self.replicas)]
         if target >= self.replicas or enough >= present:
             return step
-        arrived = np.concatenate(([self.ground.rate_now], np.median(self.ground.demand, axis=0)))[step:-1]
+        arrived = np.concatenate(([self.inputs.rate_now], np.median(self.inputs.demand, axis=0)))[step:-1]
         allowed = np.flatnonzero(arrived <= enough)
         return step + int(allowed[0]) if allowed.size else None
 
     def _announced(self, *, limit: float) -> int | None:
         """The cheapest later move up, where staying would lead to one by reaction; None where it would not."""
-        running = self.ground.price_running * self.replicas * self.ground.demand.shape[1]
+        running = self.inputs.price_running * self.replicas * self.inputs.demand.shape[1]
         if self.cost(self.stay_row).replicas <= running * (1.0 + ANNOUNCED_FRACTION):
             return None
         # One that comes after the reaction moves nothing and costs the same.
@@ -127,22 +127,22 @@ class Weighed:
         return totals
 
     def _items(self, plan: Plan) -> FloatArray:
-        return itemise_plan(self.ground, self.start, encoded([plan], self.choices)[0])
+        return itemise_plan(self.inputs, self.start, encoded([plan], self.choices)[0])
 
     def at_once(self, target: int) -> Plan:
         """The single move to `target` that takes effect as early as one can."""
-        first = max(self.ground.earliest_step, self._lead_steps(target))
-        return Plan(moves=((first, target), (self.ground.demand.shape[1], target)))
+        first = max(self.inputs.earliest_step, self._lead_steps(target))
+        return Plan(moves=((first, target), (self.inputs.demand.shape[1], target)))
 
     def _lead_steps(self, target: int) -> int:
-        return int(self.ground.lead[self.start.choice, self.choices.index(target)])
+        return int(self.inputs.lead[self.start.choice, self.choices.index(target)])
 
-    def replayed(self, ground: Field, rows: Sequence[int]) -> "Weighed":
+    def replayed(self, inputs: SimulationInputs, rows: Sequence[int]) -> "PlanEvaluation":
         """Some of the plans, those that stay first, priced on another field."""
         plans = [self.plans[row] for row in rows]
-        totals = play_plans(ground, self.start, encoded(plans, self.choices), 0, ground.demand.shape[0])
+        totals = play_plans(inputs, self.start, encoded(plans, self.choices), 0, inputs.demand.shape[0])
         objective = _objective(totals, self.risk_weight)
-        return replace(self, plans=tuple(plans), totals=totals, objective=objective, ground=ground)
+        return replace(self, plans=tuple(plans), totals=totals, objective=objective, inputs=inputs)
 
     def best_of_each_target(self) -> tuple[int, ...]:
         """Rows of the cheapest single move to each other count, cheapest first."""
@@ -152,10 +152,10 @@ class Weighed:
     def window(self, move: PlannedMove, tolerance: float) -> tuple[int, int]:
         """First and last effective step around the chosen one at which the move costs at most `tolerance` more."""
         lead = move.effective_step - move.command_step
-        steps = range(lead, self.ground.demand.shape[1])
-        end = self.ground.demand.shape[1]
+        steps = range(lead, self.inputs.demand.shape[1])
+        end = self.inputs.demand.shape[1]
         plans = [Plan(moves=((step, move.target), (end, move.target))) for step in steps]
-        totals = play_plans(self.ground, self.start, encoded(plans, self.choices), 0, self.ground.demand.shape[0]).mean(
+        totals = play_plans(self.inputs, self.start, encoded(plans, self.choices), 0, self.inputs.demand.shape[0]).mean(
             axis=1
         )
         best = move.effective_step - lead
@@ -167,47 +167,47 @@ class Weighed:
     def duplicates_price(self, move: PlannedMove) -> float:
         """The part of `move_price` that messages processed twice make up."""
         after, step = self._moment(move)
-        return repeated_price(self.ground, self._row(step), after, float(self.ground.demand[:, step].mean()))
+        return repeated_price(self.inputs, self._row(step), after, float(self.inputs.demand[:, step].mean()))
 
     def move_price(self, move: PlannedMove) -> float:
         """The expected price of this one move, whatever follows."""
         after, step = self._moment(move)
-        return expected_move_cost(self.ground, self._row(step), after, self.ground.demand[:, step].copy())
+        return expected_move_cost(self.inputs, self._row(step), after, self.inputs.demand[:, step].copy())
 
     def _moment(self, move: PlannedMove) -> tuple[int, int]:
-        return self.choices.index(move.target), min(move.effective_step, self.ground.demand.shape[1] - 1)
+        return self.choices.index(move.target), min(move.effective_step, self.inputs.demand.shape[1] - 1)
 
     def _row(self, step: int) -> int:
         """The row of moves out of the present choice; what waits now is met by a move that comes at once."""
-        return row_of(self.ground, self.start.choice, self.start.lag if step == 0 else 0.0, self.ground.rate_now)
+        return row_of(self.inputs, self.start.choice, self.start.lag if step == 0 else 0.0, self.inputs.rate_now)
 
 
-def weigh(situation: Situation, uncertainty: Uncertainty) -> Weighed:
+def evaluate_plans(situation: Situation, uncertainty: Uncertainty) -> PlanEvaluation:
     """Price every candidate in every scenario.
 
     Errors: ValueError on a profile of unknown capacity or an empty demand.
     """
-    ground, choices = field_of(situation, uncertainty)
-    scenarios = ground.demand.shape[0]
+    inputs, choices = simulation_inputs_of(situation, uncertainty)
+    scenarios = inputs.demand.shape[0]
     start = Start(
         choices.index(situation.replicas), float(situation.lag_messages), 0.0, float(situation.behind_seconds)
     )
     candidates = [
-        *fixed_candidates(situation, ground, choices),
+        *fixed_candidates(situation, inputs, choices),
         *path_plans(
-            situation, uncertainty, ground, choices, least_count_now(ground, choices, start.lag / DRAIN_SECONDS)
+            situation, uncertainty, inputs, choices, least_count_now(inputs, choices, start.lag / DRAIN_SECONDS)
         ),
     ]
     rows = encoded(candidates, choices)
-    looked = play_plans(ground, start, rows, 0, min(FIRST_LOOK, scenarios))
+    looked = play_plans(inputs, start, rows, 0, min(FIRST_LOOK, scenarios))
     rough = _objective(looked, uncertainty.risk_weight)
     order = np.argsort(rough[2:], kind="stable") + 2
     # Plans of one price are one plan: a move planned for later than the reaction, or for sooner than a load falls.
     order = order[(np.diff(rough[order], prepend=np.nan) != 0.0) & ~np.isin(rough[order], rough[:2])]
     kept = [0, 1, *order[:FINALISTS].tolist()]
     kept += [row for row in _best_of_each_target(candidates, rough) if row not in kept]
-    totals = play_plans(ground, start, rows[kept], 0, scenarios)
-    return Weighed(
+    totals = play_plans(inputs, start, rows[kept], 0, scenarios)
+    return PlanEvaluation(
         choices=choices,
         replicas=situation.replicas,
         idle=situation.replicas > situation.profile.work_units,
@@ -215,7 +215,7 @@ def weigh(situation: Situation, uncertainty: Uncertainty) -> Weighed:
         totals=totals,
         objective=_objective(totals, uncertainty.risk_weight),
         risk_weight=uncertainty.risk_weight,
-        ground=ground,
+        inputs=inputs,
         start=start,
     )
 

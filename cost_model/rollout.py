@@ -28,7 +28,7 @@ REMEMBERED_STEPS = 5
 ENDING_STEPS = 10
 
 
-class Field(NamedTuple):
+class SimulationInputs(NamedTuple):
     """What plans are played on: the group's choices and moves, the scenarios, and the prices.
 
     Replicas come in three classes, each with its own share of the arrivals and its own backlog: the slower ones among
@@ -83,65 +83,65 @@ class Start(NamedTuple):
 
 
 @compiled
-def needed(field: Field, wanted: float, near: int) -> int:
+def needed(inputs: SimulationInputs, wanted: float, near: int) -> int:
     """The smallest choice that carries a demand, looked for from `near`; the largest one where none does."""
-    last = field.replicas.size - 1
-    while near < last and field.carried[near] < wanted:
+    last = inputs.replicas.size - 1
+    while near < last and inputs.carried[near] < wanted:
         near += 1
-    while near > 0 and field.carried[near - 1] >= wanted:
+    while near > 0 and inputs.carried[near - 1] >= wanted:
         near -= 1
     return near
 
 
 @compiled
-def row_of(field: Field, before: int, lag: float, demand: float) -> int:
+def row_of(inputs: SimulationInputs, before: int, lag: float, demand: float) -> int:
     """The row of moves out of a choice: that of a group behind where more waits than arrives in two seconds."""
-    return before + field.replicas.size if lag > SATURATED_LAG_SECONDS * demand else before
+    return before + inputs.replicas.size if lag > SATURATED_LAG_SECONDS * demand else before
 
 
 @compiled
-def pause_late(field: Field, row: int, after: int, demand: float, scenario: int) -> float:
+def pause_late(inputs: SimulationInputs, row: int, after: int, demand: float, scenario: int) -> float:
     """Messages that the stop of a move makes late by itself."""
-    factor = field.pause_factor[scenario]
-    load = min(demand / (field.carried[after] * field.capacity_factor[scenario]), HIGHEST_LOAD)
+    factor = inputs.pause_factor[scenario]
+    load = min(demand / (inputs.carried[after] * inputs.capacity_factor[scenario]), HIGHEST_LOAD)
     late = 0.0
-    for kind in range(field.shares.shape[2]):
-        over = field.pauses[row, after, kind] * factor - field.max_lag_seconds
+    for kind in range(inputs.shares.shape[2]):
+        over = inputs.pauses[row, after, kind] * factor - inputs.max_lag_seconds
         if over > 0.0:
-            late += field.shares[row, after, kind] * min(over / (1.0 - load), LONGEST_CATCH_UP_SECONDS)
+            late += inputs.shares[row, after, kind] * min(over / (1.0 - load), LONGEST_CATCH_UP_SECONDS)
     return late * demand
 
 
 @compiled
-def repeated_price(field: Field, row: int, after: int, demand: float) -> float:
+def repeated_price(inputs: SimulationInputs, row: int, after: int, demand: float) -> float:
     """The price of what a move makes the group do twice."""
-    return float(field.price_repeated * (field.repeated[row, after] * demand + field.in_flight[row, after]))
+    return float(inputs.price_repeated * (inputs.repeated[row, after] * demand + inputs.in_flight[row, after]))
 
 
 @compiled
-def move_cost(field: Field, row: int, after: int, demand: float, scenario: int) -> float:
+def move_cost(inputs: SimulationInputs, row: int, after: int, demand: float, scenario: int) -> float:
     """The price of one move, whatever follows; what nobody does counts as late."""
-    late = pause_late(field, row, after, demand, scenario) + field.dropped[row, after] * demand
-    fixed = field.start_up[row, after] + field.risk[row, after] + field.restore[row, after]
-    return float(fixed + repeated_price(field, row, after, demand) + field.price_late * late)
+    late = pause_late(inputs, row, after, demand, scenario) + inputs.dropped[row, after] * demand
+    fixed = inputs.start_up[row, after] + inputs.risk[row, after] + inputs.restore[row, after]
+    return float(fixed + repeated_price(inputs, row, after, demand) + inputs.price_late * late)
 
 
 @compiled
-def expected_move_cost(field: Field, row: int, after: int, demand: FloatArray) -> float:
+def expected_move_cost(inputs: SimulationInputs, row: int, after: int, demand: FloatArray) -> float:
     """The mean price of one move over the scenarios, `demand` (S,) being what arrives when it is made."""
     total = 0.0
     for scenario in range(demand.size):
-        total += move_cost(field, row, after, demand[scenario], scenario)
+        total += move_cost(inputs, row, after, demand[scenario], scenario)
     return total / demand.size
 
 
 @compiled
-def stopped_seconds(field: Field, row: int, after: int, scenario: int) -> float:
+def stopped_seconds(inputs: SimulationInputs, row: int, after: int, scenario: int) -> float:
     """Seconds of the whole group's work that a move's stop takes away."""
     seconds = 0.0
-    for kind in range(field.shares.shape[2]):
-        seconds += field.shares[row, after, kind] * field.pauses[row, after, kind]
-    return float(seconds * field.pause_factor[scenario])
+    for kind in range(inputs.shares.shape[2]):
+        seconds += inputs.shares[row, after, kind] * inputs.pauses[row, after, kind]
+    return float(seconds * inputs.pause_factor[scenario])
 
 
 @compiled
@@ -155,7 +155,7 @@ def class_step(lag: float, arriving: float, worked: float, limit: float) -> tupl
 
 @compiled
 def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls would cost four times as much
-    field: Field, start: Start, plan: IntArray, scenario: int, items: FloatArray
+    inputs: SimulationInputs, start: Start, plan: IntArray, scenario: int, items: FloatArray
 ) -> None:
     """Add the itemised price of one plan in one scenario to `items` (ITEMS,).
 
@@ -164,77 +164,77 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
     before, and come from the next decision on: what is to happen now has to be a plan's move. Down only when the plan's
     own moves are done, and when idle replicas have cost as much as the move.
     """
-    factor = field.capacity_factor[scenario]
+    factor = inputs.capacity_factor[scenario]
     choice, idle = start.choice, start.idle_cost
-    slow_lag = field.class_shares[choice, 0] * max(start.lag, start.behind_seconds * field.rate_now)
-    heavy_lag = field.class_shares[choice, 1] * start.lag
-    light_lag = field.class_shares[choice, 2] * start.lag
+    slow_lag = inputs.class_shares[choice, 0] * max(start.lag, start.behind_seconds * inputs.rate_now)
+    heavy_lag = inputs.class_shares[choice, 1] * start.lag
+    light_lag = inputs.class_shares[choice, 2] * start.lag
     running, late_messages, held, pause_messages = 0.0, 0.0, 0.0, 0.0
     coming, coming_step, moved_at = NO_MOVE, -1, -1_000_000
-    cursor, seen, need = 0, field.rate_now, choice
+    cursor, seen, need = 0, inputs.rate_now, choice
     newer_need, older_need = 0, 0
-    for step in range(field.demand.shape[1]):
+    for step in range(inputs.demand.shape[1]):
         before, part = choice, 0.0
         wanted = (seen + (slow_lag + heavy_lag + light_lag) / DRAIN_SECONDS) / factor
         if coming != NO_MOVE and coming_step <= step:
-            choice, coming, part = coming, NO_MOVE, field.reaction[before, coming] % 1.0
+            choice, coming, part = coming, NO_MOVE, inputs.reaction[before, coming] % 1.0
         pending = cursor < plan.size and plan[cursor] != NO_MOVE
         if pending and plan[cursor] <= step:
             target = plan[cursor + 1]
             if target > choice:
-                part = field.lead[before, target] % 1.0 if plan[cursor] == step else 0.0
+                part = inputs.lead[before, target] % 1.0 if plan[cursor] == step else 0.0
                 choice, coming = target, NO_MOVE
                 cursor += 2
             elif target == choice:
                 cursor += 2
-            elif field.carried[target] >= wanted:
+            elif inputs.carried[target] >= wanted:
                 choice = target
                 cursor += 2
-        if choice == before and coming == NO_MOVE and step > field.earliest_step:
-            need = needed(field, wanted, need)
+        if choice == before and coming == NO_MOVE and step > inputs.earliest_step:
+            need = needed(inputs, wanted, need)
             if step % REMEMBERED_STEPS == 0:
                 older_need, newer_need = newer_need, need
             newer_need = max(newer_need, need)
             lower = max(newer_need, older_need)
             if need > choice:
                 idle = 0.0
-                if step - moved_at >= field.rest_up_steps:
-                    coming, coming_step = need, step + int(field.reaction[choice, need])
+                if step - moved_at >= inputs.rest_up_steps:
+                    coming, coming_step = need, step + int(inputs.reaction[choice, need])
                     if coming_step == step:
-                        choice, coming, part = need, NO_MOVE, field.reaction[before, need] % 1.0
+                        choice, coming, part = need, NO_MOVE, inputs.reaction[before, need] % 1.0
             elif lower < choice:
-                idle += field.price_running * (field.replicas[choice] - field.replicas[lower])
+                idle += inputs.price_running * (inputs.replicas[choice] - inputs.replicas[lower])
                 if (
                     not pending
-                    and step - moved_at >= field.rest_down_steps
-                    and idle >= move_cost(field, choice, lower, seen, scenario)
+                    and step - moved_at >= inputs.rest_down_steps
+                    and idle >= move_cost(inputs, choice, lower, seen, scenario)
                 ):
                     choice = lower
             else:
                 idle = 0.0
-        demand, stopped, transient = field.demand[scenario, step], 0.0, 0.0
-        slow_share, heavy_share = field.class_shares[choice, 0], field.class_shares[choice, 1]
-        light_share = field.class_shares[choice, 2]
-        slow_carried, heavy_carried = field.class_carried[choice, 0] * factor, field.class_carried[choice, 1] * factor
-        light_carried = field.class_carried[choice, 2] * factor
+        demand, stopped, transient = inputs.demand[scenario, step], 0.0, 0.0
+        slow_share, heavy_share = inputs.class_shares[choice, 0], inputs.class_shares[choice, 1]
+        light_share = inputs.class_shares[choice, 2]
+        slow_carried, heavy_carried = inputs.class_carried[choice, 0] * factor, inputs.class_carried[choice, 1] * factor
+        light_carried = inputs.class_carried[choice, 2] * factor
         if choice != before:
             moved_at, idle = step, 0.0
             total = slow_lag + heavy_lag + light_lag
             slow_lag, heavy_lag, light_lag = slow_share * total, heavy_share * total, light_share * total
-            row = row_of(field, before, total, demand)
-            stopped = stopped_seconds(field, row, choice, scenario)
-            transient = pause_late(field, row, choice, demand, scenario)
+            row = row_of(inputs, before, total, demand)
+            stopped = stopped_seconds(inputs, row, choice, scenario)
+            transient = pause_late(inputs, row, choice, demand, scenario)
             if part > 0.0:
-                old = field.carried[before] * factor
+                old = inputs.carried[before] * factor
                 slow_carried += part * min(0.0, slow_share * old - slow_carried)
                 heavy_carried += part * min(0.0, heavy_share * old - heavy_carried)
                 light_carried += part * min(0.0, light_share * old - light_carried)
-            pause_messages += field.dropped[row, choice] * demand
-            items[DUPLICATES] += repeated_price(field, row, choice, demand)
-            items[START_UP] += field.start_up[row, choice]
-            items[RESTORE] += field.restore[row, choice]
-            items[RISK] += field.risk[row, choice]
-        working, arriving, limit = field.step_seconds - stopped, demand * field.step_seconds, field.max_lag_seconds
+            pause_messages += inputs.dropped[row, choice] * demand
+            items[DUPLICATES] += repeated_price(inputs, row, choice, demand)
+            items[START_UP] += inputs.start_up[row, choice]
+            items[RESTORE] += inputs.restore[row, choice]
+            items[RISK] += inputs.risk[row, choice]
+        working, arriving, limit = inputs.step_seconds - stopped, demand * inputs.step_seconds, inputs.max_lag_seconds
         held += slow_lag + heavy_lag + light_lag
         slow_lag, late = class_step(slow_lag, slow_share * arriving, slow_carried * working, limit * slow_carried)
         heavy_lag, more = class_step(heavy_lag, heavy_share * arriving, heavy_carried * working, limit * heavy_carried)
@@ -245,54 +245,54 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
             )
             late += more
         held += slow_lag + heavy_lag + light_lag
-        running += field.replicas[choice]
+        running += inputs.replicas[choice]
         late_messages += late
         pause_messages += max(0.0, transient - late)
         seen = demand
-    items[REPLICAS] += field.price_running * running
-    items[LATE] += field.price_late * late_messages
-    items[PAUSE_LATE] += field.price_late * pause_messages
-    items[BACKLOG] += field.price_held * held
-    settle(field, choice, slow_lag + heavy_lag + light_lag, scenario, items)
+    items[REPLICAS] += inputs.price_running * running
+    items[LATE] += inputs.price_late * late_messages
+    items[PAUSE_LATE] += inputs.price_late * pause_messages
+    items[BACKLOG] += inputs.price_held * held
+    settle(inputs, choice, slow_lag + heavy_lag + light_lag, scenario, items)
 
 
 @compiled
-def settle(field: Field, choice: int, lag: float, scenario: int, items: FloatArray) -> None:
+def settle(inputs: SimulationInputs, choice: int, lag: float, scenario: int, items: FloatArray) -> None:
     """Add what the state is worth in which a plan ends: the move home, and the backlog consumed there."""
-    demand = field.demand[scenario, -min(ENDING_STEPS, field.demand.shape[1]) :].mean()
-    factor = field.capacity_factor[scenario]
-    home = needed(field, demand / factor, choice)
+    demand = inputs.demand[scenario, -min(ENDING_STEPS, inputs.demand.shape[1]) :].mean()
+    factor = inputs.capacity_factor[scenario]
+    home = needed(inputs, demand / factor, choice)
     if home != choice:
-        late = pause_late(field, choice, home, demand, scenario) + field.dropped[choice, home] * demand
-        items[PAUSE_LATE] += field.price_late * late
-        items[DUPLICATES] += repeated_price(field, choice, home, demand)
-        items[START_UP] += field.start_up[choice, home]
-        items[RESTORE] += field.restore[choice, home]
-        items[RISK] += field.risk[choice, home]
-    carried = field.carried[home] * factor
+        late = pause_late(inputs, choice, home, demand, scenario) + inputs.dropped[choice, home] * demand
+        items[PAUSE_LATE] += inputs.price_late * late
+        items[DUPLICATES] += repeated_price(inputs, choice, home, demand)
+        items[START_UP] += inputs.start_up[choice, home]
+        items[RESTORE] += inputs.restore[choice, home]
+        items[RISK] += inputs.risk[choice, home]
+    carried = inputs.carried[home] * factor
     spare = max(carried - demand, 0.01 * carried)
-    items[BACKLOG] += field.price_backlog * lag
-    items[LATE] += field.price_late * demand * max(lag - field.max_lag_seconds * carried, 0.0) / spare
+    items[BACKLOG] += inputs.price_backlog * lag
+    items[LATE] += inputs.price_late * demand * max(lag - inputs.max_lag_seconds * carried, 0.0) / spare
 
 
 @compiled
-def play_plans(field: Field, start: Start, plans: IntArray, first: int, last: int) -> FloatArray:
+def play_plans(inputs: SimulationInputs, start: Start, plans: IntArray, first: int, last: int) -> FloatArray:
     """(plans, last - first) totals of each plan in scenarios first..last - 1."""
     totals = np.empty((plans.shape[0], last - first))
     items = np.empty(ITEMS)
     for plan in range(plans.shape[0]):
         for scenario in range(first, last):
             items[:] = 0.0
-            play_plan(field, start, plans[plan], scenario, items)
+            play_plan(inputs, start, plans[plan], scenario, items)
             totals[plan, scenario - first] = items.sum()
     return totals
 
 
 @compiled
-def itemise_plan(field: Field, start: Start, plan: IntArray) -> FloatArray:
+def itemise_plan(inputs: SimulationInputs, start: Start, plan: IntArray) -> FloatArray:
     """(S, ITEMS): one plan's price in each scenario, item by item."""
-    scenarios = field.demand.shape[0]
+    scenarios = inputs.demand.shape[0]
     items = np.zeros((scenarios, ITEMS))
     for scenario in range(scenarios):
-        play_plan(field, start, plan, scenario, items[scenario])
+        play_plan(inputs, start, plan, scenario, items[scenario])
     return items

@@ -8,7 +8,7 @@ import numpy as np
 from cost_model.move_effects import move_effects_now
 from cost_model.problem import BYTES_PER_GIGABYTE
 from cost_model.profile import GroupProfile
-from cost_model.rollout import Field
+from cost_model.rollout import SimulationInputs
 from cost_model.situation import Situation, Uncertainty
 from cost_model.skew import carried_by_count, load_classes, useful_counts
 from forecasting.units import SECONDS_PER_HOUR, FloatArray, MessagesPerSecond
@@ -20,7 +20,7 @@ SLOW_SHARE = 0.25
 SLOW_SPEED = 0.94
 
 
-def field_of(situation: Situation, uncertainty: Uncertainty) -> tuple[Field, tuple[int, ...]]:
+def simulation_inputs_of(situation: Situation, uncertainty: Uncertainty) -> tuple[SimulationInputs, tuple[int, ...]]:
     """The arrays that the compiled loop plays on, and the replica counts that its choices stand for."""
     profile, prices, step = situation.profile, situation.prices, situation.step_seconds
     useful = useful_counts(profile, minimum=profile.min_replicas, maximum=profile.max_replicas)
@@ -45,7 +45,7 @@ def field_of(situation: Situation, uncertainty: Uncertainty) -> tuple[Field, tup
     lead = keeping_up.lead_seconds / step
     reaction = np.maximum(0.0, keeping_up.lead_seconds + uncertainty.notice_seconds - step) / step
     return (
-        Field(
+        SimulationInputs(
             replicas=replicas,
             carried=capacity,
             class_shares=class_shares,
@@ -76,7 +76,7 @@ def field_of(situation: Situation, uncertainty: Uncertainty) -> tuple[Field, tup
 
 
 class Moves(NamedTuple):
-    """The arrays of a `Field` that say what moves stop, repeat and lose, (2a, a, ...): keeping up, then behind."""
+    """The arrays of `SimulationInputs` on what moves stop, repeat and lose, (2a, a, ...): keeping up, then behind."""
 
     in_flight: FloatArray
     repeated: FloatArray

@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 
 from cost_model.candidates import Plan
-from cost_model.rollout import Field
-from cost_model.weigh import TIE_FRACTION, Weighed, worst_tenth
+from cost_model.evaluation import TIE_FRACTION, PlanEvaluation, worst_tenth
+from cost_model.rollout import SimulationInputs
 from forecasting.units import FloatArray
 
 Quantity = Literal["price_per_late_message", "rebalance_pause_seconds", "capacity", "forecast"]
@@ -23,7 +23,7 @@ HALVINGS = 6
 CONTENDERS = 12
 
 
-def confidence(found: Weighed, chosen: Plan | None) -> float:
+def confidence(found: PlanEvaluation, chosen: Plan | None) -> float:
     """Share of scenarios in which the choice is no dearer: a move than staying, staying (None) than the best move."""
     stays = found.totals[found.stay_row]
     if chosen is not None:
@@ -38,7 +38,7 @@ def _share_no_dearer(own: FloatArray, other: FloatArray) -> float:
     return float((own <= other + TIE_FRACTION * np.abs(other)).mean())
 
 
-def best_moves(found: Weighed) -> tuple[int, ...]:
+def best_moves(found: PlanEvaluation) -> tuple[int, ...]:
     """Rows of the cheapest single move to each other count, cheapest first, of those that are really made.
 
     A move down waits until what arrives allows it, so that one planned for a moment that never comes is priced as
@@ -51,7 +51,7 @@ def best_moves(found: Weighed) -> tuple[int, ...]:
     return tuple(best.values())
 
 
-def outweighed(found: Weighed) -> tuple[int, float, float] | None:
+def outweighed(found: PlanEvaluation) -> tuple[int, float, float] | None:
     """The plan that is cheapest on average and was not chosen for its worst tenth of scenarios; None: there is none.
 
     Its row, how much less it costs on average, and how much more in its worst tenth, in currency.
@@ -64,14 +64,14 @@ def outweighed(found: Weighed) -> tuple[int, float, float] | None:
     return (row, less, more) if rejected else None
 
 
-def _made(found: Weighed) -> list[int]:
+def _made(found: PlanEvaluation) -> list[int]:
     """Rows of plans that differ from holding in at least half of the scenarios."""
     held = found.totals[0]
     differs = (np.abs(found.totals - held) > TIE_FRACTION * np.abs(held)).mean(axis=1)
     return [row for row in range(2, len(found.plans)) if differs[row] >= MADE_SHARE]
 
 
-def cheapest_counts(found: Weighed) -> tuple[int, int]:
+def cheapest_counts(found: PlanEvaluation) -> tuple[int, int]:
     """What to have first if one knew which scenario comes: the counts of the lowest and the highest tenth of them."""
     counts = np.array([found.replicas if row < 2 else plan.moves[0][1] for row, plan in enumerate(found.plans)])
     cheapest = counts[found.totals.argmin(axis=0)]
@@ -80,26 +80,26 @@ def cheapest_counts(found: Weighed) -> tuple[int, int]:
     return int(lower), int(upper)
 
 
-def begun_at_once(found: Weighed, plan: Plan) -> Plan:
+def begun_at_once(found: PlanEvaluation, plan: Plan) -> Plan:
     """The same plan with its first move made as early as one can."""
     first = found.at_once(plan.moves[0][1]).moves[0]
     return Plan(moves=(first, *plan.moves[1:]))
 
 
-def valley(found: Weighed) -> tuple[int, int] | None:
+def valley(found: PlanEvaluation) -> tuple[int, int] | None:
     """The smallest count that carries the median scenario now, and for how many steps; None: none smaller than now's.
 
     To the end of the horizon where it is not outgrown.
     """
-    demand = np.median(found.ground.demand, axis=0)
-    place = int(np.searchsorted(found.ground.carried, max(float(demand[0]), found.ground.rate_now)))
+    demand = np.median(found.inputs.demand, axis=0)
+    place = int(np.searchsorted(found.inputs.carried, max(float(demand[0]), found.inputs.rate_now)))
     if place >= len(found.choices) or found.choices[place] >= found.replicas:
         return None
-    outgrown = np.flatnonzero(demand > found.ground.carried[place])
+    outgrown = np.flatnonzero(demand > found.inputs.carried[place])
     return found.choices[place], int(outgrown[0]) if outgrown.size else len(demand)
 
 
-def turning_factor(found: Weighed, quantity: Quantity) -> float | None:
+def turning_factor(found: PlanEvaluation, quantity: Quantity) -> float | None:
     """The factor nearest to 1 at which `quantity`, all else equal, reverses the decision between up, stay and down.
 
     Looked for between a sixteenth and sixteen times, by halving, among the cheapest plans; None where neither end
@@ -109,7 +109,7 @@ def turning_factor(found: Weighed, quantity: Quantity) -> float | None:
     present = _direction(found)
 
     def turns(octaves: float) -> bool:
-        return _direction(found.replayed(_changed(found.ground, quantity, 2.0**octaves), rows)) != present
+        return _direction(found.replayed(_changed(found.inputs, quantity, 2.0**octaves), rows)) != present
 
     octaves = [sign * _nearest(turns, sign) for sign in (1.0, -1.0) if turns(sign * MOST_OCTAVES)]
     return float(2.0 ** min(octaves, key=abs)) if octaves else None
@@ -127,29 +127,29 @@ def _nearest(turns: Callable[[float], bool], sign: float) -> float:
     return turned
 
 
-def _contenders(found: Weighed) -> list[int]:
+def _contenders(found: PlanEvaluation) -> list[int]:
     """Both ways of staying, the best plan, the best move to each of the cheapest targets, and the next cheapest."""
     cheapest = np.argsort(found.objective[2:], kind="stable") + 2
     rows = [0, 1, found.best_row, *found.best_of_each_target()[: CONTENDERS // 2], *cheapest.tolist()]
     return list(dict.fromkeys(rows))[:CONTENDERS]
 
 
-def _direction(found: Weighed) -> int:
+def _direction(found: PlanEvaluation) -> int:
     """1: more replicas, -1: fewer, 0: stay."""
     best = found.best()
     return 0 if best is None else int(np.sign(best.target - found.replicas))
 
 
-def _changed(ground: Field, quantity: Quantity, factor: float) -> Field:
+def _changed(inputs: SimulationInputs, quantity: Quantity, factor: float) -> SimulationInputs:
     """The field with one quantity so many times what it was."""
     if quantity == "price_per_late_message":
-        return ground._replace(price_late=factor * ground.price_late, price_held=factor * ground.price_held)
+        return inputs._replace(price_late=factor * inputs.price_late, price_held=factor * inputs.price_held)
     if quantity == "rebalance_pause_seconds":
-        return ground._replace(pauses=factor * ground.pauses)
+        return inputs._replace(pauses=factor * inputs.pauses)
     if quantity == "forecast":
-        return ground._replace(demand=factor * ground.demand)
-    return ground._replace(
-        carried=factor * ground.carried,
-        class_carried=factor * ground.class_carried,
-        price_backlog=ground.price_backlog / factor,
+        return inputs._replace(demand=factor * inputs.demand)
+    return inputs._replace(
+        carried=factor * inputs.carried,
+        class_carried=factor * inputs.class_carried,
+        price_backlog=inputs.price_backlog / factor,
     )

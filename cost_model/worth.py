@@ -5,19 +5,19 @@ from dataclasses import replace
 import numpy as np
 
 from cost_model.calibrate import MovesPerDay
-from cost_model.field import moves_of
+from cost_model.evaluation import PlanEvaluation
 from cost_model.profile import GroupProfile
 from cost_model.remedies import Remedy, other_ways, remedies
 from cost_model.rollout import expected_move_cost
+from cost_model.simulation_inputs import moves_of
 from cost_model.situation import Situation
-from cost_model.weigh import Weighed
 from forecasting.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 
 # What a change is worth has to come to one replica-day in a week before anybody is asked to make it.
 LEAST_REPLICA_DAYS_PER_DAY = 1.0 / 7.0
 
 
-def best_remedy(found: Weighed, situation: Situation, moves: MovesPerDay) -> tuple[Remedy, float] | None:
+def best_remedy(found: PlanEvaluation, situation: Situation, moves: MovesPerDay) -> tuple[Remedy, float] | None:
     """The change of settings that saves most, and what it saves per day in currency; None: none is worth a sentence.
 
     Moves to the next counts are compared, at the rate of now and in every scenario of pause and capacity, by the
@@ -35,16 +35,16 @@ def best_remedy(found: Weighed, situation: Situation, moves: MovesPerDay) -> tup
     return best, most
 
 
-def _price_per_day(found: Weighed, situation: Situation, profile: GroupProfile, moves: MovesPerDay) -> float:
+def _price_per_day(found: PlanEvaluation, situation: Situation, profile: GroupProfile, moves: MovesPerDay) -> float:
     """What stops, repeats and losses of a day's moves cost under a profile; what is the same under all is left out."""
     place, last = found.start.choice, len(found.choices) - 1
     near = sorted({max(place - 1, 0), place, min(place + 1, last)})
     formulas = replace(situation, profile=profile, rebalance_pause_prior_seconds=None, quiet_seconds=None)
     effects = moves_of(formulas, tuple(found.choices[choice] for choice in near))
     nothing = np.zeros((2 * len(near), len(near)))
-    ground = found.ground._replace(
-        replicas=found.ground.replicas[near],
-        carried=found.ground.carried[near],
+    inputs = found.inputs._replace(
+        replicas=found.inputs.replicas[near],
+        carried=found.inputs.carried[near],
         start_up=nothing,
         risk=nothing,
         restore=nothing,
@@ -52,7 +52,7 @@ def _price_per_day(found: Weighed, situation: Situation, profile: GroupProfile, 
     )
     row = near.index(place)
 
-    rates = np.full(ground.demand.shape[0], ground.rate_now)
-    up = moves.up * expected_move_cost(ground, row, row + 1, rates) if row + 1 < len(near) else 0.0
-    down = moves.down * expected_move_cost(ground, row, row - 1, rates) if row > 0 else 0.0
+    rates = np.full(inputs.demand.shape[0], inputs.rate_now)
+    up = moves.up * expected_move_cost(inputs, row, row + 1, rates) if row + 1 < len(near) else 0.0
+    down = moves.down * expected_move_cost(inputs, row, row - 1, rates) if row > 0 else 0.0
     return up + down

@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cost_model.backlog import backlog_from_visible_lag, expected_overrun
-from cost_model.field import field_of
 from cost_model.fluid import share_late
 from cost_model.problem import tabulate
-from cost_model.rollout import Field, class_step, pause_late
+from cost_model.rollout import SimulationInputs, class_step, pause_late
+from cost_model.simulation_inputs import simulation_inputs_of
 from cost_model.situation import Situation, Uncertainty
 from forecasting.units import Messages, MessagesPerSecond, Seconds
 
 
-def _stopping(plain: Situation, *, capacity: float, pause: float, limit: float) -> Field:
+def _stopping(plain: Situation, *, capacity: float, pause: float, limit: float) -> SimulationInputs:
     """A field on which every move stops the whole group so long, and every count carries `capacity`."""
     demand = plain.demand_messages_per_second[None, :]
     certain = Uncertainty(
@@ -26,13 +26,13 @@ def _stopping(plain: Situation, *, capacity: float, pause: float, limit: float) 
         rest_up_steps=1,
         rest_down_steps=5,
     )
-    ground, _ = field_of(plain, certain)
-    shares = np.zeros_like(ground.shares)
+    inputs, _ = simulation_inputs_of(plain, certain)
+    shares = np.zeros_like(inputs.shares)
     shares[:, :, 0] = 1.0
-    return ground._replace(
-        carried=np.full_like(ground.carried, capacity),
+    return inputs._replace(
+        carried=np.full_like(inputs.carried, capacity),
         shares=shares,
-        pauses=np.full_like(ground.pauses, pause),
+        pauses=np.full_like(inputs.pauses, pause),
         pause_factor=np.ones(1),
         capacity_factor=np.ones(1),
         max_lag_seconds=limit,

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cost_model.evaluation import ANNOUNCED_FRACTION, PlanEvaluation, evaluate_plans
 from cost_model.price import Cost, Prices
 from cost_model.profile import Capacity, GroupProfile
 from cost_model.rollout import ENDING_STEPS
 from cost_model.situation import Situation, Uncertainty
 from cost_model.verdict import outweighed
-from cost_model.weigh import ANNOUNCED_FRACTION, Weighed, weigh
 from forecasting.units import FloatArray, MessagesPerSecond, Partitions, Replicas, Seconds
 
 PRICES = (
@@ -81,13 +81,13 @@ def priced(situation: Situation, **prices: float) -> Situation:
     return replace(situation, prices=replace(situation.prices, **prices))  # type: ignore[arg-type]  # all are floats
 
 
-def decided(found: Weighed) -> tuple[int, int] | None:
+def decided(found: PlanEvaluation) -> tuple[int, int] | None:
     """What is advised: how many and from which step, or None to stay."""
     best = found.best()
     return None if best is None else (best.target, best.effective_step)
 
 
-def chosen(found: Weighed) -> Cost:
+def chosen(found: PlanEvaluation) -> Cost:
     """The chosen plan's price, itemised."""
     return found.cost(found.best_row)
 
@@ -96,7 +96,7 @@ def chosen(found: Weighed) -> Cost:
 @given(questions())
 def test_items_are_not_negative_and_add_up_to_the_total(question: Question) -> None:
     """Every finalist: the mean of its totals over the scenarios is the sum of its items, none of them below 0."""
-    found = weigh(*question)
+    found = evaluate_plans(*question)
     for row in range(len(found.plans)):
         cost = found.cost(row)
         assert min(getattr(cost, item.name) for item in fields(cost)) >= 0.0
@@ -109,7 +109,7 @@ def test_another_currency_is_the_same_decision(question: Question, factor: float
     """All prices times a power of two, so that ties stay ties: every total times that factor, the same move."""
     situation, uncertainty = question
     other = priced(situation, **{name: factor * getattr(situation.prices, name) for name in PRICES})
-    one, two = weigh(situation, uncertainty), weigh(other, uncertainty)
+    one, two = evaluate_plans(situation, uncertainty), evaluate_plans(other, uncertainty)
     assert decided(one) == decided(two)
     assert two.objective[two.best_row] == pytest.approx(factor * one.objective[one.best_row])
     assert two.cost(two.stay_row).total == pytest.approx(factor * one.cost(one.stay_row).total)
@@ -134,7 +134,7 @@ def test_counting_in_units_of_1024_messages_changes_nothing(question: Question) 
         demand_messages_per_second=uncertainty.demand_messages_per_second / 1024,
         rate_now_messages_per_second=uncertainty.rate_now_messages_per_second / 1024,
     )
-    one, two = weigh(situation, uncertainty), weigh(other, scaled)
+    one, two = evaluate_plans(situation, uncertainty), evaluate_plans(other, scaled)
     assert decided(one) == decided(two)
     assert chosen(two).total == pytest.approx(chosen(one).total)
 
@@ -148,7 +148,10 @@ def test_scenarios_counted_twice_change_nothing(question: Question) -> None:
     """
     situation, uncertainty = question[0], replace(question[1], planned_quantiles=())
     twice = np.tile(uncertainty.demand_messages_per_second, (2, 1))
-    one, two = weigh(situation, uncertainty), weigh(situation, replace(uncertainty, demand_messages_per_second=twice))
+    one, two = (
+        evaluate_plans(situation, uncertainty),
+        evaluate_plans(situation, replace(uncertainty, demand_messages_per_second=twice)),
+    )
     assert chosen(two).total == pytest.approx(chosen(one).total)
     assert two.objective[two.stay_row] == pytest.approx(one.objective[one.stay_row])
 
@@ -161,7 +164,7 @@ def test_the_choice_is_useful_in_time_and_worth_it(question: Question) -> None:
     Idle replicas go whatever it costs, and a later move up is announced if it is within 3 % of staying.
     """
     situation, _ = question
-    found = weigh(*question)
+    found = evaluate_plans(*question)
     best, stay = found.best(), float(found.objective[found.stay_row])
     if best is None:
         assert found.best_row == found.stay_row
@@ -180,11 +183,11 @@ def test_the_choice_is_useful_in_time_and_worth_it(question: Question) -> None:
 def test_a_move_down_is_advised_for_when_what_remains_carries_the_load(question: Question) -> None:
     """At the advised step the median of what arrived before is no more than what the smaller group carries."""
     situation, uncertainty = question
-    found = weigh(*question)
+    found = evaluate_plans(*question)
     best = found.best()
     if best is None or best.target > situation.replicas or found.idle:
         return
-    carried = found.ground.carried[[found.choices.index(best.target), found.choices.index(situation.replicas)]]
+    carried = found.inputs.carried[[found.choices.index(best.target), found.choices.index(situation.replicas)]]
     before = np.median(uncertainty.demand_messages_per_second, axis=0)[: best.effective_step]
     arrived = before[-1] if before.size else uncertainty.rate_now_messages_per_second
     assert arrived <= carried[0] or carried[0] >= carried[1]
@@ -193,7 +196,7 @@ def test_a_move_down_is_advised_for_when_what_remains_carries_the_load(question:
 def held(situation: Situation, uncertainty: Uncertainty) -> float:
     """What staying costs a group that may not move within the horizon."""
     steps = uncertainty.demand_messages_per_second.shape[1]
-    return float(weigh(replace(situation, earliest_move_step=steps), uncertainty).totals[0].mean())
+    return float(evaluate_plans(replace(situation, earliest_move_step=steps), uncertainty).totals[0].mean())
 
 
 @settings(max_examples=40)
@@ -244,7 +247,7 @@ def certain(plain: Situation, rate: float, replicas: int, **changes: float) -> Q
 @pytest.mark.parametrize(("rate", "replicas"), [(330.0, 4), (680.0, 8), (1800.0, 20), (2600.0, 40)])
 def test_oracle_1_holds_in_scenarios_too(plain: Situation, rate: float, replicas: int) -> None:
     """At the optimum a constant load moves nothing, for the price of the replicas, where slower ones carry it too."""
-    found = weigh(*certain(plain, rate, replicas))
+    found = evaluate_plans(*certain(plain, rate, replicas))
     assert found.best() is None
     assert found.cost(found.stay_row).total == pytest.approx(0.05 * replicas)
 
@@ -256,7 +259,7 @@ def test_a_dearer_move_never_adds_moves(plain: Situation) -> None:
     for price in (0.001, 0.005, 0.02, 0.05, 0.1, 0.3, 1.0):
         situation, uncertainty = certain(plain, 900.0, 14, price_per_move=price)
         situation = replace(situation, demand_messages_per_second=demand[0])
-        found = weigh(situation, replace(uncertainty, demand_messages_per_second=demand))
+        found = evaluate_plans(situation, replace(uncertainty, demand_messages_per_second=demand))
         counts.append(round(chosen(found).risk / price, 6))
     assert counts == sorted(counts, reverse=True)
     assert counts[0] > counts[-1]
@@ -268,7 +271,7 @@ def test_what_is_said_to_be_outweighed_is_cheaper_on_average_and_dearer_by_the_p
     question: Question,
 ) -> None:
     """(1 - w) times what it saves on average is less than w times what it adds in the worst tenth."""
-    found = weigh(*question)
+    found = evaluate_plans(*question)
     passed_over = outweighed(found)
     if passed_over is not None:
         row, less, more = passed_over
@@ -282,8 +285,8 @@ def test_what_a_rare_burst_would_cost_decides_only_where_the_worst_tenth_counts(
     situation, uncertainty = certain(plain, 300.0, 8, price_per_late_message=1e-5)
     demand = steady(300.0)
     demand[0, 10:] = 790.0
-    careless = weigh(situation, replace(uncertainty, demand_messages_per_second=demand, risk_weight=0.0))
-    careful = weigh(situation, replace(uncertainty, demand_messages_per_second=demand, risk_weight=0.5))
+    careless = evaluate_plans(situation, replace(uncertainty, demand_messages_per_second=demand, risk_weight=0.0))
+    careful = evaluate_plans(situation, replace(uncertainty, demand_messages_per_second=demand, risk_weight=0.5))
     down, kept = careless.best(), careful.best()
     assert down is not None
     assert down.target == 4
