@@ -61,7 +61,7 @@ def collect_forever(
     batch: list[OffsetSample] = []
     grid_at = _next_grid(clock() + _LEAD, interval_seconds)
     has_read = False
-    troubles = _Troubles()
+    troubles = _Failures()
     try:
         while not wait(max(0.0, (grid_at - _LEAD - clock()).total_seconds())):
             try:
@@ -88,7 +88,7 @@ def collect_forever(
             sink(batch)
 
 
-class _Troubles:
+class _Failures:
     """What went wrong in the last round, so that only news is logged: a line every 15 s would be 5,760 a day."""
 
     def __init__(self) -> None:

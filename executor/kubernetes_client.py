@@ -30,7 +30,7 @@ def connect(kubeconfig: Path | None) -> client.ApiClient:
     return client.ApiClient(settings)
 
 
-def told(error: ApiException | HTTPError, asked: str) -> ScaleError:
+def translate_error(error: ApiException | HTTPError, asked: str) -> ScaleError:
     """What the client raised when it was to do what `asked` says, as a sentence with the next step."""
     if not isinstance(error, ApiException):
         return ScaleError(f"could not {asked}: {error}; is the cluster reachable?")

@@ -8,7 +8,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
-from executor.kubernetes_client import NOT_FOUND, TIMEOUT_SECONDS, told
+from executor.kubernetes_client import NOT_FOUND, TIMEOUT_SECONDS, translate_error
 from executor.owners import FIELD_MANAGER
 from executor.standing import Applied, Conflict, Record
 
@@ -31,7 +31,7 @@ class KubernetesRecords:
         except (ApiException, HTTPError) as error:
             if isinstance(error, ApiException) and error.status == NOT_FOUND:
                 return {}
-            raise told(error, f"list the ConsumerGroupScalers of namespace {namespace}") from error
+            raise translate_error(error, f"list the ConsumerGroupScalers of namespace {namespace}") from error
         records: dict[tuple[str, str], Record] = {}
         for each in sorted(found["items"], key=_age):
             group = each["spec"]["cluster"], each["spec"]["groupId"]
@@ -72,7 +72,7 @@ class KubernetesRecords:
                 _request_timeout=TIMEOUT_SECONDS,
             )
         except (ApiException, HTTPError) as error:
-            raise told(error, f"write the status of {_KIND} {namespace}/{record.name}") from error
+            raise translate_error(error, f"write the status of {_KIND} {namespace}/{record.name}") from error
 
 
 def _age(document: Mapping[str, Any]) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from urllib3.exceptions import HTTPError
 from api.schemas import Target
 from executor.carry_out import Writers
 from executor.errors import ScaleConflictError, ScaleError
-from executor.kubernetes_client import NOT_FOUND, TIMEOUT_SECONDS, told
+from executor.kubernetes_client import NOT_FOUND, TIMEOUT_SECONDS, translate_error
 from executor.owners import FIELD_MANAGER, git_owner, owners_of
 from executor.plan import Act, Held, Scale
 
@@ -41,7 +41,7 @@ class KubernetesScales:
             if where[0] != _OWN_GROUP:
                 counted = self._others.get_namespaced_custom_object_scale(*where, _request_timeout=TIMEOUT_SECONDS)
         except (ApiException, HTTPError) as error:
-            raise told(error, f"read {_name(namespace, target)}") from error
+            raise translate_error(error, f"read {_name(namespace, target)}") from error
         metadata = workload["metadata"]
         if counted["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
             message = f"could not read {_name(namespace, target)}: somebody changed it at the same time"
@@ -74,7 +74,7 @@ class KubernetesScales:
                 place = reference.get("kind", "Deployment"), reference["name"]
                 found[place].append(f"ScaledObject {namespace}/{scaled['metadata']['name']}")
         except (ApiException, HTTPError) as error:
-            raise told(error, f"list the autoscalers of namespace {namespace}") from error
+            raise translate_error(error, f"list the autoscalers of namespace {namespace}") from error
         return {place: tuple(names) for place, names in found.items()}
 
     def apply(self, act: Act) -> int:
@@ -93,7 +93,7 @@ class KubernetesScales:
                 _request_timeout=TIMEOUT_SECONDS,
             )
         except (ApiException, HTTPError) as error:
-            raise told(error, f"set the scale of {_name(move.namespace, move.target)}") from error
+            raise translate_error(error, f"set the scale of {_name(move.namespace, move.target)}") from error
         return int(made["spec"].get("replicas") or 0)
 
     def tell(self, act: Act, *, now: datetime) -> None:
@@ -129,7 +129,7 @@ class KubernetesScales:
         try:
             self._core.create_namespaced_event(namespace, event, _request_timeout=TIMEOUT_SECONDS)
         except (ApiException, HTTPError) as error:
-            raise told(error, f"leave an Event at {_name(namespace, target)}") from error
+            raise translate_error(error, f"leave an Event at {_name(namespace, target)}") from error
 
     def _scaled_objects(self, namespace: str) -> list[dict[str, Any]]:
         try:
@@ -164,7 +164,7 @@ class KubernetesScales:
             if isinstance(error, ApiException) and error.status == NOT_FOUND:
                 message = f"{what} is not known to the cluster; correct the target, or install what defines {kind}"
                 raise ScaleError(message) from error
-            raise told(error, f"ask what {group}/{version} has") from error
+            raise translate_error(error, f"ask what {group}/{version} has") from error
         names = {resource.name for resource in known}
         plural = next((each.name for each in known if each.kind == kind and "/" not in each.name), None)
         if plural is None:

@@ -1,7 +1,7 @@
 """Careful asking: a forecaster that fails, hangs or talks nonsense costs a history tier, never the decision.
 
 Forecasters may be anybody's code. What they raise, what they do not answer in time and what no load can be comes back
-as `Trouble`, a value with a sentence that is published.
+as `ForecasterFailure`, a value with a sentence that is published.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class ForecasterFailure:
     """Why a forecaster is not listened to, as the end of a sentence."""
 
     why: str
@@ -35,60 +35,62 @@ class Trouble:
 
 def fit_carefully(
     forecaster: Forecaster, history: History, *, within_seconds: float = TIME_LIMIT_SECONDS
-) -> FittedForecaster | Refusal | Trouble:
+) -> FittedForecaster | Refusal | ForecasterFailure:
     """What `forecaster.fit` answers, or its trouble."""
     return asked(lambda: forecaster.fit(history), within_seconds=within_seconds)
 
 
 def forecast_carefully(
     fitted: FittedForecaster, history: History, *, steps: int, within_seconds: float = TIME_LIMIT_SECONDS
-) -> Forecast | Refusal | Trouble:
+) -> Forecast | Refusal | ForecasterFailure:
     """What `fitted.forecast` answers, checked; or its trouble."""
 
-    def checked() -> Forecast | Refusal | Trouble:
+    def checked() -> Forecast | Refusal | ForecasterFailure:
         answer = fitted.forecast(history, steps=steps)
         return answer if isinstance(answer, Refusal) else nonsense(answer, history) or answer
 
     return asked(checked, within_seconds=within_seconds)
 
 
-def asked(question: Callable[[], Answer], *, within_seconds: float) -> Answer | Trouble:
+def asked(question: Callable[[], Answer], *, within_seconds: float) -> Answer | ForecasterFailure:
     """The answer of foreign code, or what went wrong with it.
 
     It runs in a thread of its own, 0.05 ms more than a call: one that hangs is left behind, and does not keep the
     process from ending.
 
     >>> asked(lambda: 6 * 7, within_seconds=1.0), asked(lambda: 1 // 0, within_seconds=1.0)
-    (42, Trouble(why='it failed with ZeroDivisionError: integer division or modulo by zero'))
+    (42, ForecasterFailure(why='it failed with ZeroDivisionError: integer division or modulo by zero'))
     """
-    answers: list[Answer | Trouble] = []
+    answers: list[Answer | ForecasterFailure] = []
 
     def answer() -> None:
         try:
             answers.append(question())
         except Exception as error:  # noqa: BLE001  # whatever it is, it is this forecaster's trouble and no one else's
-            answers.append(Trouble(f"it failed with {type(error).__name__}: {error}"))
+            answers.append(ForecasterFailure(f"it failed with {type(error).__name__}: {error}"))
 
     thread = Thread(target=answer, name="forecaster", daemon=True)
     thread.start()
     thread.join(within_seconds)
-    return answers[0] if answers else Trouble(f"it did not answer within {within_seconds:g} s")
+    return answers[0] if answers else ForecasterFailure(f"it did not answer within {within_seconds:g} s")
 
 
-def nonsense(forecast: Forecast, history: History) -> Trouble | None:
+def nonsense(forecast: Forecast, history: History) -> ForecasterFailure | None:
     """What no load can be: values that are no number, negative, or beyond all that was seen; None where all is well."""
     paths = forecast.paths
     if paths.ndim != 2 or paths.shape[0] != len(QUANTILES) or paths.shape[1] == 0:
-        return Trouble(
+        return ForecasterFailure(
             f"it gave paths of shape {paths.shape} instead of {len(QUANTILES)} quantiles and a value a minute"
         )
     if not np.isfinite(paths).all():
-        return Trouble("it forecast values that are no number")
+        return ForecasterFailure("it forecast values that are no number")
     lowest, highest = float(paths.min()), float(paths.max())
     if lowest < 0.0:
-        return Trouble(f"it forecast {lowest:,.0f} messages/s, less than none")
+        return ForecasterFailure(f"it forecast {lowest:,.0f} messages/s, less than none")
     known = history.peak_messages_per_second[np.isfinite(history.peak_messages_per_second)]
     seen = max(float(known.max(initial=0.0)), LEAST_HIGHEST_MESSAGES_PER_SECOND)
     if highest > ABSURD_FACTOR * seen:
-        return Trouble(f"it forecast {highest:,.0f} messages/s where {seen:,.0f} is the most that was ever seen")
+        return ForecasterFailure(
+            f"it forecast {highest:,.0f} messages/s where {seen:,.0f} is the most that was ever seen"
+        )
     return None

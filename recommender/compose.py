@@ -128,7 +128,7 @@ def compose(proposal: Proposal, case: Case) -> Recommendation:
         draft = replace(draft, sensitivity=turning_points)
     leaving = _leaving(case) if draft.action == "hold" and proposal.binding_rule is None else None
     told = explain(draft, case.situation.profile, leaving=leaving)
-    trouble = () if case.track_record.forecast_trouble is None else (case.track_record.forecast_trouble,)
+    trouble = () if case.track_record.forecaster_failure is None else (case.track_record.forecaster_failure,)
     return named(replace(draft, sentences=(*told, *trouble, *_remarks(case, draft, told), *proposal.sentences)))
 
 

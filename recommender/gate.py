@@ -24,7 +24,7 @@ from forecasting.history_tier import DAILY_MINUTES, MINUTES_PER_DAY, WEEKLY_MINU
 from forecasting.persistence import PersistenceForecaster
 from forecasting.refusal import Refusal
 from forecasting.units import FloatArray, MessagesPerSecond, Replicas
-from recommender.careful import Trouble, asked, nonsense
+from recommender.careful import ForecasterFailure, asked, nonsense
 from recommender.decision import DecisionSettings
 from recommender.guards import Scene
 from recommender.question import STEP_SECONDS, highest_believed, situation_of, uncertainty_of
@@ -146,7 +146,7 @@ class _Judged:
 
     def forecasts(
         self, forecaster: Forecaster, history_tier: HistoryTier, origins: Sequence[int]
-    ) -> list[Forecast] | Refusal | Trouble:
+    ) -> list[Forecast] | Refusal | ForecasterFailure:
         """What the forecaster says at each origin of what it knew then, fitted anew each day; or why it does not."""
         fitted: FittedForecaster | None = None
         fitted_origin = origins[0]

@@ -139,14 +139,14 @@ def thinned_until(now: datetime) -> datetime:
     return (now.astimezone(UTC) - WHOLE_FOR).replace(minute=0, second=0, microsecond=0)
 
 
-def says(decision: Decision) -> tuple[str | int, ...]:
+def dedup_key(decision: Decision) -> tuple[str | int, ...]:
     """What a decision tells its reader to have, and why; two that say the same are a repetition.
 
     Not when: what is to be done at once, or in a quarter of an hour, is a minute later in each decision.
 
     >>> from datetime import UTC, datetime
     >>> from forecasting.refusal import Refusal
-    >>> says(Refusal(cluster="prod", group="orders", reason="no_data", sentence="no rows", evidence=(),
+    >>> dedup_key(Refusal(cluster="prod", group="orders", reason="no_data", sentence="no rows", evidence=(),
     ...              remedy="run lagcast doctor", refused_at=datetime(2026, 1, 1, tzinfo=UTC)))
     ('refused', 'no_data')
     """

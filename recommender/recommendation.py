@@ -181,14 +181,14 @@ class TurningPoint:
 class TrackRecord:
     """How advice and forecaster have done so far, known to whoever follows one group; None: too early to say.
 
-    `forecast_trouble` is the sentence on a forecaster that failed and was replaced; None: it works.
+    `forecaster_failure` is the sentence on a forecaster that failed and was replaced; None: it works.
     """
 
     fallback_policy: FallbackStanding | None = None
     gate: GateStanding | None = None
     forecast_skill: float | None = None
     forecast_trusted: bool | None = None
-    forecast_trouble: str | None = None
+    forecaster_failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from forecasting.refusal import Refusal, RefusalReason
 from recommender.decision import DecisionSettings
 from recommender.grade import MeasuredPause
 from recommender.leadership import Fence, NotLeadingError
-from recommender.ports import AdapterError, DecisionStore, Publisher, says
+from recommender.ports import AdapterError, DecisionStore, Publisher, dedup_key
 from recommender.recommendation import Decision, Recommendation
 from recommender.session import Session
 
@@ -238,7 +238,7 @@ class Recommender:
             except AdapterError as error:
                 _log.warning("publishing_failed", cluster=decision.cluster, group=decision.group, error=str(error))
         # A line for what is new: of 20 groups that are decided on every 15 s, each repetition would be 115,200 a day.
-        group, told = (decision.cluster, decision.group), says(decision)
+        group, told = (decision.cluster, decision.group), dedup_key(decision)
         log = _log.debug if self._told.get(group) == told else _log.info
         log("decided", **log_fields(decision))
         self._told[group] = told

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from recommender.decision import DecisionSettings
 from recommender.settings import GroupSettings, Settings, TargetSettings
-from recommender.settings_check import decision_trouble
+from recommender.settings_check import invalid_decision
 from recommender.windows import Window
 
 Group = tuple[str, str]
@@ -46,7 +46,7 @@ GROUP_BLOCKS: dict[str, tuple[str, ...]] = {
         if name not in {"min_replicas", "max_replicas", "mode", "target", "scale_to_zero", "holidays"}
     ),
 }
-TroubleReason = Literal["ConfigInvalid", "Conflicted"]
+InvalidReason = Literal["ConfigInvalid", "Conflicted"]
 
 _DECISION = TypeAdapter(DecisionSettings)
 # Settings that are one word of several: Kubernetes begins such words with a capital.
@@ -61,7 +61,7 @@ _WORDS = {
 class ScalerError(ValueError):
     """An object that cannot be followed; the sentence names field, value and expectation."""
 
-    def __init__(self, sentence: str, *, reason: TroubleReason = "ConfigInvalid") -> None:
+    def __init__(self, sentence: str, *, reason: InvalidReason = "ConfigInvalid") -> None:
         super().__init__(sentence)
         self.reason = reason
 
@@ -107,10 +107,10 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class InvalidScaler:
     """Why an object is not followed. `group` is the one that has to wait for it; None: another object has it."""
 
-    reason: TroubleReason
+    reason: InvalidReason
     sentence: str
     group: Group | None
 
@@ -120,7 +120,7 @@ class Standing:
     """What all objects together ask for, and which of them cannot be followed, by namespace and name."""
 
     asked: Mapping[Group, Asked]
-    troubles: Mapping[tuple[str, str], Trouble]
+    troubles: Mapping[tuple[str, str], InvalidScaler]
 
 
 def camel_case(name: str) -> str:
@@ -177,7 +177,7 @@ def asked_by(settings: Settings, scaler: Scaler) -> Asked:
         )
     except ValidationError as error:
         raise ScalerError(_sentence(error)) from error
-    if trouble := decision_trouble(asked.decision):
+    if trouble := invalid_decision(asked.decision):
         raise ScalerError(_in_camel_case(trouble))
     return asked
 
@@ -188,7 +188,7 @@ def standing(settings: Settings, documents: Iterable[Document]) -> Standing:
     A group whose target is another object's has to wait: advice on both would have one workload scaled by two.
     """
     asked: dict[Group, Asked] = {}
-    troubles: dict[tuple[str, str], Trouble] = {}
+    troubles: dict[tuple[str, str], InvalidScaler] = {}
     owners: dict[Group, tuple[str, str]] = {}
     eldest_first = sorted(documents, key=lambda each: (each["metadata"]["creationTimestamp"], place_of(each)))
     targets = _targets_of_settings(settings, {group[1] for group in map(_group_of, eldest_first) if group is not None})
@@ -207,7 +207,7 @@ def standing(settings: Settings, documents: Iterable[Document]) -> Standing:
             asked[known.scaler.cluster, known.scaler.group] = known
         except ScalerError as error:
             waits = group if owner == place else None
-            troubles[place] = Trouble(reason=error.reason, sentence=str(error), group=waits)
+            troubles[place] = InvalidScaler(reason=error.reason, sentence=str(error), group=waits)
     return Standing(asked=asked, troubles=troubles)
 
 

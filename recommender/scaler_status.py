@@ -12,7 +12,7 @@ from typing import Any, Literal
 from forecasting.refusal import Refusal, RefusalReason
 from recommender.ports import decision_id, wire_code
 from recommender.recommendation import Decision, Recommendation
-from recommender.scaler import Asked, Document, Trouble
+from recommender.scaler import Asked, Document, InvalidScaler
 
 Status = Mapping[str, Any]
 # Every condition stands on an object from its first visit on; adjectives, so that each reads as a statement.
@@ -63,7 +63,7 @@ def status_of(document: Document, asked: Asked, decision: Decision | None, *, no
     return status
 
 
-def rejected_status(document: Document, trouble: Trouble, *, now: datetime) -> Status:
+def rejected_status(document: Document, trouble: InvalidScaler, *, now: datetime) -> Status:
     """The status of an object that is not followed: one sentence, and nothing known of the rest."""
     unknown = Verdict(holds=None, reason="NotFollowed", sentence="The object is not followed; see Ready.")
     verdicts = dict.fromkeys(CONDITIONS, unknown)
@@ -80,7 +80,7 @@ def is_news(before: Status, after: Status, *, now: datetime, cycle_seconds: floa
 
     Figures that move with every sample are not news; they are written along with what is.
     """
-    if _told(before) != _told(after):
+    if _dedup_key(before) != _dedup_key(after):
         return True
     valid_until = before.get("recommendation", {}).get("validUntil")
     renewal = timedelta(seconds=RENEWED_BEFORE_CYCLES * cycle_seconds)
@@ -269,7 +269,7 @@ def _conditions(document: Document, verdicts: Mapping[str, Verdict], *, now: dat
     return conditions
 
 
-def _told(status: Status) -> object:
+def _dedup_key(status: Status) -> object:
     advice = status.get("recommendation", {})
     said = tuple(advice.get(name) for name in ("action", "reason", "currentReplicas", "desiredReplicas", "executeAt"))
     held = {kind: (each["status"], each["reason"]) for kind, each in _by_type(status).items()}

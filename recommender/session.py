@@ -21,7 +21,7 @@ from forecasting.history import GroupInterval, History, HistoryBuffer
 from forecasting.persistence import PersistenceForecaster
 from forecasting.refusal import Refusal
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
-from recommender.careful import TIME_LIMIT_SECONDS, Trouble, fit_carefully, forecast_carefully
+from recommender.careful import TIME_LIMIT_SECONDS, ForecasterFailure, fit_carefully, forecast_carefully
 from recommender.decision import DecisionSettings
 from recommender.fallback import FallbackPolicy
 from recommender.gate import REVIEW_AFTER, review, seen_from
@@ -68,7 +68,7 @@ class Session:
         self._forecaster = forecaster if forecaster is not None else BlendForecaster()
         self._buffer = HistoryBuffer(profile.cluster, profile.group)
         self._forecaster_seconds = forecaster_seconds
-        self._fitted: FittedForecaster | Refusal | Trouble | None = None
+        self._fitted: FittedForecaster | Refusal | ForecasterFailure | None = None
         self._fitted_at: datetime | None = None
         self._capacity: Capacity | None = profile.capacity
         self._known_capacity = KnownCapacity(profile)
@@ -198,7 +198,7 @@ class Session:
                 gate=self._gate,
                 forecast_skill=self._trust.skill,
                 forecast_trusted=self._trust.trusted if self._trust.skill is not None else None,
-                forecast_trouble=self._trouble,
+                forecaster_failure=self._trouble,
             ),
             with_sensitivity=with_sensitivity,
             fallback_replicas=self._fallback.wanted if self._fallback and self._fallback.exhausted else None,
@@ -271,13 +271,13 @@ class Session:
             self._fit(history)
         steps = self._settings.horizon_seconds // STEP_SECONDS
         persistence = self._persisting(history, steps=steps)
-        if self._fitted is None or isinstance(self._fitted, Trouble):
+        if self._fitted is None or isinstance(self._fitted, ForecasterFailure):
             return persistence
         if isinstance(self._fitted, Refusal):
             return self._fitted
         limit = self._forecaster_seconds
         forecast = forecast_carefully(self._fitted, self._seen(history), steps=steps, within_seconds=limit)
-        if isinstance(forecast, Trouble):
+        if isinstance(forecast, ForecasterFailure):
             self._fitted = self._told(forecast)
             return persistence
         if isinstance(persistence, Refusal) or isinstance(forecast, Refusal):
@@ -296,7 +296,7 @@ class Session:
 
     def _fit(self, history: History) -> None:
         fitted = fit_carefully(self._forecaster, self._seen(history), within_seconds=self._forecaster_seconds)
-        self._fitted = self._told(fitted) if isinstance(fitted, Trouble) else fitted
+        self._fitted = self._told(fitted) if isinstance(fitted, ForecasterFailure) else fitted
         self._fitted_at = history.end_at
         self._persistence = PersistenceForecaster().fit(history)
 
@@ -311,13 +311,13 @@ class Session:
     @property
     def _trouble(self) -> str | None:
         """What is published of a forecaster that is not listened to."""
-        if not isinstance(self._fitted, Trouble):
+        if not isinstance(self._fitted, ForecasterFailure):
             return None
         return f"Forecaster {self._forecaster.name} is not used: {self._fitted.why}; arrivals are taken to stay."
 
-    def _told(self, trouble: Trouble) -> Trouble:
+    def _told(self, trouble: ForecasterFailure) -> ForecasterFailure:
         _log.warning(
-            "forecaster_in_trouble",
+            "failing_forecaster",
             cluster=self._profile.cluster,
             group=self._profile.group,
             forecaster=self._forecaster.name,

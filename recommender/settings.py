@@ -18,7 +18,7 @@ from sqlalchemy.exc import ArgumentError
 
 from recommender.decision import DecisionSettings
 from recommender.holidays import HolidayCalendar, HolidaySettings
-from recommender.settings_check import SettingsError, decision_trouble, sentence
+from recommender.settings_check import SettingsError, invalid_decision, sentence
 from recommender.settings_group import ANY_GROUP, GroupSettings, ScaleToZeroSettings, StreamsSettings, TargetSettings
 from recommender.windows import Window
 
@@ -87,7 +87,7 @@ class Settings(BaseSettings):
     @field_validator("decision")
     @classmethod
     def _decision_in_limits(cls, decision: DecisionSettings) -> DecisionSettings:
-        if trouble := decision_trouble(decision):
+        if trouble := invalid_decision(decision):
             raise ValueError(trouble)
         return decision
 

@@ -39,10 +39,10 @@ _LIMITS: dict[str, tuple[Callable[[float], bool], str]] = {
 }
 
 
-def decision_trouble(decision: DecisionSettings) -> str | None:
+def invalid_decision(decision: DecisionSettings) -> str | None:
     """The first limit that `decision` misses, as a sentence; None where it keeps them all.
 
-    >>> decision_trouble(DecisionSettings(target_utilization=85))
+    >>> invalid_decision(DecisionSettings(target_utilization=85))
     'target_utilization is 85; it has to be above 0 and at most 1; it is a share, not a percentage'
     """
     for field in fields(decision):

@@ -40,7 +40,7 @@ def from_document(kind_tag: str, document: str) -> Decision:
         known = ", ".join(_TYPES)
         message = f"a stored decision has kind {kind_tag!r}; known are {known}: was it written by a newer lagcast?"
         raise MalformedError(message)
-    with _told(kind_tag):
+    with _translated_errors(kind_tag):
         return _TYPES[kind_tag].validate_json(document)
 
 
@@ -51,7 +51,7 @@ def to_outcome_document(move: GradedMove) -> str:
 
 def from_outcome_document(document: str) -> GradedMove:
     """The graded move that `to_outcome_document` wrote. Errors: MalformedError where a field is not of this version."""
-    with _told("GradedMove"):
+    with _translated_errors("GradedMove"):
         return _MOVE.validate_json(document)
 
 
@@ -60,7 +60,7 @@ def _document(fields: Any) -> str:  # noqa: ANN401  # whatever JSON can say
 
 
 @contextmanager
-def _told(name: str) -> Iterator[None]:
+def _translated_errors(name: str) -> Iterator[None]:
     """Turn a document that does not read into the port's error, naming the first field that is wrong."""
     try:
         yield

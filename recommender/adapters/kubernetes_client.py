@@ -47,7 +47,7 @@ def asking_once(api: Connection) -> Connection:
 
 
 @contextmanager
-def told(asked: str, *, grant: str, missing: str = "is it there?") -> Iterator[None]:
+def translate_error(asked: str, *, grant: str, missing: str = "is it there?") -> Iterator[None]:
     """Turn what the client raises into the ports' errors, each a sentence with the next step.
 
     `grant` is what may be done to be allowed to, `missing` what to look at where there is no such thing.

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from recommender.adapters.kubernetes_client import TIMEOUT_SECONDS, told
+from recommender.adapters.kubernetes_client import TIMEOUT_SECONDS, translate_error
 from recommender.doctor import Actor, LeaseFacts, Rule
 from recommender.scaler import API_GROUP, API_VERSION, PLURAL, Document
 from recommender.settings import TargetSettings
@@ -33,7 +33,7 @@ class KubernetesDoctor:
 
     def version(self) -> str:
         """The version of the API server. Errors: AdapterError."""
-        with told("ask the API server for its version", grant="get on the path /version"):
+        with translate_error("ask the API server for its version", grant="get on the path /version"):
             return str(self._version.get_code(_request_timeout=TIMEOUT_SECONDS).git_version)
 
     def definition(self) -> Literal["absent", "outdated", "current"]:
@@ -48,7 +48,7 @@ class KubernetesDoctor:
 
     def objects(self, namespace: str) -> Sequence[Document]:
         """The objects of a namespace; none where the resource is not installed. Errors: AdapterError."""
-        with told(f"list the {PLURAL} of namespace {namespace}", grant=f"list on {PLURAL}.{API_GROUP}"):
+        with translate_error(f"list the {PLURAL} of namespace {namespace}", grant=f"list on {PLURAL}.{API_GROUP}"):
             call = self._custom.list_namespaced_custom_object
             found = _if_there(call, API_GROUP, API_VERSION, namespace, PLURAL)
         items: list[Document] = [] if found is None else found["items"]
@@ -68,7 +68,7 @@ class KubernetesDoctor:
                 ),
             )
         )
-        with told(
+        with translate_error(
             f"ask what the service account {account} may do",
             grant="create on subjectaccessreviews.authorization.k8s.io",
         ):
@@ -80,7 +80,7 @@ class KubernetesDoctor:
         group, _, version = target.api_version.rpartition("/")
         if not group:
             return None
-        with told(f"ask what {target.api_version} has", grant="get on the path /apis"):
+        with translate_error(f"ask what {target.api_version} has", grant="get on the path /apis"):
             found = _if_there(self._custom.get_api_resources, group, version)
         known = [] if found is None else found.resources
         names = {each.name for each in known}
@@ -93,14 +93,14 @@ class KubernetesDoctor:
         if plural is None:
             return False
         where = (group, version, target.namespace, plural, target.name)
-        with told(f"read {target.kind} {target.namespace}/{target.name}", grant=f"get on {plural}.{group}"):
+        with translate_error(f"read {target.kind} {target.namespace}/{target.name}", grant=f"get on {plural}.{group}"):
             return _if_there(self._custom.get_namespaced_custom_object, *where) is not None
 
     def autoscalers(self, namespace: str) -> Mapping[tuple[str, str], tuple[str, ...]]:
         """Those of Kubernetes, and of KEDA where it is installed, by what they claim. Errors: AdapterError."""
         found: dict[tuple[str, str], list[str]] = defaultdict(list)
         for group, version, plural, kind in _AUTOSCALERS:
-            with told(f"list the {plural} of namespace {namespace}", grant=f"list on {plural}.{group}"):
+            with translate_error(f"list the {plural} of namespace {namespace}", grant=f"list on {plural}.{group}"):
                 answer = _if_there(self._custom.list_namespaced_custom_object, group, version, namespace, plural)
             for each in [] if answer is None else answer["items"]:
                 target = each["spec"]["scaleTargetRef"]
@@ -118,7 +118,7 @@ class KubernetesDoctor:
         """The Lease of the recommenders; None where there is none, or nobody ever had it. Errors: AdapterError."""
         namespace, _, name = self._lease_name.partition("/")
         where = ("coordination.k8s.io", "v1", namespace, "leases", name)
-        with told(f"read the Lease {self._lease_name}", grant="get on leases.coordination.k8s.io"):
+        with translate_error(f"read the Lease {self._lease_name}", grant="get on leases.coordination.k8s.io"):
             found = _if_there(self._custom.get_namespaced_custom_object, *where)
         spec = {} if found is None else found["spec"]
         if not spec.get("holderIdentity") or not spec.get("renewTime"):
@@ -130,7 +130,7 @@ class KubernetesDoctor:
         )
 
     def _cluster_object(self, group: str, version: str, plural: str, name: str) -> Any:  # noqa: ANN401  # JSON
-        with told(f"read {plural}/{name}", grant=f"get on {plural}.{group}"):
+        with translate_error(f"read {plural}/{name}", grant=f"get on {plural}.{group}"):
             return _if_there(self._custom.get_cluster_custom_object, group, version, plural, name)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from recommender.adapters.kubernetes_client import asking_once, told
+from recommender.adapters.kubernetes_client import asking_once, translate_error
 from recommender.leadership import Lease, LeaseFailedError, LeaseTakenError, Terms
 from recommender.ports import AdapterError
 
@@ -76,7 +76,7 @@ class KubernetesLease:
 @contextmanager
 def _failing(asked: str, *, grant: str) -> Iterator[None]:
     try:
-        with told(asked, grant=f"{grant} on leases.coordination.k8s.io", missing=_MISSING):
+        with translate_error(asked, grant=f"{grant} on leases.coordination.k8s.io", missing=_MISSING):
             yield
     except AdapterError as error:
         raise LeaseFailedError(str(error)) from error

@@ -18,7 +18,7 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.watch import Watch
 from urllib3.exceptions import HTTPError
 
-from recommender.adapters.kubernetes_client import TIMEOUT_SECONDS, asking_once, told
+from recommender.adapters.kubernetes_client import TIMEOUT_SECONDS, asking_once, translate_error
 from recommender.ports import AdapterError
 from recommender.scaler import API_GROUP, API_VERSION, KIND, PLURAL, Document, place_of
 from recommender.scaler_status import Status, Transition
@@ -80,7 +80,7 @@ class KubernetesScalers:
         # With the uid, an object that was deleted and made again meanwhile is not told what its namesake was.
         metadata = {"namespace": namespace, "name": name, "uid": document["metadata"]["uid"]}
         body = {"apiVersion": f"{API_GROUP}/{API_VERSION}", "kind": KIND, "metadata": metadata, "status": status}
-        with told(f"write the status of {namespace}/{name}", grant=f"patch on {PLURAL}/status.{API_GROUP}"):
+        with translate_error(f"write the status of {namespace}/{name}", grant=f"patch on {PLURAL}/status.{API_GROUP}"):
             written: Any = self._writing.patch_namespaced_custom_object_status(
                 API_GROUP,
                 API_VERSION,
@@ -113,14 +113,14 @@ class KubernetesScalers:
             "note": event.note,
             "regarding": {**regarding, "uid": document["metadata"]["uid"]},
         }
-        with told(f"make an Event about {namespace}/{name}", grant="create on events.events.k8s.io"):
+        with translate_error(f"make an Event about {namespace}/{name}", grant="create on events.events.k8s.io"):
             self._writing.create_namespaced_custom_object(
                 "events.k8s.io", "v1", namespace, "events", body, _request_timeout=_WRITE_SECONDS
             )
 
     def _list(self, namespace: str) -> str:
         """Take over what a namespace holds; the version from which it has to be watched."""
-        with told(
+        with translate_error(
             f"list the {PLURAL} of namespace {namespace}",
             grant=f"list and watch on {PLURAL}.{API_GROUP}",
             missing=_NOT_INSTALLED,

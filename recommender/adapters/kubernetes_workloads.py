@@ -12,7 +12,7 @@ from typing import Any
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from recommender.adapters.kubernetes_client import TIMEOUT_SECONDS, told
+from recommender.adapters.kubernetes_client import TIMEOUT_SECONDS, translate_error
 from recommender.discovery import Pod, Workload
 from recommender.ports import RejectedError
 
@@ -30,9 +30,9 @@ def pods_in(api: client.ApiClient, namespaces: Sequence[str]) -> tuple[Pod, ...]
     owner_of = partial(_owner, has_scale=cache(partial(_has_scale, client.CustomObjectsApi(api))))
     found: list[Pod] = []
     for namespace in namespaces:
-        with told(f"list the pods of namespace {namespace}", grant="list on pods"):
+        with translate_error(f"list the pods of namespace {namespace}", grant="list on pods"):
             pods = _all(core.list_namespaced_pod, namespace)
-        with told(f"list the replicasets of namespace {namespace}", grant="list on replicasets.apps"):
+        with translate_error(f"list the replicasets of namespace {namespace}", grant="list on replicasets.apps"):
             replica_sets = _all(apps.list_namespaced_replica_set, namespace)
         above = {entry["metadata"]["name"]: owner_of(entry) for entry in replica_sets}
         found += [
@@ -69,7 +69,9 @@ def _has_scale(custom: client.CustomObjectsApi, api_version: str, kind: str) -> 
     if not group:
         return False
     try:
-        with told(f"ask what {api_version} has", grant="get on the path /apis", missing=f"is {kind} still installed?"):
+        with translate_error(
+            f"ask what {api_version} has", grant="get on the path /apis", missing=f"is {kind} still installed?"
+        ):
             known = custom.get_api_resources(group, version, _request_timeout=TIMEOUT_SECONDS).resources
     except RejectedError:  # what owns the pods has lost its definition
         return False

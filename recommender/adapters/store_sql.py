@@ -24,8 +24,8 @@ from recommender.ports import (
     RejectedError,
     UnavailableError,
     decision_id,
+    dedup_key,
     issued_at,
-    says,
     thinned_until,
 )
 from recommender.recommendation import Decision, GradedMove, Recommendation
@@ -64,7 +64,7 @@ class SqlDecisionStore:
         self._may_write = may_write
         self._engine = _engine(url)
         self._name = self._engine.url.render_as_string(hide_password=True)
-        with self._told("open"), self._engine.connect() as connection:
+        with self._translated_errors("open"), self._engine.connect() as connection:
             _migrate(connection)
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ class SqlDecisionStore:
     def groups(self) -> tuple[tuple[str, str], ...]:
         """Every (cluster, group) that a decision was made for, sorted."""
         names = sa.select(_COLUMNS.cluster, _COLUMNS.group).where(_COLUMNS.newest)
-        with self._told("read"), self._engine.connect() as connection:
+        with self._translated_errors("read"), self._engine.connect() as connection:
             found = connection.execute(names.order_by(_COLUMNS.cluster, _COLUMNS.group))
             return tuple((str(row[0]), str(row[1])) for row in found)
 
@@ -143,7 +143,7 @@ class SqlDecisionStore:
             .group_by(_COLUMNS.cluster, _COLUMNS.group, *hours)
             .having(sa.func.count() > 1)
         )
-        with self._told("read"), self._engine.connect() as connection:
+        with self._translated_errors("read"), self._engine.connect() as connection:
             found = connection.execute(crowded).all()
         return gone + sum(self._thin_hour(row.cluster, row.group, row.first) for row in found)
 
@@ -153,9 +153,9 @@ class SqlDecisionStore:
         told: set[tuple[str | int, ...]] = set()
         repeated = []
         for decision in decisions:
-            if says(decision) in told:
+            if dedup_key(decision) in told:
                 repeated.append(decision_id(decision))
-            told.add(says(decision))
+            told.add(dedup_key(decision))
         if not repeated:
             return 0
         doomed = _COLUMNS.id.in_(repeated) & ~_COLUMNS.newest
@@ -177,14 +177,14 @@ class SqlDecisionStore:
         page = sa.select(_MOVES.document).where(_MOVES.cluster == cluster, _MOVES.group == group)
         if before is not None:
             page = page.where(_MOVES.graded_at < _utc(before))
-        with self._told("read"), self._engine.connect() as connection:
+        with self._translated_errors("read"), self._engine.connect() as connection:
             documents = connection.scalars(page.order_by(_MOVES.graded_at.desc()).limit(limit)).all()
         return tuple(from_outcome_document(document) for document in documents)
 
     @contextmanager
     def _writing(self, asked: str) -> Iterator[sa.Connection]:
         """A transaction that is committed at the end of the block, if this process may write then."""
-        with self._told(asked), self._engine.begin() as connection:
+        with self._translated_errors(asked), self._engine.begin() as connection:
             yield connection
             self._may_write()
 
@@ -198,12 +198,12 @@ class SqlDecisionStore:
         return found[0] if found else None
 
     def _many(self, query: sa.Select[Any]) -> tuple[Decision, ...]:
-        with self._told("read"), self._engine.connect() as connection:
+        with self._translated_errors("read"), self._engine.connect() as connection:
             rows = connection.execute(query).all()
         return tuple(from_document(row.kind, row.document) for row in rows)
 
     @contextmanager
-    def _told(self, asked: str) -> Iterator[None]:
+    def _translated_errors(self, asked: str) -> Iterator[None]:
         """Turn the library's errors into the port's, naming the store and what was asked of it."""
         try:
             yield

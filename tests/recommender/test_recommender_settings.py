@@ -9,7 +9,7 @@ import pytest
 from cost_model.profile import GroupProfile
 from recommender.decision import DecisionSettings
 from recommender.settings import GroupSettings, Settings, SettingsError, load_settings
-from recommender.settings_check import decision_trouble
+from recommender.settings_check import invalid_decision
 
 
 def _load(tmp_path: Path, text: str, **env: str) -> Settings:
@@ -182,12 +182,12 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_every_number_of_a_decision_has_a_limit() -> None:
     """No knob goes unchecked: minus one is refused for each of them, and the defaults keep every limit."""
-    assert decision_trouble(DecisionSettings()) is None
+    assert invalid_decision(DecisionSettings()) is None
     numbers = [field.name for field in fields(DecisionSettings) if not isinstance(field.default, str | bool | tuple)]
     assert len(numbers) >= 15
     for name in numbers:
         wrong: dict[str, Any] = {name: -1}
-        trouble = decision_trouble(replace(DecisionSettings(), **wrong))
+        trouble = invalid_decision(replace(DecisionSettings(), **wrong))
         assert trouble is not None, name
         assert trouble.startswith(f"{name} is -1"), name
 

@@ -19,8 +19,8 @@ from recommender.ports import (
     RejectedError,
     UnavailableError,
     decision_id,
+    dedup_key,
     issued_at,
-    says,
     thinned_until,
 )
 from recommender.recommendation import Decision, GradedMove, Recommendation
@@ -87,7 +87,7 @@ class MemoryDecisionStore:
         gone = []
         for name, decision in sorted(self._kept.items(), key=lambda kept: issued_at(kept[1])):
             at, group = issued_at(decision), (decision.cluster, decision.group)
-            hour = (*group, at.date(), at.hour, *says(decision))
+            hour = (*group, at.date(), at.hour, *dedup_key(decision))
             repeats = at < thinned_until(now) and hour in told
             told.add(hour)
             if (repeats or at < now - FORGOTTEN_AFTER) and decision != self.latest(*group):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from forecasting.refusal import Refusal
 from recommender.recommendation import Decision, Recommendation
-from recommender.scaler import Asked, Trouble, asked_by, read_scaler
+from recommender.scaler import Asked, InvalidScaler, asked_by, read_scaler
 from recommender.scaler_status import CONDITIONS, is_news, rejected_status, status_of, transition
 from recommender.settings import Settings
 
@@ -98,7 +98,7 @@ def test_every_condition_is_there_at_the_first_visit(any_decision: st.SearchStra
     status = told(data.draw(st.one_of(any_decision.map(within_an_hour), st.none())))
     assert tuple(each["type"] for each in status["conditions"]) == CONDITIONS
     document, _ = seen()
-    trouble = Trouble(reason="ConfigInvalid", sentence="no", group=None)
+    trouble = InvalidScaler(reason="ConfigInvalid", sentence="no", group=None)
     rejected = rejected_status(document, trouble, now=NOW)
     assert tuple(each["type"] for each in rejected["conditions"]) == CONDITIONS
 
@@ -179,7 +179,7 @@ def test_events_are_transitions(advice: Callable[..., Recommendation], refusal: 
         reason for *_, reason in steps
     ]
     document, _ = seen()
-    bad = rejected_status(document, Trouble(reason="ConfigInvalid", sentence="no", group=None), now=NOW)
+    bad = rejected_status(document, InvalidScaler(reason="ConfigInvalid", sentence="no", group=None), now=NOW)
     event = transition(first, bad)
     assert event is not None
     assert (event.kind, event.reason, event.note) == ("Warning", "ScalerRejected", "no")
