@@ -186,7 +186,7 @@ class Source:
                 file_seconds=BASE_INTERVAL_SECONDS,
                 clock=read_clock,
                 wait=stop.wait,
-                heard=self._hear,
+                on_collected=self._hear,
             )
 
     def watch(self, metrics: "Metrics", stop: Event) -> None:

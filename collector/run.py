@@ -45,11 +45,11 @@ def collect_forever(
     file_seconds: int = FILE_SECONDS,
     clock: Callable[[], datetime],
     wait: Callable[[float], bool],
-    heard: Callable[[Collected], object] = lambda _: None,
+    on_collected: Callable[[Collected], object] = lambda _: None,
 ) -> None:
     """Collect on the grid of `interval_seconds`, hand the samples of each `file_seconds` to `sink`, until told to stop.
 
-    What each round brought, errors of groups included, is handed to `heard` first.
+    What each round brought, errors of groups included, is handed to `on_collected` first.
 
     `wait(seconds)` sleeps that long and says whether to stop: `threading.Event().wait`, with the event set by a signal
     handler. What was collected is handed over on the way out as well. A clock that jumps back is waited for: rows of a
@@ -61,7 +61,7 @@ def collect_forever(
     batch: list[OffsetSample] = []
     grid_at = _next_grid(clock() + _LEAD, interval_seconds)
     has_read = False
-    troubles = _Failures()
+    failures = _Failures()
     try:
         while not wait(max(0.0, (grid_at - _LEAD - clock()).total_seconds())):
             try:
@@ -73,9 +73,9 @@ def collect_forever(
                 _log.warning("round_failed", error=str(error))
             else:
                 batch += collected.samples
-                heard(collected)
+                on_collected(collected)
                 is_silent = groups is None and not (collected.samples or collected.errors)
-                troubles.tell((_NO_GROUP,) if is_silent else collected.errors)
+                failures.report((_NO_GROUP,) if is_silent else collected.errors)
             following_at = max(
                 grid_at + timedelta(seconds=interval_seconds), _next_grid(clock() + _LEAD, interval_seconds)
             )
@@ -94,7 +94,7 @@ class _Failures:
     def __init__(self) -> None:
         self._told: frozenset[tuple[str | None, str]] = frozenset()
 
-    def tell(self, errors: Sequence[AdapterError]) -> None:
+    def report(self, errors: Sequence[AdapterError]) -> None:
         """Log the errors that were not there in the last round, and the groups that had one and have none now."""
         current = frozenset((error.group, str(error)) for error in errors)
         for error in errors:

@@ -56,15 +56,15 @@ class Attention:
 def watch_forever(
     collector: Collector,
     groups: Callable[[], Sequence[str]],
-    heard: Callable[[Interruption], object],
+    on_interruption: Callable[[Interruption], object],
     *,
     clock: Callable[[], datetime],
     wait: Callable[[float], bool],
 ) -> None:
-    """Look at the groups that are named at each look, and tell `heard` of each interruption when it is over.
+    """Look at the groups that are named at each look, and tell `on_interruption` of each interruption when it is over.
 
     `wait(seconds)` sleeps that long and says whether to stop. A look that fails is a gap; a group that is not named any
-    more is forgotten. Errors: none of the source's; those of `heard` end the watch.
+    more is forgotten. Errors: none of the source's; those of `on_interruption` end the watch.
     """
     meters: dict[str, Meter] = {}
     while not wait(RESTLESS_SECONDS if any(meter.restless for meter in meters.values()) else RESTING_SECONDS):
@@ -88,7 +88,7 @@ def watch_forever(
                     stopped_partitions=len(interruption.stops),
                     resolution_seconds=round(interruption.resolution_seconds, 2),
                 )
-                heard(interruption)
+                on_interruption(interruption)
 
 
 def _by_group(samples: Sequence[OffsetSample]) -> Iterator[tuple[str, list[OffsetSample]]]:

@@ -42,7 +42,7 @@ class Scales(Protocol):
         """Send the patch; the count that the workload then has. Errors: ScaleConflictError, ScaleError."""
         ...
 
-    def tell(self, act: Act, *, now: datetime) -> None:
+    def record_event(self, act: Act, *, now: datetime) -> None:
         """Leave an Event at the workload, for whoever looks there. Errors: ScaleError."""
         ...
 
@@ -194,7 +194,7 @@ class Executor:
         """Keep for the next executor what was made, and leave an Event at the workload."""
         self._standings.keep(made.spot)
         try:
-            self.scales.tell(made.act, now=made.at)
+            self.scales.record_event(made.act, now=made.at)
         except OutsideError as error:
             _log.warning("untold", **made.identity, error=str(error))
 

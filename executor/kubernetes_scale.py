@@ -96,7 +96,7 @@ class KubernetesScales:
             raise translate_error(error, f"set the scale of {_name(move.namespace, move.target)}") from error
         return int(made["spec"].get("replicas") or 0)
 
-    def tell(self, act: Act, *, now: datetime) -> None:
+    def record_event(self, act: Act, *, now: datetime) -> None:
         """An Event at the workload: from how many to how many, on whose advice. Errors: ScaleError."""
         move = act.move
         note = f"{act.scale.replicas} -> {move.desired_replicas} replicas by lagcast's {move.recommendation_id}"

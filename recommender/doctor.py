@@ -10,7 +10,7 @@ from functools import partial
 from typing import Literal, NamedTuple, Protocol
 
 from recommender.ports import RejectedError
-from recommender.scaler import API_GROUP, API_VERSION, KIND, PLURAL, Asked, Document, standing
+from recommender.scaler import API_GROUP, API_VERSION, KIND, PLURAL, Document, GroupRequest, standing
 from recommender.settings import Settings, TargetSettings
 
 State = Literal["ok", "note", "trouble", "unknown"]
@@ -115,12 +115,12 @@ def examine(view: ClusterView, settings: Settings, namespaces: Sequence[str], *,
     for (namespace, name), trouble in known.troubles.items():
         remedy = f"kubectl -n {namespace} edit cgs {name}"
         findings.append(_finding("objects", f"{namespace}/{name}", "trouble", trouble.sentence, remedy))
-    asked = sorted(known.asked.values(), key=lambda each: (each.scaler.namespace, each.scaler.name))
-    for each in asked:
+    requests = sorted(known.requests.values(), key=lambda each: (each.scaler.namespace, each.scaler.name))
+    for each in requests:
         findings += _bounds(each)
         findings += _answered("target", _place(each), partial(_target, view, each))
     for namespace in namespaces:
-        here = [each for each in asked if each.scaler.namespace == namespace]
+        here = [each for each in requests if each.scaler.namespace == namespace]
         findings += _answered("autoscalers", namespace, partial(_autoscalers, view, namespace, here))
         for actor in _ROLES:
             findings += _answered("rights", namespace, partial(_rights, view, actor, namespace, here))
@@ -160,17 +160,17 @@ def _objects(view: ClusterView, namespace: str, documents: list[Document]) -> It
         yield _finding("objects", namespace, "note", f"No {KIND} here.", remedy)
 
 
-def _bounds(asked: Asked) -> Iterator[Finding]:
+def _bounds(request: GroupRequest) -> Iterator[Finding]:
     """A minimum that cannot be useful: more replicas than partitions, or tasks, sit idle."""
-    least, streams, partitions = asked.group.min_replicas, asked.group.streams, asked.group.partitions
+    least, streams, partitions = request.group.min_replicas, request.group.streams, request.group.partitions
     ceiling, what = (partitions, "partitions") if streams is None else (streams.tasks, "tasks")
     if ceiling is not None and least > ceiling:
         sentence = f"minReplicas is {least}, above the useful maximum: there are {ceiling} {what}, the rest sits idle."
-        yield _finding("bounds", _place(asked), "trouble", sentence, f"set minReplicas to {ceiling} or less")
+        yield _finding("bounds", _place(request), "trouble", sentence, f"set minReplicas to {ceiling} or less")
 
 
-def _target(view: ClusterView, asked: Asked) -> Iterator[Finding]:
-    target, where = asked.group.target, _place(asked)
+def _target(view: ClusterView, request: GroupRequest) -> Iterator[Finding]:
+    target, where = request.group.target, _place(request)
     if target is None:
         return
     what = f"{target.kind} {target.name}"
@@ -184,32 +184,34 @@ def _target(view: ClusterView, asked: Asked) -> Iterator[Finding]:
         yield _finding("target", where, "ok", f"{what} is there, and has a /scale.")
 
 
-def _autoscalers(view: ClusterView, namespace: str, here: Sequence[Asked]) -> Iterator[Finding]:
+def _autoscalers(view: ClusterView, namespace: str, here: Sequence[GroupRequest]) -> Iterator[Finding]:
     claims = view.autoscalers(namespace)
-    for asked in here:
-        target = asked.group.target
+    for request in here:
+        target = request.group.target
         for name in claims.get((target.kind, target.name), ()) if target is not None else ():
-            state: State = "trouble" if asked.group.mode == "apply" else "note"
+            state: State = "trouble" if request.group.mode == "apply" else "note"
             sentence = f"{name} scales the same workload; the executor leaves it alone."
             remedy = "remove one of them, or let it follow the advice: lagcast export"
-            yield _finding("autoscalers", _place(asked), state, sentence, remedy)
+            yield _finding("autoscalers", _place(request), state, sentence, remedy)
 
 
-def _rights(view: ClusterView, actor: Actor, namespace: str, here: Sequence[Asked]) -> Iterator[Finding]:
+def _rights(view: ClusterView, actor: Actor, namespace: str, here: Sequence[GroupRequest]) -> Iterator[Finding]:
     """What a service account lacks for its work here; an executor has none where no object says Apply."""
     needed = _RECOMMENDERS if actor == "recommender" else [*_EXECUTORS, *_rules_of_targets(view, here)]
     missing = [str(rule) for rule in needed if not view.may(actor, namespace, rule)]
     if not missing:
         yield _finding("rights", namespace, "ok", f"The {actor} may do what it has to.")
         return
-    idle = actor == "executor" and all(asked.group.mode != "apply" for asked in here)
+    idle = actor == "executor" and all(request.group.mode != "apply" for request in here)
     sentence = f"The {actor} may not {', '.join(missing)}{'; no object here says Apply' if idle else ''}."
     remedy = f"kubectl -n {namespace} apply -f {_ROLES[actor]}"
     yield _finding("rights", namespace, "note" if idle else "trouble", sentence, remedy)
 
 
-def _rules_of_targets(view: ClusterView, here: Sequence[Asked]) -> Iterator[Rule]:
-    kinds = {(each.api_version, each.kind): each for each in (asked.group.target for asked in here) if each is not None}
+def _rules_of_targets(view: ClusterView, here: Sequence[GroupRequest]) -> Iterator[Rule]:
+    kinds = {
+        (each.api_version, each.kind): each for each in (request.group.target for request in here) if each is not None
+    }
     for (api_version, _), target in sorted(kinds.items()):
         plural, group = view.plural(target), api_version.rpartition("/")[0]
         if plural is not None:
@@ -262,8 +264,8 @@ def _finding(check: str, where: str, state: State, sentence: str, remedy: str | 
     return Finding(check=check, where=where, state=state, sentence=sentence, remedy=remedy)
 
 
-def _place(asked: Asked) -> str:
-    return f"{asked.scaler.namespace}/{asked.scaler.name}"
+def _place(request: GroupRequest) -> str:
+    return f"{request.scaler.namespace}/{request.scaler.name}"
 
 
 def _counted(count: int, what: str) -> str:

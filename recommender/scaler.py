@@ -98,7 +98,7 @@ class Scaler:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class GroupRequest:
     """What holds for a group that an object asks for: its settings, and those of decisions on it."""
 
     scaler: Scaler
@@ -119,7 +119,7 @@ class InvalidScaler:
 class Standing:
     """What all objects together ask for, and which of them cannot be followed, by namespace and name."""
 
-    asked: Mapping[Group, Asked]
+    requests: Mapping[Group, GroupRequest]
     troubles: Mapping[tuple[str, str], InvalidScaler]
 
 
@@ -161,7 +161,7 @@ def read_scaler(document: Document) -> Scaler:
         raise ScalerError(message) from error
 
 
-def asked_by(settings: Settings, scaler: Scaler) -> Asked:
+def request_of(settings: Settings, scaler: Scaler) -> GroupRequest:
     """What holds for the scaler's group: what it names, and where it is silent the settings.
 
     Errors: ScalerError where the two do not go together.
@@ -172,14 +172,14 @@ def asked_by(settings: Settings, scaler: Scaler) -> Asked:
         keys["scale_to_zero"] = below.scale_to_zero.model_dump() | scaler.group_keys["scale_to_zero"]
     decision = asdict(settings.decision) | dict(scaler.decision_keys)
     try:
-        asked = Asked(
+        request = GroupRequest(
             scaler=scaler, group=GroupSettings.model_validate(keys), decision=_DECISION.validate_python(decision)
         )
     except ValidationError as error:
         raise ScalerError(_sentence(error)) from error
-    if trouble := invalid_decision(asked.decision):
+    if trouble := invalid_decision(request.decision):
         raise ScalerError(_in_camel_case(trouble))
-    return asked
+    return request
 
 
 def standing(settings: Settings, documents: Iterable[Document]) -> Standing:
@@ -187,7 +187,7 @@ def standing(settings: Settings, documents: Iterable[Document]) -> Standing:
 
     A group whose target is another object's has to wait: advice on both would have one workload scaled by two.
     """
-    asked: dict[Group, Asked] = {}
+    requests: dict[Group, GroupRequest] = {}
     troubles: dict[tuple[str, str], InvalidScaler] = {}
     owners: dict[Group, tuple[str, str]] = {}
     eldest_first = sorted(documents, key=lambda each: (each["metadata"]["creationTimestamp"], place_of(each)))
@@ -198,17 +198,17 @@ def standing(settings: Settings, documents: Iterable[Document]) -> Standing:
         try:
             if owner != place:
                 raise _taken(group, owner)
-            known = asked_by(settings, read_scaler(document))
+            known = request_of(settings, read_scaler(document))
             target = known.group.target
             if target is not None and known.group.mode != "off":
                 holder = targets.setdefault(target, "/".join(place))
                 if holder != "/".join(place):
                     raise _target_taken(target, holder)
-            asked[known.scaler.cluster, known.scaler.group] = known
+            requests[known.scaler.cluster, known.scaler.group] = known
         except ScalerError as error:
             waits = group if owner == place else None
             troubles[place] = InvalidScaler(reason=error.reason, sentence=str(error), group=waits)
-    return Standing(asked=asked, troubles=troubles)
+    return Standing(requests=requests, troubles=troubles)
 
 
 def _taken(group: Group | None, owner: tuple[str, str]) -> ScalerError:

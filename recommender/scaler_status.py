@@ -12,7 +12,7 @@ from typing import Any, Literal
 from forecasting.refusal import Refusal, RefusalReason
 from recommender.ports import decision_id, wire_code
 from recommender.recommendation import Decision, Recommendation
-from recommender.scaler import Asked, Document, InvalidScaler
+from recommender.scaler import Document, GroupRequest, InvalidScaler
 
 Status = Mapping[str, Any]
 # Every condition stands on an object from its first visit on; adjectives, so that each reads as a statement.
@@ -45,12 +45,12 @@ class Transition:
     note: str
 
 
-def status_of(document: Document, asked: Asked, decision: Decision | None, *, now: datetime) -> Status:
+def status_of(document: Document, request: GroupRequest, decision: Decision | None, *, now: datetime) -> Status:
     """The status of an object that is followed; `decision` is the newest on its group, None where none is made."""
     before = document.get("status", {})
     status: dict[str, Any] = {
         "observedGeneration": document["metadata"]["generation"],
-        "mode": asked.group.mode.capitalize(),
+        "mode": request.group.mode.capitalize(),
     }
     if isinstance(decision, Recommendation):
         status |= {
@@ -58,7 +58,7 @@ def status_of(document: Document, asked: Asked, decision: Decision | None, *, no
             "observed": _observed(decision),
             "costPerHour": _cost_per_hour(decision),
         }
-    verdicts = _verdicts(asked, decision, now=now) | {"Conflicted": _conflicted(asked, before)}
+    verdicts = _verdicts(request, decision, now=now) | {"Conflicted": _conflicted(request, before)}
     status["conditions"] = _conditions(document, verdicts, now=now)
     return status
 
@@ -158,7 +158,7 @@ def _cost_per_hour(advice: Recommendation) -> dict[str, str]:
     }
 
 
-def _verdicts(asked: Asked, decision: Decision | None, *, now: datetime) -> dict[str, Verdict]:
+def _verdicts(request: GroupRequest, decision: Decision | None, *, now: datetime) -> dict[str, Verdict]:
     if isinstance(decision, Recommendation):
         known = _of_advice(decision)
     elif decision is not None:
@@ -166,13 +166,13 @@ def _verdicts(asked: Asked, decision: Decision | None, *, now: datetime) -> dict
     else:
         none = Verdict(holds=None, reason="NoDecision", sentence="No decision is made for this group.")
         known = dict.fromkeys(("Ready", "DataSufficient", "CapacityKnown", "ForecastTrusted"), none)
-        if asked.group.mode == "off":
+        if request.group.mode == "off":
             known["Ready"] = Verdict(
                 holds=False, reason="Off", sentence="mode is Off: the group is left out; Recommend brings it back."
             )
     return known | {
-        "Executing": _executing(asked),
-        "Paused": _paused(asked, now=now),
+        "Executing": _executing(request),
+        "Paused": _paused(request, now=now),
     }
 
 
@@ -217,21 +217,21 @@ def _of_refusal(refusal: Refusal) -> dict[str, Verdict]:
     }
 
 
-def _executing(asked: Asked) -> Verdict:
-    mode = asked.group.mode
+def _executing(request: GroupRequest) -> Verdict:
+    mode = request.group.mode
     if mode != "apply":
         sentence = f"mode is {mode.capitalize()}: nothing is scaled."
         return Verdict(holds=False, reason=f"Mode{mode.capitalize()}", sentence=sentence)
-    if asked.group.target is None:
+    if request.group.target is None:
         return Verdict(holds=False, reason="NoTarget", sentence="No target is named: there is nothing to scale.")
     sentence = "An executor may act on this advice; whether one runs is not seen from here."
     return Verdict(holds=None, reason="LeftToExecutor", sentence=sentence)
 
 
-def _conflicted(asked: Asked, before: Status) -> Verdict:
+def _conflicted(request: GroupRequest, before: Status) -> Verdict:
     """Who else scales the workload, as an executor has found it and keeps in `status.conflict`; while mode is Apply."""
     found = before.get("conflict")
-    if found is None or asked.group.mode != "apply":
+    if found is None or request.group.mode != "apply":
         sentence = (
             "No other ConsumerGroupScaler names this group or its target, and no executor reports another writer."
         )
@@ -239,9 +239,9 @@ def _conflicted(asked: Asked, before: Status) -> Verdict:
     return Verdict(holds=True, reason=found["reason"], sentence=found["message"])
 
 
-def _paused(asked: Asked, *, now: datetime) -> Verdict:
-    hold = asked.scaler.hold
-    if asked.group.mode == "off":
+def _paused(request: GroupRequest, *, now: datetime) -> Verdict:
+    hold = request.scaler.hold
+    if request.group.mode == "off":
         return Verdict(holds=True, reason="ModeOff", sentence="mode is Off.")
     if hold is not None and hold.holds(now):
         return Verdict(holds=True, reason="Held", sentence=hold.sentence)

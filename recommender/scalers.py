@@ -12,7 +12,7 @@ from recommender.leadership import Fence
 from recommender.ports import AdapterError, UnavailableError
 from recommender.recommendation import Decision
 from recommender.run import Group, Obstacle
-from recommender.scaler import Asked, Document, Standing, place_of, standing
+from recommender.scaler import Document, GroupRequest, Standing, place_of, standing
 from recommender.scaler_status import Status, Transition, is_news, rejected_status, status_of, transition
 from recommender.settings import GroupSettings, Settings
 
@@ -35,7 +35,7 @@ class ScalerObjects(Protocol):
         """Set the status of an object, unless it is another one by now."""
         ...
 
-    def tell(self, document: Document, event: Transition, *, now: datetime) -> None:
+    def record_event(self, document: Document, event: Transition, *, now: datetime) -> None:
         """Let those who look at the object know of a change."""
         ...
 
@@ -55,10 +55,10 @@ class FencedObjects:
         self._fence.check()
         self._objects.write_status(document, status)
 
-    def tell(self, document: Document, event: Transition, *, now: datetime) -> None:
+    def record_event(self, document: Document, event: Transition, *, now: datetime) -> None:
         """Let those who look at the object know of a change."""
         self._fence.check()
-        self._objects.tell(document, event, now=now)
+        self._objects.record_event(document, event, now=now)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class Scalers:
 
     objects: ScalerObjects
     settings: Settings
-    _standing: Standing = field(default_factory=lambda: Standing(asked={}, troubles={}))
+    _standing: Standing = field(default_factory=lambda: Standing(requests={}, troubles={}))
     _failing: bool = False
     _unwritten: set[tuple[str, str]] = field(default_factory=set)
     _events_failing: bool = False
@@ -82,16 +82,16 @@ class Scalers:
 
     def of(self, cluster: str, group: str) -> GroupSettings:
         """What is set for a group."""
-        asked = self._standing.asked.get((cluster, group))
-        return self.settings.of(cluster, group) if asked is None else asked.group
+        request = self._standing.requests.get((cluster, group))
+        return self.settings.of(cluster, group) if request is None else request.group
 
     def decision_of(self, cluster: str, group: str) -> DecisionSettings:
         """How decisions on a group are made."""
-        asked = self._standing.asked.get((cluster, group))
-        return self.settings.decision_of(cluster, group) if asked is None else asked.decision
+        request = self._standing.requests.get((cluster, group))
+        return self.settings.decision_of(cluster, group) if request is None else request.decision
 
     def look(self, observed: Collection[Group], *, now: datetime) -> Mapping[Group, Obstacle]:
-        """Read the objects anew; the groups without advice: badly asked for, held, or not among the `observed`."""
+        """Read the objects anew; the groups without advice: not valid, held, or not among the `observed`."""
         self._standing = standing(self.settings, self.objects.documents())
         bad = {
             trouble.group: Obstacle(
@@ -102,13 +102,13 @@ class Scalers:
         }
         unseen = {
             group: Obstacle("no_data", _NO_ROWS, _NO_ROWS_REMEDY)
-            for group, asked in self._standing.asked.items()
-            if group not in observed and asked.group.mode != "off"
+            for group, request in self._standing.requests.items()
+            if group not in observed and request.group.mode != "off"
         }
         held = {
-            group: Obstacle("paused", asked.scaler.hold.sentence, _HELD_REMEDY, asked.scaler.hold.replicas)
-            for group, asked in self._standing.asked.items()
-            if asked.scaler.hold is not None and asked.scaler.hold.holds(now) and asked.group.mode != "off"
+            group: Obstacle("paused", request.scaler.hold.sentence, _HELD_REMEDY, request.scaler.hold.replicas)
+            for group, request in self._standing.requests.items()
+            if request.scaler.hold is not None and request.scaler.hold.holds(now) and request.group.mode != "off"
         }
         return unseen | held | bad
 
@@ -119,7 +119,9 @@ class Scalers:
         alone until the next cycle, and logged when that begins and when it is over.
         """
         newest = {(decision.cluster, decision.group): decision for decision in decisions}
-        followed = {(asked.scaler.namespace, asked.scaler.name): asked for asked in self._standing.asked.values()}
+        followed = {
+            (request.scaler.namespace, request.scaler.name): request for request in self._standing.requests.values()
+        }
         written = 0
         for document in self.objects.documents():
             try:
@@ -141,7 +143,7 @@ class Scalers:
     def _visit(
         self,
         document: Document,
-        followed: Mapping[tuple[str, str], Asked],
+        followed: Mapping[tuple[str, str], GroupRequest],
         newest: Mapping[Group, Decision],
         *,
         now: datetime,
@@ -154,12 +156,12 @@ class Scalers:
         self._unwritten.discard(place_of(document))
         event = transition(before, status)
         if event is not None:
-            self._tell(document, event, now=now)
+            self._record_event(document, event, now=now)
         return True
 
-    def _tell(self, document: Document, event: Transition, *, now: datetime) -> None:
+    def _record_event(self, document: Document, event: Transition, *, now: datetime) -> None:
         try:
-            self.objects.tell(document, event, now=now)
+            self.objects.record_event(document, event, now=now)
             self._events_failing = False
         except AdapterError as error:  # the status says it all
             if not self._events_failing:
@@ -169,7 +171,7 @@ class Scalers:
     def _status(
         self,
         document: Document,
-        followed: Mapping[tuple[str, str], Asked],
+        followed: Mapping[tuple[str, str], GroupRequest],
         newest: Mapping[Group, Decision],
         *,
         now: datetime,
@@ -177,7 +179,7 @@ class Scalers:
         place = place_of(document)
         if place in self._standing.troubles:
             return rejected_status(document, self._standing.troubles[place], now=now)
-        asked = followed.get(place)
-        if asked is None:  # it came since the look, and is told in the next cycle
+        request = followed.get(place)
+        if request is None:  # it came since the look, and is told in the next cycle
             return None
-        return status_of(document, asked, newest.get((asked.scaler.cluster, asked.scaler.group)), now=now)
+        return status_of(document, request, newest.get((request.scaler.cluster, request.scaler.group)), now=now)

@@ -95,7 +95,7 @@ class KubernetesScalers:
             )
         self._keep(written, known_alone=True)
 
-    def tell(self, document: Document, event: Transition, *, now: datetime) -> None:
+    def record_event(self, document: Document, event: Transition, *, now: datetime) -> None:
         """An Event about `document`."""
         namespace, name = place_of(document)
         regarding = {"apiVersion": f"{API_GROUP}/{API_VERSION}", "kind": KIND, "namespace": namespace, "name": name}

@@ -16,7 +16,7 @@ from cli.explain import wire_document
 from recommender.adapters.metrics import Metrics
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.recommendation import Recommendation
-from recommender.scaler import asked_by, read_scaler
+from recommender.scaler import read_scaler, request_of
 from recommender.scaler_status import status_of
 from recommender.settings import load_settings
 from tests.api.conftest import Clock
@@ -55,7 +55,7 @@ def test_every_channel_says_the_same(
     rest: dict[str, Any] = service.get(f"/api/v1/groups/{group_key('prod-eu', 'orders')}/recommendation").json()
     assert wire_document(given, settings=settings, now=clock()) == rest
     wire = RecommendationV1.model_validate(rest)
-    told = status_of(DOCUMENT, asked_by(settings, read_scaler(DOCUMENT)), given, now=clock())["recommendation"]
+    told = status_of(DOCUMENT, request_of(settings, read_scaler(DOCUMENT)), given, now=clock())["recommendation"]
     assert told["recommendationId"] == wire.recommendation_id
     assert (
         (told["currentReplicas"], told["desiredReplicas"]) == (wire.current_replicas, wire.desired_replicas) == (6, 8)

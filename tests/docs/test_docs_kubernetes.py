@@ -5,7 +5,7 @@ from typing import get_args, get_type_hints
 
 import yaml
 
-from recommender.scaler import asked_by, read_scaler
+from recommender.scaler import read_scaler, request_of
 from recommender.scaler_status import CONDITIONS, Transition
 from recommender.settings import Settings
 
@@ -15,7 +15,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "kubernetes.md").read_text(encoding
 def test_the_example_is_followed() -> None:
     """What stands at the top of the page means what it says."""
     example = yaml.safe_load(PAGE.split("```yaml\n")[1].split("```")[0])
-    asked = asked_by(Settings(state_dir=Path("nowhere")), read_scaler(example))
+    asked = request_of(Settings(state_dir=Path("nowhere")), read_scaler(example))
     assert asked.group.target is not None
     assert (asked.group.target.namespace, asked.group.target.name, asked.group.max_replicas) == ("shop", "orders", 24)
     assert (asked.decision.price_per_replica_hour, asked.decision.currency) == (0.04, "EUR")

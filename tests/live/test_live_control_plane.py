@@ -74,7 +74,7 @@ def test_the_executor_has_the_rights_that_it_needs_and_no_others(control_plane: 
     scales.apply(act(namespace, target, seen))
     assert (seen.replicas, scales.read(namespace, target).replicas) == (3, 5)
     assert scales.writers(namespace) == {}  # KEDA is not installed here
-    scales.tell(act(namespace, target, seen), now=datetime(2026, 1, 5, 12, tzinfo=UTC))
+    scales.record_event(act(namespace, target, seen), now=datetime(2026, 1, 5, 12, tzinfo=UTC))
     described = control_plane.kubectl("-n", namespace, "describe", "deployment", "orders")
     assert "ScaledOnAdvice" in described
     assert "3 -> 5 replicas by lagcast's r-1" in described

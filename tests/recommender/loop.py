@@ -37,7 +37,7 @@ class Rows:
 
 
 @dataclass
-class Heard:
+class RecordingPublisher:
     """A publisher that remembers, or fails."""
 
     decisions: list[Decision] = field(default_factory=list)

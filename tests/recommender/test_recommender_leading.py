@@ -17,7 +17,7 @@ from recommender.ports import Publisher, UnavailableError
 from recommender.recommendation import Decision, Recommendation
 from recommender.run import Obstacle, Recommender, run_forever
 from tests.recommender.leases import TERMS, World, goes_on
-from tests.recommender.loop import Heard, Rows
+from tests.recommender.loop import RecordingPublisher, Rows
 
 Row = Callable[..., GroupInterval]
 NOW = datetime.fromisoformat("2026-01-05T12:00:00Z")
@@ -76,7 +76,7 @@ def replica(world: World, rows: Rows, profile: GroupProfile, tmp_path: Path) -> 
 
 def test_one_that_stands_by_keeps_and_publishes_nothing(replica: Callable[..., Replica]) -> None:
     """It looks at what stands in the way, as one who leads does, so that what it answers is of now."""
-    heard, looked = Heard(), []
+    heard, looked = RecordingPublisher(), []
     waiting = replica("a", [heard])
 
     def look() -> dict[tuple[str, str], Obstacle]:
@@ -161,7 +161,7 @@ def test_a_new_leader_goes_on_from_what_the_other_published(
     replica: Callable[..., Replica], world: World, rows: Rows, row: Row
 ) -> None:
     """There and back: each advice names the one before it, whoever made it."""
-    heard = Heard()
+    heard = RecordingPublisher()
     first, second = replica("a", [heard]), replica("b", [heard])
     for each in (first, second):
         each.cycle(NOW)
@@ -203,7 +203,7 @@ def test_p5_two_hundred_leaders_killed_while_they_publish_leave_one_history(
 
     What was published is in the store, and the next leader's first advice is out within 20 s of the kill.
     """
-    chance, heard, now = random.Random(7), Heard(), NOW  # noqa: S311  # a test's
+    chance, heard, now = random.Random(7), RecordingPublisher(), NOW  # noqa: S311  # a test's
     killers = {}
 
     def fresh(number: int) -> Replica:

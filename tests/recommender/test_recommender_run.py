@@ -19,7 +19,7 @@ from recommender.grade import MeasuredPause
 from recommender.ports import UnavailableError
 from recommender.recommendation import Recommendation
 from recommender.run import Obstacle, Recommender, run_forever
-from tests.recommender.loop import Heard, Rows
+from tests.recommender.loop import RecordingPublisher, Rows
 
 Row = Callable[..., GroupInterval]
 
@@ -40,7 +40,7 @@ def now() -> datetime:
 def make(profile: GroupProfile, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Recommender]:
     """A recommender over rows, keeping its decisions in a SQLite file of its own."""
 
-    def build(rows: Rows, publishers: Sequence[Heard] = ()) -> Recommender:
+    def build(rows: Rows, publishers: Sequence[RecordingPublisher] = ()) -> Recommender:
         store = SqlDecisionStore(f"sqlite:///{tmp_path_factory.mktemp('store') / 'decisions.sqlite'}")
         return Recommender(
             histories=rows,
@@ -57,7 +57,7 @@ def test_a_decision_is_kept_and_published(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
 ) -> None:
     """What a cycle answers is what the store keeps and what every publisher hears."""
-    heard = Heard()
+    heard = RecordingPublisher()
     loop = make(Rows(hour), [heard])
     (decision,) = loop.run_once(now=now)
     assert isinstance(decision, Recommendation)
@@ -241,7 +241,7 @@ def test_a_deaf_publisher_does_not_stop_the_cycle(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
 ) -> None:
     """What could not be published is kept all the same, and the next publisher hears it."""
-    deaf, heard = Heard(failing=True), Heard()
+    deaf, heard = RecordingPublisher(failing=True), RecordingPublisher()
     loop = make(Rows(hour), [deaf, heard])
     (decision,) = loop.run_once(now=now)
     assert heard.decisions == [decision]
@@ -252,7 +252,7 @@ def test_the_loop_decides_at_each_instant_and_ends_with_them(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
 ) -> None:
     """One cycle for each instant handed in, no more."""
-    heard = Heard()
+    heard = RecordingPublisher()
     run_forever(make(Rows(hour), [heard]), instants=iter([now - timedelta(minutes=1), now]))
     assert [decision.issued_at for decision in heard.decisions if isinstance(decision, Recommendation)] == [
         now - timedelta(minutes=1),
@@ -296,7 +296,7 @@ def test_what_is_said_again_is_logged_once(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A move, then that it is under way, three times: two lines at the level that people read, and all is published."""
-    heard, logged = Heard(), CapturingLogger()
+    heard, logged = RecordingPublisher(), CapturingLogger()
     monkeypatch.setattr("recommender.run._log", logged)
     loop = make(Rows(hour), [heard])
     for seconds in (0, 15, 30, 45):

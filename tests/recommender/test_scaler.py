@@ -15,9 +15,9 @@ from recommender.scaler import (
     DECISION_BLOCKS,
     GROUP_BLOCKS,
     ScalerError,
-    asked_by,
     camel_case,
     read_scaler,
+    request_of,
     snake_case,
     standing,
 )
@@ -86,21 +86,21 @@ def spec_with(names: set[str]) -> dict[str, Any]:
 @given(st.sets(st.sampled_from(sorted(ALL_VALUES))))
 def test_what_an_object_names_wins_and_the_rest_stays(names: set[str]) -> None:
     """Whichever settings it names are as it says; every other one is what it is without the object."""
-    asked = asked_by(SETTINGS, read_scaler(document(**spec_with(names))))
+    request = request_of(SETTINGS, read_scaler(document(**spec_with(names))))
     without = SETTINGS.group("orders")
     for name in GroupSettings.model_fields:
         meant = GROUP_VALUES[name][1] if name in names else getattr(without, name)
-        assert getattr(asked.group, name) == meant, name
+        assert getattr(request.group, name) == meant, name
     for field in fields(DecisionSettings):
         meant = DECISION_VALUES[field.name][1] if field.name in names else getattr(SETTINGS.decision, field.name)
-        assert getattr(asked.decision, field.name) == meant, field.name
+        assert getattr(request.decision, field.name) == meant, field.name
 
 
 @given(st.permutations([document(name=str(age), created=NOW - timedelta(days=age)) for age in range(4)]))
 def test_the_oldest_object_has_the_group(documents: list[dict[str, Any]]) -> None:
     """In whatever order they are seen, one is followed, and each other one is told which."""
     known = standing(SETTINGS, documents)
-    assert {group: asked.scaler.name for group, asked in known.asked.items()} == {("prod", "orders"): "3"}
+    assert {group: request.scaler.name for group, request in known.requests.items()} == {("prod", "orders"): "3"}
     assert {place: trouble.reason for place, trouble in known.troubles.items()} == {
         ("shop", str(age)): "Conflicted" for age in range(3)
     }
@@ -117,7 +117,7 @@ def test_a_target_is_the_oldest_objects(documents: list[dict[str, Any]]) -> None
         each["spec"]["target"] = {"name": "consumer"}
     other = document(name="other", groupId="other", target={"name": "consumer", "kind": "StatefulSet"})
     known = standing(SETTINGS, [*documents, other])
-    assert {asked.scaler.name for asked in known.asked.values()} == {"2", "other"}
+    assert {request.scaler.name for request in known.requests.values()} == {"2", "other"}
     assert {place[1]: trouble.group for place, trouble in known.troubles.items()} == {
         "0": ("prod", "0"),
         "1": ("prod", "1"),
@@ -147,17 +147,17 @@ def test_an_object_that_is_off_has_no_target() -> None:
 def test_zero_is_for_whoever_says_so() -> None:
     """What `scaleToZero` names is the setting; where it is silent the settings hold."""
     blocks: tuple[dict[str, Any], ...] = ({}, {"enabled": True}, {"idleSeconds": 600})
-    asked = [asked_by(SETTINGS, read_scaler(document(scaleToZero=block))).group.scale_to_zero for block in blocks]
-    assert [(each.enabled, each.idle_seconds) for each in asked] == [(False, 900.0), (True, 900.0), (False, 600.0)]
-    on = SETTINGS.model_copy(update={"groups": {"orders": GroupSettings(scale_to_zero=asked[1])}})
-    assert asked_by(on, read_scaler(document(scaleToZero={"activationLagMessages": 7}))).group.scale_to_zero.enabled
+    requests = [request_of(SETTINGS, read_scaler(document(scaleToZero=block))).group.scale_to_zero for block in blocks]
+    assert [(each.enabled, each.idle_seconds) for each in requests] == [(False, 900.0), (True, 900.0), (False, 600.0)]
+    on = SETTINGS.model_copy(update={"groups": {"orders": GroupSettings(scale_to_zero=requests[1])}})
+    assert request_of(on, read_scaler(document(scaleToZero={"activationLagMessages": 7}))).group.scale_to_zero.enabled
 
 
 def test_a_minimum_of_zero_is_one_for_a_group_that_is_active() -> None:
     """As `minReplicaCount: 0` is to KEDA: a group that works has a replica."""
-    asked = asked_by(SETTINGS, read_scaler(document(scaleToZero={"enabled": True}, minReplicas=0)))
-    assert asked.group.min_replicas == 1
-    assert asked.group.profile("prod", "orders", partitions=12).scale_to_zero == ScaleToZero()
+    request = request_of(SETTINGS, read_scaler(document(scaleToZero={"enabled": True}, minReplicas=0)))
+    assert request.group.min_replicas == 1
+    assert request.group.profile("prod", "orders", partitions=12).scale_to_zero == ScaleToZero()
 
 
 @pytest.mark.parametrize("name", sorted(BLOCK_OF))
@@ -170,26 +170,26 @@ def test_groups_of_two_clusters_are_two_groups() -> None:
     """An object is about the group of one cluster; its namesake elsewhere is left as it is."""
     other = document(name="other", cluster="lab", mode="Off")
     known = standing(SETTINGS, [document(maxReplicas=5), other])
-    assert known.asked["prod", "orders"].group.max_replicas == 5
-    assert known.asked["lab", "orders"].group.mode == "off"
+    assert known.requests["prod", "orders"].group.max_replicas == 5
+    assert known.requests["lab", "orders"].group.mode == "off"
     assert not known.troubles
 
 
 def test_a_target_is_in_the_namespace_of_its_object() -> None:
     """Who may write objects in one namespace cannot have workloads of another one scaled."""
-    group = asked_by(SETTINGS, read_scaler(document(target={"name": "consumer"}))).group
+    group = request_of(SETTINGS, read_scaler(document(target={"name": "consumer"}))).group
     assert group.target is not None
     assert (group.target.namespace, group.target.kind, group.target.name) == ("shop", "Deployment", "consumer")
 
 
 def test_a_hold_ends_to_the_second() -> None:
     """At `until` it is over; without one it holds until it is removed; the settings stay as they are."""
-    asked = asked_by(SETTINGS, read_scaler(document(hold={"replicas": 7, "until": "2026-01-05T13:00:00+01:00"})))
-    hold = asked.scaler.hold
+    request = request_of(SETTINGS, read_scaler(document(hold={"replicas": 7, "until": "2026-01-05T13:00:00+01:00"})))
+    hold = request.scaler.hold
     assert hold is not None
     assert [hold.holds(NOW - timedelta(seconds=1)), hold.holds(NOW)] == [True, False]
     assert hold.sentence == "Held at 7 replicas until 2026-01-05T12:00:00Z."
-    assert asked.group == asked_by(SETTINGS, read_scaler(document())).group
+    assert request.group == request_of(SETTINGS, read_scaler(document())).group
     endless = read_scaler(document(hold={"replicas": 7})).hold
     assert endless is not None
     assert endless.holds(NOW)
@@ -219,11 +219,11 @@ def test_a_hold_ends_to_the_second() -> None:
 def test_a_bad_object_is_one_sentence_in_its_own_words(spec: dict[str, Any], sentence: str) -> None:
     """Field, value and expectation; the other objects are followed all the same."""
     with pytest.raises(ScalerError, match=r"^[^\n]+$") as caught:
-        asked_by(SETTINGS, read_scaler(document(**spec)))
+        request_of(SETTINGS, read_scaler(document(**spec)))
     assert sentence in str(caught.value)
     good = document(name="good", groupId="billing")
     known = standing(SETTINGS, [document(**spec), good])
-    assert list(known.asked) == [("prod", "billing")]
+    assert list(known.requests) == [("prod", "billing")]
     assert known.troubles["shop", "orders"].group == ("prod", "orders")
 
 
@@ -241,8 +241,8 @@ def test_whatever_lies_there_stops_no_other_object(spec: Any) -> None:  # noqa: 
     odd = document(name="odd") | {"spec": spec}
     good = document(name="good", groupId="billing", cluster="another")
     known = standing(SETTINGS, [odd, good])
-    assert ("another", "billing") in known.asked
-    followed = {asked.scaler.name for asked in known.asked.values()}
+    assert ("another", "billing") in known.requests
+    followed = {request.scaler.name for request in known.requests.values()}
     assert ("odd" in followed) != (("shop", "odd") in known.troubles)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from forecasting.refusal import Refusal
 from recommender.recommendation import Decision, Recommendation
-from recommender.scaler import Asked, InvalidScaler, asked_by, read_scaler
+from recommender.scaler import GroupRequest, InvalidScaler, read_scaler, request_of
 from recommender.scaler_status import CONDITIONS, is_news, rejected_status, status_of, transition
 from recommender.settings import Settings
 
@@ -19,7 +19,7 @@ NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 CYCLE_SECONDS = 60.0
 
 
-def seen(status: Any = None, **spec: Any) -> tuple[dict[str, Any], Asked]:  # noqa: ANN401  # YAML
+def seen(status: Any = None, **spec: Any) -> tuple[dict[str, Any], GroupRequest]:  # noqa: ANN401  # YAML
     """An object as the cluster has it, and what it asks for."""
     metadata = {"namespace": "shop", "name": "orders", "uid": "u", "generation": 4}
     document: dict[str, Any] = {
@@ -27,7 +27,7 @@ def seen(status: Any = None, **spec: Any) -> tuple[dict[str, Any], Asked]:  # no
         "spec": {"cluster": "prod-eu", "groupId": "orders"} | spec,
         "status": status or {},
     }
-    return document, asked_by(Settings(state_dir=Path("nowhere")), read_scaler(document))
+    return document, request_of(Settings(state_dir=Path("nowhere")), read_scaler(document))
 
 
 def told(decision: Decision | None, before: Any = None, *, now: datetime = NOW, **spec: Any) -> dict[str, Any]:  # noqa: ANN401  # YAML

@@ -45,7 +45,7 @@ class MemoryObjects:
         return [deepcopy(self.objects[name]) for name in sorted(self.objects)]
 
     def write_status(self, document: Document, status: Status) -> None:
-        """Keep it, or fail as asked."""
+        """Keep it, or fail as requested."""
         name = place_of(document)[1]
         if name in self.failing:
             raise self.failing[name]
@@ -55,8 +55,8 @@ class MemoryObjects:
         self.objects[name]["status"] = deepcopy(dict(status)) | kept
         self.written.append(name)
 
-    def tell(self, document: Document, event: Transition, *, now: datetime) -> None:
-        """Remember it, or fail as asked."""
+    def record_event(self, document: Document, event: Transition, *, now: datetime) -> None:
+        """Remember it, or fail as requested."""
         if "events" in self.failing:
             raise self.failing["events"]
         self.events.append(f"{place_of(document)[1]} {now:%H:%M} {event.reason}")
@@ -222,7 +222,7 @@ def test_a_cluster_that_does_not_answer_holds_up_nothing(
 def test_objects_behind_a_fence_are_read_by_all_and_told_by_who_leads(
     objects: MemoryObjects, advice: Callable[..., Recommendation]
 ) -> None:
-    """One that does not lead knows what is asked for, and writes neither status nor Event."""
+    """One that does not lead knows what is requested, and writes neither status nor Event."""
     world = World()
     elector = world.elector("a")
     fence = Fence(elector)
