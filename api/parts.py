@@ -85,7 +85,7 @@ class Gate(Wire):
     reviewed_at: Instant
     decisions: int
     history_tier: Literal["reactive", "daily", "weekly"]
-    """The highest that was not dearer than the cheapest, but for chance; `reactive`: that all stays as it is."""
+    """The highest that cost no more than the cheapest, but for chance; `reactive`: that all stays as it is."""
     costs: tuple[HistoryTierCost, ...]
     currency: str
 

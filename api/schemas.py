@@ -105,7 +105,7 @@ class RecommendationV1(Wire):
     sensitivity: tuple[TurningPoint, ...] | None = None
     """What would reverse the decision, the nearest first; absent where nothing was found or looked for."""
     confidence: FiniteFloat | None = None
-    """Share of scenarios in which the choice is no dearer than staying; for a hold, than the best move."""
+    """Share of scenarios in which the choice is no more expensive than staying; for a hold, than the best move."""
     confidence_level: Literal["high", "medium", "low"] | None = None
     """High from 0.8, medium from 0.6."""
     learned: Learned | None = None

@@ -68,7 +68,7 @@ def costs(cell: Cell) -> tuple[float, ...]:
 
     def played(forecaster: Forecaster | None) -> float:
         policy = Lagcast(contest.world, contest.settings, names=contest.names, history=history, forecaster=forecaster)
-        return run_policy(ARM, policy, contest).bill.total
+        return run_policy(ARM, policy, contest).cost.total
 
     # It knows the past as well: reviewed on days of which it knows nothing, it would be left aside.
     spans = [contest.trace] if cell.past is None else [cell.past, contest.trace]

@@ -142,7 +142,7 @@ def play(cells: list[Cell], published: list[Cell], out: Path, *, jobs: int) -> N
 
 
 def hopeless(runs: Iterable[Run]) -> set[tuple[str, str, str]]:
-    """Rivals, by trace, world and arm, that were twice as dear as the best one under the first seed."""
+    """Rivals, by trace, world and arm, that were twice as expensive as the best one under the first seed."""
     rivals = [run for run in runs if run.seed == FIRST_SEED and run.arm in ARMS]
     best: dict[tuple[str, str], float] = {}
     for run in rivals:

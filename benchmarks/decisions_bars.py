@@ -20,8 +20,8 @@ Capacity is learned from the first minute of the judged day on, and the learning
 
 """
 
-DAYS = """Of {days} single days lagcast was no dearer than the best rival of that very day on {won}, and more than 2 %
-dearer than the fixed ceiling on {harmed}. The worst:
+DAYS = """Of {days} single days lagcast cost no more than the best rival of that very day on {won}, and more than 2 %
+more expensive than the fixed ceiling on {harmed}. The worst:
 
 | trace | world | seed | best rival of the day | cost / best rival | / fixed |
 |---|---|---:|---|---:|---:|

@@ -51,8 +51,8 @@ one command:
 - **Rivals.** {arms} of {known_arms} arms: fixed counts, HPA on lag and on CPU, KEDA, each with its target swept; a
   reconstruction of Federator's formula, Flink's, a produce-rate rule and a rule that knows capacity and the useful
   replica counts. The *best rival* is the arm with the least mean cost in that very trace and world, chosen afterwards:
-  nobody could have known which. Rivals twice as dear as the best one under the first seed do not play under the others.
-  {left_out}
+  nobody could have known which. Rivals twice as expensive as the best one under the first seed do not play under the
+  others. {left_out}
 - **Hindsight** is the best plan found by a search that sees the whole load, each plan replayed like everybody else's:
   an upper bound of the optimum, not the optimum.
 - **Tuned on.** lagcast's target utilization, prices and pauses were chosen on {tuned_on}, and on generated loads that

@@ -114,7 +114,7 @@ def section(document: Document) -> str:
         f"{day['day']} to {day['rival']} ({day['lagcast_cost']:,.2f} against {day['rival_cost']:,.2f})"
         for day in document["lost_days"]
     )
-    lines += ["", f"Days on which lagcast was dearer than the cheapest rival: {lost or 'none'}.", ""]
+    lines += ["", f"Days on which lagcast was more expensive than the cheapest rival: {lost or 'none'}.", ""]
     return "\n".join(lines)
 
 

@@ -78,7 +78,7 @@ def costs(trace: Trace, world: str) -> tuple[DayCosts, DayCosts]:
         run_policy(arm, OURS[arm](contest.world, contest.settings, contest.names, history), contest).daily
         for arm in (LAGCAST, LEARNED_CAPACITY)
     )
-    return tuple(bill.total for bill in told), tuple(bill.total for bill in learned)
+    return tuple(cost.total for cost in told), tuple(cost.total for cost in learned)
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ def play_league(
             ours = play(LAGCAST, contest, known)
             stage.note = f"{contest.trace.days:.3g} d judged, {ours.moves} moves"
         entries, bound = others.result()
-    if ours.bill.total < bound.bill.total:
+    if ours.cost.total < bound.cost.total:
         bound = replace(ours, policy=HINDSIGHT, note=f"best plan found: what {LAGCAST} did")
     return League(contest=contest, entries=(*entries, ours, bound))
 

@@ -159,9 +159,9 @@ class PlanEvaluation:
             axis=1
         )
         best = move.effective_step - lead
-        dear = np.flatnonzero(totals > totals[best] + tolerance)
-        first = int(dear[dear < best].max(initial=-1)) + 1
-        last = int(dear[dear > best].min(initial=totals.size)) - 1
+        expensive = np.flatnonzero(totals > totals[best] + tolerance)
+        first = int(expensive[expensive < best].max(initial=-1)) + 1
+        last = int(expensive[expensive > best].min(initial=totals.size)) - 1
         return self._made_step(first + lead, move.target) or 0, last + lead
 
     def duplicates_price(self, move: PlannedMove) -> float:
@@ -230,7 +230,7 @@ def _objective(totals: FloatArray, risk_weight: float) -> FloatArray:
 
 
 def worst_tenth(totals: FloatArray) -> FloatArray:
-    """(plans,): what each plan costs on average in the tenth of scenarios that is dearest for it."""
+    """(plans,): what each plan costs on average in the tenth of scenarios that is most expensive for it."""
     worst = max(1, round(WORST_SHARE * totals.shape[1]))
     tail: FloatArray = np.sort(totals, axis=1)[:, -worst:].mean(axis=1)
     return tail

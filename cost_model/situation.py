@@ -56,8 +56,8 @@ class Uncertainty:
     """What may happen: scenarios of demand, and how much the bad ones count.
 
     Shapes: `demand_messages_per_second` (S, H), equally likely paths. `rate_now_messages_per_second` is what arrives
-    now. `risk_weight` in 0..1 weighs how much dearer the worst tenth is than the mean. `planned_quantiles` are the
-    quantile paths that plans of several moves are made for. `notice_seconds` pass until a surprise is seen.
+    now. `risk_weight` in 0..1 weighs how much more expensive the worst tenth is than the mean. `planned_quantiles` are
+    the quantile paths that plans of several moves are made for. `notice_seconds` pass until a surprise is seen.
     """
 
     demand_messages_per_second: FloatArray

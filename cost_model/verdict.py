@@ -24,17 +24,17 @@ CONTENDERS = 12
 
 
 def confidence(found: PlanEvaluation, chosen: Plan | None) -> float:
-    """Share of scenarios in which the choice is no dearer: a move than staying, staying (None) than the best move."""
+    """Share of scenarios in which the choice costs no more: a move than staying, staying (None) than the best move."""
     stays = found.totals[found.stay_row]
     if chosen is not None:
-        return _share_no_dearer(found.totals_of(chosen), stays)
+        return _share_no_more_expensive(found.totals_of(chosen), stays)
     made = _made(found)
     if not made:
         return 1.0
-    return _share_no_dearer(stays, found.totals[min(made, key=lambda row: float(found.objective[row]))])
+    return _share_no_more_expensive(stays, found.totals[min(made, key=lambda row: float(found.objective[row]))])
 
 
-def _share_no_dearer(own: FloatArray, other: FloatArray) -> float:
+def _share_no_more_expensive(own: FloatArray, other: FloatArray) -> float:
     return float((own <= other + TIE_FRACTION * np.abs(other)).mean())
 
 

@@ -113,8 +113,8 @@ def clamp_to_fitted_range(values: FloatArray, lowest: FloatArray, highest: Float
     """Values as they are within what was seen; beyond it first held at its end, then fading to 0 over its width.
 
     >>> seen = np.array([-0.1]), np.array([0.1])
-    >>> [float(clamp_to_fitted_range(np.array([value]), *seen)[0]) for value in (0.05, 0.2, 1.1)]  # 0.2 is half a width
-    outside [0.05, 0.05, 0.0]
+    >>> [float(clamp_to_fitted_range(np.array([value]), *seen)[0]) for value in (0.05, 0.2, 1.1)]
+    [0.05, 0.05, 0.0]
     """
     held = np.clip(values, lowest, highest)
     width = np.maximum(highest - lowest, 1e-9)

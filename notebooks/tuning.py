@@ -14,7 +14,7 @@
 # # Tuning: target utilization and prices against what came of them
 #
 # Each point is a replay of the same half day, with the same arrivals, by the same decision code that `lagcast serve`
-# runs. Only the settings differ. Everybody is billed at the default prices, so the points can be compared.
+# runs. Only the settings differ. Everybody is charged at the default prices, so the points can be compared.
 
 # %%
 from dataclasses import replace
@@ -69,7 +69,7 @@ len(history)
 
 # %%
 def outcome(settings: DecisionSettings) -> Entry:
-    """What came of deciding with `settings`, billed at the default prices."""
+    """What came of deciding with `settings`, charged at the default prices."""
     policy = Lagcast(contest.world, settings, names=contest.names, history=history)
     group = contest.plant()
     while group.remaining_seconds > 0:
@@ -94,11 +94,11 @@ fixed = play("fixed", contest)
 # %%
 def stacked(axis: plt.Axes, names: list[str], entries: list[Entry]) -> None:
     """Cost by item, one bar for each entry."""
-    pods = [entry.bill.pods for entry in entries]
-    late = [entry.bill.late + entry.bill.duplicates for entry in entries]
+    pods = [entry.cost.pods for entry in entries]
+    late = [entry.cost.late + entry.cost.duplicates for entry in entries]
     axis.bar(names, pods, label="pods")
     axis.bar(names, late, bottom=pods, hatch="//", label="late and repeated messages")
-    axis.axhline(reactive.bill.total, linestyle=":", label="useful counts, reactive")
+    axis.axhline(reactive.cost.total, linestyle=":", label="useful counts, reactive")
     axis.set_ylabel("USD")
     axis.legend()
 
@@ -117,6 +117,6 @@ fig.tight_layout()
 for price, entry in zip(move_prices, by_move_price, strict=True):
     print(
         f"move {price:5.3f} USD: {entry.moves:3d} moves, {entry.rebalancing_minutes:4.1f} min rebalancing, "
-        f"{entry.late_share:.3%} late, {entry.bill.total:.2f} USD in all"
+        f"{entry.late_share:.3%} late, {entry.cost.total:.2f} USD in all"
     )
-print(f"fixed at peak: {fixed.bill.total:.2f} USD in all")
+print(f"fixed at peak: {fixed.cost.total:.2f} USD in all")

@@ -55,7 +55,7 @@ class DecisionSettings:
     policy's."""
 
     fallback_policy: bool = True
-    """Whether a simpler scaler, played beside the group, is followed when the advice has been dearer for too long."""
+    """Whether a simpler scaler, played beside the group, is followed when the advice has cost more for too long."""
 
     rebalance_pause_prior_seconds: float = 12.0
     """Stop of the group that one move is believed to cause until its own moves have taught better: three of them

@@ -21,9 +21,9 @@ DRAIN_SECONDS = 300.0
 HOLD_ROWS = 40  # ten minutes of base rows
 # Costs fade with this half-life, so that a good month does not pay for a bad day.
 HALF_LIFE_SECONDS = 12 * SECONDS_PER_HOUR
-# Advice may be dearer than the fallback policy by this share, and by one surprise: what all replicas cost in so many
-# hours, as one jump of the load may cost in late messages alone. With 0.2 h one such jump had 40 replicas stay for 20
-# hours.
+# Advice may be more expensive than the fallback policy by this share, and by one surprise: what all replicas cost in so
+# many hours, as one jump of the load may cost in late messages alone. With 0.2 h one such jump had 40 replicas stay for
+# 20 hours.
 SLACK_RATIO = 0.05
 SURPRISE_HOURS_OF_ALL = 0.5
 # Two minutes behind at one count: the best row among them shows what that count carries, beside what a move stops.
@@ -69,7 +69,7 @@ class FallbackPolicy:
     def _see_strength(self, members: int, consumed: float, late: float, fade: float) -> None:
         """Learn from a group that stays behind how much of its capacity it has; half of that is forgotten in 12 h.
 
-        A capacity believed to be twice what it is makes the reacting scaler a dream, and following it dear. Who
+        A capacity believed to be twice what it is makes the reacting scaler a dream, and following it expensive. Who
         does nothing at all, or is nobody, shows no strength.
         """
         self._share = 1.0 - (1.0 - self._share) * fade

@@ -1,8 +1,8 @@
 """The gate: whether forecasting has lately been worth it for a group, in money, and from how much history.
 
 Decisions of the last days are taken again, from each history tier and from what was known then, and the
-plan that each chooses is priced on what came. The highest history tier is used whose plans were not dearer than the
-cheapest, but for what chance explains.
+plan that each chooses is priced on what came. The highest history tier is used whose plans were not more expensive than
+the cheapest, but for what chance explains.
 """
 
 from collections.abc import Sequence

@@ -117,7 +117,7 @@ GUARDS: tuple[Guard, ...] = (never_fewer_on_partial_data, never_fewer_while_drai
 
 
 def follow_fallback(proposal: Proposal, scene: Scene, wanted: int) -> Proposal:
-    """The fallback policy's count in place of the plan's, once the plan's way has been dearer for too long.
+    """The fallback policy's count in place of the plan's, once the plan's way has been more expensive for too long.
 
     It knows no findings: nothing is added beyond the ceiling of the scene's profile, nor before the group
     has had time to show what the last addition did.

@@ -55,9 +55,9 @@ def recommend(
 
     `previous` is the recommendation in force until now: it tells whether a move is still under way. `learned` is what
     the group's own moves have taught (None: the settings' priors). `fallback_replicas` is what the fallback policy
-    wants, given when the advice has been dearer than it for too long: it is followed then. `track_record` is published
-    with the advice; `with_sensitivity` adds what would reverse it, for about 25 ms. `now` is timezone-aware. Bad states
-    of the world come back as a `Refusal`; a `ValueError` is the caller's bug.
+    wants, given when the advice has been more expensive than it for too long: it is followed then. `track_record` is
+    published with the advice; `with_sensitivity` adds what would reverse it, for about 25 ms. `now` is timezone-aware.
+    Bad states of the world come back as a `Refusal`; a `ValueError` is the caller's bug.
     """
     rule = scaled_to_zero(history, profile, previous, patience_seconds=_patience_seconds(profile))
     if rule is not None and profile.capacity is None and previous is not None:

@@ -40,7 +40,7 @@ ReasonCode = Literal[
 ]
 
 
-# In four of five scenarios the choice is no dearer than the other way: high; in three of five: medium.
+# In four of five scenarios the choice is no more expensive than the other way: high; in three of five: medium.
 HIGH_CONFIDENCE = 0.8
 MEDIUM_CONFIDENCE = 0.6
 
@@ -200,7 +200,7 @@ class Recommendation:
     `uncapped_replicas` is what the plan wanted before bounds and guards; `binding_rule` names the guard that bound.
     `act_now` is the price of making a later move at once instead. `desired_replicas_lower` and `_upper` are what would
     be cheapest in the lowest and the highest tenth of scenarios; `confidence` is the share of scenarios in which the
-    choice is no dearer than staying (a hold: than the best move). What earlier advice did not say yet is None.
+    choice is no more expensive than staying (a hold: than the best move). What earlier advice did not say yet is None.
     """
 
     recommendation_id: str

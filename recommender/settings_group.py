@@ -127,7 +127,7 @@ class GroupSettings(BaseModel):
 
     protocol: GroupProtocol = _PROFILE_DEFAULTS["protocol"]
     """How a rebalance stops the group: `eager` stops all partitions, `cooperative` those that move. Default: eager,
-    the dearer one, so that nothing is promised that the group cannot do."""
+    the more expensive one, so that nothing is promised that the group cannot do."""
 
     client: Client = _PROFILE_DEFAULTS["client"]
     """Library that the consumers use: `java` answers a rebalance at its next poll, `librdkafka` (confluent-kafka, Go,

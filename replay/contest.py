@@ -1,4 +1,4 @@
-"""Contest: one load in one simulated world, and one policy's run through it, billed."""
+"""Contest: one load in one simulated world, and one policy's run through it, charged."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Contest:
 
     @property
     def prices(self) -> Prices:
-        """The prices that everybody is billed at."""
+        """The prices that everybody is charged at."""
         capacity = profile_of(self.world, self.names).capacity
         if capacity is None:
             message = "a world's capacity is always known"
@@ -76,7 +76,7 @@ class Contest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bill:
+class RunCost:
     """What something cost, by item, in the currency of the prices."""
 
     pods: float
@@ -87,7 +87,7 @@ class Bill:
     def total(self) -> float:
         """The sum of the items.
 
-        >>> Bill(pods=1.0, late=0.5, duplicates=0.25).total
+        >>> RunCost(pods=1.0, late=0.5, duplicates=0.25).total
         1.75
         """
         return self.pods + self.late + self.duplicates
@@ -97,12 +97,12 @@ class Bill:
 class Entry:
     """One policy's run: what it cost, and what it did to the messages and to the group.
 
-    `daily` has one bill for each day of the judged span, the last perhaps of a part of a day. `mean_lag_messages` is
+    `daily` has one cost for each day of the judged span, the last perhaps of a part of a day. `mean_lag_messages` is
     the mean over time of end minus committed offsets, as a lag exporter would see it.
     """
 
     policy: str
-    daily: tuple[Bill, ...]
+    daily: tuple[RunCost, ...]
     pod_hours: float
     mean_replicas: float
     mean_lag_messages: float
@@ -117,9 +117,9 @@ class Entry:
     note: str = ""
 
     @property
-    def bill(self) -> Bill:
-        """The bill of the whole span."""
-        return Bill(
+    def cost(self) -> RunCost:
+        """The cost of the whole span."""
+        return RunCost(
             pods=sum(day.pods for day in self.daily),
             late=sum(day.late for day in self.daily),
             duplicates=sum(day.duplicates for day in self.daily),
@@ -180,7 +180,7 @@ def entry_of(policy_name: str, plant: Plant, contest: Contest, *, note: str = ""
     return Entry(
         policy=policy_name,
         daily=tuple(
-            Bill(
+            RunCost(
                 pods=day.pod_seconds / 3600.0 * prices.price_per_replica_hour,
                 late=day.late * prices.price_per_late_message,
                 duplicates=day.duplicates * prices.price_per_duplicate_message,

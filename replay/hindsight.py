@@ -48,7 +48,7 @@ def best_plan(contest: Contest, others: Iterable[Entry]) -> Entry:
     search.try_reluctances()
     search.try_small_changes()
     search.try_best_of_each_day()
-    best = min([search.best.entry, *others], key=lambda entry: entry.bill.total)
+    best = min([search.best.entry, *others], key=lambda entry: entry.cost.total)
     if best.policy == HINDSIGHT:
         return best
     return replace(best, policy=HINDSIGHT, note=f"best plan found: what {best.policy} did")
@@ -75,7 +75,7 @@ class _Search:
     @property
     def best(self) -> _Tried:
         """The cheapest so far."""
-        return min(self._tried, key=lambda tried: tried.entry.bill.total)
+        return min(self._tried, key=lambda tried: tried.entry.cost.total)
 
     def try_capacity_factors(self) -> None:
         """The grid of capacity factors, then half-way from the best to its neighbours."""
@@ -101,9 +101,9 @@ class _Search:
 
     def try_best_of_each_day(self) -> None:
         """A plan with each day taken from the plan that was cheapest on it."""
-        bills = np.array([[day.total for day in tried.entry.daily] for tried in self._tried])
-        if bills.shape[1] > 1:
-            cheapest = np.repeat(bills.argmin(axis=0), MINUTES_PER_DAY)
+        costs = np.array([[day.total for day in tried.entry.daily] for tried in self._tried])
+        if costs.shape[1] > 1:
+            cheapest = np.repeat(costs.argmin(axis=0), MINUTES_PER_DAY)
             plans = np.stack([tried.plan for tried in self._tried])
             minutes = np.arange(plans.shape[1])
             self._try(plans[cheapest[: minutes.size], minutes], "the best plan of each day", self.best.capacity_factor)

@@ -44,27 +44,27 @@ class League:
         """A word or two: the bound, the best of those who could not see the future, or the distance to it."""
         if entry.policy == HINDSIGHT:
             return "bound"
-        best = min(self.real, key=lambda other: other.bill.total)
+        best = min(self.real, key=lambda other: other.cost.total)
         if entry is best:
             return f"best of {len(self.real)}"
-        return f"{entry.bill.total / best.bill.total - 1.0:+.1%}"
+        return f"{entry.cost.total / best.cost.total - 1.0:+.1%}"
 
     @property
     def lost_days(self) -> tuple[LostDay, ...]:
-        """Each judged day on which some rival's bill was lower than lagcast's, with the cheapest such rival."""
+        """Each judged day on which some rival's cost was lower than lagcast's, with the cheapest such rival."""
         ours = self.entry(LAGCAST)
         rivals = [entry for entry in self.real if entry.policy != LAGCAST]
         lost = []
-        for index, bill in enumerate(ours.daily):
+        for index, cost in enumerate(ours.daily):
             best = min(rivals, key=lambda rival: rival.daily[index].total, default=ours)
-            if best.daily[index].total < bill.total:
+            if best.daily[index].total < cost.total:
                 day = (self.contest.trace.start_at + timedelta(days=index)).date()
                 lost.append(
                     LostDay(
                         day=day,
                         rival=best.policy,
                         rival_cost=best.daily[index].total,
-                        lagcast_cost=bill.total,
+                        lagcast_cost=cost.total,
                     )
                 )
         return tuple(lost)

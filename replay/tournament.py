@@ -255,7 +255,7 @@ def family_of(arm: str) -> str:
 
 
 def _run(cell: Cell, entry: Entry, seconds_of_cpu: float) -> Run:
-    bill = entry.bill
+    cost = entry.cost
     return Run(
         trace=cell.trace,
         world=cell.world,
@@ -263,10 +263,10 @@ def _run(cell: Cell, entry: Entry, seconds_of_cpu: float) -> Run:
         day=cell.contest.trace.start_at.isoformat(),
         arm=entry.policy,
         family=family_of(entry.policy),
-        cost=bill.total,
-        pods=bill.pods,
-        late=bill.late,
-        duplicates_cost=bill.duplicates,
+        cost=cost.total,
+        pods=cost.pods,
+        late=cost.late,
+        duplicates_cost=cost.duplicates,
         mean_replicas=entry.mean_replicas,
         mean_lag_messages=entry.mean_lag_messages,
         wait_p95=entry.wait_p95_seconds,

@@ -106,7 +106,7 @@ class Cohorts(NamedTuple):
     messages: AnyArray
 
 
-# `replicas` is what was asked for, `alive` what is billed, `born` how many pods there have ever been, `members` who is
+# `replicas` is what was asked for, `alive` what is charged, `born` how many pods there have ever been, `members` who is
 # in the group and alive, `seats` how many of them consume anything. kip848 assigns at `assign_at`, Streams asks for the
 # next round at `probe_at`. `sink_carry` is the fraction of a message that the sink's last allowance left over.
 GROUP = np.dtype(

@@ -50,7 +50,7 @@ def test_the_same_seed_gives_the_same_document(lagcast: Lagcast, hour: Path) -> 
 
 
 @pytest.mark.slow
-def test_the_first_table_is_billed_alike(lagcast: Lagcast, hour: Path) -> None:
+def test_the_first_table_is_charged_alike(lagcast: Lagcast, hour: Path) -> None:
     """CSV: each cost is the sum of its items, and a fixed count is never moved."""
     _, out, _ = lagcast("replay", "--trace", hour, "--against", "fixed", "-o", "csv")
     header, *rows = (line.split(",") for line in out.splitlines())

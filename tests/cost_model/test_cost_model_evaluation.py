@@ -159,7 +159,7 @@ def test_scenarios_counted_twice_change_nothing(question: Question) -> None:
 @settings(max_examples=60)
 @given(questions())
 def test_the_choice_is_useful_in_time_and_worth_it(question: Question) -> None:
-    """No move beyond the partitions or the maximum, none before it may be, none dearer than staying but one announced.
+    """No move beyond the partitions or the maximum, none before it may be, none above staying but one announced.
 
     Idle replicas go whatever it costs, and a later move up is announced if it is within 3 % of staying.
     """
@@ -252,7 +252,7 @@ def test_oracle_1_holds_in_scenarios_too(plain: Situation, rate: float, replicas
     assert found.cost(found.stay_row).total == pytest.approx(0.05 * replicas)
 
 
-def test_a_dearer_move_never_adds_moves(plain: Situation) -> None:
+def test_a_more_expensive_move_never_adds_moves(plain: Situation) -> None:
     """An hour of ups and downs between 300 and 1,500/s: moves expected of the choice fall as their price rises."""
     demand = 900.0 + 600.0 * np.sin(np.arange(60) / 8.0) * np.ones((SCENARIOS, 1))
     counts = []
@@ -267,7 +267,7 @@ def test_a_dearer_move_never_adds_moves(plain: Situation) -> None:
 
 @settings(max_examples=30)
 @given(questions())
-def test_what_is_said_to_be_outweighed_is_cheaper_on_average_and_dearer_by_the_policys_arithmetic(
+def test_what_is_said_to_be_outweighed_is_cheaper_on_average_and_more_expensive_by_the_policys_arithmetic(
     question: Question,
 ) -> None:
     """(1 - w) times what it saves on average is less than w times what it adds in the worst tenth."""

@@ -93,7 +93,7 @@ def test_every_price_is_a_sum_of_items_that_are_not_negative(situation: Situatio
 @settings(max_examples=40)
 @given(situations())
 def test_plans_stay_within_the_choices(situation: Situation) -> None:
-    """The best plan's target is a choice, and none is dearer than staying or than any other plan."""
+    """The best plan's target is a choice, and none is more expensive than staying or than any other plan."""
     found = search(situation)
     best = found.best()
     assert situation.replicas in found.choices
@@ -111,7 +111,7 @@ def test_plans_stay_within_the_choices(situation: Situation) -> None:
 @settings(max_examples=25)
 @given(situations(), st.sampled_from(PRICES), st.floats(1.0, 20.0))
 def test_the_least_price_rises_and_bends_down_with_each_price(situation: Situation, name: str, factor: float) -> None:
-    """A higher price never makes the best plan cheaper, and the dearer it gets the more of it the plan avoids."""
+    """A higher price never makes the best plan cheaper, and the higher it gets the more of it the plan avoids."""
     price = getattr(situation.prices, name) or 1e-6
     low, middle, high = (
         search(_with_price(situation, name, price * by)).best_total for by in (1.0, (1.0 + factor) / 2.0, factor)

@@ -171,7 +171,7 @@ def test_oracle_10_if_lateness_is_free_the_group_stays_minimal(plain: Situation)
     assert search(_with(situation, price_per_late_message=0.0)).best() is None
 
 
-def test_oracle_10_if_lateness_is_dear_nothing_is_late(plain: Situation) -> None:
+def test_oracle_10_if_lateness_is_expensive_nothing_is_late(plain: Situation) -> None:
     """At a thousand per late message no message is late that a feasible group can save."""
     demand = np.random.default_rng(1).uniform(100.0, 3900.0, 60)
     found = search(_with(replace(plain, demand_messages_per_second=demand, replicas=40), price_per_late_message=1e3))

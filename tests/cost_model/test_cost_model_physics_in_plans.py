@@ -143,8 +143,8 @@ def test_state_that_is_read_again_has_a_price(plain: Situation) -> None:
     profile = replace(plain.profile, streams=read_again, ungraceful_share=Fraction(0.0))
     free = _valley(replace(plain, profile=profile))
     assert _target(free) == 8
-    dear = replace(free, prices=replace(free.prices, price_per_restored_gigabyte=0.05))
-    found = _evaluated(dear)
+    expensive = replace(free, prices=replace(free.prices, price_per_restored_gigabyte=0.05))
+    found = _evaluated(expensive)
     assert found.best() is None
     assert found.move_price(found.move_of(_down_to_eight(found))) == pytest.approx(0.02 + 0.05 * 36.0)
 
@@ -172,14 +172,14 @@ def test_messages_in_work_at_a_kill_are_repeated(plain: Situation) -> None:
 
     At 0.001 each that eats up what half an hour without six replicas saves, 0.15; with one in work it does not.
     """
-    dear = replace(plain, prices=replace(plain.prices, price_per_duplicate_message=1e-3))
-    found = _leaving(dear, commit_mode="message", concurrency=50, poll_batch_seconds=Seconds(1.0))
+    expensive = replace(plain, prices=replace(plain.prices, price_per_duplicate_message=1e-3))
+    found = _leaving(expensive, commit_mode="message", concurrency=50, poll_batch_seconds=Seconds(1.0))
     row = _down_to_eight(found)
     assert found.cost(row).duplicates == pytest.approx(0.15)
     assert found.duplicates_price(found.move_of(row)) == pytest.approx(0.15)
     killed = replace(plain.profile, ungraceful_share=Fraction(1.0), session_timeout_seconds=Seconds(0.0))
     targets = [
-        _targets(_valley(replace(dear, profile=replace(killed, commit_mode="message", concurrency=at_once))))
+        _targets(_valley(replace(expensive, profile=replace(killed, commit_mode="message", concurrency=at_once))))
         for at_once in (1, 50)
     ]
     assert targets == [(8, 8), (14, 14)]

@@ -70,8 +70,8 @@ def test_three_quick_moves_outweigh_the_prior() -> None:
 
 def test_moves_that_cost_more_than_expected_raise_the_risk() -> None:
     """A million late messages beyond expectation at 5e-7 each are 0.5: (3 * 0.1 + 0.5) / 4."""
-    dear = replace(outcome(30.0), late_messages=1e6)
-    learned = Learned.assumed(rebalance_pause_seconds=12.0, risk=0.1).after(dear, late_price=5e-7)
+    expensive = replace(outcome(30.0), late_messages=1e6)
+    learned = Learned.assumed(rebalance_pause_seconds=12.0, risk=0.1).after(expensive, late_price=5e-7)
     assert learned.risk == pytest.approx(0.2)
 
 
@@ -367,7 +367,7 @@ def test_at_the_ceiling_staying_is_as_late_as_the_group() -> None:
 
 
 def test_the_fallback_policy_pays_for_its_moves_what_moves_have_been_learnt_to_cost() -> None:
-    """A load that swings every quarter of an hour: dear moves make it dearer by as much."""
+    """A load that swings every quarter of an hour: expensive moves make it more expensive by as much."""
     prices = Prices.from_replica_hour(0.05, capacity=RATE)
     costs = []
     for risk in (0.1, 0.01):
@@ -387,7 +387,7 @@ def test_moves_of_the_fallback_policy_are_priced_anew_when_moves_turn_out_expens
     for place in range(480):
         fallback.observe(row(place, rate=3000.0 if place // 60 % 2 else 6000.0))
     before = fallback.reacting
-    dear = MoveOutcome(
+    expensive = MoveOutcome(
         from_replicas=8,
         to_replicas=6,
         expected_rebalance_pause_seconds=5.0,
@@ -395,6 +395,6 @@ def test_moves_of_the_fallback_policy_are_priced_anew_when_moves_turn_out_expens
         expected_late_messages=0.0,
         late_messages=1e6,
     )
-    fallback.learned = learned.after(dear, late_price=prices.price_per_late_message)
+    fallback.learned = learned.after(expensive, late_price=prices.price_per_late_message)
     assert fallback.learned.usual_late_cost == pytest.approx((3 * 0.1 + 0.5) / 4)
     assert fallback.reacting - before == pytest.approx(7 * 0.1, rel=0.1)

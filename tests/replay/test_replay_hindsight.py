@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import replay.hindsight
 from forecasting.units import IntArray
-from replay.contest import Bill, Contest, Entry, play
+from replay.contest import Contest, Entry, RunCost, play
 from replay.hindsight import HINDSIGHT, best_plan
 from replay.plans import (
     cheapest_path,
@@ -183,7 +183,7 @@ def test_nobody_is_cheaper_than_the_bound(wave: Contest) -> None:
     others = [play(name, wave) for name in ("fixed", "hpa", "hpa-behavior", "keda", "useful-counts")]
     bound = best_plan(wave, others)
     assert bound.policy == HINDSIGHT
-    assert bound.bill.total < 0.9 * min(entry.bill.total for entry in others)
+    assert bound.cost.total < 0.9 * min(entry.cost.total for entry in others)
     assert bound.late_share < 0.05
     assert bound.note.startswith("best plan found: minute plan, capacity factor")
 
@@ -206,7 +206,7 @@ def test_the_search_is_bounded_and_quotes_the_cheapest(wave: Contest, monkeypatc
     bound, entries = replayed_by(lambda: best_plan(wave, []), monkeypatch)
     assert 8 <= len(entries) <= 17
     assert len({entry.note for entry in entries}) == len(entries)
-    assert bound.bill.total == min(entry.bill.total for entry in entries)
+    assert bound.cost.total == min(entry.cost.total for entry in entries)
 
 
 def test_each_day_has_its_own_best(
@@ -221,7 +221,7 @@ def test_each_day_has_its_own_best(
     *earlier, last = entries
     assert last.note == "best plan found: the best plan of each day"
     assert last.pod_hours == pytest.approx(24 + 48, rel=0.01)
-    assert last.bill.total < 0.8 * min(entry.bill.total for entry in earlier)
+    assert last.cost.total < 0.8 * min(entry.cost.total for entry in earlier)
 
 
 def test_ups_come_a_start_up_early(
@@ -243,16 +243,16 @@ def test_ups_come_a_start_up_early(
 
 def test_the_bound_is_what_another_did_if_that_was_cheaper(wave: Contest) -> None:
     """A plan is a bound only as long as nobody does better: then theirs is, and it says so."""
-    lucky = replace(play("fixed", wave), policy="lucky", daily=(Bill(pods=1e-6, late=0.0, duplicates=0.0),))
+    lucky = replace(play("fixed", wave), policy="lucky", daily=(RunCost(pods=1e-6, late=0.0, duplicates=0.0),))
     bound = best_plan(wave, [lucky])
     assert bound == replace(lucky, policy=HINDSIGHT, note="best plan found: what lucky did")
 
 
 def test_an_entry_knows_its_total(wave: Contest) -> None:
-    """Pod-hours, late messages and duplicates at the contest's prices add up to the bill."""
+    """Pod-hours, late messages and duplicates at the contest's prices add up to the cost."""
     entry: Entry = play("hpa", wave)
     arrivals = 1_000 * 7_200
-    assert entry.bill.pods == pytest.approx(entry.pod_hours * wave.prices.price_per_replica_hour)
-    assert entry.bill.late == pytest.approx(entry.late_share * arrivals * wave.prices.price_per_late_message, rel=0.05)
-    assert entry.bill.duplicates == pytest.approx(entry.duplicate_messages * wave.prices.price_per_duplicate_message)
-    assert entry.bill.total == pytest.approx(entry.bill.pods + entry.bill.late + entry.bill.duplicates)
+    assert entry.cost.pods == pytest.approx(entry.pod_hours * wave.prices.price_per_replica_hour)
+    assert entry.cost.late == pytest.approx(entry.late_share * arrivals * wave.prices.price_per_late_message, rel=0.05)
+    assert entry.cost.duplicates == pytest.approx(entry.duplicate_messages * wave.prices.price_per_duplicate_message)
+    assert entry.cost.total == pytest.approx(entry.cost.pods + entry.cost.late + entry.cost.duplicates)

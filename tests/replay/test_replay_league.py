@@ -1,4 +1,4 @@
-"""The league: everybody through the same contest, bills that add up, verdicts, and the days that were lost."""
+"""The league: everybody through the same contest, costs that add up, verdicts, and the days that were lost."""
 
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -9,7 +9,7 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 
-from replay.contest import LAGCAST, RIVALS, Bill, Contest, Entry, capacity_for, play
+from replay.contest import LAGCAST, RIVALS, Contest, Entry, RunCost, capacity_for, play
 from replay.hindsight import HINDSIGHT, best_plan
 from replay.league import League, LostDay
 from replay.policies.fixed import Fixed
@@ -33,7 +33,7 @@ def entry(policy: str, *daily: float) -> Entry:
     """An entry that cost this much on each day."""
     return Entry(
         policy=policy,
-        daily=tuple(Bill(pods=cost, late=0.0, duplicates=0.0) for cost in daily),
+        daily=tuple(RunCost(pods=cost, late=0.0, duplicates=0.0) for cost in daily),
         pod_hours=1.0,
         mean_replicas=1.0,
         mean_lag_messages=0.0,
@@ -69,7 +69,7 @@ def test_verdicts_tell_the_best_and_the_distance_to_it(judged: League) -> None:
 
 
 def test_lost_days_are_those_on_which_a_rival_was_cheaper(judged: League) -> None:
-    """The second day alone, by date and with both bills; a tie is not lost, and hindsight is no rival."""
+    """The second day alone, by date and with both costs; a tie is not lost, and hindsight is no rival."""
     assert judged.lost_days == (LostDay(day=date(2026, 1, 6), rival="useful-counts", rival_cost=1, lagcast_cost=2),)
 
 
@@ -104,26 +104,26 @@ def test_everybody_starts_with_enough_for_the_peak(wave: Contest, load: Loads, c
     assert contest(wave.world, load(5.0, 7.0, step_seconds=1)).first_replicas == 1
 
 
-def test_a_day_is_billed_to_itself(calm_world: Worlds, load: Loads, contest: Contests) -> None:
-    """Two days and a half: one bill each, fixed at 8 replicas; together they are the whole."""
+def test_a_day_is_charged_to_itself(calm_world: Worlds, load: Loads, contest: Contests) -> None:
+    """Two days and a half: one cost each, fixed at 8 replicas; together they are the whole."""
     trace = load(*[700.0] * 10, step_seconds=21_600)
     entry = play("fixed", contest(calm_world(), trace))
     assert [day.pods for day in entry.daily] == pytest.approx([8 * 24 * 0.05, 8 * 24 * 0.05, 8 * 12 * 0.05])
-    assert entry.bill.total == pytest.approx(sum(day.total for day in entry.daily))
+    assert entry.cost.total == pytest.approx(sum(day.total for day in entry.daily))
     assert entry.pod_hours == pytest.approx(8 * 60)
 
 
 def test_prices_come_from_the_settings(calm_world: Worlds, load: Loads, contest: Contests) -> None:
-    """Everybody is billed by what the owner said; what was not said follows from the replica-hour and the capacity."""
+    """Everybody is charged by what the owner said; what was not said follows from the replica-hour and the capacity."""
     plain = contest(calm_world(), load(700.0, 700.0))
     assert plain.prices.price_per_replica_hour == 0.05
     assert plain.prices.price_per_late_message == pytest.approx(0.05 / (100 * 100))
-    dear = replace(plain, settings=replace(plain.settings, price_per_replica_hour=1.0, price_per_late_message=0.5))
-    assert (dear.prices.price_per_replica_hour, dear.prices.price_per_late_message) == (1.0, 0.5)
-    assert play("fixed", dear).bill.pods == pytest.approx(20 * play("fixed", plain).bill.pods)
+    expensive = replace(plain, settings=replace(plain.settings, price_per_replica_hour=1.0, price_per_late_message=0.5))
+    assert (expensive.prices.price_per_replica_hour, expensive.prices.price_per_late_message) == (1.0, 0.5)
+    assert play("fixed", expensive).cost.pods == pytest.approx(20 * play("fixed", plain).cost.pods)
 
 
-def test_what_still_waits_is_billed(calm_world: Worlds, load: Loads, contest: Contests) -> None:
+def test_what_still_waits_is_charged(calm_world: Worlds, load: Loads, contest: Contests) -> None:
     """Ending in overload is no way to be on time: late messages that wait at the end count."""
     world = calm_world(partitions=4)
     entry = play("fixed", contest(world, load(*[800.0] * 10)))
@@ -180,12 +180,12 @@ def test_a_league_end_to_end(wave: Contest) -> None:
         assert list(pool.map(play, names, [wave] * len(names))) == entries
     league = League(contest=wave, entries=(*entries, best_plan(wave, entries)))
 
-    costs = {entry.policy: entry.bill.total for entry in league.entries}
+    costs = {entry.policy: entry.cost.total for entry in league.entries}
     assert min(costs.values()) == costs[HINDSIGHT]
     assert costs["fixed"] == pytest.approx(24 * 3 * 0.05, rel=0.1)
     assert league.entry("fixed").moves == 0
     assert costs["hpa"] > costs["useful-counts"]
-    best = min(league.real, key=lambda entry: entry.bill.total)
+    best = min(league.real, key=lambda entry: entry.cost.total)
     assert league.verdict(best) == f"best of {len(names)}"
     assert [lost.day for lost in league.lost_days] == ([] if best.policy == LAGCAST else [date(2026, 1, 5)])
 

@@ -31,7 +31,7 @@ def observed(contest: Contest, past: Trace) -> list[GroupInterval]:
     [{}, {"heartbeat_drift": 10.0, "batch_seconds": 5.0, "start_up_seconds": 60.0}, {"protocol": "cooperative"}],
     ids=["quick pauses", "slow pauses", "cooperative"],
 )
-def test_a_day_of_orders_is_never_dearer_than_a_fixed_count_hpa_or_keda(changes: dict[str, float | str]) -> None:
+def test_a_day_of_orders_never_costs_more_than_a_fixed_count_hpa_or_keda(changes: dict[str, float | str]) -> None:
     """Friday of the default workload, four days known before it, in three worlds."""
     week, _ = orders_workload().split(9 * DAY_SECONDS)
     assert week is not None
@@ -41,6 +41,6 @@ def test_a_day_of_orders_is_never_dearer_than_a_fixed_count_hpa_or_keda(changes:
     world = replace(world, **changes)  # type: ignore[arg-type]  # each value has its field's type
     names = Names("replay", "orders")
     contest = Contest(trace=judged, world=world, settings=DecisionSettings(), names=names, seed=7)
-    ours = play(LAGCAST, contest, observed(contest, past)).bill.total
+    ours = play(LAGCAST, contest, observed(contest, past)).cost.total
     for rival in ("fixed", "hpa", "keda"):
-        assert ours < play(rival, contest).bill.total, rival
+        assert ours < play(rival, contest).cost.total, rival

@@ -276,7 +276,7 @@ def test_a_cooperative_scale_out_does_some_work_twice(calm_world: Worlds, load: 
     assert sum(day.duplicates for day in down) == 0
 
 
-def test_pods_are_billed_from_the_command_to_the_exit(calm_world: Worlds, load: Loads) -> None:
+def test_pods_are_charged_from_the_command_to_the_exit(calm_world: Worlds, load: Loads) -> None:
     """A pod costs from the second it is asked for, while it starts, and until it has closed; not after."""
     trace = load(*[100.0] * 10)
     assert totals(commanded(calm_world(), trace, replicas=4)).pod_seconds == pytest.approx(4 * 600)

@@ -121,10 +121,10 @@ def test_the_currency_does_not_matter(factor: float) -> None:
     """All costs times a factor: the same rival, the same ratios."""
     runs = [run("lagcast", 3.0), run("useful-counts", 4.0), run("flink", 5.0), run("hindsight", 2.0)]
     (plain,) = cases_of(runs)
-    (dear,) = cases_of([replace(each, cost=factor * each.cost) for each in runs])
-    assert dear.best_rival == plain.best_rival
-    assert dear.cost_to_hindsight == pytest.approx(plain.cost_to_hindsight)
-    assert dear.cost_to_best_rival == pytest.approx(plain.cost_to_best_rival)
+    (expensive,) = cases_of([replace(each, cost=factor * each.cost) for each in runs])
+    assert expensive.best_rival == plain.best_rival
+    assert expensive.cost_to_hindsight == pytest.approx(plain.cost_to_hindsight)
+    assert expensive.cost_to_best_rival == pytest.approx(plain.cost_to_best_rival)
 
 
 def test_each_bar_names_its_worst_case(runs: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,8 +144,8 @@ def test_each_bar_names_its_worst_case(runs: list[Run], monkeypatch: pytest.Monk
     assert "| rebalances / HPA's, slow pauses | 0.1 | **0.250** | load, fine | 1 of 1 |" in section
     assert "| capacity learned: cost / known | 1.05 | **1.100** | load, fine | 1 of 1 |" in section
     assert "KEDA" not in section.partition("| figure")[2]
-    assert "Of 2 single days lagcast was no dearer than the best rival of that very day on 0" in section
-    assert "more than 2 %\ndearer than the fixed ceiling on 1." in section
+    assert "Of 2 single days lagcast cost no more than the best rival of that very day on 0" in section
+    assert "more than 2 %\nmore expensive than the fixed ceiling on 1." in section
     assert "| load | fine | 0 | flink | 2.000 | 0.333 |" in section
     without = [each for each in runs if each.arm != "useful-counts"]
     values = {bar.figure: bar.values for bar in bars.bars_of(cases_of(without), without)}
@@ -155,7 +155,7 @@ def test_each_bar_names_its_worst_case(runs: list[Run], monkeypatch: pytest.Monk
 
 
 def test_rivals_without_a_chance_are_spared_the_other_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twice as dear as the best of its own trace and world under the first seed; whom the figures name always plays."""
+    """Twice the cost of the best of its own trace and world under the first seed; whom figures name always plays."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
     decisions = importlib.import_module("decisions")
     costs = {

@@ -225,7 +225,7 @@ def test_own_loads_need_no_file() -> None:
 
 @pytest.mark.slow
 def test_a_cell_gives_everybody_the_same_arrivals() -> None:
-    """Two hours, two arms: a fixed count costs its pods, hindsight is no dearer than anybody, seeds repeat."""
+    """Two hours, two arms: a fixed count costs its pods, hindsight is no more expensive than anybody, seeds repeat."""
     trace = rescaled(replace(load_of(2 / 24, step_seconds=60), name="two-hours"))
     (cell,) = cells_of([trace], ["fine"], 1, ("fixed-ceiling", "useful-counts"))
     runs = play_cell(cell)
