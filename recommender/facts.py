@@ -10,8 +10,9 @@ import numpy as np
 
 from cost_model.profile import Capacity, GroupProfile
 from forecasting.history import MINUTE_SECONDS, GroupInterval, History
-from forecasting.refusal import Refusal, RefusalReason
+from forecasting.refusal import Refusal
 from forecasting.units import Seconds
+from recommender.deciding.refusing import refusal
 from recommender.decision import DecisionSettings
 
 # The rate "now" is the mean of this many base rows, half a minute; a backlog is what each of them shows, because one
@@ -50,7 +51,7 @@ def read_facts(
     `at_zero`: the group has no members, and is meant to have none.
     """
     if not history.recent:
-        return _refusal(history, now, "no_data", "No row of this group is known.", remedy="Check the collector.")
+        return refusal(history, now, "no_data", "No row of this group is known.", remedy="Check the collector.")
     age = (now - history.recent[-1].interval_end_at).total_seconds()
     if age > settings.freshness_limit_seconds:
         return _stale(history, now, age, settings.freshness_limit_seconds)
@@ -61,7 +62,7 @@ def read_facts(
         return _unsettled(history, now, settled_rows=len(settled))
     row = usable[-1]
     if profile.capacity is None:
-        return _refusal(
+        return refusal(
             history,
             now,
             "capacity_unknown",
@@ -129,7 +130,7 @@ def excess_seconds(row: GroupInterval, commit_interval_seconds: Seconds) -> floa
 
 
 def _stale(history: History, now: datetime, age: float, limit: float) -> Refusal:
-    return _refusal(
+    return refusal(
         history,
         now,
         "history_stale",
@@ -141,33 +142,11 @@ def _stale(history: History, now: datetime, age: float, limit: float) -> Refusal
 
 
 def _unsettled(history: History, now: datetime, *, settled_rows: int) -> Refusal:
-    return _refusal(
+    return refusal(
         history,
         now,
         "partial_data" if settled_rows else "rebalancing",
         f"None of the last {len(history.recent)} rows shows the group settled, with its members and its lag.",
         evidence=(("rows", float(len(history.recent))), ("settled_rows", float(settled_rows))),
         remedy="Wait for the group to settle; if it does not, look for members that join and leave.",
-    )
-
-
-def _refusal(
-    history: History,
-    now: datetime,
-    reason: RefusalReason,
-    sentence: str,
-    *,
-    remedy: str,
-    evidence: tuple[tuple[str, float], ...] = (),
-    hold: int | None = None,
-) -> Refusal:
-    return Refusal(
-        cluster=history.cluster,
-        group=history.group,
-        reason=reason,
-        sentence=sentence,
-        evidence=evidence,
-        remedy=remedy,
-        refused_at=now,
-        hold_replicas=hold,
     )

@@ -7,7 +7,8 @@ from itertools import groupby, pairwise, takewhile
 from cost_model.livelock import SlowBatches, slow_batches
 from cost_model.profile import GroupProfile
 from forecasting.history import GroupInterval, History
-from forecasting.refusal import Refusal, RefusalReason
+from forecasting.refusal import Refusal
+from recommender.deciding.refusing import refusal
 from recommender.limits import Finding, limit_of
 from recommender.recommendation import Recommendation
 
@@ -67,13 +68,14 @@ def _livelock(history: History, profile: GroupProfile, *, now: datetime) -> Refu
             ("batch_seconds", float(slow.batch_seconds)),
             ("max_poll_interval_seconds", float(slow.max_poll_interval_seconds)),
         ]
-    return _refusal(
+    return refusal(
         history,
         now,
         "livelock_suspected",
         f"Nothing was committed in {seconds:,.0f} s though {rows[-1].lag_messages:,.0f} messages wait: {why}.",
         remedy=remedy,
         evidence=tuple(evidence),
+        hold=_members(history),
     )
 
 
@@ -112,7 +114,7 @@ def _standing_partition(history: History, profile: GroupProfile, *, now: datetim
     left = (lags[-1] - lags[0]) * rows[-1].partitions / arrived if arrived else 0.0
     if seconds <= longest or waits[-1] - waits[0] < STANDING_GROWTH * seconds or not LEAST_LEFT < left < MOST_LEFT:
         return None
-    return _refusal(
+    return refusal(
         history,
         now,
         "livelock_suspected",
@@ -121,6 +123,7 @@ def _standing_partition(history: History, profile: GroupProfile, *, now: datetim
         remedy="Look at the message that this partition waits at, and at the consumer that reads it; further replicas "
         "would wait at it too.",
         evidence=(("partition_silent_seconds", seconds), ("worst_lag_seconds", waits[-1])),
+        hold=_members(history),
     )
 
 
@@ -136,7 +139,7 @@ def _rollout(history: History, previous: Recommendation | None, *, now: datetime
         return None
     if not settled or settled[0] != settled[-1]:
         return None
-    return _refusal(
+    return refusal(
         history,
         now,
         "rollout_in_progress",
@@ -144,6 +147,7 @@ def _rollout(history: History, previous: Recommendation | None, *, now: datetime
         "pods are being replaced.",
         remedy="Nothing, if it is a rollout: advice returns two minutes after its last rebalance.",
         evidence=(("rebalances", float(len(rebalances))), ("members", float(settled[-1]))),
+        hold=_members(history),
     )
 
 
@@ -164,22 +168,6 @@ def _rebalances(rows: Sequence[GroupInterval]) -> list[datetime]:
     return sorted(ends + between)
 
 
-def _refusal(
-    history: History,
-    now: datetime,
-    reason: RefusalReason,
-    sentence: str,
-    *,
-    remedy: str,
-    evidence: tuple[tuple[str, float], ...],
-) -> Refusal:
-    return Refusal(
-        cluster=history.cluster,
-        group=history.group,
-        reason=reason,
-        sentence=sentence,
-        evidence=evidence,
-        remedy=remedy,
-        refused_at=now,
-        hold_replicas=next((row.members for row in reversed(history.recent) if row.members), None),
-    )
+def _members(history: History) -> int | None:
+    """The newest count that is known."""
+    return next((row.members for row in reversed(history.recent) if row.members), None)
