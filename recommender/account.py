@@ -4,13 +4,12 @@ from math import log
 
 from cost_model.duplicates import expected_duplicates
 from cost_model.evaluation import PlanEvaluation
-from cost_model.learned import Learned
 from cost_model.profile import while_behind
 from cost_model.rebalance import move_effect
 from cost_model.situation import Situation
 from cost_model.verdict import QUANTITIES, Quantity, turning_factor
 from forecasting.units import MessagesPerSecond, Replicas, Seconds
-from recommender.decision import DecisionSettings
+from recommender.deciding.context import DecisionContext
 from recommender.recommendation import (
     LearnedMoves,
     PolicyFigures,
@@ -28,8 +27,9 @@ _NAMES: dict[Quantity, TurningQuantity] = {
 }
 
 
-def learned_moves(settings: DecisionSettings, learned: Learned, situation: Situation) -> LearnedMoves:
+def learned_moves(context: DecisionContext, situation: Situation) -> LearnedMoves:
     """What moves have taught, and the target utilization and the start-up that were planned with."""
+    learned = context.learned
     return LearnedMoves(
         rebalance_pause_scale_out_seconds=learned.pause_scale_out.value,
         rebalance_pause_scale_in_seconds=learned.pause_scale_in.value,
@@ -37,23 +37,21 @@ def learned_moves(settings: DecisionSettings, learned: Learned, situation: Situa
         moves=learned.moves,
         source=learned.source,
         target_utilization=situation.target_utilization,
-        target_utilization_set=settings.target_utilization,
+        target_utilization_set=context.settings.target_utilization,
         start_up_seconds=situation.profile.start_up_seconds,
         start_up_seen_seconds=learned.start_up.value if learned.start_up is not None else None,
     )
 
 
-def policy_figures(
-    settings: DecisionSettings, learned: Learned, situation: Situation, found: PlanEvaluation
-) -> PolicyFigures:
+def policy_figures(context: DecisionContext, situation: Situation, found: PlanEvaluation) -> PolicyFigures:
     """The policy and the figures that were in force."""
     prices = situation.prices
     return PolicyFigures(
-        name=settings.policy,
+        name=context.settings.policy,
         price_per_replica_hour=prices.price_per_replica_hour,
         price_per_late_message=prices.price_per_late_message,
         price_per_duplicate_message=prices.price_per_duplicate_message,
-        price_per_move=learned.risk_prior,
+        price_per_move=context.learned.risk_prior,
         risk_weight=found.risk_weight,
     )
 

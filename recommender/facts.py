@@ -1,19 +1,20 @@
 """Facts: what the newest rows say of a group, or the refusal they call for."""
 
-from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice, takewhile
 from math import log, sqrt
 from statistics import median
 
 import numpy as np
 
-from cost_model.profile import Capacity, GroupProfile
+from cost_model.backlog import backlog_from_visible_lag
+from cost_model.profile import GroupProfile
 from forecasting.history import MINUTE_SECONDS, GroupInterval, History
 from forecasting.refusal import Refusal
-from forecasting.units import Seconds
+from forecasting.units import Messages, MessagesPerSecond, Seconds
 from recommender.deciding.refusing import refusal
 from recommender.decision import DecisionSettings
+from recommender.recommendation import Recommendation
 
 # The rate "now" is the mean of this many base rows, half a minute; a backlog is what each of them shows, because one
 # bad sample would ask for a move, and the next one for the way back.
@@ -27,26 +28,28 @@ DEVIATIONS_OF_CHANCE = 2.0
 BORNE_OUT = 0.25
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """The newest settled row, and the figures without which nothing can be advised.
+def rests_at_zero(
+    history: History, profile: GroupProfile, previous: Recommendation | None, *, patience_seconds: float
+) -> bool:
+    """Whether the group is at 0 by its owner's rule, and not just for a moment.
 
-    `lag_messages` is the least lag of the newest rows; a single sample's is `row.lag_messages`. `behind_seconds` is how
-    far the partition that is most behind has fallen, beyond what a commit interval leaves; 0 where nobody looked.
+    It was advised so, or nobody has joined for `patience_seconds`: a group whose pods are all replaced at once has no
+    members for as long as they take to start.
     """
+    settled = [row for row in history.recent if not row.in_rebalance]
+    if profile.scale_to_zero is None or not settled or settled[-1].members != 0:
+        return False
+    if previous is not None and 0 in {previous.desired_replicas, previous.current_replicas}:
+        return True
+    since = settled[-1].interval_end_at - timedelta(seconds=patience_seconds)
+    latest = [row for row in settled if row.interval_end_at >= since]
+    return settled[0].interval_end_at <= since and all(row.members == 0 for row in latest)
 
-    row: GroupInterval
-    replicas: int
-    capacity: Capacity
-    produce_messages_per_second: float
-    lag_messages: float
-    behind_seconds: float
 
-
-def read_facts(
-    history: History, profile: GroupProfile, settings: DecisionSettings, *, now: datetime, at_zero: bool = False
-) -> Facts | Refusal:
-    """What may be decided upon at `now`, or why nothing may: no rows, stale rows, an unsettled group, no capacity.
+def usable_rows(
+    history: History, settings: DecisionSettings, *, now: datetime, at_zero: bool = False
+) -> list[GroupInterval] | Refusal:
+    """The rows that may be decided upon at `now`, at least one, or why none may: no rows, stale rows, nothing settled.
 
     `at_zero`: the group has no members, and is meant to have none.
     """
@@ -58,32 +61,24 @@ def read_facts(
     # A sample from inside a rebalance shows the pause, not the load: it decides nothing.
     settled = [row for row in history.recent if not row.in_rebalance]
     usable = [row for row in settled if (row.members or at_zero) and row.lag_messages is not None]
-    if not usable:
-        return _unsettled(history, now, settled_rows=len(settled))
-    row = usable[-1]
-    if profile.capacity is None:
-        return refusal(
-            history,
-            now,
-            "capacity_unknown",
-            "What one replica can consume was neither configured nor seen: it never had to work at its limit.",
-            evidence=(("history_seconds", float(history.minutes * MINUTE_SECONDS)),),
-            remedy=(
-                "Set capacity_messages_per_second_per_replica for this group, or wait for minutes with a backlog "
-                "or for 22 hours of samples."
-            ),
-            hold=row.members,
-        )
-    newest = usable[-1:] if _is_surge(usable) else usable[-ROWS_OF_NOW:]
-    rates = [r.produce_messages_per_second for r in newest if r.produce_messages_per_second is not None]
-    return Facts(
-        row=row,
-        replicas=row.members or 0,
-        capacity=profile.capacity,
-        produce_messages_per_second=float(np.mean(rates)) if rates else 0.0,
-        lag_messages=min(r.lag_messages or 0.0 for r in newest),
-        behind_seconds=_behind_seconds(usable, profile.commit_interval_seconds),
-    )
+    return usable or _unsettled(history, now, settled_rows=len(settled))
+
+
+def rows_of_now(rows: list[GroupInterval]) -> list[GroupInterval]:
+    """The newest of these rows, as many as the rate and the backlog of now are read from."""
+    return rows[-1:] if _is_surge(rows) else rows[-ROWS_OF_NOW:]
+
+
+def produce_rate_of(rows: list[GroupInterval]) -> float:
+    """The mean rate of arrivals in these rows; 0 where none knows it."""
+    rates = [row.produce_messages_per_second for row in rows if row.produce_messages_per_second is not None]
+    return float(np.mean(rates)) if rates else 0.0
+
+
+def backlog_of(rows: list[GroupInterval], *, produce_rate: float, commit_interval: Seconds) -> float:
+    """The least that waits in these rows, without the messages that are done but not yet committed."""
+    lag = Messages(min(row.lag_messages or 0.0 for row in rows))
+    return backlog_from_visible_lag(lag, consume=MessagesPerSecond(produce_rate), commit_interval=commit_interval)
 
 
 def _is_surge(rows: list[GroupInterval]) -> bool:
@@ -101,10 +96,11 @@ def _is_surge(rows: list[GroupInterval]) -> bool:
     return risen > 0.0 and piled_up > BORNE_OUT * risen * newest.interval_seconds
 
 
-def _behind_seconds(rows: list[GroupInterval], commit_interval_seconds: Seconds) -> float:
-    """The median excess of the newest rows, since one sample may fall just before a commit.
+def behind_seconds(rows: list[GroupInterval], commit_interval_seconds: Seconds) -> float:
+    """How far the partition that is most behind has fallen beyond what commits and chance explain; 0 where unknown.
 
-    Nothing is read from it while a change of members is young: what stood still then catches up by itself.
+    It is the median of the newest rows, since one sample may fall just before a commit. Nothing is read from it while a
+    change of members is young: what stood still then catches up by itself.
     """
     members = rows[-1].members
     alike = list(takewhile(lambda row: row.members == members, reversed(rows)))
@@ -149,4 +145,20 @@ def _unsettled(history: History, now: datetime, *, settled_rows: int) -> Refusal
         f"None of the last {len(history.recent)} rows shows the group settled, with its members and its lag.",
         evidence=(("rows", float(len(history.recent))), ("settled_rows", float(settled_rows))),
         remedy="Wait for the group to settle; if it does not, look for members that join and leave.",
+    )
+
+
+def capacity_unknown(history: History, now: datetime, *, hold: int | None) -> Refusal:
+    """The refusal of a group for which no plan can be priced; it keeps `hold` replicas."""
+    return refusal(
+        history,
+        now,
+        "capacity_unknown",
+        "What one replica can consume was neither configured nor seen: it never had to work at its limit.",
+        evidence=(("history_seconds", float(history.minutes * MINUTE_SECONDS)),),
+        remedy=(
+            "Set capacity_messages_per_second_per_replica for this group, or wait for minutes with a backlog "
+            "or for 22 hours of samples."
+        ),
+        hold=hold,
     )

@@ -25,9 +25,9 @@ from forecasting.persistence import PersistenceForecaster
 from forecasting.refusal import Refusal
 from forecasting.units import FloatArray, MessagesPerSecond, Replicas
 from recommender.careful import ForecasterFailure, asked, nonsense
+from recommender.deciding.context import DecisionContext
 from recommender.decision import DecisionSettings
-from recommender.guards import Scene
-from recommender.question import STEP_SECONDS, highest_believed, situation_of, uncertainty_of
+from recommender.question import STEP_SECONDS, situation_of, uncertainty_of
 from recommender.recommendation import GateStanding
 
 # A forecaster that has lost its way is found out within half a day.
@@ -175,20 +175,21 @@ class _Judged:
         """What the plan comes to that is chosen on this forecast, for a group that is sized for the present."""
         known = self.history.until(origin)
         rate = MessagesPerSecond(float(known.produce_messages_per_second[-1]))
-        scene = Scene(
+        context = DecisionContext(
             now=known.end_at,
-            replicas=self._sized_for(rate),
-            backlog_messages=0.0,
-            behind_seconds=0.0,
-            produce_messages_per_second=rate,
-            latest=self.history.recent[-1],
-            last_move_at=None,
+            history=known,
+            forecast=forecast,
             profile=self.profile,
             settings=self.settings,
+            learned=self.learned,
+            row=self.history.recent[-1],
+            replicas=self._sized_for(rate),
+            capacity=self.capacity,
+            produce_messages_per_second=rate,
+            backlog_messages=0.0,
+            behind_seconds=0.0,
         )
-        prices = replace(self.settings.prices(self.capacity.p50), price_per_move=self.learned.risk)
-        situation = situation_of(scene, forecast, prices, self.learned)
-        uncertainty = uncertainty_of(scene, forecast, ceiling=highest_believed(known))
+        situation, uncertainty = situation_of(context), uncertainty_of(context)
         found = evaluate_plans(situation, uncertainty)
         came = self.history.produce_messages_per_second[origin + 1 : origin + 1 + self.steps]
         inputs, _ = simulation_inputs_of(situation, replace(uncertainty, demand_messages_per_second=came[None, :]))

@@ -5,11 +5,29 @@ from itertools import pairwise
 
 import numpy as np
 
+from cost_model.livelock import least_move_interval_seconds
+from cost_model.profile import GroupProfile
 from forecasting.history import History
+from recommender.decision import DecisionSettings
 from recommender.recommendation import Recommendation
 
 HOUR = timedelta(hours=1)
 _MINUTES = 60
+
+
+def patience_seconds(profile: GroupProfile) -> float:
+    """Start-up times differ between pods: the last of several is ready about twice the mean after the command."""
+    return 2 * profile.start_up_seconds + profile.termination_grace_seconds
+
+
+def rest_seconds(profile: GroupProfile, settings: DecisionSettings, *, removing: bool) -> float:
+    """Least time since the last move: the configured cooldown before removing, the move interval before adding.
+
+    The move interval is what the group needs between two moves, whatever is configured: time to settle, and five p99
+    processing times, so that work is not interrupted again and again. A shorter cooldown counts as that.
+    """
+    needed = least_move_interval_seconds(profile)
+    return max(settings.scale_in_cooldown_seconds, needed) if removing else needed
 
 
 def last_move_at(history: History, previous: Recommendation | None, *, now: datetime) -> datetime | None:

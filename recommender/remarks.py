@@ -4,29 +4,30 @@ from dataclasses import replace
 
 from cost_model.calibrate import MovesPerDay
 from cost_model.evaluation import PlanEvaluation
-from cost_model.profile import GroupProfile
 from cost_model.situation import Situation
 from cost_model.skew import carried_by_count
 from cost_model.verdict import outweighed
 from cost_model.worth import best_remedy
+from recommender.deciding.context import DecisionContext
 
 # A group that carries 5 % less than its even twin needs no sentence: capacity is known no better.
 LEAST_LOSS_FRACTION = 0.05
 
 
-def skew_remark(profile: GroupProfile, *, replicas: int, busiest_partition: str | None) -> str | None:
+def skew_remark(context: DecisionContext, *, replicas: int) -> str | None:
     """Which partition is in the way, and what it takes from so many replicas; None where it takes next to nothing.
 
-    `busiest_partition` is its name where rows gave it; otherwise it is the heaviest of the profile's weights.
+    It has the name that rows give it; otherwise it is the heaviest of the profile's weights.
     """
-    weights, capacity = profile.partition_weights, profile.capacity
-    if weights is None or capacity is None:
+    profile, weights, capacity = context.profile, context.profile.partition_weights, context.capacity.p50
+    if weights is None:
         return None
-    (carried,) = carried_by_count(profile, (replicas,), capacity=capacity.p50)
-    (even,) = carried_by_count(replace(profile, partition_weights=None), (replicas,), capacity=capacity.p50)
+    (carried,) = carried_by_count(profile, (replicas,), capacity=capacity)
+    (even,) = carried_by_count(replace(profile, partition_weights=None), (replicas,), capacity=capacity)
     if carried > (1.0 - LEAST_LOSS_FRACTION) * even:
         return None
-    name = busiest_partition if busiest_partition is not None else str(weights.index(max(weights)))
+    busiest = context.row.busiest_partition
+    name = busiest if busiest is not None else str(weights.index(max(weights)))
     return (
         f"Partition {name} carries {max(weights) / sum(weights):.0%} of the load, and its replica falls behind first: "
         f"{_count(replicas)} {carried:,.0f}/s here, where even partitions would let them carry "

@@ -18,6 +18,7 @@ BREAKING = {
     "One direction": ("forecasting/scores.py", "import cost_model.price"),
     "The collector and the features job stand beside": ("collector/sinks.py", "import forecasting.history"),
     "The core is pure": ("cost_model/price.py", "import time"),
+    "A decision reads downwards": ("recommender/guards.py", "import recommender.compose"),
     "Spark lives in the features job alone": ("recommender/facts.py", "import pyspark"),
     "The Kafka client lives in the collector alone": ("replay/trace.py", "import confluent_kafka"),
     "The Kubernetes client lives in the executor alone": ("api/app.py", "import kubernetes"),

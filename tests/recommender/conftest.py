@@ -1,7 +1,7 @@
 """Small groups with a known past: what every test of the decision starts from."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -12,6 +12,8 @@ from cost_model.profile import Capacity, GroupProfile
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import GroupInterval, History, HistoryBuffer
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
+from recommender.deciding.context import DecisionContext, read_context
+from recommender.decision import DecisionSettings
 from recommender.recommendation import Decision, Recommendation
 from recommender.session import Session
 
@@ -89,6 +91,20 @@ def profile_fixture() -> GroupProfile:
         capacity=Capacity(p20=rate, p50=rate, p90=rate, source="configured"),
         start_up_seconds=Seconds(30.0),
     )
+
+
+@pytest.fixture(name="context")
+def context_fixture(
+    history: Callable[..., History], forecast: Callable[[Sequence[float]], Forecast], profile: GroupProfile
+) -> Callable[..., DecisionContext]:
+    """`context(**changed_fields)`: 4,000/s for an hour and as many expected, 8 members, no backlog, nothing moved."""
+
+    def make(**changes: object) -> DecisionContext:
+        read = read_context(history(4000.0), forecast([4000.0]), profile, DecisionSettings(), previous=None, now=NOW)
+        assert isinstance(read, DecisionContext)
+        return replace(read, **changes)  # type: ignore[arg-type]  # the fields' types are checked where tests name them
+
+    return make
 
 
 ROW_SECONDS = 15

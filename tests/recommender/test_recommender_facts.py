@@ -11,8 +11,9 @@ from cost_model.profile import Capacity, GroupProfile
 from forecasting.forecast import Forecast
 from forecasting.history import GroupInterval, History
 from forecasting.units import MessagesPerSecond, Partitions
+from recommender.deciding.context import DecisionContext, read_context
 from recommender.decision import DecisionSettings
-from recommender.facts import Facts, excess_seconds, read_facts
+from recommender.facts import excess_seconds
 from recommender.recommend import recommend
 from recommender.recommendation import Recommendation
 
@@ -22,25 +23,28 @@ MakeForecast = Callable[[Sequence[float]], Forecast]
 FORTY: dict[str, object] = {"partitions": 40, "sampled_partitions": 40, "members": 10}
 
 
-def facts_of(history: History, profile: GroupProfile) -> Facts:
-    facts = read_facts(history, profile, SETTINGS, now=history.recent[-1].interval_end_at)
-    assert isinstance(facts, Facts)
-    return facts
+def context_of(history: History, forecast: Forecast, profile: GroupProfile) -> DecisionContext:
+    newest = history.recent[-1].interval_end_at
+    context = read_context(history, forecast, profile, SETTINGS, previous=None, now=newest)
+    assert isinstance(context, DecisionContext)
+    return context
 
 
 @pytest.mark.parametrize(("waiting_share", "believed"), [(1.0, 8000.0), (0.26, 8000.0), (0.25, 6000.0), (0.0, 6000.0)])
 def test_a_surge_is_believed_at_once_if_lag_bears_it_out(
-    history: MakeHistory, profile: GroupProfile, waiting_share: float, believed: float
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile, waiting_share: float, believed: float
 ) -> None:
     """4,000/s more for 15 s are 60,000 messages: with over a quarter of them waiting all of it counts, else half."""
     last = {"produce_messages_per_second": 8000.0, "lag_messages": 10_000.0 + waiting_share * 60_000.0}
-    assert facts_of(history(4000.0, last=last), profile).produce_messages_per_second == believed
+    assert context_of(history(4000.0, last=last), forecast([4000.0]), profile).produce_messages_per_second == believed
 
 
-def test_a_load_that_falls_is_averaged_however_much_waits(history: MakeHistory, profile: GroupProfile) -> None:
+def test_a_load_that_falls_is_averaged_however_much_waits(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
     """From 4,000/s to 2,000/s with a backlog of 60,000 more: one bad sample is no reason to see half."""
     last = {"produce_messages_per_second": 2000.0, "lag_messages": 70_000.0}
-    assert facts_of(history(4000.0, last=last), profile).produce_messages_per_second == 3000.0
+    assert context_of(history(4000.0, last=last), forecast([4000.0]), profile).produce_messages_per_second == 3000.0
 
 
 def test_chance_explains_what_a_small_rate_leaves_behind(history: MakeHistory) -> None:
@@ -52,18 +56,21 @@ def test_chance_explains_what_a_small_rate_leaves_behind(history: MakeHistory) -
     assert excess_seconds(replace(row, worst_lag_seconds=None), interval) is None
 
 
-def test_one_sample_of_a_partition_behind_says_nothing(history: MakeHistory, profile: GroupProfile) -> None:
+def test_one_sample_of_a_partition_behind_says_nothing(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
     """A minute of rows has to show it: the median of four, of which one may fall just before a commit."""
-    assert (
-        facts_of(history(4000.0, last={"worst_lag_seconds": 60.0}, worst_lag_seconds=3.0), profile).behind_seconds
-        == 0.0
-    )
+    calm = forecast([4000.0])
+    once = history(4000.0, last={"worst_lag_seconds": 60.0}, worst_lag_seconds=3.0)
+    assert context_of(once, calm, profile).behind_seconds == 0.0
     # The worst of 24 is 2.5 deviations of 0.17 s out by itself, and two more are chance: 0.8 s, beside 5 s of commits.
-    assert facts_of(history(4000.0, worst_lag_seconds=60.0), profile).behind_seconds == pytest.approx(54.22, abs=0.01)
+    assert context_of(history(4000.0, worst_lag_seconds=60.0), calm, profile).behind_seconds == pytest.approx(
+        54.22, abs=0.01
+    )
 
 
 def test_nothing_is_read_from_partitions_while_a_change_of_members_is_young(
-    history: MakeHistory, profile: GroupProfile
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
     """What stood still in a move catches up within three minutes by itself, as do messages that waited for it."""
     settled = history(4000.0, worst_lag_seconds=60.0)
@@ -76,8 +83,8 @@ def test_nothing_is_read_from_partitions_while_a_change_of_members_is_young(
         )
         return replace(settled, recent=rows)
 
-    assert facts_of(changed(180), profile).behind_seconds == 0.0
-    assert facts_of(changed(195), profile).behind_seconds > 50.0
+    assert context_of(changed(180), forecast([4000.0]), profile).behind_seconds == 0.0
+    assert context_of(changed(195), forecast([4000.0]), profile).behind_seconds > 50.0
 
 
 def advised(

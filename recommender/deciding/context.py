@@ -1,0 +1,166 @@
+"""DecisionContext: what one decision rests on, read once from what is known of the group."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import numpy as np
+
+from cost_model.learned import Learned
+from cost_model.profile import Capacity, GroupProfile
+from cost_model.skew import useful_counts
+from forecasting.forecast import QUANTILES, Forecast
+from forecasting.history import MINUTE_SECONDS, GroupInterval, History
+from forecasting.refusal import Refusal
+from forecasting.units import Replicas
+from recommender.decision import DecisionSettings
+from recommender.facts import (
+    backlog_of,
+    behind_seconds,
+    capacity_unknown,
+    produce_rate_of,
+    rests_at_zero,
+    rows_of_now,
+    usable_rows,
+)
+from recommender.findings import finding_of
+from recommender.limits import Finding, busiest_seen
+from recommender.pace import last_move_at, moves_of_the_hour, patience_seconds
+from recommender.recommendation import Recommendation, TrackRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DecisionContext:
+    """Everything that one decision about one group rests on; whoever decides, prices or explains takes it whole.
+
+    `profile` is the group as plans may use it: no more replicas than `finding` lets help, the weights that rows show.
+    `row` is the newest settled row, `replicas` its members, `capacity` that of the profile, which is known.
+    `produce_messages_per_second` is what arrives now, `backlog_messages` the least that waits in the newest rows,
+    uncommitted work left out. `behind_seconds` is how far the partition that is most behind has fallen, beyond what a
+    commit interval leaves; 0 where nobody looked. The group last changed size at `last_move_at`, and within the last
+    hour at each of `moved_at`. `at_zero`: it has no members, and is meant to have none; its forecast may have no steps.
+    `previous` is the recommendation in force until now. `fallback_replicas` is what the fallback policy wants, None
+    while it is not followed.
+    """
+
+    now: datetime
+    history: History
+    forecast: Forecast
+    profile: GroupProfile
+    settings: DecisionSettings
+    learned: Learned
+    row: GroupInterval
+    replicas: int
+    capacity: Capacity
+    produce_messages_per_second: float
+    backlog_messages: float
+    behind_seconds: float
+    last_move_at: datetime | None = None
+    moved_at: tuple[datetime, ...] = ()
+    at_zero: bool = False
+    finding: Finding | None = None
+    previous: Recommendation | None = None
+    fallback_replicas: int | None = None
+    track_record: TrackRecord = field(default_factory=TrackRecord)
+
+    @property
+    def useful_replicas(self) -> tuple[int, ...]:
+        """The replica counts worth having within the bounds of the profile."""
+        profile = self.profile
+        return useful_counts(profile, minimum=profile.min_replicas, maximum=Replicas(profile.replica_ceiling))
+
+    @property
+    def passed_minutes(self) -> int:
+        """How many minutes of the forecast are over by now."""
+        return max(0, int((self.now - self.forecast.origin_at).total_seconds() // MINUTE_SECONDS))
+
+
+def read_context(
+    history: History,
+    forecast: Forecast | Refusal,
+    profile: GroupProfile,
+    settings: DecisionSettings,
+    *,
+    previous: Recommendation | None,
+    now: datetime,
+    learned: Learned | None = None,
+    fallback_replicas: int | None = None,
+    track_record: TrackRecord | None = None,
+) -> DecisionContext | Refusal:
+    """The context of a decision at `now`, or the first refusal: of the rows, the capacity, a finding or the forecast.
+
+    A group at 0 is started by what waits, whatever the findings and the forecast: neither refuses it.
+    """
+    patience = patience_seconds(profile)
+    at_zero = rests_at_zero(history, profile, previous, patience_seconds=patience)
+    if at_zero and profile.capacity is None and previous is not None:
+        profile = replace(profile, capacity=previous.capacity)  # known a month ago is better than left waiting
+    rows = usable_rows(history, settings, now=now, at_zero=at_zero)
+    if isinstance(rows, Refusal):
+        return rows
+    row, capacity = rows[-1], profile.capacity
+    if capacity is None:
+        return capacity_unknown(history, now, hold=row.members)
+    finding = None if at_zero else finding_of(history, profile, previous=previous, now=now)
+    if isinstance(finding, Refusal):
+        return finding
+    if isinstance(forecast, Refusal):
+        if not at_zero:
+            return replace(forecast, hold_replicas=row.members or 0)
+        forecast = _no_forecast(history, now)
+    rows_now = rows_of_now(rows)
+    rate = produce_rate_of(rows_now)
+    return DecisionContext(
+        now=now,
+        history=history,
+        forecast=forecast,
+        profile=profile if at_zero else _as_found(profile, history, finding),
+        settings=settings,
+        learned=day_one(settings, capacity) if learned is None else learned,
+        row=row,
+        replicas=row.members or 0,
+        capacity=capacity,
+        produce_messages_per_second=rate,
+        backlog_messages=backlog_of(rows_now, produce_rate=rate, commit_interval=profile.commit_interval_seconds),
+        behind_seconds=behind_seconds(rows, profile.commit_interval_seconds),
+        last_move_at=last_move_at(history, previous, now=now),
+        moved_at=moves_of_the_hour(history, patience_seconds=patience),
+        at_zero=at_zero,
+        finding=finding,
+        previous=previous,
+        # No fallback policy knows 0 replicas.
+        fallback_replicas=None if at_zero else fallback_replicas,
+        track_record=track_record or TrackRecord(),
+    )
+
+
+def day_one(settings: DecisionSettings, capacity: Capacity) -> Learned:
+    """What is believed of a group's moves before any was seen."""
+    return Learned.assumed(
+        rebalance_pause_seconds=settings.rebalance_pause_prior_seconds,
+        risk=settings.prices(capacity.p50).price_per_move,
+    )
+
+
+def _as_found(profile: GroupProfile, history: History, finding: Finding | None) -> GroupProfile:
+    """The profile that plans may use: they go no further up than helps, but for the minimum that is configured.
+
+    A partition that rows show to be the busiest has its share.
+    """
+    if finding is not None:
+        most = min(profile.replica_ceiling, finding.most_replicas)
+        profile = replace(profile, max_replicas=Replicas(max(most, profile.min_replicas)))
+    _, profile = busiest_seen(history, profile)
+    return profile
+
+
+def _no_forecast(history: History, now: datetime) -> Forecast:
+    """A forecast of no steps: nothing can be said."""
+    return Forecast(
+        cluster=history.cluster,
+        group=history.group,
+        model="none",
+        history_tier="reactive",
+        origin_at=now,
+        step_seconds=MINUTE_SECONDS,
+        paths=np.empty((len(QUANTILES), 0)),
+    )

@@ -1,0 +1,192 @@
+"""The best plan: proposed, priced beside every other plan, and explained."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from cost_model.calibrate import moves_per_day, quiet_seconds
+from cost_model.candidates import Plan
+from cost_model.evaluation import PlanEvaluation, evaluate_plans
+from cost_model.plan import PlannedMove
+from cost_model.streams import lead_seconds
+from cost_model.verdict import begun_at_once, best_moves, cheapest_counts, confidence, valley
+from forecasting.history import MINUTE_SECONDS
+from forecasting.units import SECONDS_PER_HOUR, Replicas
+from recommender.account import learned_moves, policy_figures, rebalance_impact_of, sensitivity
+from recommender.deciding.context import DecisionContext
+from recommender.deciding.proposal import MovePrice, PlanChoice, Proposal
+from recommender.explain import Leaving, explain
+from recommender.question import STEP_SECONDS, situation_of, uncertainty_of
+from recommender.recommendation import PricedPlan, ReasonCode, Recommendation
+from recommender.remarks import remedy_remark, risk_remark, skew_remark
+from recommender.windows import open_until
+
+# Plans within a tenth of a move's risk price of the best one are as good: they make the window in which to act.
+WINDOW_TOLERANCE_IN_MOVES = 0.1
+
+
+def best_plan(context: DecisionContext) -> Proposal:
+    """The first move of the plan with the least expected price, or staying."""
+    situation = replace(situation_of(context), quiet_seconds=quiet_seconds(context.history))
+    found = evaluate_plans(situation, uncertainty_of(context))
+    best = found.best()
+    target, step = (context.replicas, 0) if best is None else (best.target, best.command_step)
+    return Proposal(
+        target=target,
+        command_at=context.now + timedelta(seconds=step * STEP_SECONDS),
+        reason=_reason(target, context),
+        choice=PlanChoice(situation=situation, found=found, best=best),
+    )
+
+
+def _reason(target: int, context: DecisionContext) -> ReasonCode:
+    if context.replicas > context.profile.work_units and target < context.replicas:
+        return "idle_members"
+    if target > context.replicas:
+        limit_messages = context.settings.max_lag_seconds * context.produce_messages_per_second
+        return "backlog_drain" if context.backlog_messages > limit_messages else "ramp_ahead"
+    if target < context.replicas:
+        return "peak_ending"
+    if context.replicas < context.useful_replicas[-1]:
+        return "cheaper_to_stay"
+    return "at_useful_maximum" if context.finding is None else context.finding.reason
+
+
+def price_by_plans(proposal: Proposal, choice: PlanChoice, context: DecisionContext) -> MovePrice:
+    """The price of what came through the guards, every plan that was priced beside it."""
+    situation, found, best = choice.situation, choice.found, choice.best
+    profile, replicas = context.profile, context.replicas
+    planned = best is not None and proposal.target == best.target != replicas and proposal.binding_rule is None
+    move = best if planned else None
+    plan = _carried_out(proposal, found, context, planned=planned)
+    stay = found.cost(found.stay_row)
+    lower, upper = cheapest_counts(found)
+    # A move down waits for the load to fall in every plan, so what it would cost before is not known.
+    later_up = plan is not None and context.now < proposal.command_at and replicas < proposal.target
+    return MovePrice(
+        uncapped_replicas=best.target if best is not None else replicas,
+        useful_replicas=context.useful_replicas,
+        lead_seconds=lead_seconds(profile, from_replicas=Replicas(replicas), to_replicas=Replicas(proposal.target)),
+        rebalance_impact=rebalance_impact_of(situation, proposal.target, rate=context.produce_messages_per_second),
+        chosen=found.cost_of(plan) if plan is not None else stay,
+        stay=stay,
+        alternatives=_priced_plans(found, context),
+        window=_window(choice, move, context) if move is not None else None,
+        break_even_seconds=_break_even_seconds(choice, move, context) if move is not None else None,
+        lower_replicas=lower,
+        upper_replicas=upper,
+        confidence=confidence(found, plan),
+        act_now=found.cost_of(begun_at_once(found, plan)) if plan is not None and later_up else None,
+        learned=learned_moves(context, situation),
+        policy=policy_figures(context, situation, found),
+    )
+
+
+def _carried_out(proposal: Proposal, found: PlanEvaluation, context: DecisionContext, *, planned: bool) -> Plan | None:
+    """The plan that is followed: the cheapest one, or the move at once to what a guard put in its place; None: stay."""
+    if planned:
+        return found.plans[found.best_row]
+    if proposal.target == context.replicas or proposal.target not in found.choices:
+        return None
+    return found.at_once(proposal.target)
+
+
+def _priced_plans(found: PlanEvaluation, context: DecisionContext) -> tuple[PricedPlan, ...]:
+    plans = [PricedPlan(desired_replicas=context.replicas, execute_at=None, cost=found.cost(found.stay_row))]
+    for row in best_moves(found):
+        move = found.move_of(row)
+        at = context.now + timedelta(seconds=move.command_step * MINUTE_SECONDS)
+        plans.append(PricedPlan(desired_replicas=move.target, execute_at=at, cost=found.cost(row)))
+    return tuple(plans)
+
+
+def _window(choice: PlanChoice, best: PlannedMove, context: DecisionContext) -> tuple[datetime, datetime]:
+    """The instants between which the command may be given for a price that is as good as the best.
+
+    A plan cannot tell the seconds of one step apart, so the window lasts to the end of its last step.
+    """
+    first, last = choice.found.window(best, WINDOW_TOLERANCE_IN_MOVES * choice.situation.prices.price_per_move)
+    lead_steps = best.effective_step - best.command_step
+    command_at = context.now + timedelta(seconds=best.command_step * MINUTE_SECONDS)
+    latest = context.now + timedelta(seconds=max(0, last - lead_steps + 1) * MINUTE_SECONDS)
+    return (
+        context.now + timedelta(seconds=max(0, first - lead_steps) * MINUTE_SECONDS),
+        open_until(context.settings.windows, command_at, latest, removing=best.target < context.replicas),
+    )
+
+
+def _break_even_seconds(choice: PlanChoice, best: PlannedMove, context: DecisionContext) -> float | None:
+    """How long a smaller group has to stay smaller before it has paid for the move; None where nothing is removed."""
+    removed = context.replicas - best.target
+    if removed <= 0:
+        return None
+    price = choice.found.move_price(best)
+    return price / (choice.situation.prices.price_per_replica_hour * removed) * SECONDS_PER_HOUR
+
+
+def explained(
+    draft: Recommendation, choice: PlanChoice, context: DecisionContext, *, with_sensitivity: bool
+) -> Recommendation:
+    """The draft with what there is to say of its plans, and with what would reverse it; its own sentences come last."""
+    guarded = draft.binding_rule is not None
+    if with_sensitivity and not guarded:
+        price_per_late_message, rebalance_pause_seconds = (
+            choice.situation.prices.price_per_late_message,
+            _rebalance_pause_seconds(draft, choice, context),
+        )
+        turning_points = sensitivity(
+            draft,
+            choice.found,
+            price_per_late_message=price_per_late_message,
+            rebalance_pause_seconds=rebalance_pause_seconds,
+        )
+        draft = replace(draft, sensitivity=turning_points)
+    leaving = _leaving(choice, context) if draft.action == "hold" and not guarded else None
+    told = explain(draft, choice.situation.profile, leaving=leaving)
+    trouble = context.track_record.forecaster_failure
+    more = (*(() if trouble is None else (trouble,)), *_remarks(draft, choice, context, told))
+    return replace(draft, sentences=(*told, *more, *draft.sentences))
+
+
+def _remarks(
+    draft: Recommendation, choice: PlanChoice, context: DecisionContext, told: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Why a cheaper mean was passed over, what stands in the way of more replicas, what would make moves cheaper."""
+    risky = risk_remark(choice.found, currency=draft.currency) if draft.binding_rule is None else None
+    skewed = skew_remark(context, replicas=draft.desired_replicas)
+    in_the_way = skewed if context.finding is None else context.finding.sentence
+    cheaper = remedy_remark(choice.found, choice.situation, moves_per_day(context.history), told=told)
+    return tuple(sentence for sentence in (risky, in_the_way, cheaper) if sentence is not None)
+
+
+def _rebalance_pause_seconds(draft: Recommendation, choice: PlanChoice, context: DecisionContext) -> float:
+    """The stop of the move that is made, or of the one that is nearest to being made."""
+    rivals = best_moves(choice.found)
+    if draft.rebalance_impact.rebalance_pause_seconds > 0.0 or not rivals:
+        return draft.rebalance_impact.rebalance_pause_seconds
+    rival = choice.found.move_of(rivals[0])
+    return rebalance_impact_of(
+        choice.situation, rival.target, rate=context.produce_messages_per_second
+    ).rebalance_pause_seconds
+
+
+def _leaving(choice: PlanChoice, context: DecisionContext) -> Leaving | None:
+    """What going down would have saved, where a valley is too short for it to pay; None where none is."""
+    found, low = choice.found, valley(choice.found)
+    if low is None:
+        return None
+    target, steps = low
+    move = PlannedMove(
+        target=target, effective_step=0, command_step=0, total=found.cost_of(found.at_once(target)).total
+    )
+    pays_after = _break_even_seconds(choice, move, context)
+    if pays_after is None or pays_after <= steps * MINUTE_SECONDS:
+        return None
+    duplicates = found.duplicates_price(move)
+    return Leaving(
+        replicas=target,
+        saving_per_hour=choice.situation.prices.price_per_replica_hour * (context.replicas - target),
+        rebalance=found.move_price(move) - duplicates,
+        duplicates=duplicates,
+        pays_after_seconds=pays_after,
+        valley_seconds=float(steps * MINUTE_SECONDS),
+    )

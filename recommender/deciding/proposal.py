@@ -1,0 +1,73 @@
+"""Proposal: a move that is still being discussed, with its reason and the plans behind it."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from cost_model.evaluation import PlanEvaluation
+from cost_model.plan import PlannedMove
+from cost_model.price import Cost
+from cost_model.situation import Situation
+from recommender.deciding.context import DecisionContext
+from recommender.recommendation import LearnedMoves, PolicyFigures, PricedPlan, ReasonCode, RebalanceImpact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlanChoice:
+    """Every plan that was priced for `situation`, and the first move of the best one, None if that is to stay."""
+
+    situation: Situation
+    found: PlanEvaluation
+    best: PlannedMove | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """`target` replicas from `command_at`, or staying where `target` is the present count, and the reason.
+
+    `choice` holds the plans that it was chosen from, None where the owner's rule on 0 replicas decides and no price.
+    `binding_rule` names the guard that changed the proposal last.
+    """
+
+    target: int
+    command_at: datetime
+    reason: ReasonCode
+    choice: PlanChoice | None = None
+    binding_rule: str | None = None
+    sentences: tuple[str, ...] = ()
+
+    def held(self, context: DecisionContext, *, rule: str, sentence: str, reason: ReasonCode = "guarded") -> "Proposal":
+        """The same proposal turned into a hold, with the reason a person would give."""
+        return replace(
+            self,
+            target=context.replicas,
+            command_at=context.now,
+            reason=reason,
+            binding_rule=rule,
+            sentences=(*self.sentences, sentence),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovePrice:
+    """What a proposed move does to the group and costs, beside staying and every other way; prices over the horizon.
+
+    `uncapped_replicas` is what was wanted before guards. `window` holds the instants between which the command may be
+    given, None where no plan has timed the move. The rest is None where no plans were priced, or nothing is removed or
+    waited for (`break_even_seconds`, `act_now`).
+    """
+
+    uncapped_replicas: int
+    useful_replicas: tuple[int, ...]
+    lead_seconds: float
+    rebalance_impact: RebalanceImpact
+    chosen: Cost
+    stay: Cost
+    alternatives: tuple[PricedPlan, ...]
+    window: tuple[datetime, datetime] | None = None
+    break_even_seconds: float | None = None
+    lower_replicas: int | None = None
+    upper_replicas: int | None = None
+    confidence: float | None = None
+    act_now: Cost | None = None
+    learned: LearnedMoves | None = None
+    policy: PolicyFigures | None = None
