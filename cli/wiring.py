@@ -57,6 +57,7 @@ def recommender(
     stops: "Callable[[Group], Sequence[MeasuredPause]]" = lambda _: (),
 ) -> "Recommender":
     """The loop over the groups of `table`, deciding as `settings` say and keeping what it decides in `store`."""
+    from recommender.adapters.time_limit import TimeLimit
     from recommender.run import Recommender
 
     def profile_of(cluster: str, group: str, partitions: int) -> "GroupProfile | None":
@@ -72,6 +73,7 @@ def recommender(
         publishers=publishers,
         obstacles=obstacles,
         stops=stops,
+        asking=TimeLimit(),
     )
 
 

@@ -1,23 +1,21 @@
 """Careful asking: a forecaster that fails, hangs or talks nonsense costs a history tier, never the decision.
 
 Forecasters may be anybody's code. What they raise, what they do not answer in time and what no load can be comes back
-as `ForecasterFailure`, a value with a sentence that is published.
+as `ForecasterFailure`, a value with a sentence that is published. Time is limited by the process around: it hands in an
+`Asking`.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Thread
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from forecasting.forecast import QUANTILES, Forecast
-from forecasting.forecaster import FittedForecaster, Forecaster
+from forecasting.forecaster import FittedForecaster
 from forecasting.history import History
 from forecasting.refusal import Refusal
 
-# Fitting four weeks of minutes takes 0.08 s: 10 s is a hang, and leaves a cycle of 60 s to the other groups.
-TIME_LIMIT_SECONDS = 10.0
 # The steepest launch that we know of multiplied a load by 30; 100 times all that was ever seen is no load.
 ABSURD_FACTOR = 100.0
 # An idle group has seen nothing that could be multiplied.
@@ -33,46 +31,32 @@ class ForecasterFailure:
     why: str
 
 
-def fit_carefully(
-    forecaster: Forecaster, history: History, *, within_seconds: float = TIME_LIMIT_SECONDS
-) -> FittedForecaster | Refusal | ForecasterFailure:
-    """What `forecaster.fit` answers, or its trouble."""
-    return asked(lambda: forecaster.fit(history), within_seconds=within_seconds)
+class Asking(Protocol):
+    """A way to call code that may fail: `asked`, which waits as long as it takes, or one with a limit."""
+
+    def __call__(self, question: Callable[[], Answer], /) -> Answer | ForecasterFailure:
+        """The answer, or what went wrong with it; it raises nothing that the question does."""
+        ...
 
 
-def forecast_carefully(
-    fitted: FittedForecaster, history: History, *, steps: int, within_seconds: float = TIME_LIMIT_SECONDS
-) -> Forecast | Refusal | ForecasterFailure:
-    """What `fitted.forecast` answers, checked; or its trouble."""
-
-    def checked() -> Forecast | Refusal | ForecasterFailure:
-        answer = fitted.forecast(history, steps=steps)
-        return answer if isinstance(answer, Refusal) else nonsense(answer, history) or answer
-
-    return asked(checked, within_seconds=within_seconds)
-
-
-def asked(question: Callable[[], Answer], *, within_seconds: float) -> Answer | ForecasterFailure:
+def asked(question: Callable[[], Answer], /) -> Answer | ForecasterFailure:
     """The answer of foreign code, or what went wrong with it.
 
-    It runs in a thread of its own, 0.05 ms more than a call: one that hangs is left behind, and does not keep the
-    process from ending.
-
-    >>> asked(lambda: 6 * 7, within_seconds=1.0), asked(lambda: 1 // 0, within_seconds=1.0)
+    >>> asked(lambda: 6 * 7), asked(lambda: 1 // 0)
     (42, ForecasterFailure(why='it failed with ZeroDivisionError: integer division or modulo by zero'))
     """
-    answers: list[Answer | ForecasterFailure] = []
+    try:
+        return question()
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is this forecaster's trouble and no one else's
+        return ForecasterFailure(f"it failed with {type(error).__name__}: {error}")
 
-    def answer() -> None:
-        try:
-            answers.append(question())
-        except Exception as error:  # noqa: BLE001  # whatever it is, it is this forecaster's trouble and no one else's
-            answers.append(ForecasterFailure(f"it failed with {type(error).__name__}: {error}"))
 
-    thread = Thread(target=answer, name="forecaster", daemon=True)
-    thread.start()
-    thread.join(within_seconds)
-    return answers[0] if answers else ForecasterFailure(f"it did not answer within {within_seconds:g} s")
+def checked_forecast(
+    fitted: FittedForecaster, history: History, *, steps: int
+) -> Forecast | Refusal | ForecasterFailure:
+    """What `fitted.forecast` answers, or its trouble where that is nonsense."""
+    answer = fitted.forecast(history, steps=steps)
+    return answer if isinstance(answer, Refusal) else nonsense(answer, history) or answer
 
 
 def nonsense(forecast: Forecast, history: History) -> ForecasterFailure | None:

@@ -24,7 +24,7 @@ from forecasting.history_tier import DAILY_MINUTES, MINUTES_PER_DAY, WEEKLY_MINU
 from forecasting.persistence import PersistenceForecaster
 from forecasting.refusal import Refusal
 from forecasting.units import FloatArray, MessagesPerSecond, Replicas
-from recommender.careful import ForecasterFailure, asked, nonsense
+from recommender.careful import Asking, ForecasterFailure, checked_forecast
 from recommender.deciding.context import DecisionContext
 from recommender.decision import DecisionSettings
 from recommender.question import STEP_SECONDS, situation_of, uncertainty_of
@@ -63,12 +63,12 @@ def review(
     settings: DecisionSettings,
     *,
     learned: Learned,
-    within_seconds: float,
+    asking: Asking,
 ) -> GateStanding | None:
     """The history tier to decide from, and what decisions from each have cost; None where too little is known.
 
     The lowest history tier says that all stays as it is. One whose forecaster refuses, fails, talks nonsense or takes
-    longer than `within_seconds` for all its answers is left out.
+    longer for all its answers than `asking` allows is left out.
     """
     highest = history_tier_of(history)
     if highest in (None, "reactive") or profile.capacity is None or not history.recent:
@@ -86,7 +86,7 @@ def review(
     costs: dict[HistoryTier, FloatArray] = {}
     for history_tier in _HISTORY_TIERS[: _HISTORY_TIERS.index(highest) + 1]:
         candidate: Forecaster = PersistenceForecaster() if history_tier == "reactive" else forecaster
-        forecasts = asked(partial(judged.forecasts, candidate, history_tier, origins), within_seconds=within_seconds)
+        forecasts = asking(partial(judged.forecasts, candidate, history_tier, origins))
         if isinstance(forecasts, list):
             costs[history_tier] = judged.prices(forecasts, origins)
     if len(costs) < 2:
@@ -158,12 +158,9 @@ class _Judged:
                 if isinstance(learnt, Refusal):
                     return learnt
                 fitted, fitted_origin = learnt, origin
-            answer = fitted.forecast(known, steps=self.steps)
-            if isinstance(answer, Refusal):
+            answer = checked_forecast(fitted, known, steps=self.steps)
+            if isinstance(answer, Refusal | ForecasterFailure):
                 return answer
-            trouble = nonsense(answer, known)
-            if trouble is not None:
-                return trouble
             answers.append(answer)
         return answers
 

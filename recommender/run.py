@@ -13,6 +13,7 @@ import structlog
 from cost_model.profile import GroupProfile
 from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal, RefusalReason
+from recommender.careful import Asking, asked
 from recommender.decision import DecisionSettings
 from recommender.grade import MeasuredPause
 from recommender.leadership import Fence, NotLeadingError
@@ -81,6 +82,7 @@ class _Watched:
     settings: DecisionSettings
     partitions: int
     seen_until: datetime
+    trouble: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,7 +91,8 @@ class Recommender:
 
     `settings_of` has the groups that are decided otherwise than by `settings`; both it and `profile_of` are asked anew
     in each cycle. `obstacles` says which groups cannot be read now: they are refused with its sentence, rows or not.
-    `stops` gives what was measured of a group's rebalances since it was last asked.
+    `stops` gives what was measured of a group's rebalances since it was last asked. Forecasters are asked through
+    `asking`: one without a limit lets a group whose forecaster hangs hold up all others.
     """
 
     histories: Histories
@@ -100,6 +103,7 @@ class Recommender:
     publishers: Sequence[Publisher] = ()
     obstacles: Callable[[], Mapping[Group, Obstacle]] = dict
     stops: Callable[[Group], Sequence[MeasuredPause]] = lambda _: ()
+    asking: Asking = asked
     _watched: dict[Group, _Watched] = field(default_factory=dict)
     _tidied_at: datetime | None = None
     _told: dict[Group, tuple[str | int, ...]] = field(default_factory=dict)
@@ -170,7 +174,9 @@ class Recommender:
                 return None
             # Before the decision that they teach: what could not be kept is graded again from the rows.
             self.store.keep_outcomes(session.drain_outcomes())
-            return session.recommend(now)
+            forecast = session.forecast(now)
+            self._log_trouble(group)
+            return session.decide(forecast, now=now)
         except NotLeadingError:
             raise
         except AdapterError as error:
@@ -205,12 +211,19 @@ class Recommender:
             previous = None
         newest = self.store.outcomes(*group, limit=OUTCOMES_KEPT_IN_MIND)
         outcomes = [move for move in reversed(newest) if move.graded_at <= now]
-        session = Session(profile, settings, rows, previous=previous, outcomes=outcomes)
+        session = Session(profile, settings, rows, previous=previous, outcomes=outcomes, asking=self.asking)
         for stop in stops:
             session.measured(stop)
         seen_until = rows[-1].interval_end_at if rows else now - LOOK_BACK
         self._watched[group] = _Watched(session, profile, settings, partitions, seen_until)
         return session
+
+    def _log_trouble(self, group: Group) -> None:
+        """One line when a forecaster fails, and none while it goes on failing in the same way."""
+        watched = self._watched[group]
+        before, watched.trouble = watched.trouble, watched.session.forecaster_trouble
+        if watched.trouble is not None and watched.trouble != before:
+            _log.warning("failing_forecaster", cluster=group[0], group=group[1], sentence=watched.trouble)
 
     def _as_before(self, watched: _Watched, group: Group, settings: DecisionSettings) -> bool:
         """Whether nobody has changed what is known of the group since its session began."""

@@ -15,9 +15,6 @@ from replay.plant.plant import Observation
 from replay.sampling import Names, Rows
 from replay.world import World
 
-# Limits in real seconds would let a busy machine change what is judged.
-FORECASTER_SECONDS = 3_600.0
-
 
 class Lagcast:
     """Observes a row each 15 s, decides once a cycle, and asks for `desired_replicas` when `execute_at` has come.
@@ -39,9 +36,8 @@ class Lagcast:
         profile = profile_of(world, names)
         if not capacity_known:
             profile = replace(profile, capacity=None)
-        self._session = Session(
-            profile, settings, history, forecaster=forecaster, forecaster_seconds=FORECASTER_SECONDS
-        )
+        # Without a limit in real seconds, by which a busy machine would change what is judged.
+        self._session = Session(profile, settings, history, forecaster=forecaster)
         self._pending: tuple[datetime, int] | None = None
 
     def decide(self, seen: Observation) -> int:

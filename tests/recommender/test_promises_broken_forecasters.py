@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from structlog.testing import CapturingLogger
 
 from cost_model.profile import GroupProfile
 from forecasting.blend import BlendForecaster
@@ -17,7 +18,7 @@ from forecasting.history import GroupInterval, History
 from forecasting.persistence import PersistenceForecaster
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore
-from recommender.careful import asked
+from recommender.adapters.time_limit import TimeLimit
 from recommender.decision import DecisionSettings
 from recommender.recommendation import Decision, Recommendation
 from recommender.run import Recommender
@@ -96,7 +97,7 @@ def test_p8_a_forecaster_that_raises_or_hangs_is_replaced_at_once(
     """The same cycle brings the advice that persistence would have led to, and a sentence on what went wrong."""
     NEVER.clear()
     broken = Broken(way, at_fit=at_fit)
-    session = Session(profile, DecisionSettings(), rows(row), forecaster=broken, forecaster_seconds=0.2)
+    session = Session(profile, DecisionSettings(), rows(row), forecaster=broken, asking=TimeLimit(0.2))
     decision = session.recommend(NOW)
     NEVER.set()
     plain = Session(profile, DecisionSettings(), rows(row), forecaster=PersistenceForecaster()).recommend(NOW)
@@ -212,9 +213,36 @@ def test_p8_the_other_groups_go_on(
     assert told == [False, True, False]
 
 
+def test_a_forecaster_that_goes_on_failing_is_logged_once(
+    row: MakeRow, profile: GroupProfile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Three cycles of the same failure are one warning; a failure of another kind, an hour later, is a second one."""
+    errors = iter([*["matrix is singular"] * 3, "no memory"])
+
+    def fails(self: BlendForecaster, history: History) -> Any:  # noqa: ANN401, ARG001  # as the real one
+        raise ArithmeticError(next(errors))
+
+    logged = CapturingLogger()
+    monkeypatch.setattr(BlendForecaster, "fit", fails)
+    monkeypatch.setattr("recommender.run._log", logged)
+    table = Table(
+        [*rows(row), *(row(NOW + timedelta(minutes=at), 9000.0, interval_seconds=60) for at in range(1, 181))]
+    )
+    recommender = Recommender(
+        histories=table,
+        profile_of=lambda *_: profile,
+        settings=DecisionSettings(),
+        store=SqlDecisionStore(f"sqlite:///{tmp_path / 'decisions.sqlite'}"),
+    )
+    for minutes in (0, 1, 60, 120, 180):
+        recommender.run_once(now=NOW + timedelta(minutes=minutes))
+    told = [call.kwargs["sentence"] for call in logged.calls if call.args == ("failing_forecaster",)]
+    assert [sentence.split(": ")[2].partition(";")[0] for sentence in told] == ["matrix is singular", "no memory"]
+
+
 def test_a_hanging_question_is_left_behind() -> None:
     """The one who asks goes on after the limit, whatever the question does then."""
     NEVER.clear()
-    trouble = asked(lambda: NEVER.wait(HANG_SECONDS), within_seconds=0.05)
+    trouble = TimeLimit(0.05)(lambda: NEVER.wait(HANG_SECONDS))
     NEVER.set()
     assert trouble == type(trouble)("it did not answer within 0.05 s")

@@ -18,6 +18,7 @@ from forecasting.history_tier import history_tier_of
 from forecasting.persistence import PersistenceForecaster
 from forecasting.units import FloatArray, Seconds
 from recommender.adapters.store_sql import SqlDecisionStore
+from recommender.adapters.time_limit import TimeLimit
 from recommender.beliefs import beliefs
 from recommender.decision import DecisionSettings
 from recommender.gate import REVIEW_AFTER, seen_from
@@ -160,7 +161,7 @@ def test_p8_a_slow_forecaster_does_not_hold_up_the_loop(quick: GroupProfile, row
             time.sleep(0.05)
             return super().forecast(history, steps=steps)
 
-    session = session_with(Slow(jumps()), quick, row, jumps(), forecaster_seconds=2.0)
+    session = session_with(Slow(jumps()), quick, row, jumps(), asking=TimeLimit(2.0))
     assert session.review(NOW) is None
     decision = session.recommend(NOW)
     assert isinstance(decision, Recommendation)

@@ -372,4 +372,4 @@ def test_measured_stops_are_asked_for_once_a_cycle_and_reach_the_session(
     loop.run_once(now=now + timedelta(seconds=60))
     (watched,) = loop._watched.items()
     assert asked == [watched[0]] * 2
-    assert list(watched[1].session._grader._measured) == [stop, stop]
+    assert list(watched[1].session._moves._grader._measured) == [stop, stop]

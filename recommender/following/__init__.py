@@ -1,0 +1,6 @@
+"""What a session follows of one group between two decisions: its capacity, the forecast, and what its moves teach.
+
+This is state that rows and decisions change, stepped from outside. Reading a property changes nothing. `now` is an
+argument, and code that may fail or hang is asked through `Asking`: nothing here reads a clock, logs, starts a thread,
+or reaches a file or a network.
+"""

@@ -1,0 +1,43 @@
+"""What one replica carries: as it was configured, or as the group has shown it."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from cost_model.calibrate import capacity_seen
+from cost_model.profile import Capacity, GroupProfile
+from forecasting.history import History
+from forecasting.units import Seconds
+
+# So often a group that was never at its limit may be filled a step further; looking takes 0.2 ms, after backlogs 20.
+LOOK_AFTER = timedelta(minutes=5)
+
+
+@dataclass(slots=True)
+class CapacityTracker:
+    """The capacity to decide with: the profile's own, or what the group has shown."""
+
+    profile: GroupProfile
+    _seen: Capacity | None = None
+    _looked_at: datetime | None = None
+
+    @property
+    def known(self) -> Capacity | None:
+        """What was configured, or else what was found last; None until anything was."""
+        return self._seen if self.profile.capacity is None else self.profile.capacity
+
+    def look(self, history: History, *, surprised: bool) -> Capacity | None:
+        """What is known once `history` has been looked at: every few minutes, and at once if `surprised`.
+
+        What was once known stays known, and grows older, until something else is.
+        """
+        before = self._looked_at
+        recent = before is not None and history.end_at < before + LOOK_AFTER
+        if self.profile.capacity is not None or (recent and not surprised):
+            return self.known
+        self._looked_at = history.end_at
+        found = capacity_seen(history, self.profile)
+        if found is None and self._seen is not None and before is not None:
+            age = (self._seen.age_seconds or 0.0) + (history.end_at - before).total_seconds()
+            found = replace(self._seen, age_seconds=Seconds(age))
+        self._seen = found
+        return found

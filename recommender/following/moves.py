@@ -1,0 +1,120 @@
+"""What a group's moves teach: each is watched and graded, and shifts the beliefs that the next one is priced by."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from cost_model.backlog import late_by_pause
+from cost_model.capacity import group_capacity
+from cost_model.learned import Learned
+from cost_model.profile import Capacity, GroupProfile
+from forecasting.history import GroupInterval
+from forecasting.units import MessagesPerSecond, Replicas, Seconds
+from recommender.decision import DecisionSettings
+from recommender.grade import Command, Grader, MeasuredPause
+from recommender.recommend import day_one
+from recommender.recommendation import GradedMove, PromisedPrice, Recommendation
+from recommender.utilization import TargetUtilization
+
+# Advice for these reasons starts a group, or repeats an earlier move: there is nothing to grade.
+NOT_GRADED = frozenset({"warming_up", "idle", "activating"})
+# Even a move that no assignor was expected to carry over stops something.
+LEAST_STOPPED_SHARE = 0.05
+
+
+class MoveLearner:
+    """Follows one group's rows and commands, and knows what they have taught.
+
+    `outcomes` are moves that were graded before, oldest first: they teach as they were kept, and rows up to the newest
+    of them do not teach again.
+    """
+
+    def __init__(self, profile: GroupProfile, settings: DecisionSettings, outcomes: Iterable[GradedMove]) -> None:
+        self._profile = profile
+        self._settings = settings
+        self._grader = Grader(profile=profile, max_lag_seconds=settings.max_lag_seconds)
+        self._target_utilization = TargetUtilization(
+            most=settings.target_utilization, commit_interval_seconds=profile.commit_interval_seconds
+        )
+        self._untaught = list(outcomes)
+        self._taught_until = max((move.graded_at for move in self._untaught), default=None)
+        self._graded: list[GradedMove] = []
+        self._learned: Learned | None = None
+        if profile.capacity is not None:
+            self.teach(profile.capacity)
+
+    @property
+    def learned(self) -> Learned:
+        """The beliefs so far; while the capacity is unknown, the priors."""
+        if self._learned is None:
+            return Learned.assumed(
+                rebalance_pause_seconds=self._settings.rebalance_pause_prior_seconds,
+                risk=self._settings.price_per_replica_hour,
+            )
+        return self._learned
+
+    def observe(self, row: GroupInterval, capacity: Capacity | None) -> None:
+        """Take the next row; `capacity` is what is known of one replica's by now."""
+        if capacity is None:
+            self._grader.observe(row, None)
+            return
+        self._target_utilization.observe(row, capacity.p20, likely=capacity.p50)
+        self._take(self._grader.observe(row, capacity.p50))
+        self._learned = replace(self.teach(capacity), target_utilization=self._target_utilization.value)
+
+    def teach(self, capacity: Capacity) -> Learned:
+        """The beliefs after all moves that are over."""
+        learned = day_one(self._settings, capacity) if self._learned is None else self._learned
+        late_price = self._settings.prices(capacity.p50).price_per_late_message
+        for move in self._untaught:
+            learned = learned.after(move.outcome, late_price=late_price)
+        self._untaught.clear()
+        self._learned = learned
+        return learned
+
+    def measured(self, stop: MeasuredPause) -> None:
+        """Take what was measured of a rebalance; the move that caused it is graded by it."""
+        self._grader.measured(stop)
+
+    def commanded(self, advice: Recommendation, *, now: datetime) -> None:
+        """Watch the move that is advised for `now`, if one is that can be graded."""
+        if advice.action != "hold" and advice.execute_at <= now and advice.reason not in NOT_GRADED:
+            self._grader.commanded(self._command(advice, now=now))
+
+    def drain_outcomes(self) -> tuple[GradedMove, ...]:
+        """The moves that were graded since this was last asked, oldest first."""
+        graded = tuple(self._graded)
+        self._graded.clear()
+        return graded
+
+    def _take(self, move: GradedMove | None) -> None:
+        if move is not None and (self._taught_until is None or move.graded_at > self._taught_until):
+            self._untaught.append(move)
+            self._graded.append(move)
+
+    def _command(self, advice: Recommendation, *, now: datetime) -> Command:
+        rebalance_pause_seconds = advice.rebalance_impact.rebalance_pause_seconds
+        moved_share = max(advice.rebalance_impact.moved_partition_fraction, LEAST_STOPPED_SHARE)
+        carried = group_capacity(
+            Replicas(advice.desired_replicas), partitions=self._profile.partitions, capacity=advice.capacity.p50
+        )
+        return Command(
+            at=now,
+            from_replicas=advice.current_replicas,
+            to_replicas=advice.desired_replicas,
+            rebalance_pause_seconds=rebalance_pause_seconds,
+            late_messages=late_by_pause(
+                Seconds(rebalance_pause_seconds),
+                produce=MessagesPerSecond(advice.observed.produce_messages_per_second),
+                capacity=carried,
+                limit=Seconds(self._settings.max_lag_seconds),
+            ),
+            stopped_share=1.0 if self._profile.protocol == "eager" else moved_share,
+            recommendation_id=advice.recommendation_id,
+            promised=PromisedPrice(
+                chosen=advice.chosen.total,
+                stay=advice.stay.total,
+                horizon_seconds=advice.horizon_seconds,
+                currency=advice.currency,
+            ),
+        )
