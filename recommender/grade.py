@@ -3,12 +3,13 @@
 A move is watched from its command (or, where somebody else moved the group, from the first row that shows it) until the
 group has been quiet for a while. Its stop is what was measured of its rebalances, where somebody looked often enough;
 else how far lag rose, in seconds of arrivals, above what it was before and above what a lack of replicas alone would
-have built up.
+have built up. That takes the capacity of a replica: a move that is over before it is known waits for it.
 """
 
 from collections import deque
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from cost_model.capacity import group_capacity
 from cost_model.learned import MoveOutcome
@@ -30,6 +31,10 @@ STOPS_KEPT = 20
 # Where a lack of replicas alone builds up more than this share of the promised wait, nobody can tell what the move
 # made late: 40,000/s that are late for 75 s after a jump would be 30 replica-hours.
 SHORT_SHARE = 0.5
+# While the capacity is unknown, a group that changes for longer than an hour without a quiet minute is graded by the
+# last hour of it, and as many moves wait as are kept in mind after a restart.
+LOOKS_KEPT = 240
+WAITING_KEPT = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,31 +65,45 @@ class MeasuredPause:
     resolution_seconds: float
 
 
+class _Look(NamedTuple):
+    """What one row says of a move."""
+
+    row: GroupInterval
+    rate: float
+    lag_seconds: float
+
+
 @dataclass(slots=True, kw_only=True)
 class _Watch:
-    """A move while it happens."""
+    """A move while it happens; `looks` are those that are not counted yet, for want of a capacity."""
 
     command: Command | None
     began_at: datetime
     before: int
     lag_seconds_before: float
+    seen_until: datetime
     last_change_at: datetime | None = None
     first_change_at: datetime | None = None
     after: int = 0
     peak_seconds: float = 0.0
     short_seconds: float = 0.0
     late_messages: float = 0.0
+    looks: deque[_Look] = field(default_factory=lambda: deque(maxlen=LOOKS_KEPT))
 
 
 @dataclass(slots=True, kw_only=True)
 class Grader:
-    """Watches one group's rows, oldest first, and hands out the outcome of each move when it is over."""
+    """Watches one group's rows, oldest first, and hands out the outcome of each move when it is over.
+
+    Of a move that is over while the capacity is unknown, `grade_waiting` hands it out as soon as that is known.
+    """
 
     profile: GroupProfile
     max_lag_seconds: float
     _lags: deque[float] = field(default_factory=lambda: deque(maxlen=ROWS_BEFORE))
     _members: int | None = None
     _watch: _Watch | None = None
+    _waiting: deque[_Watch] = field(default_factory=lambda: deque(maxlen=WAITING_KEPT))
     _measured: deque[MeasuredPause] = field(default_factory=lambda: deque(maxlen=STOPS_KEPT))
 
     def commanded(self, command: Command) -> None:
@@ -97,7 +116,10 @@ class Grader:
         self._measured.append(stop)
 
     def observe(self, row: GroupInterval, capacity: MessagesPerSecond | None) -> GradedMove | None:
-        """Take the next row; the move that is over with it, graded, else None."""
+        """Take the next row; the move that is over with it, graded, else None.
+
+        `capacity` is what is known of one replica's by now. None: the move waits for `grade_waiting`.
+        """
         rate = row.produce_messages_per_second or 0.0
         if row.members == 0 and not row.in_rebalance:
             self._members, self._watch = None, None  # nobody is there to be stopped: what follows is a start
@@ -114,46 +136,68 @@ class Grader:
         if self._watch is None:
             self._lags.append(lag_seconds)
             return None
-        self._follow(self._watch, row, lag_seconds, capacity, changed=changed)
-        return self._closed(self._watch, row.interval_end_at)
+        self._follow(self._watch, _Look(row, rate, lag_seconds), changed=changed)
+        return self._closed(self._watch, capacity)
+
+    def grade_waiting(self, capacity: MessagesPerSecond) -> list[GradedMove]:
+        """The moves that were over before the capacity was known, oldest first; each is handed out once."""
+        waiting = tuple(self._waiting)
+        self._waiting.clear()
+        for watch in waiting:
+            self._count(watch, capacity)
+        return [self._graded(watch) for watch in waiting]
 
     def _opened(self, at: datetime, before: int, command: Command | None) -> _Watch:
         lag_before = sum(self._lags) / len(self._lags) if self._lags else 0.0
-        return _Watch(command=command, began_at=at, before=before, lag_seconds_before=lag_before)
+        return _Watch(command=command, began_at=at, before=before, lag_seconds_before=lag_before, seen_until=at)
 
-    def _follow(
-        self,
-        watch: _Watch,
-        row: GroupInterval,
-        lag_seconds: float,
-        capacity: MessagesPerSecond | None,
-        *,
-        changed: bool,
-    ) -> None:
+    def _follow(self, watch: _Watch, look: _Look, *, changed: bool) -> None:
+        watch.looks.append(look)
+        watch.seen_until = look.row.interval_end_at
         if changed:
-            watch.first_change_at = watch.first_change_at or row.interval_end_at
-            watch.last_change_at = row.interval_end_at
-        watch.after = row.members or watch.after
-        rate = row.produce_messages_per_second or 0.0
-        watch.peak_seconds = max(watch.peak_seconds, lag_seconds - watch.lag_seconds_before - watch.short_seconds)
-        if capacity is not None and row.members:
-            carried = group_capacity(Replicas(row.members), partitions=Partitions(row.partitions), capacity=capacity)
-            watch.short_seconds += max(0.0, rate - carried) * row.interval_seconds / rate
-        waiting = lag_seconds - self.profile.commit_interval_seconds / 2.0
-        if waiting - watch.short_seconds > self.max_lag_seconds:
-            watch.late_messages += rate * row.interval_seconds
+            watch.first_change_at = watch.first_change_at or watch.seen_until
+            watch.last_change_at = watch.seen_until
+        watch.after = look.row.members or watch.after
 
-    def _closed(self, watch: _Watch, now: datetime) -> GradedMove | None:
-        if watch.last_change_at is None:
-            patience = PATIENCE_FACTOR * self.profile.start_up_seconds + self.profile.session_timeout_seconds
-            if (now - watch.began_at).total_seconds() > patience + QUIET_SECONDS:
-                self._watch = None
-            return None
-        if (now - watch.last_change_at).total_seconds() < QUIET_SECONDS:
+    def _count(self, watch: _Watch, capacity: MessagesPerSecond) -> None:
+        """Add up lag and lateness of the looks that are not counted yet."""
+        for row, rate, lag_seconds in watch.looks:
+            watch.peak_seconds = max(watch.peak_seconds, lag_seconds - watch.lag_seconds_before - watch.short_seconds)
+            if row.members:
+                partitions = Partitions(row.partitions)
+                carried = group_capacity(Replicas(row.members), partitions=partitions, capacity=capacity)
+                watch.short_seconds += max(0.0, rate - carried) * row.interval_seconds / rate
+            waiting = lag_seconds - self.profile.commit_interval_seconds / 2.0
+            if waiting - watch.short_seconds > self.max_lag_seconds:
+                watch.late_messages += rate * row.interval_seconds
+        watch.looks.clear()
+
+    def _closed(self, watch: _Watch, capacity: MessagesPerSecond | None) -> GradedMove | None:
+        if capacity is not None:
+            self._count(watch, capacity)
+        if not self._over(watch):
             return None
         self._watch = None
-        if watch.lag_seconds_before > self.max_lag_seconds / 2 + self.profile.commit_interval_seconds:
-            return None  # a backlog was there before: what the move added cannot be told
+        if not self._gradable(watch):
+            return None
+        if capacity is None:
+            self._waiting.append(watch)
+            return None
+        return self._graded(watch)
+
+    def _over(self, watch: _Watch) -> bool:
+        """Whether the group has been quiet for long enough, or shown for too long that no move comes."""
+        if watch.last_change_at is None:
+            patience = PATIENCE_FACTOR * self.profile.start_up_seconds + self.profile.session_timeout_seconds
+            return (watch.seen_until - watch.began_at).total_seconds() > patience + QUIET_SECONDS
+        return (watch.seen_until - watch.last_change_at).total_seconds() >= QUIET_SECONDS
+
+    def _gradable(self, watch: _Watch) -> bool:
+        """Whether the group has moved, and had no backlog before: what a move adds to one cannot be told."""
+        most = self.max_lag_seconds / 2 + self.profile.commit_interval_seconds
+        return watch.last_change_at is not None and watch.lag_seconds_before <= most
+
+    def _graded(self, watch: _Watch) -> GradedMove:
         command = watch.command
         took = None
         if command is not None and watch.first_change_at is not None:
@@ -165,7 +209,7 @@ class Grader:
             to_replicas=watch.after,
             expected_rebalance_pause_seconds=command.rebalance_pause_seconds if command else 0.0,
             rebalance_pause_seconds=self._rebalance_pause_seconds(
-                watch, now, stopped_share=command.stopped_share if command else 1.0
+                watch, stopped_share=command.stopped_share if command else 1.0
             ),
             expected_late_messages=command.late_messages if command else 0.0,
             late_messages=None if hidden else watch.late_messages,
@@ -178,17 +222,19 @@ class Grader:
         return GradedMove(
             cluster=self.profile.cluster,
             group=self.profile.group,
-            graded_at=now,
+            graded_at=watch.seen_until,
             outcome=outcome,
             promised=command.promised if command else None,
         )
 
-    def _rebalance_pause_seconds(self, watch: _Watch, now: datetime, *, stopped_share: float) -> float:
+    def _rebalance_pause_seconds(self, watch: _Watch, *, stopped_share: float) -> float:
         """As it was measured, if it was, and by more than measuring is off; else as lag rose.
 
         Rows of 15 s show the lag that is left when they are read: a stop of 3 s may be consumed by then.
         """
-        stops = [stop for stop in self._measured if watch.began_at <= stop.ended_at and stop.began_at <= now]
+        stops = [
+            stop for stop in self._measured if watch.began_at <= stop.ended_at and stop.began_at <= watch.seen_until
+        ]
         measured = sum(stop.lost_seconds for stop in stops) / stopped_share
         if measured > max((stop.resolution_seconds for stop in stops), default=0.0):
             return measured

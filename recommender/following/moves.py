@@ -1,4 +1,8 @@
-"""What a group's moves teach: each is watched and graded, and shifts the beliefs that the next one is priced by."""
+"""What a group's moves teach: each is watched and graded, and shifts the beliefs that the next one is priced by.
+
+A move can be graded only where it is known what a replica carries, for a shortage builds up lag as well. One that is
+over before that is kept, and teaches as soon as it is known.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -63,7 +67,9 @@ class MoveLearner:
         self._learned = replace(self.teach(capacity), target_utilization=self._target_utilization.value)
 
     def teach(self, capacity: Capacity) -> Learned:
-        """The beliefs after all moves that are over."""
+        """The beliefs after all moves that are over, those that waited for a capacity included."""
+        for move in self._grader.grade_waiting(capacity.p50):
+            self._take(move)
         learned = day_one(self._settings, capacity) if self._learned is None else self._learned
         late_price = self._settings.prices(capacity.p50).price_per_late_message
         for move in self._untaught:

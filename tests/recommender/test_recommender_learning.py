@@ -198,6 +198,24 @@ def test_a_jump_of_the_load_hides_what_the_move_did() -> None:
     assert before.after(graded, late_price=1e-4).risk == pytest.approx(0.3 / 4)
 
 
+@pytest.mark.parametrize("known_from", [0, 10, 99], ids=["before", "while it happens", "after"])
+def test_a_move_is_graded_alike_whenever_the_capacity_becomes_known(known_from: int) -> None:
+    """12,000/s on 10 replicas add 2.5 s of lag in each row until 14 are there: of 10.5 s the move has stopped 3 s."""
+    grader = Grader(profile=PROFILE, max_lag_seconds=10.0)
+    shown = [*[(8, 2.5)] * 8, (10, 5.5), (10, 8.0), (10, 10.5), (14, 13.0), *[(14, 2.5)] * 5]
+    seen = [
+        grader.observe(
+            row(place, members=members, rate=12_000.0, lag_seconds=lag), RATE if place >= known_from else None
+        )
+        for place, (members, lag) in enumerate(shown)
+    ]
+    (graded,) = [one for one in (*seen, *grader.grade_waiting(RATE)) if one is not None]
+    assert graded.graded_at == row(15).interval_end_at
+    assert graded.outcome.rebalance_pause_seconds == pytest.approx(3.0)
+    assert graded.outcome.late_messages == 0.0
+    assert grader.grade_waiting(RATE) == []
+
+
 def test_a_move_that_never_comes_is_forgotten() -> None:
     """A command that nobody carried out teaches nothing, and the next move is graded by itself."""
     grader = Grader(profile=PROFILE, max_lag_seconds=10.0)

@@ -1,18 +1,20 @@
 """The session: the same decision code, stepped row by row from outside."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import cos, pi
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from cost_model.profile import GroupProfile
+from cost_model.profile import Capacity, GroupProfile
 from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal
 from forecasting.units import Seconds
 from recommender.decision import DecisionSettings
-from recommender.recommendation import Recommendation
+from recommender.recommendation import GradedMove, Recommendation
 from recommender.session import Session
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -137,6 +139,140 @@ def test_a_capacity_that_was_known_does_not_become_unknown(row: MakeRow, profile
     assert before.capacity.p50 == pytest.approx(900.0, rel=0.05)
     assert before.capacity.age_seconds is not None
     assert after.capacity == replace(before.capacity, age_seconds=Seconds(before.capacity.age_seconds + 600.0))
+
+
+def behind(row: GroupInterval, *, working: float) -> GroupInterval:
+    """The minute of a group that does all it can, 800/s too little."""
+    return replace(
+        row,
+        produce_messages_per_second=working + 800.0,
+        consume_messages_per_second=working,
+        lag_messages=100_000.0,
+    )
+
+
+def moved_day(row: MakeRow) -> list[GroupInterval]:
+    """A day of minutes at 4,000/s with 8 replicas, but for 20 minutes after each six hours with 10; each move stops.
+
+    Its last quarter of an hour is spent behind at 900/s each, from which their capacity is known.
+    """
+    rows = steady_day(row, 4000.0)
+    for minute, each in enumerate(rows):
+        members = 10 if minute >= 360 and minute % 360 < 20 else 8
+        lag = 24_000.0 if minute >= 360 and minute % 360 in (0, 20) else each.lag_messages
+        rows[minute] = replace(each, members=members, lag_messages=lag)
+    return rows[:-15] + [behind(each, working=7200.0) for each in rows[-15:]]
+
+
+def test_moves_from_before_the_capacity_was_known_teach_as_soon_as_it_is(row: MakeRow, profile: GroupProfile) -> None:
+    """A session begun on a day with six moves decides knowing them, as one that was told the capacity does.
+
+    Lag rises from 2.5 s to 6 s in each: a stop of 3.5 s.
+    """
+    rows = moved_day(row)
+    now = rows[-1].interval_end_at
+    session = Session(replace(profile, capacity=None), DecisionSettings(), rows)
+    assert session.learned.moves == 0
+    assert session.drain_outcomes() == ()
+    decision = session.recommend(now)
+    told = Session(replace(profile, capacity=decision_capacity(decision)), DecisionSettings(), rows)
+    assert isinstance(decision, Recommendation)
+    assert decision.learned is not None
+    assert decision.learned.moves == 6
+    assert session.learned.pause_scale_out == told.learned.pause_scale_out
+    outcomes = session.drain_outcomes()
+    assert outcomes == told.drain_outcomes()
+    assert [move.outcome.rebalance_pause_seconds for move in outcomes] == pytest.approx([3.5] * 6)
+
+
+def test_moves_that_were_kept_do_not_teach_again_once_the_capacity_is_known(
+    row: MakeRow, profile: GroupProfile
+) -> None:
+    """Four of six moves come back from the store: the rows add the two that are newer."""
+    rows, unknown = moved_day(row), replace(profile, capacity=None)
+    first = Session(unknown, DecisionSettings(), rows)
+    first.recommend(rows[-1].interval_end_at)
+    kept = first.drain_outcomes()
+    assert len(kept) == 6
+    second = Session(unknown, DecisionSettings(), rows, outcomes=kept[:4])
+    second.recommend(rows[-1].interval_end_at)
+    assert second.drain_outcomes() == kept[4:]
+    assert second.learned == first.learned
+
+
+# A row, as (members, seconds of lag), or a question.
+SHOWN = st.tuples(st.integers(6, 10), st.sampled_from([2.5, 4.0, 6.0]))
+STEPS = st.lists(st.one_of(SHOWN, SHOWN, st.sampled_from(["recommend", "learned", "drain", "due"])), max_size=40)
+# A move costs so much that every decision is to stay: nothing that is asked leads to another row.
+STAYING = DecisionSettings(price_per_move=1e6)
+
+
+def begun(row: MakeRow) -> list[GroupInterval]:
+    """45 minutes at 4,000/s, in the first ten of which 8 replicas are behind at 1,000/s each."""
+    rows = [row(START + timedelta(minutes=minute), 4000.0, interval_seconds=60) for minute in range(45)]
+    return [behind(each, working=8000.0) for each in rows[:10]] + rows[10:]
+
+
+def stepped(session: Session, steps: Sequence[object], row: MakeRow) -> tuple[list[GroupInterval], list[GradedMove]]:
+    """The rows that `session` was shown between what it was asked, and the outcomes that it was drained of."""
+    rows = begun(row)
+    drained: list[GradedMove] = []
+    for observed in rows:
+        session.observe(observed)
+    for step in steps:
+        now = rows[-1].interval_end_at
+        if isinstance(step, tuple):
+            members, lag_seconds = step
+            at = now + timedelta(minutes=1)
+            rows.append(row(at, 4000.0, interval_seconds=60, members=members, lag_messages=lag_seconds * 4000.0))
+            session.observe(rows[-1])
+        elif step == "recommend":
+            decision = session.recommend(now)
+            assert isinstance(decision, Refusal) or decision.action == "hold"
+        elif step == "drain":
+            drained += session.drain_outcomes()
+        else:
+            assert session.learned == session.learned
+            session.due(now)
+    return rows, [*drained, *session.drain_outcomes()]
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+def test_questions_in_any_order_change_nothing_that_rows_teach(
+    row: MakeRow, profile: GroupProfile, steps: list[object]
+) -> None:
+    """What was asked in between, and when outcomes were fetched: beliefs and outcomes are those of the rows alone."""
+    asked = Session(profile, STAYING)
+    rows, outcomes = stepped(asked, steps, row)
+    at_once = Session(profile, STAYING, rows)
+    assert asked.learned == at_once.learned
+    assert tuple(outcomes) == at_once.drain_outcomes()
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+def test_whenever_the_capacity_becomes_known_the_same_moves_have_taught(
+    row: MakeRow, profile: GroupProfile, steps: list[object]
+) -> None:
+    """A capacity that nobody has told is found when advice is asked for: early or late, each move teaches once."""
+    unknown = replace(profile, capacity=None)
+    asked = Session(unknown, STAYING)
+    rows, outcomes = stepped(asked, [*steps, "recommend"], row)
+    at_once = Session(unknown, STAYING, rows)
+    at_once.recommend(rows[-1].interval_end_at)
+    assert asked.learned.moves == at_once.learned.moves == len(outcomes)
+    moves = [
+        [(each.graded_at, each.outcome.from_replicas, each.outcome.to_replicas) for each in graded]
+        for graded in (outcomes, at_once.drain_outcomes())
+    ]
+    assert moves[0] == moves[1]
+
+
+def decision_capacity(decision: object) -> Capacity:
+    """What one replica was taken to carry."""
+    assert isinstance(decision, Recommendation), decision
+    return decision.capacity
 
 
 def _decided(row: MakeRow, profile: GroupProfile, **last: object) -> Session:
