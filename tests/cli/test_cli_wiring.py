@@ -1,0 +1,17 @@
+"""What several commands are put together from."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cli.wiring import open_store, recommender, settings_of
+from recommender.adapters.feature_table import FeatureTable
+from recommender.adapters.time_limit import TIME_LIMIT_SECONDS, TimeLimit
+from tests.feature_folder import steady_hour
+
+
+def test_the_loop_of_a_service_waits_for_no_forecaster_longer_than_the_limit(tmp_path: Path) -> None:
+    """A replay lets a forecaster take its time; a service that decides for many groups does not."""
+    settings = settings_of(state_dir=tmp_path)
+    table = steady_hour(tmp_path / "features", ["orders"], end_at=datetime(2026, 1, 5, tzinfo=UTC))
+    loop = recommender(FeatureTable(table), settings, open_store(settings))
+    assert loop.asking == TimeLimit(TIME_LIMIT_SECONDS)
