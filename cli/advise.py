@@ -173,6 +173,7 @@ def serve(
                 store,
                 publishers=heard if fence is None else [FencedPublisher(each, fence) for each in heard],
                 obstacles=dict if scalers is None else lambda: scalers.look(table.groups(), now=read_clock()),
+                observe_steps=metrics.observe_steps,
             )
             instants = each_cycle(cycle_seconds, stop=stop, early=None if lead is None else lead.began)
             report = None if scalers is None else scalers.report

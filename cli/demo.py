@@ -164,6 +164,7 @@ def _decide(load: "Trace", contest: "Contest", store: "SqlDecisionStore", featur
             profile_of=lambda *_: profile_of(contest.world, contest.names),
             settings=contest.settings,
             store=store,
+            timer=time.perf_counter,
         ).run_once(now=load.end_at)
         stage.note = f"for {decision.group} at {load.end_at:%Y-%m-%d %H:%M} UTC"
     return decision

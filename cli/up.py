@@ -118,6 +118,7 @@ def up(
                 publishers=[metrics, *publishers],
                 obstacles=lambda: source.obstacles,
                 stops=source.drained_stops,
+                observe_steps=metrics.observe_steps,
             )
             instants = news(
                 table, settings.decision.cycle_seconds, threads=(collecting, following, watching), stop=stop

@@ -3,6 +3,7 @@
 
 import importlib.metadata
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from recommender.run import Group, Obstacle, Recommender
     from recommender.scalers import Scalers
     from recommender.settings import InForce, Settings
+    from recommender.steps import Step
 
 
 def version() -> str:
@@ -55,6 +57,7 @@ def recommender(
     publishers: "Sequence[Publisher]" = (),
     obstacles: "Callable[[], Mapping[Group, Obstacle]]" = dict,
     stops: "Callable[[Group], Sequence[MeasuredPause]]" = lambda _: (),
+    observe_steps: "Callable[[Mapping[Step, float]], object]" = lambda _: None,
 ) -> "Recommender":
     """The loop over the groups of `table`, deciding as `settings` say and keeping what it decides in `store`."""
     from recommender.adapters.time_limit import TimeLimit
@@ -74,6 +77,8 @@ def recommender(
         obstacles=obstacles,
         stops=stops,
         asking=TimeLimit(),
+        timer=time.perf_counter,
+        observe_steps=observe_steps,
     )
 
 

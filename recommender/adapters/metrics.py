@@ -1,6 +1,6 @@
 """The Prometheus page: what was last decided for each group, computed from the store whenever it is asked for."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import get_args
 
@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 from forecasting.refusal import Refusal, RefusalReason
 from recommender.ports import DecisionStore, wire_code
 from recommender.recommendation import Decision, Recommendation
+from recommender.steps import Step
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _GROUP_LABELS = ("cluster", "group")
@@ -30,6 +31,8 @@ _ADVICE: tuple[tuple[str, str, Callable[[Recommendation], float]], ...] = (
 
 # From a heartbeat to a session of the default length, and beyond it.
 _PAUSE_BUCKETS = (0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 45.0, 60.0, 120.0, 300.0)
+# From one small group to a thousand, whose decisions take 20 s; a step of a minute takes the whole cycle.
+_STEP_BUCKETS = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
 class Metrics:
@@ -75,6 +78,13 @@ class Metrics:
             (*_GROUP_LABELS, "bound"),
             registry=self._registry,
         )
+        self._steps = Histogram(
+            "lagcast_step_duration_seconds",
+            "How long each step of a cycle took, all groups together: read, forecast, decide, store, publish.",
+            ("step",),
+            buckets=_STEP_BUCKETS,
+            registry=self._registry,
+        )
         Info("lagcast_build", "The running version.", registry=self._registry).info({"version": version})
 
     def publish(self, decision: Decision) -> None:
@@ -98,6 +108,11 @@ class Metrics:
             self._pauses.labels(cluster, group, kind).observe(rebalance_pause_seconds)
         self._repeated.labels(cluster, group, "least").inc(repeated_least)
         self._repeated.labels(cluster, group, "most").inc(repeated_most)
+
+    def observe_steps(self, seconds: Mapping[Step, float]) -> None:
+        """Count a cycle with the seconds that each of its steps took."""
+        for step, taken in seconds.items():
+            self._steps.labels(step).observe(taken)
 
     def page(self) -> bytes:
         """The page, in the text format that `CONTENT_TYPE` names. Errors: those of the store."""

@@ -9,6 +9,7 @@ from api.schemas import ForecastSeries
 from forecasting.refusal import RefusalReason
 from recommender.ports import wire_code
 from recommender.recommendation import ReasonCode
+from recommender.steps import STEPS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "api.md").read_text()
@@ -39,3 +40,9 @@ def test_every_reason_is_on_the_page() -> None:
     told = [word for cell in cells for word in re.findall(r"`(\w+)`", cell)]
     known = [wire_code(reason) for reason in (*get_args(ReasonCode), *get_args(RefusalReason))]
     assert sorted(told) == sorted(known)
+
+
+def test_every_step_that_is_timed_is_on_the_page() -> None:
+    """The table under the metric has each step of a cycle, in their order, and no other."""
+    table = PAGE.split("`lagcast_step_duration_seconds{step}`")[1].split("\n\n")[1]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)[1:] == list(STEPS)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -205,6 +206,7 @@ def test_p8_the_other_groups_go_on(
         profile_of=lambda cluster, group, _: replace(profile, cluster=cluster, group=group),
         settings=DecisionSettings(),
         store=SqlDecisionStore(f"sqlite:///{tmp_path / 'decisions.sqlite'}"),
+        timer=perf_counter,
     )
     decisions = recommender.run_once(now=NOW)
     assert [decision.group for decision in decisions] == ["first", "poisoned", "third"]
@@ -233,6 +235,7 @@ def test_a_forecaster_that_goes_on_failing_is_logged_once(
         profile_of=lambda *_: profile,
         settings=DecisionSettings(),
         store=SqlDecisionStore(f"sqlite:///{tmp_path / 'decisions.sqlite'}"),
+        timer=perf_counter,
     )
     for minutes in (0, 1, 60, 120, 180):
         recommender.run_once(now=NOW + timedelta(minutes=minutes))

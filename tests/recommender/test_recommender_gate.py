@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -235,6 +236,7 @@ def test_one_group_a_cycle_is_reviewed_the_one_that_has_waited_longest_first(
         profile_of=lambda cluster, group, _: replace(quick, cluster=cluster, group=group),
         settings=DecisionSettings(),
         store=SqlDecisionStore(f"sqlite:///{tmp_path / 'decisions.db'}"),
+        timer=perf_counter,
     )
     reviewed = []
     for minute in range(4):

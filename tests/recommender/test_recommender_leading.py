@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 
@@ -64,6 +65,7 @@ def replica(world: World, rows: Rows, profile: GroupProfile, tmp_path: Path) -> 
             profile_of=lambda _cluster, group, _partitions: replace(profile, group=group),
             settings=DecisionSettings(),
             store=store,
+            timer=perf_counter,
             publishers=[FencedPublisher(each, fence) for each in publishers],
         )
         made.append(Replica(elector, fence, store, loop))

@@ -1,9 +1,11 @@
 """The loop: every group gets its decision, one group's trouble stays its own, and nothing is learnt from the future."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 from structlog.testing import CapturingLogger
@@ -13,12 +15,14 @@ from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal
 from forecasting.units import Replicas
 from recommender.adapters.documents import to_document
+from recommender.adapters.metrics import Metrics
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.decision import DecisionSettings
 from recommender.grade import MeasuredPause
 from recommender.ports import UnavailableError
 from recommender.recommendation import Recommendation
 from recommender.run import Obstacle, Recommender, run_forever
+from recommender.steps import Step
 from tests.recommender.loop import RecordingPublisher, Rows
 
 Row = Callable[..., GroupInterval]
@@ -47,6 +51,7 @@ def make(profile: GroupProfile, tmp_path_factory: pytest.TempPathFactory) -> Cal
             profile_of=lambda _cluster, group, _partitions: None if group == "off" else replace(profile, group=group),
             settings=DecisionSettings(),
             store=store,
+            timer=perf_counter,
             publishers=publishers,
         )
 
@@ -117,7 +122,7 @@ def test_a_restart_goes_on_where_the_store_ends(
     loop = make(Rows(hour))
     (first,) = loop.run_once(now=now - timedelta(minutes=1))
     again = Recommender(
-        histories=Rows(hour), profile_of=loop.profile_of, settings=loop.settings, store=loop.store
+        histories=Rows(hour), profile_of=loop.profile_of, settings=loop.settings, store=loop.store, timer=perf_counter
     ).run_once(now=now)
     assert isinstance(first, Recommendation)
     assert isinstance(again[0], Recommendation)
@@ -157,7 +162,9 @@ def restarted(loop: Recommender, rows: list[GroupInterval], path: Path, *, kept:
         advice = loop.store.latest_recommendation("c", "orders")
         assert advice is not None
         store.save(advice)
-    return Recommender(histories=Rows(rows), profile_of=loop.profile_of, settings=loop.settings, store=store)
+    return Recommender(
+        histories=Rows(rows), profile_of=loop.profile_of, settings=loop.settings, store=store, timer=perf_counter
+    )
 
 
 def an_hour_more(rows: Rows, row: Row) -> datetime:
@@ -373,3 +380,39 @@ def test_measured_stops_are_asked_for_once_a_cycle_and_reach_the_session(
     (watched,) = loop._watched.items()
     assert asked == [watched[0]] * 2
     assert list(watched[1].session._moves._grader._measured) == [stop, stop]
+
+
+def test_each_step_of_a_cycle_is_timed(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A timer that goes on by a second at each look: reads and writes are two blocks, the others one.
+
+    They are in the log line of the cycle and on the page of metrics, under the same names.
+    """
+    logged = CapturingLogger()
+    monkeypatch.setattr("recommender.run._log", logged)
+    loop = make(Rows(hour))
+    metrics = Metrics(loop.store, clock=lambda: now, version="1")
+    loop.timer, loop.observe_steps = map(float, count()).__next__, metrics.observe_steps
+    loop.run_once(now=now)
+    took = {"read": 2.0, "forecast": 1.0, "decide": 1.0, "store": 2.0, "publish": 1.0}
+    (cycle,) = [call.kwargs for call in logged.calls if call.args == ("cycle",)]
+    assert cycle == {"decisions": 1} | {f"{step}_seconds": seconds for step, seconds in took.items()}
+    samples = [
+        each for each in metrics.page().decode().splitlines() if each.startswith("lagcast_step_duration_seconds")
+    ]
+    for step, seconds in took.items():
+        assert f'lagcast_step_duration_seconds_sum{{step="{step}"}} {seconds}' in samples
+        assert f'lagcast_step_duration_seconds_count{{step="{step}"}} 1.0' in samples
+
+
+def test_a_step_that_fails_is_timed_too(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
+) -> None:
+    """A group that cannot be read: the second that was lost with it counts, and what follows takes place."""
+    seen: list[Mapping[Step, float]] = []
+    loop = make(Rows(hour[:1], poisoned={"bad": UnavailableError("disk gone")}))
+    loop.timer, loop.observe_steps = map(float, count()).__next__, seen.append
+    loop.profile_of = lambda *_: None
+    loop.run_once(now=now)
+    assert seen == [{"read": 3.0, "forecast": 0.0, "decide": 0.0, "store": 1.0, "publish": 1.0}]
