@@ -18,6 +18,7 @@ from forecasting.history_tier import REACTIVE_MINUTES, history_tier_of, refuse_s
 from forecasting.horizons import KNOTS
 from forecasting.persistence import FittedPersistence, fit_persistence
 from forecasting.refusal import Refusal
+from forecasting.scores import pinball_losses
 from forecasting.seasonal_naive import best_season, residuals_from_season, season_before
 from forecasting.series import clamp_to_fitted_range, rates_of, unit_of
 from forecasting.short_term import Regression, fit_regression
@@ -169,20 +170,21 @@ def mixture_weights(targets: FloatArray, centres: FloatArray, *, unit: float) ->
         if known.sum() < _ENOUGH_TARGETS:
             weights[knot] = weights[knot - 1]
             continue
-        losses = [_loss(targets[known, knot], centres[known, knot] @ mixture, unit=unit) for mixture in _MIXTURES]
+        losses = _losses(targets[known, knot], centres[known, knot], unit=unit)
         weights[knot] = _MIXTURES[int(np.argmin(losses))]
     padded = np.concatenate([weights[:1], weights, weights[-1:]])
     return 0.25 * padded[:-2] + 0.5 * padded[1:-1] + 0.25 * padded[2:]
 
 
-def _loss(target: FloatArray, centre: FloatArray, *, unit: float) -> float:
-    offsets = np.quantile(target - centre, _JUDGED_QUANTILES)
+def _losses(target: FloatArray, centres: FloatArray, *, unit: float) -> FloatArray:
+    """Loss of each mixture in rates, summed over the judged quantiles, (mixtures,)."""
+    mixed = np.stack([centres @ mixture for mixture in _MIXTURES])
+    offsets = np.quantile(target - mixed, _JUDGED_QUANTILES, axis=1)
     actual = rates_of(target, unit=unit)
-    loss = 0.0
+    losses = np.zeros(len(_MIXTURES))
     for quantile, offset in zip(_JUDGED_QUANTILES, offsets, strict=True):
-        misses = actual - rates_of(centre + offset, unit=unit)
-        loss += float(np.mean(np.maximum(quantile * misses, (quantile - 1.0) * misses)))
-    return loss
+        losses += pinball_losses(actual, rates_of(mixed + offset[:, None], unit=unit), quantile=quantile)
+    return losses
 
 
 def _reactive(persistence: FittedPersistence, history: History, *, steps: int) -> Forecast | Refusal:

@@ -16,6 +16,7 @@ from forecasting.forecaster import Forecaster
 from forecasting.history import History
 from forecasting.history_tier import DAILY_MINUTES, MINUTES_PER_DAY, history_tier_of, known_minutes, refuse_short
 from forecasting.refusal import Refusal
+from forecasting.scores import pinball_losses
 from forecasting.units import FloatArray, IntArray
 
 # First and last step of each range: what is about to arrive, what a start-up must be ahead of, what a plan reaches to.
@@ -145,11 +146,13 @@ def _origins_of(history: History) -> IntArray:
 
 def _losses(result: Backtest) -> FloatArray:
     """Pinball loss, (origins, RANGES): the mean over a range's steps and the judged quantiles."""
-    losses = np.zeros(result.actuals.shape)
-    for quantile in _JUDGED_QUANTILES:
-        misses = result.actuals - result.paths[:, QUANTILES.index(quantile)]
-        losses += np.maximum(quantile * misses, (quantile - 1.0) * misses) / len(_JUDGED_QUANTILES)
-    return np.stack([losses[:, first - 1 : last].mean(axis=1) for first, last in RANGES], axis=1)
+    losses = np.zeros((len(RANGES), len(result.origins)))
+    for column, (first, last) in enumerate(RANGES):
+        steps = slice(first - 1, last)
+        for quantile in _JUDGED_QUANTILES:
+            paths = result.paths[:, QUANTILES.index(quantile), steps]
+            losses[column] += pinball_losses(result.actuals[:, steps], paths, quantile=quantile)
+    return losses.T / len(_JUDGED_QUANTILES)
 
 
 def _best(losses: dict[str, FloatArray]) -> str:

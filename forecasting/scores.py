@@ -2,6 +2,7 @@
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.metrics import mean_pinball_loss  # type: ignore[import-untyped]  # has no types
 
 from forecasting.units import FloatArray
 
@@ -19,8 +20,21 @@ def pinball_loss(actual: ArrayLike, quantile_path: ArrayLike, *, quantile: float
     2.5
     """
     known, path = _known_pairs(actual, quantile_path)
-    misses = known - path
-    return float(np.mean(np.maximum(quantile * misses, (quantile - 1.0) * misses)))
+    return float(mean_pinball_loss(known, path, alpha=quantile))
+
+
+def pinball_losses(actuals: FloatArray, paths: FloatArray, *, quantile: float) -> FloatArray:
+    """Mean pinball loss of each of many paths at once, (paths,); each equals that of `pinball_loss` to the last digit.
+
+    Shapes: `paths` (paths, steps); `actuals` the same, or (steps,) for all paths alike. Errors: ValueError on a value
+    that is unknown or infinite; that is the caller's bug.
+
+    >>> pinball_losses(np.array([1450.0]), np.array([[1400.0], [1500.0]]), quantile=0.95)
+    array([47.5,  2.5])
+    """
+    actual = np.broadcast_to(actuals, paths.shape)
+    losses: FloatArray = mean_pinball_loss(actual.T, paths.T, alpha=quantile, multioutput="raw_values")
+    return losses
 
 
 def wape(actual: ArrayLike, path: ArrayLike) -> float | None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forecasting.scores import coverage, pinball_loss, wape
+from forecasting.scores import coverage, pinball_loss, pinball_losses, wape
 
 rates = st.lists(st.floats(0.0, 1e6), min_size=1, max_size=30)
 fractions = st.floats(0.01, 0.99)
@@ -52,3 +52,14 @@ def test_unequal_or_empty_paths_are_the_callers_mistake(
     """A shape that does not fit, or nothing known, raises instead of scoring."""
     with pytest.raises(ValueError, match=r"one value per step|at least one"):
         score(actual, path)
+
+
+@given(actual=rates, quantile=fractions, shifts=st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=40))
+def test_many_paths_at_once_lose_what_each_loses_alone(
+    actual: list[float], quantile: float, shifts: list[float]
+) -> None:
+    """The losses of many paths against the same actuals are those of each path by itself, to the last digit."""
+    values = np.array(actual)
+    paths = values + np.array(shifts)[:, None]
+    alone = [pinball_loss(values, path, quantile=quantile) for path in paths]
+    assert pinball_losses(values, paths, quantile=quantile).tolist() == alone
