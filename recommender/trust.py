@@ -6,8 +6,12 @@ for a while is not listened to until it has won again.
 
 from collections import deque
 from dataclasses import dataclass, field
+from math import isnan
+
+import numpy as np
 
 from forecasting.forecast import Forecast
+from forecasting.scores import pinball_losses
 
 # Scored quantiles: the middle, and one that plans are made for.
 QUANTILES = (0.5, 0.9)
@@ -43,14 +47,11 @@ class Trust:
                 self._claims.append(_Claim(minute + lead, said, stays))
 
     def seen(self, rate: float, *, minute: int) -> None:
-        """Score all claims about a minute that has come."""
-        waiting: deque[_Claim] = deque()
-        for claim in self._claims:
-            if claim.due_minute == minute:
-                self._scores.append((_pinball(rate, claim.forecast), _pinball(rate, claim.persistence)))
-            elif claim.due_minute > minute:
-                waiting.append(claim)
-        self._claims = waiting
+        """Score all claims about a minute that has come; one whose rate is unknown (NaN) scores nobody."""
+        due = [claim for claim in self._claims if claim.due_minute == minute]
+        self._claims = deque(claim for claim in self._claims if claim.due_minute > minute)
+        if due and not isnan(rate):
+            self._scores.extend(_losses(rate, due))
         if len(self._scores) >= LEAST_SCORES:
             own, other = (sum(score[side] for score in self._scores) for side in (0, 1))
             self.trusted = own <= other * (LOST_RATIO if self.trusted else 1.0)
@@ -64,8 +65,9 @@ class Trust:
         return 1.0 - own / other if other > 0.0 else None
 
 
-def _pinball(actual: float, said: tuple[float, ...]) -> float:
-    return sum(
-        max(quantile * (actual - value), (quantile - 1.0) * (actual - value))
-        for quantile, value in zip(QUANTILES, said, strict=True)
-    )
+def _losses(rate: float, claims: list[_Claim]) -> list[tuple[float, float]]:
+    """Of each claim the loss of the forecast and of persistence, summed over the scored quantiles."""
+    said = np.array([side for claim in claims for side in (claim.forecast, claim.persistence)])
+    came = np.array([rate])
+    losses = [pinball_losses(came, said[:, [row]], quantile=quantile) for row, quantile in enumerate(QUANTILES)]
+    return [(float(own), float(other)) for own, other in np.sum(losses, axis=0).reshape(-1, 2)]

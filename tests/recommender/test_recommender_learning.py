@@ -336,6 +336,16 @@ def test_a_forecaster_that_loses_is_not_listened_to_until_it_wins() -> None:
     assert trust.trusted
 
 
+def test_a_minute_whose_rate_is_unknown_scores_no_forecaster() -> None:
+    """One gap in an hour in which the forecast beat persistence: it is still listened to, and its skill is a number."""
+    trust = Trust()
+    for minute in range(60):
+        trust.seen(float("nan") if minute == 50 else 6000.0, minute=minute)
+        trust.note(said(6000.0), said(6100.0), minute=minute)
+    assert trust.trusted
+    assert trust.skill == 1.0
+
+
 @pytest.mark.parametrize(("lag_seconds", "exhausted", "wanted"), [(2.5, False, 8), (60.0, True, 12)])
 def test_the_bound_is_reached_when_the_group_costs_more_than_the_simpler_scalers(
     lag_seconds: float,
