@@ -9,7 +9,6 @@ The day's file appears by one rename and says in its footer which files it was m
 moment on, whoever removes them. So a kill at any point loses no row and shows none twice.
 """
 
-import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 import structlog
 
+from collector.locks import locked
 from collector.sinks import arrow_schema, conformed, file_name, sync_folder
 from forecasting.columns import DAY_FILE, MADE_OF, SAMPLES_LOCK
 
@@ -88,13 +88,13 @@ def keep_days_forever(
 @contextmanager
 def _alone(samples_dir: Path) -> Iterator[bool]:
     """Whether nobody else has the folder's lock, until the block ends; it goes with the process."""
-    with (samples_dir / SAMPLES_LOCK).open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+    try:
+        lock = locked(samples_dir / SAMPLES_LOCK)
+    except BlockingIOError:
+        yield False
+        return
+    with lock:
+        yield True
 
 
 def _merge(folder: Path) -> int:

@@ -8,7 +8,6 @@ Files first, then the offsets, both by rename. What a kill leaves between the tw
 it has already: a file's name is made of what is in it.
 """
 
-import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ import structlog
 
 from collector.batches import UnknownVersionError, table_of
 from collector.errors import AdapterError, MalformedError
+from collector.locks import locked
 from collector.sample import CLOCK_TOLERANCE
 from collector.sinks import sync_folder, write_table
 
@@ -142,17 +142,14 @@ def landing(out: Path, *, kafka: str, topic: str, clock: Callable[[], datetime])
     """
     path = _offsets_path(out, kafka=kafka, topic=topic)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.with_suffix(".lock").open("w")
+        lock = locked(path.with_suffix(".lock"))
+    except BlockingIOError as error:
+        message = f"another `lagcast land` writes topic {topic!r} into {out}; stop it, or choose another --out"
+        raise LandingError(message) from error
     except OSError as error:
         message = f"{out} cannot be written to ({error.strerror}); choose another --out"
         raise LandingError(message) from error
     with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            message = f"another `lagcast land` writes topic {topic!r} into {out}; stop it, or choose another --out"
-            raise LandingError(message) from error
         yield Landing(out, kafka=kafka, topic=topic, clock=clock)
 
 

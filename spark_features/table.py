@@ -9,7 +9,6 @@ A reader that opened the manifest sees that version whole, whatever a writer doe
 before stay until the next swap, for readers that are still in them.
 """
 
-import fcntl
 import json
 import os
 import shutil
@@ -21,6 +20,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
 
+from collector.locks import locked
 from spark_features.samples import FeaturesError
 
 FORMAT = "lagcast group_intervals"
@@ -102,20 +102,17 @@ def _foreign(path: Path) -> str:
 def writing(table_dir: Path) -> Iterator[None]:
     """Alone with the table until the end of the block; the lock goes with the process, however that ends."""
     try:
-        table_dir.mkdir(parents=True, exist_ok=True)
-        lock = (table_dir / ".lock").open("w")
+        lock = locked(table_dir / ".lock")
+    except BlockingIOError as error:
+        message = (
+            f"another run is writing to {table_dir}; wait for it, stop it if it is one with --follow, "
+            "or choose another --out"
+        )
+        raise FeaturesError(message) from error
     except OSError as error:
         message = f"{table_dir} cannot be written to ({error.strerror}); choose another --out"
         raise FeaturesError(message) from error
     with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            message = (
-                f"another run is writing to {table_dir}; wait for it, stop it if it is one with --follow, "
-                "or choose another --out"
-            )
-            raise FeaturesError(message) from error
         yield
 
 

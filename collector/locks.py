@@ -1,0 +1,20 @@
+"""Locks of folders: a file that one process at a time has locked, for as long as it lives."""
+
+import fcntl
+from pathlib import Path
+from typing import TextIO
+
+
+def locked(path: Path) -> TextIO:
+    """The lock file at `path`, open and locked: nobody else gets it before it is closed or the process ends.
+
+    Errors: BlockingIOError where another process has it; OSError where it cannot be made.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = path.open("a")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise
+    return lock
