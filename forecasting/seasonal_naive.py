@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forecasting.bands import Bands
-from forecasting.forecast import Forecast, HistoryTier
+from forecasting.around import FittedAround, fit_around
+from forecasting.forecast import HistoryTier
 from forecasting.history import History
-from forecasting.history_tier import DAILY_MINUTES, MINUTES_PER_DAY, MINUTES_PER_WEEK, history_tier_of, refuse_short
+from forecasting.history_tier import MINUTES_PER_DAY, MINUTES_PER_WEEK
 from forecasting.horizons import KNOTS
 from forecasting.refusal import Refusal
-from forecasting.series import LogSeries, unit_of
+from forecasting.series import LogSeries
 from forecasting.units import FloatArray, IntArray
 from forecasting.view import Ahead, Past
 
@@ -19,21 +19,17 @@ _STRAY_MINUTES = (5, 240)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FittedSeasonalNaive:
-    """The season's length, and the bands around what it repeats."""
+class SeasonBefore:
+    """A season of so many minutes, repeated."""
 
-    unit: float
-    history_tier: HistoryTier
     season_minutes: int
-    bands: Bands
 
-    def forecast(self, history: History, *, steps: int) -> Forecast | Refusal:
-        """The season before, repeated."""
-        if history_tier_of(history) in (None, "reactive"):
-            return refuse_short(history, needed_minutes=DAILY_MINUTES)
-        ahead = Ahead.of(history, unit=self.unit, steps=steps)
-        centre = season_before(ahead.series, ahead.origin, ahead.horizons, season_minutes=self.season_minutes)[0]
-        return ahead.forecast(model=_MODEL, history_tier=self.history_tier, centre=centre, bands=self.bands)
+    def centre(self, ahead: Ahead) -> FloatArray:
+        """What came whole seasons before each horizon."""
+        path: FloatArray = season_before(
+            ahead.series, ahead.origin, ahead.horizons, season_minutes=self.season_minutes
+        )[0]
+        return path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,17 +38,16 @@ class SeasonalNaiveForecaster:
 
     name: str = _MODEL
 
-    def fit(self, history: History) -> FittedSeasonalNaive | Refusal:
+    def fit(self, history: History) -> FittedAround | Refusal:
         """Choose the season and learn the bands, or refuse."""
-        history_tier = history_tier_of(history)
-        if history_tier is None or history_tier == "reactive":
-            return refuse_short(history, needed_minutes=DAILY_MINUTES)
-        past = Past.of(history, unit=unit_of(history), history_tier=history_tier)
-        season_minutes = best_season(past, history_tier)
-        centre = season_before(past.series, past.origins, KNOTS, season_minutes=season_minutes)
-        return FittedSeasonalNaive(
-            unit=past.series.unit, history_tier=history_tier, season_minutes=season_minutes, bands=past.bands(centre)
-        )
+        return fit_around(history, model=self.name, learn=_fit_season)
+
+
+def _fit_season(past: Past, history_tier: HistoryTier) -> tuple[SeasonBefore, FloatArray]:
+    """The season that erred less, and its centres (origins, KNOTS), which know nothing of their targets."""
+    minutes = best_season(past, history_tier)
+    held_out = season_before(past.series, past.origins, KNOTS, season_minutes=minutes)
+    return SeasonBefore(season_minutes=minutes), held_out
 
 
 def season_before(series: LogSeries, origins: IntArray, horizons: IntArray, *, season_minutes: int) -> FloatArray:

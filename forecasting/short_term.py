@@ -9,15 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forecasting.bands import Bands
-from forecasting.forecast import Forecast, HistoryTier
+from forecasting.around import FittedAround, fit_around
 from forecasting.history import History
-from forecasting.history_tier import DAILY_MINUTES, MINUTES_PER_DAY, history_tier_of, refuse_short
+from forecasting.history_tier import MINUTES_PER_DAY
 from forecasting.horizons import KNOTS
 from forecasting.refusal import Refusal
 from forecasting.ridge import fit_ridge
 from forecasting.season import Season
-from forecasting.series import LogSeries, clamp_to_fitted_range, unit_of
+from forecasting.series import LogSeries, clamp_to_fitted_range
 from forecasting.units import FloatArray, IntArray
 from forecasting.view import Ahead, Past
 
@@ -39,7 +38,10 @@ class Regression:
     highest: FloatArray
 
     def centre(self, ahead: Ahead) -> FloatArray:
-        """The centre path from the last known minute, in logarithms, one value per horizon."""
+        """The level now, moved by what the columns foretell.
+
+        Past the last knot, a day and a half, that one's coefficients hold.
+        """
         columns = _columns(ahead.series, ahead.origin, ahead.horizons, ahead.season)[:, 0]
         held = clamp_to_fitted_range(columns, self.lowest, self.highest)
         moves = np.einsum("hc,hc->h", ahead.between.interpolate(self.coefficients), held)
@@ -48,40 +50,14 @@ class Regression:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FittedShortTerm:
-    """The regression, and the bands around it."""
-
-    unit: float
-    history_tier: HistoryTier
-    regression: Regression
-    bands: Bands
-
-    def forecast(self, history: History, *, steps: int) -> Forecast | Refusal:
-        """The regression's path; past its last horizon, a day and a half, that horizon's coefficients hold."""
-        if history_tier_of(history) in (None, "reactive"):
-            return refuse_short(history, needed_minutes=DAILY_MINUTES)
-        ahead = Ahead.of(history, unit=self.unit, steps=steps)
-        return ahead.forecast(
-            model=_MODEL, history_tier=self.history_tier, centre=self.regression.centre(ahead), bands=self.bands
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ShortTermForecaster:
     """Regressions on level, windows and season, with bands from held-out days; needs two days."""
 
     name: str = _MODEL
 
-    def fit(self, history: History) -> FittedShortTerm | Refusal:
+    def fit(self, history: History) -> FittedAround | Refusal:
         """Learn the regressions and the bands, or refuse."""
-        history_tier = history_tier_of(history)
-        if history_tier is None or history_tier == "reactive":
-            return refuse_short(history, needed_minutes=DAILY_MINUTES)
-        past = Past.of(history, unit=unit_of(history), history_tier=history_tier)
-        regression, centre = fit_regression(past)
-        return FittedShortTerm(
-            unit=past.series.unit, history_tier=history_tier, regression=regression, bands=past.bands(centre)
-        )
+        return fit_around(history, model=self.name, learn=lambda past, _: fit_regression(past))
 
 
 def fit_regression(past: Past) -> tuple[Regression, FloatArray]:

@@ -13,14 +13,13 @@ from statsmodels.tsa.statespace.exponential_smoothing import (  # type: ignore[i
     ExponentialSmoothing,
 )
 
-from forecasting.bands import Bands
-from forecasting.forecast import Forecast, HistoryTier
+from forecasting.around import FittedAround, fit_around
 from forecasting.history import History
-from forecasting.history_tier import DAILY_MINUTES, MINUTES_PER_DAY, history_tier_of, refuse_short
+from forecasting.history_tier import MINUTES_PER_DAY
 from forecasting.horizons import KNOTS
 from forecasting.refusal import Refusal
 from forecasting.season import Season
-from forecasting.series import LogSeries, unit_of
+from forecasting.series import LogSeries
 from forecasting.units import FloatArray, IntArray
 from forecasting.view import Ahead, Past
 
@@ -99,40 +98,14 @@ class Smoothing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FittedSmoothing:
-    """The parameters, and the bands around what they foretell."""
-
-    unit: float
-    history_tier: HistoryTier
-    smoothing: Smoothing
-    bands: Bands
-
-    def forecast(self, history: History, *, steps: int) -> Forecast | Refusal:
-        """The smoothing's centre, and the bands around it."""
-        if history_tier_of(history) in (None, "reactive"):
-            return refuse_short(history, needed_minutes=DAILY_MINUTES)
-        ahead = Ahead.of(history, unit=self.unit, steps=steps)
-        return ahead.forecast(
-            model=_MODEL, history_tier=self.history_tier, centre=self.smoothing.centre(ahead), bands=self.bands
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SmoothingForecaster:
     """Exponential smoothing with a damped trend, with bands from its past errors; needs two days."""
 
     name: str = _MODEL
 
-    def fit(self, history: History) -> FittedSmoothing | Refusal:
+    def fit(self, history: History) -> FittedAround | Refusal:
         """Choose season and level, then the trend, by the errors of the hour ahead, and learn the bands; or refuse."""
-        history_tier = history_tier_of(history)
-        if history_tier is None or history_tier == "reactive":
-            return refuse_short(history, needed_minutes=DAILY_MINUTES)
-        past = Past.of(history, unit=unit_of(history), history_tier=history_tier)
-        smoothing, centre = fit_smoothing(past)
-        return FittedSmoothing(
-            unit=past.series.unit, history_tier=history_tier, smoothing=smoothing, bands=past.bands(centre)
-        )
+        return fit_around(history, model=self.name, learn=lambda past, _: fit_smoothing(past))
 
 
 def fit_smoothing(past: Past) -> tuple[Smoothing, FloatArray]:
