@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from api import parts
 from api import schemas as wire
-from cost_model.price import Cost
+from cost_model.pricing.price import Cost
 from forecasting.refusal import Refusal
 from recommender.beliefs import outcome_sentence
 from recommender.ports import decision_id, wire_code

@@ -31,7 +31,7 @@ from rebalances_expected import PROTOCOLS
 
 from api.schemas import Target
 from collector.meter import Interruption
-from cost_model.price import Prices
+from cost_model.pricing.price import Prices
 from executor.plan import Act, Move
 from forecasting.units import MessagesPerSecond
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from rebalances_measure import Batch, Window, measured
 
-from cost_model.price import Prices
+from cost_model.pricing.price import Prices
 from forecasting.units import FloatArray
 
 # A move is looked at for this long, or until the next one.

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import numpy as np
 from rebalances_members import SESSION_SECONDS
 
-from cost_model.profile import GroupProtocol
+from cost_model.physics.profile import GroupProtocol
 from forecasting.columns import BASE_INTERVAL_SECONDS
 from forecasting.history import GroupInterval
 from recommender.decision import DecisionSettings

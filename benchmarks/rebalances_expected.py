@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 from rebalances_members import SESSION_SECONDS, Client
 
-from cost_model.duplicates import dropped_seconds, expected_duplicates
-from cost_model.profile import GroupProfile, GroupProtocol
-from cost_model.rebalance import move_effect
+from cost_model.physics.duplicates import dropped_seconds, expected_duplicates
+from cost_model.physics.profile import GroupProfile, GroupProtocol
+from cost_model.physics.rebalance import move_effect
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from replay.plant import Plant
 from replay.trace import Trace

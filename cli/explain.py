@@ -16,7 +16,7 @@ from cli.instants import read_clock
 from cli.output import Field, OutputFormat, Table, write_csv, write_json, write_table
 
 if TYPE_CHECKING:
-    from cost_model.price import Cost
+    from cost_model.pricing.price import Cost
     from forecasting.refusal import Refusal
     from recommender.recommendation import Decision, GradedMove, Recommendation
     from recommender.settings import InForce, Settings

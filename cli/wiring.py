@@ -14,7 +14,7 @@ from cli.instants import read_clock
 
 if TYPE_CHECKING:
     from cli.progress import Talk
-    from cost_model.profile import GroupProfile
+    from cost_model.physics.profile import GroupProfile
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.kubernetes_client import Connection
     from recommender.adapters.store_sql import SqlDecisionStore

@@ -2,12 +2,12 @@
 
 from math import log
 
-from cost_model.duplicates import expected_duplicates
-from cost_model.evaluation import PlanEvaluation
-from cost_model.profile import while_behind
-from cost_model.rebalance import move_effect
-from cost_model.situation import Situation
-from cost_model.verdict import QUANTITIES, Quantity, turning_factor
+from cost_model.physics.duplicates import expected_duplicates
+from cost_model.physics.profile import while_behind
+from cost_model.physics.rebalance import move_effect
+from cost_model.pricing.situation import Situation
+from cost_model.search.evaluation import PlanEvaluation
+from cost_model.search.verdict import QUANTITIES, Quantity, turning_factor
 from forecasting.units import MessagesPerSecond, Replicas, Seconds
 from recommender.deciding.context import DecisionContext
 from recommender.recommendation import (

@@ -1,7 +1,7 @@
 """The sentences about what advice rests on, assumed or measured, and about the moves that taught it."""
 
-from cost_model.learned import PRIOR_MOVES, MoveOutcome
-from cost_model.profile import Capacity
+from cost_model.physics.learned import PRIOR_MOVES, MoveOutcome
+from cost_model.physics.profile import Capacity
 from forecasting.forecast import HistoryTier
 from recommender.recommendation import GateStanding, GradedMove, LearnedMoves, Recommendation
 

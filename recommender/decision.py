@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from cost_model.presets import Policy
-from cost_model.price import Prices
+from cost_model.pricing.presets import Policy
+from cost_model.pricing.price import Prices
 from forecasting.units import MessagesPerSecond
 from recommender.windows import Window
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from cost_model.profile import GroupProfile
-from cost_model.rebalance import MoveEffect, move_effect
-from cost_model.remedies import remedies
+from cost_model.physics.profile import GroupProfile
+from cost_model.physics.rebalance import MoveEffect, move_effect
+from cost_model.search.remedies import remedies
 from forecasting.units import Replicas
 from recommender.recommendation import LearnedMoves, Recommendation
 

@@ -7,8 +7,8 @@ from statistics import median
 
 import numpy as np
 
-from cost_model.backlog import backlog_from_visible_lag
-from cost_model.profile import GroupProfile
+from cost_model.physics.backlog import backlog_from_visible_lag
+from cost_model.physics.profile import GroupProfile
 from forecasting.history import MINUTE_SECONDS, GroupInterval, History
 from forecasting.refusal import Refusal
 from forecasting.units import Messages, MessagesPerSecond, Seconds

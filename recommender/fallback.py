@@ -8,10 +8,10 @@ the cheaper of them by more than an allowance, that one is followed until the ga
 from collections import deque
 from dataclasses import dataclass, field
 
-from cost_model.learned import Learned
-from cost_model.price import Prices
-from cost_model.profile import GroupProfile
-from cost_model.skew import carried_by_count, useful_counts
+from cost_model.physics.learned import Learned
+from cost_model.physics.profile import GroupProfile
+from cost_model.physics.skew import carried_by_count, useful_counts
+from cost_model.pricing.price import Prices
 from forecasting.history import GroupInterval
 from forecasting.units import SECONDS_PER_HOUR, MessagesPerSecond
 from recommender.recommendation import FallbackStanding

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise, takewhile
 
-from cost_model.livelock import SlowBatches, slow_batches
-from cost_model.profile import GroupProfile
+from cost_model.physics.livelock import SlowBatches, slow_batches
+from cost_model.physics.profile import GroupProfile
 from forecasting.history import GroupInterval, History
 from forecasting.refusal import Refusal
 from recommender.deciding.refusing import refusal

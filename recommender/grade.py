@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from cost_model.capacity import group_capacity
-from cost_model.learned import MoveOutcome
-from cost_model.profile import GroupProfile
+from cost_model.physics.capacity import group_capacity
+from cost_model.physics.learned import MoveOutcome
+from cost_model.physics.profile import GroupProfile
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas
 from recommender.recommendation import GradedMove, PromisedPrice

@@ -10,8 +10,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Literal
 
-from cost_model.skew import carried_by_count
-from cost_model.streams import lead_seconds
+from cost_model.physics.skew import carried_by_count
+from cost_model.physics.streams import lead_seconds
 from forecasting.units import Replicas
 from recommender.deciding.context import DecisionContext
 from recommender.deciding.proposal import Proposal

@@ -5,10 +5,10 @@ from math import ceil
 
 import numpy as np
 
-from cost_model.calibrate import SATURATED_LAG_SECONDS, windows_of
-from cost_model.downstream import downstream_limit
-from cost_model.profile import GroupProfile
-from cost_model.skew import carried_by_count, hot_partition
+from cost_model.physics.calibrate import SATURATED_LAG_SECONDS, windows_of
+from cost_model.physics.downstream import downstream_limit
+from cost_model.physics.profile import GroupProfile
+from cost_model.physics.skew import carried_by_count, hot_partition
 from forecasting.history import History
 from forecasting.units import Replicas
 from recommender.recommendation import FindingCode

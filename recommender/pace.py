@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from cost_model.livelock import least_move_interval_seconds
-from cost_model.profile import GroupProfile
+from cost_model.physics.livelock import least_move_interval_seconds
+from cost_model.physics.profile import GroupProfile
 from forecasting.history import History
 from recommender.decision import DecisionSettings
 from recommender.recommendation import Recommendation

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import numpy as np
 
-from cost_model.presets import PRESETS
-from cost_model.situation import Situation, Uncertainty
+from cost_model.pricing.presets import PRESETS
+from cost_model.pricing.situation import Situation, Uncertainty
 from forecasting.history_tier import MINUTES_PER_DAY, MINUTES_PER_WEEK
 from forecasting.scenarios import scenarios_of
 from forecasting.units import FloatArray, Fraction, Messages, Seconds

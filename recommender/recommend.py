@@ -5,9 +5,9 @@ Pure: the live loop, a notebook and the replay call the same `recommend`, so wha
 
 from datetime import datetime, timedelta
 
-from cost_model.learned import Learned
-from cost_model.profile import GroupProfile
-from cost_model.skew import carried_by_count
+from cost_model.physics.learned import Learned
+from cost_model.physics.profile import GroupProfile
+from cost_model.physics.skew import carried_by_count
 from forecasting.forecast import Forecast
 from forecasting.history import History
 from forecasting.refusal import Refusal

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from cost_model.learned import MoveOutcome, Source
-from cost_model.presets import Policy
-from cost_model.price import Cost
-from cost_model.profile import Capacity, GroupProtocol
+from cost_model.physics.learned import MoveOutcome, Source
+from cost_model.physics.profile import Capacity, GroupProtocol
+from cost_model.pricing.presets import Policy
+from cost_model.pricing.price import Cost
 from forecasting.forecast import HistoryTier
 from forecasting.refusal import Refusal
 

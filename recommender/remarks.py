@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from cost_model.calibrate import MovesPerDay
-from cost_model.evaluation import PlanEvaluation
-from cost_model.situation import Situation
-from cost_model.skew import carried_by_count
-from cost_model.verdict import outweighed
-from cost_model.worth import best_remedy
+from cost_model.physics.calibrate import MovesPerDay
+from cost_model.physics.skew import carried_by_count
+from cost_model.pricing.situation import Situation
+from cost_model.search.evaluation import PlanEvaluation
+from cost_model.search.verdict import outweighed
+from cost_model.search.worth import best_remedy
 from recommender.deciding.context import DecisionContext
 
 # A group that carries 5 % less than its even twin needs no sentence: capacity is known no better.

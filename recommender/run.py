@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 import structlog
 
-from cost_model.profile import GroupProfile
+from cost_model.physics.profile import GroupProfile
 from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal, RefusalReason
 from recommender.careful import Asking, asked

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from cost_model.capacity import group_capacity
-from cost_model.learned import Learned
-from cost_model.profile import Capacity, GroupProfile
+from cost_model.physics.capacity import group_capacity
+from cost_model.physics.learned import Learned
+from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.blend import BlendForecaster
 from forecasting.forecast import Forecast
 from forecasting.forecaster import Forecaster

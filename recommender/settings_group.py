@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from cost_model.profile import (
+from cost_model.physics.profile import (
     Assignor,
     Capacity,
     Client,

@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from statistics import median
 
-from cost_model.capacity import group_capacity
+from cost_model.physics.capacity import group_capacity
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from recommender.facts import excess_seconds

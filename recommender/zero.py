@@ -7,9 +7,9 @@ be consumed all the same. What nobody saw never counts as nothing.
 from datetime import timedelta
 from math import ceil
 
-from cost_model.price import Cost, Prices
-from cost_model.profile import ScaleToZero
-from cost_model.skew import carried_by_count
+from cost_model.physics.profile import ScaleToZero
+from cost_model.physics.skew import carried_by_count
+from cost_model.pricing.price import Cost, Prices
 from forecasting.history import MINUTE_SECONDS
 from forecasting.history_tier import MINUTES_PER_DAY
 from forecasting.units import SECONDS_PER_HOUR

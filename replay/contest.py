@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cost_model.price import Prices
+from cost_model.pricing.price import Prices
 from forecasting.history import GroupInterval
 from recommender.decision import DecisionSettings
 from replay.plant.arrivals import Arrivals

@@ -11,9 +11,9 @@ import structlog
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from cost_model.learned import MoveOutcome
-from cost_model.price import Cost
-from cost_model.profile import Capacity
+from cost_model.physics.learned import MoveOutcome
+from cost_model.physics.profile import Capacity
+from cost_model.pricing.price import Cost
 from forecasting.refusal import Refusal
 from forecasting.units import MessagesPerSecond
 from recommender.recommendation import (

@@ -5,9 +5,9 @@ from datetime import datetime
 
 import numpy as np
 
-from cost_model.learned import Learned
-from cost_model.profile import Capacity, GroupProfile
-from cost_model.skew import useful_counts
+from cost_model.physics.learned import Learned
+from cost_model.physics.profile import Capacity, GroupProfile
+from cost_model.physics.skew import useful_counts
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import MINUTE_SECONDS, GroupInterval, History
 from forecasting.refusal import Refusal

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from cost_model.calibrate import moves_per_day, quiet_seconds
-from cost_model.candidates import Plan
-from cost_model.evaluation import PlanEvaluation, evaluate_plans
-from cost_model.plan import PlannedMove
-from cost_model.streams import lead_seconds
-from cost_model.verdict import begun_at_once, best_moves, cheapest_counts, confidence, valley
+from cost_model.physics.calibrate import moves_per_day, quiet_seconds
+from cost_model.physics.streams import lead_seconds
+from cost_model.search.candidates import Plan
+from cost_model.search.evaluation import PlanEvaluation, evaluate_plans
+from cost_model.search.plan import PlannedMove
+from cost_model.search.verdict import begun_at_once, best_moves, cheapest_counts, confidence, valley
 from forecasting.history import MINUTE_SECONDS
 from forecasting.units import SECONDS_PER_HOUR, Replicas
 from recommender.account import learned_moves, policy_figures, rebalance_impact_of, sensitivity

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from cost_model.evaluation import PlanEvaluation
-from cost_model.plan import PlannedMove
-from cost_model.price import Cost
-from cost_model.situation import Situation
+from cost_model.pricing.price import Cost
+from cost_model.pricing.situation import Situation
+from cost_model.search.evaluation import PlanEvaluation
+from cost_model.search.plan import PlannedMove
 from recommender.deciding.context import DecisionContext
 from recommender.recommendation import LearnedMoves, PolicyFigures, PricedPlan, ReasonCode, RebalanceImpact
 

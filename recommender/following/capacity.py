@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from cost_model.calibrate import capacity_seen
-from cost_model.profile import Capacity, GroupProfile
+from cost_model.physics.calibrate import capacity_seen
+from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.history import History
 from forecasting.units import Seconds
 

@@ -2,8 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from cost_model.learned import Learned
-from cost_model.profile import GroupProfile
+from cost_model.physics.learned import Learned
+from cost_model.physics.profile import GroupProfile
 from forecasting.forecast import Forecast
 from forecasting.forecaster import FittedForecaster, Forecaster
 from forecasting.history import History

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from cost_model.backlog import late_by_pause
-from cost_model.capacity import group_capacity
-from cost_model.learned import Learned
-from cost_model.profile import Capacity, GroupProfile
+from cost_model.physics.backlog import late_by_pause
+from cost_model.physics.capacity import group_capacity
+from cost_model.physics.learned import Learned
+from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Replicas, Seconds
 from recommender.decision import DecisionSettings

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from cost_model.profile import Capacity, GroupProfile, ScaleToZero
+from cost_model.physics.profile import Capacity, GroupProfile, ScaleToZero
 from forecasting.forecaster import Forecaster
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from api.convert import GroupKeyError, group_key, group_of_key, to_summary, to_wire
 from api.schemas import DECISION_V1, RecommendationV1, RefusalV1
-from cost_model.price import Cost
+from cost_model.pricing.price import Cost
 from forecasting.refusal import Refusal, RefusalReason
 from recommender.ports import issued_at
 from recommender.recommendation import Decision, Recommendation, TurningPoint

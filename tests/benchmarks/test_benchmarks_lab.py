@@ -12,7 +12,7 @@ import pytest
 
 from api.schemas import Target
 from collector.meter import Interruption, PartitionStop
-from cost_model.price import Prices
+from cost_model.pricing.price import Prices
 from executor.errors import ScaleConflictError
 from executor.plan import Act, Move, Scale
 from forecasting.units import MessagesPerSecond

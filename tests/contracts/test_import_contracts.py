@@ -15,9 +15,9 @@ CONTRACTS: list[str] = [contract["name"] for contract in CONFIGURATION["contract
 
 # By the beginning of the contract's name: a module, and an import that it must not have.
 BREAKING = {
-    "One direction": ("forecasting/scores.py", "import cost_model.price"),
+    "One direction": ("forecasting/scores.py", "import cost_model.pricing.price"),
     "The collector and the features job stand beside": ("collector/sinks.py", "import forecasting.history"),
-    "The core is pure": ("cost_model/price.py", "import time"),
+    "The core is pure": ("cost_model/pricing/price.py", "import time"),
     "A decision reads downwards": ("recommender/guards.py", "import recommender.compose"),
     "Spark lives in the features job alone": ("recommender/facts.py", "import pyspark"),
     "The Kafka client lives in the collector alone": ("replay/trace.py", "import confluent_kafka"),
@@ -25,7 +25,7 @@ BREAKING = {
     "The executor knows nothing of ours but the wire": ("executor/plan.py", "import forecasting.units"),
     "The wire knows nothing of ours": ("api/schemas.py", "import forecasting.units"),
     "Whoever advises never sees whoever acts": ("recommender/run.py", "import executor.plan"),
-    "The judge shares no physics with the judged": ("replay/world.py", "import cost_model.capacity"),
+    "The judge shares no physics with the judged": ("replay/world.py", "import cost_model.physics.capacity"),
     "Adapters of the recommender do not know each other": (
         "recommender/adapters/metrics.py",
         "import recommender.adapters.store_sql",

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from cost_model.optimise import Situation
-from cost_model.price import Prices
-from cost_model.profile import Capacity, GroupProfile
+from cost_model.physics.profile import Capacity, GroupProfile
+from cost_model.pricing.price import Prices
+from cost_model.search.optimise import Situation
 from forecasting.units import MessagesPerSecond, Partitions, Seconds
 
 

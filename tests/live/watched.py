@@ -16,7 +16,7 @@ from collector.kafka_admin import Collected
 from collector.run import Collector
 from collector.sample import OffsetSample
 from collector.watch import Attention
-from cost_model.profile import Capacity, GroupProfile
+from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.columns import BASE_INTERVAL_SECONDS, REBALANCING_STATES
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from cost_model.capacity import group_capacity
-from cost_model.profile import Capacity, GroupProfile
+from cost_model.physics.capacity import group_capacity
+from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import GroupInterval, History, HistoryBuffer
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds

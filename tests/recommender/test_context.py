@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cost_model.profile import GroupProfile, ScaleToZero
+from cost_model.physics.profile import GroupProfile, ScaleToZero
 from forecasting.forecast import Forecast
 from forecasting.history import History
 from forecasting.refusal import Refusal

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cost_model.profile import GroupProfile
+from cost_model.physics.profile import GroupProfile
 from forecasting.forecast import Forecast
 from forecasting.history import GroupInterval, History
 from forecasting.refusal import Refusal
@@ -33,7 +33,7 @@ MakeFluid = Callable[..., Any]
 PUBLISH = """
 from datetime import UTC, datetime, timedelta
 from api.convert import to_wire
-from cost_model.profile import Capacity, GroupProfile
+from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.history import GroupInterval
 from recommender.decision import DecisionSettings
 from recommender.session import Session

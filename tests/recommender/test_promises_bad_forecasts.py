@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cost_model.learned import Learned
-from cost_model.price import Prices
-from cost_model.profile import GroupProfile
+from cost_model.physics.learned import Learned
+from cost_model.physics.profile import GroupProfile
+from cost_model.pricing.price import Prices
 from forecasting.units import FloatArray, MessagesPerSecond
 from recommender.decision import DecisionSettings
 from recommender.fallback import SLACK_RATIO, FallbackPolicy

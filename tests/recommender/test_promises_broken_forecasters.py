@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from structlog.testing import CapturingLogger
 
-from cost_model.profile import GroupProfile
+from cost_model.physics.profile import GroupProfile
 from forecasting.blend import BlendForecaster
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import GroupInterval, History

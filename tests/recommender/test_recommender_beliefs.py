@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from cost_model.profile import Capacity
+from cost_model.physics.profile import Capacity
 from forecasting.units import MessagesPerSecond, Seconds
 from recommender.beliefs import beliefs, outcome_sentence
 from recommender.recommendation import GradedMove, LearnedMoves, Recommendation

@@ -7,7 +7,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from cost_model.profile import Capacity, GroupProfile
+from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.forecast import Forecast
 from forecasting.history import GroupInterval, History
 from forecasting.units import MessagesPerSecond, Partitions

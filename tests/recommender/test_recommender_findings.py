@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from cost_model.profile import GroupProfile
+from cost_model.physics.profile import GroupProfile
 from forecasting.history import History
 from forecasting.refusal import Refusal
 from forecasting.units import MessagesPerSecond

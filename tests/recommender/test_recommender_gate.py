@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cost_model.profile import GroupProfile
+from cost_model.physics.profile import GroupProfile
 from forecasting.backtest import history_of
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import GroupInterval, History

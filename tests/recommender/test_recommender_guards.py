@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from cost_model.profile import GroupProfile, StreamsProfile
+from cost_model.physics.profile import GroupProfile, StreamsProfile
 from forecasting.history import History
 from forecasting.units import Replicas, Seconds
 from recommender.deciding.context import DecisionContext

@@ -9,7 +9,7 @@ from time import perf_counter
 
 import pytest
 
-from cost_model.profile import GroupProfile
+from cost_model.physics.profile import GroupProfile
 from forecasting.history import GroupInterval
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.decision import DecisionSettings

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from cost_model.learned import Learned, MoveOutcome
-from cost_model.price import Prices
-from cost_model.profile import GroupProfile
+from cost_model.physics.learned import Learned, MoveOutcome
+from cost_model.physics.profile import GroupProfile
+from cost_model.pricing.price import Prices
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds

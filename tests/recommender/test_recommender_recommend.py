@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cost_model.profile import GroupProfile
+from cost_model.physics.profile import GroupProfile
 from forecasting.forecast import Forecast
 from forecasting.history import History
 from forecasting.refusal import Refusal

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from cost_model.presets import Policy
-from cost_model.profile import GroupProfile
+from cost_model.physics.profile import GroupProfile
+from cost_model.pricing.presets import Policy
 from forecasting.forecast import Forecast
 from forecasting.history import History
 from forecasting.units import Seconds

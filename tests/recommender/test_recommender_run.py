@@ -10,7 +10,7 @@ from time import perf_counter
 import pytest
 from structlog.testing import CapturingLogger
 
-from cost_model.profile import GroupProfile
+from cost_model.physics.profile import GroupProfile
 from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal
 from forecasting.units import Replicas

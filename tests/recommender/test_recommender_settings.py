@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cost_model.profile import GroupProfile
+from cost_model.physics.profile import GroupProfile
 from recommender.decision import DecisionSettings
 from recommender.settings import GroupSettings, Settings, SettingsError, load_settings
 from recommender.settings_check import invalid_decision

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cost_model.profile import GroupProfile, ScaleToZero
+from cost_model.physics.profile import GroupProfile, ScaleToZero
 from forecasting.forecast import Forecast
 from forecasting.history import GroupInterval, History, HistoryBuffer
 from forecasting.refusal import Refusal

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cost_model.profile import ScaleToZero
+from cost_model.physics.profile import ScaleToZero
 from recommender.decision import DecisionSettings
 from recommender.scaler import (
     DECISION_BLOCKS,

@@ -304,9 +304,14 @@ def test_lagcasts_runs_are_kept_when_rivals_change_and_theirs_when_it_does(
         document_of.imported_by(document_of.TOURNAMENT, without=without)
         for without in (document_of.FOR_RIVALS, document_of.FOR_LAGCAST)
     )
-    assert {"replay/plant/plant.py", "replay/workload.py", "cost_model/price.py"} <= judge & lagcast
+    assert {"replay/plant/plant.py", "replay/workload.py", "cost_model/pricing/price.py"} <= judge & lagcast
     assert {"replay/policies/keda.py", "replay/policies/hpa.py"} <= judge - lagcast
-    deciding = {"recommender/session.py", "cost_model/rollout.py", "forecasting/blend.py", "replay/policies/lagcast.py"}
+    deciding = {
+        "recommender/session.py",
+        "cost_model/pricing/rollout.py",
+        "forecasting/blend.py",
+        "replay/policies/lagcast.py",
+    }
     assert deciding <= lagcast - judge
     assert not [name for name in lagcast if "adapters" in name or name.startswith(("api/", "cli/", "executor/"))]
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import yaml
 
-from cost_model.learned import Learned, LogBelief
-from cost_model.profile import Capacity, GroupProfile, StreamsProfile
+from cost_model.physics.learned import Learned, LogBelief
+from cost_model.physics.profile import Capacity, GroupProfile, StreamsProfile
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import GroupInterval, History, HistoryBuffer
 from forecasting.refusal import Refusal

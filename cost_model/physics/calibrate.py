@@ -1,0 +1,155 @@
+"""What a group's own past says about the quantities that its profile would otherwise have to assume."""
+
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+
+from cost_model.physics.capacity import BoolArray, CapacityBelief
+from cost_model.physics.profile import Capacity, GroupProfile
+from forecasting.history import MINUTE_SECONDS, History
+from forecasting.history_tier import MINUTES_PER_WEEK
+from forecasting.units import FloatArray, IntArray, MessagesPerSecond, Replicas, Seconds
+
+# Lag worth less than this much of the group's own rate may be nothing but uncommitted work.
+SATURATED_LAG_SECONDS = 2.0
+# Older evidence weighs less than a quarter by then, a minute's weight being 0.999 of the next one's.
+LOOK_BACK_MINUTES = 1440
+# A capacity that was never reached is inferred from nearly a day of minutes, by the fullest of them: what a group has
+# done for three minutes together it can do. One odd minute is part of three such stretches, which say nothing.
+ENOUGH_MINUTES = 1320
+SUSTAINED_MINUTES = 3
+FULLER_STRETCHES = 3
+# So much further they are planned to be filled, or fuller minutes would never come to be seen; the middle of what may
+# be lies further up.
+PLANNED_BEYOND, STEP_BEYOND = 1.06, 1.15
+
+
+class Windows(NamedTuple):
+    """The group's last minutes, oldest first, as fits of capacity, scalability and downstream limits read them.
+
+    `rates` (messages/s of the whole group) are NaN where a minute says nothing: members changed, or a rebalance lay in
+    it; `replicas` is 0 where the count is unknown. In a saturated minute the group did all it could.
+    """
+
+    replicas: IntArray
+    rates: FloatArray
+    saturated: BoolArray
+
+
+def windows_of(history: History, profile: GroupProfile) -> Windows:
+    """The minutes of the last known day that have one before them.
+
+    A minute counts as saturated when the backlog at both its ends exceeds two seconds of its rate plus what a commit
+    interval leaves uncommitted.
+    """
+    tail = _look_back(history)
+    consumed = history.consume_messages_per_second[tail]
+    lag, members, rebalance = history.lag_messages[tail], history.members[tail], history.in_rebalance[tail]
+    steady = (members[1:] == members[:-1]) & (members[1:] > 0) & (rebalance[1:] == 0.0) & (rebalance[:-1] == 0.0)
+    floor = (SATURATED_LAG_SECONDS + profile.commit_interval_seconds) * consumed[1:]
+    saturated = steady & (lag[1:] > floor) & (lag[:-1] > floor) & (consumed[1:] > 0.0)
+    return Windows(
+        replicas=np.nan_to_num(members[1:]).astype(np.int64),
+        rates=np.where(steady, consumed[1:], np.nan),
+        saturated=saturated,
+    )
+
+
+def _look_back(history: History) -> slice:
+    """As many minutes as hold a day of known ones: what was not observed makes nobody forget."""
+    known = np.flatnonzero(np.isfinite(history.consume_messages_per_second))
+    return slice(int(known[-LOOK_BACK_MINUTES:][0]) if known.size else 0, None)
+
+
+def capacity_seen(history: History, profile: GroupProfile) -> Capacity | None:
+    """One replica's capacity from windows in which the group worked at its limit.
+
+    Where there is none, or they contradict each other, at least what a day has shown; None before there is such a day.
+
+    The rate is shared among members that hold work; where the deal is uneven that understates capacity, which is the
+    safe side. What members are known to take from each other is given back: capacity is what a replica does alone.
+    """
+    windows = windows_of(history, profile)
+    kept = _kept_replicas(profile, windows.replicas)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rates = windows.rates / kept
+    if not (rates > 0.0).any():
+        return None
+    if windows.saturated.any():
+        minutes_since = windows.saturated.size - 1 - int(np.flatnonzero(windows.saturated)[-1])
+        guess = MessagesPerSecond(float(np.nanmax(rates)))
+        belief = CapacityBelief.around(guess).observed(rates, windows.saturated)
+        found = belief.capacity(Seconds(float(minutes_since * MINUTE_SECONDS)))
+        if found is not None:
+            return found
+    return _at_least(rates, history, profile)
+
+
+def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Capacity | None:
+    """What every replica has shown to carry in a day, and a step beyond it.
+
+    Planning a step beyond what was seen shows more, step by step, until a window is saturated or the load asks for no
+    more; so a group that was never at its limit is not refused for ever, and never runs much fuller than it ever did.
+    """
+    known = np.isfinite(history.consume_messages_per_second[_look_back(history)])
+    minutes = max(SUSTAINED_MINUTES, ceil(2.0 * profile.commit_interval_seconds / MINUTE_SECONDS))
+    if known.sum() < ENOUGH_MINUTES or rates.size < minutes:
+        return None
+    stretches = np.convolve(rates, np.full(minutes, 1.0 / minutes), mode="valid")
+    stretches = np.sort(stretches[np.isfinite(stretches)])
+    if stretches.size <= FULLER_STRETCHES:
+        return None
+    seen = float(stretches[-1 - FULLER_STRETCHES])
+    if not seen > 0.0:
+        return None
+    return Capacity(
+        p20=MessagesPerSecond(PLANNED_BEYOND * seen),
+        p50=MessagesPerSecond(STEP_BEYOND * seen),
+        p90=MessagesPerSecond(STEP_BEYOND**2 * seen),
+        source="unsaturated_windows",
+        age_seconds=Seconds(0.0),
+    )
+
+
+def _kept_replicas(profile: GroupProfile, replicas: IntArray) -> FloatArray:
+    """Per minute, how many replicas without company would have done the work of those that held some."""
+    working = np.minimum(replicas, profile.work_units).astype(np.float64)
+    if profile.contention is None:
+        return working
+    counts, at = np.unique(replicas, return_inverse=True)
+    kept = np.array([profile.contention.kept_fraction(Replicas(int(count))) for count in counts])
+    shared: FloatArray = working * kept[at]
+    return shared
+
+
+def quiet_seconds(history: History) -> Seconds | None:
+    """Time since the last rebalance that the minutes of the last day show; None where they show none.
+
+    Shortened to the octave, 1, 2, 4, ... minutes: heartbeats drift apart with its root, and what was computed of the
+    group's moves can be used again.
+    """
+    tail = slice(-LOOK_BACK_MINUTES, None)
+    members, rebalance = history.members[tail], history.in_rebalance[tail]
+    shown = np.nan_to_num(rebalance) > 0.0
+    shown[1:] |= np.isfinite(members[1:]) & np.isfinite(members[:-1]) & (members[1:] != members[:-1])
+    if not shown.any():
+        return None
+    minutes = shown.size - 1 - int(np.flatnonzero(shown)[-1])
+    return Seconds(float(MINUTE_SECONDS * 2 ** (max(minutes, 1).bit_length() - 1)))
+
+
+class MovesPerDay(NamedTuple):
+    """How often a group grows and shrinks."""
+
+    up: float
+    down: float
+
+
+def moves_per_day(history: History) -> MovesPerDay:
+    """How often members changed in the last week, per day; what is known of less than a day counts as a day of it."""
+    members = history.members[-MINUTES_PER_WEEK:]
+    known = members[np.isfinite(members)]
+    change = np.diff(known)
+    days = max(1.0, known.size / LOOK_BACK_MINUTES)
+    return MovesPerDay(up=float((change > 0.0).sum()) / days, down=float((change < 0.0).sum()) / days)

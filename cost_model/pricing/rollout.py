@@ -1,0 +1,298 @@
+"""The compiled loop that plays candidate plans through scenarios of demand.
+
+A plan is a few intended moves. Between and after them the group reacts as a sensible scaler would: up when what arrives
+exceeds what it carries, down when idle replicas have cost as much as the move. So waiting is priced with what one would
+do later, and no plan is charged for a disaster that the next decision would have prevented.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cost_model.physics.calibrate import SATURATED_LAG_SECONDS
+from cost_model.physics.fluid import share_late
+from forecasting.compiled import compiled
+from forecasting.units import FloatArray, IntArray
+
+# What partitions that stood still have to catch up with lasts beyond the step, unlike a backlog that all share.
+LONGEST_CATCH_UP_SECONDS = 600.0
+# Items of a price, in the order of `cost_model.pricing.price.Cost`.
+REPLICAS, LATE, PAUSE_LATE, BACKLOG, DUPLICATES, START_UP, RESTORE, RISK, ITEMS = 0, 1, 2, 3, 4, 5, 6, 7, 8
+NO_MOVE = -1
+HIGHEST_LOAD = 0.999
+# A reacting scaler carries what arrives and works a backlog off within this time.
+DRAIN_SECONDS = 300.0
+# It goes down to no less than what was needed within the last 5 to 10 steps.
+REMEMBERED_STEPS = 5
+# What comes after the last step is as the last ten were on average: a peak of one minute there would stay for ever.
+ENDING_STEPS = 10
+
+
+class SimulationInputs(NamedTuple):
+    """What plans are played on: the group's choices and moves, the scenarios, and the prices.
+
+    Replicas come in three classes, each with its own share of the arrivals and its own backlog: the slower ones among
+    those with one partition more than others, the rest of those, and the others. So a load just above the useful count
+    makes some messages late, not all. Moves out of each choice are known twice: row i of a group
+    that keeps up, row a + i of one that is behind, whose batches are full.
+    Shapes: a choices, S scenarios, H steps. `carried` (a,) messages/s before anybody falls behind, at the
+    target utilization; `class_shares` (a, 3) of the arrivals, `class_carried` (a, 3) messages/s. Of moves (2a, a):
+    `start_up`, `risk`, `restore` in currency, `repeated` and `dropped` in seconds of the group's work, `in_flight` in
+    messages that are repeated too; `shares` and `pauses` (2a, a, k) the partitions that a move stops, and for how long.
+    `demand` (S, H); `pause_factor` and `capacity_factor` (S,). A move up takes effect `lead` (a, a) steps after its
+    command, a reaction to what arrives `reaction` (a, a) steps after that; parts of a step count.
+    """
+
+    replicas: FloatArray
+    carried: FloatArray
+    class_shares: FloatArray
+    class_carried: FloatArray
+    start_up: FloatArray
+    risk: FloatArray
+    in_flight: FloatArray
+    repeated: FloatArray
+    dropped: FloatArray
+    restore: FloatArray
+    shares: FloatArray
+    pauses: FloatArray
+    demand: FloatArray
+    pause_factor: FloatArray
+    capacity_factor: FloatArray
+    price_running: float
+    price_late: float
+    price_held: float
+    price_repeated: float
+    price_backlog: float
+    step_seconds: float
+    max_lag_seconds: float
+    lead: FloatArray
+    reaction: FloatArray
+    rest_up_steps: int
+    rest_down_steps: int
+    earliest_step: int
+    rate_now: float
+
+
+class Start(NamedTuple):
+    """Where every plan begins: the present choice, its backlog in messages, and what idle replicas have cost so far."""
+
+    choice: int
+    lag: float
+    idle_cost: float
+    behind_seconds: float
+
+
+@compiled
+def needed(field: SimulationInputs, wanted: float, near: int) -> int:
+    """The smallest choice that carries a demand, looked for from `near`; the largest one where none does."""
+    last = field.replicas.size - 1
+    while near < last and field.carried[near] < wanted:
+        near += 1
+    while near > 0 and field.carried[near - 1] >= wanted:
+        near -= 1
+    return near
+
+
+@compiled
+def row_of(field: SimulationInputs, before: int, lag: float, demand: float) -> int:
+    """The row of moves out of a choice: that of a group behind where more waits than arrives in two seconds."""
+    return before + field.replicas.size if lag > SATURATED_LAG_SECONDS * demand else before
+
+
+@compiled
+def pause_late(field: SimulationInputs, row: int, after: int, demand: float, scenario: int) -> float:
+    """Messages that the stop of a move makes late by itself."""
+    factor = field.pause_factor[scenario]
+    load = min(demand / (field.carried[after] * field.capacity_factor[scenario]), HIGHEST_LOAD)
+    late = 0.0
+    for kind in range(field.shares.shape[2]):
+        over = field.pauses[row, after, kind] * factor - field.max_lag_seconds
+        if over > 0.0:
+            late += field.shares[row, after, kind] * min(over / (1.0 - load), LONGEST_CATCH_UP_SECONDS)
+    return late * demand
+
+
+@compiled
+def repeated_price(field: SimulationInputs, row: int, after: int, demand: float) -> float:
+    """The price of what a move makes the group do twice."""
+    return float(field.price_repeated * (field.repeated[row, after] * demand + field.in_flight[row, after]))
+
+
+@compiled
+def move_cost(field: SimulationInputs, row: int, after: int, demand: float, scenario: int) -> float:
+    """The price of one move, whatever follows; what nobody does counts as late."""
+    late = pause_late(field, row, after, demand, scenario) + field.dropped[row, after] * demand
+    fixed = field.start_up[row, after] + field.risk[row, after] + field.restore[row, after]
+    return float(fixed + repeated_price(field, row, after, demand) + field.price_late * late)
+
+
+@compiled
+def expected_move_cost(field: SimulationInputs, row: int, after: int, demand: FloatArray) -> float:
+    """The mean price of one move over the scenarios, `demand` (S,) being what arrives when it is made."""
+    total = 0.0
+    for scenario in range(demand.size):
+        total += move_cost(field, row, after, demand[scenario], scenario)
+    return total / demand.size
+
+
+@compiled
+def stopped_seconds(field: SimulationInputs, row: int, after: int, scenario: int) -> float:
+    """Seconds of the whole group's work that a move's stop takes away."""
+    seconds = 0.0
+    for kind in range(field.shares.shape[2]):
+        seconds += field.shares[row, after, kind] * field.pauses[row, after, kind]
+    return float(seconds * field.pause_factor[scenario])
+
+
+@compiled
+def class_step(lag: float, arriving: float, worked: float, limit: float) -> tuple[float, float]:
+    """Backlog of one class after a step, and the messages of the step that are late."""
+    following = max(0.0, lag + arriving - worked)
+    if lag <= limit and following <= limit:
+        return following, 0.0
+    return following, arriving * share_late(lag, following, limit)
+
+
+@compiled
+def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls would cost four times as much
+    field: SimulationInputs, start: Start, plan: IntArray, scenario: int, items: FloatArray
+) -> None:
+    """Add the itemised price of one plan in one scenario to `items` (ITEMS,).
+
+    `plan` holds pairs (effective step, choice), NO_MOVE after the last. An intended move up happens unless the group is
+    that large already; one down happens once what arrives then allows it. Reactions see what arrived in the step
+    before, and come from the next decision on: what is to happen now has to be a plan's move. Down only when the plan's
+    own moves are done, and when idle replicas have cost as much as the move.
+    """
+    factor = field.capacity_factor[scenario]
+    choice, idle = start.choice, start.idle_cost
+    slow_lag = field.class_shares[choice, 0] * max(start.lag, start.behind_seconds * field.rate_now)
+    heavy_lag = field.class_shares[choice, 1] * start.lag
+    light_lag = field.class_shares[choice, 2] * start.lag
+    running, late_messages, held, pause_messages = 0.0, 0.0, 0.0, 0.0
+    coming, coming_step, moved_at = NO_MOVE, -1, -1_000_000
+    cursor, seen, need = 0, field.rate_now, choice
+    newer_need, older_need = 0, 0
+    for step in range(field.demand.shape[1]):
+        before, part = choice, 0.0
+        wanted = (seen + (slow_lag + heavy_lag + light_lag) / DRAIN_SECONDS) / factor
+        if coming != NO_MOVE and coming_step <= step:
+            choice, coming, part = coming, NO_MOVE, field.reaction[before, coming] % 1.0
+        pending = cursor < plan.size and plan[cursor] != NO_MOVE
+        if pending and plan[cursor] <= step:
+            target = plan[cursor + 1]
+            if target > choice:
+                part = field.lead[before, target] % 1.0 if plan[cursor] == step else 0.0
+                choice, coming = target, NO_MOVE
+                cursor += 2
+            elif target == choice:
+                cursor += 2
+            elif field.carried[target] >= wanted:
+                choice = target
+                cursor += 2
+        if choice == before and coming == NO_MOVE and step > field.earliest_step:
+            need = needed(field, wanted, need)
+            if step % REMEMBERED_STEPS == 0:
+                older_need, newer_need = newer_need, need
+            newer_need = max(newer_need, need)
+            lower = max(newer_need, older_need)
+            if need > choice:
+                idle = 0.0
+                if step - moved_at >= field.rest_up_steps:
+                    coming, coming_step = need, step + int(field.reaction[choice, need])
+                    if coming_step == step:
+                        choice, coming, part = need, NO_MOVE, field.reaction[before, need] % 1.0
+            elif lower < choice:
+                idle += field.price_running * (field.replicas[choice] - field.replicas[lower])
+                if (
+                    not pending
+                    and step - moved_at >= field.rest_down_steps
+                    and idle >= move_cost(field, choice, lower, seen, scenario)
+                ):
+                    choice = lower
+            else:
+                idle = 0.0
+        demand, stopped, transient = field.demand[scenario, step], 0.0, 0.0
+        slow_share, heavy_share = field.class_shares[choice, 0], field.class_shares[choice, 1]
+        light_share = field.class_shares[choice, 2]
+        slow_carried, heavy_carried = field.class_carried[choice, 0] * factor, field.class_carried[choice, 1] * factor
+        light_carried = field.class_carried[choice, 2] * factor
+        if choice != before:
+            moved_at, idle = step, 0.0
+            total = slow_lag + heavy_lag + light_lag
+            slow_lag, heavy_lag, light_lag = slow_share * total, heavy_share * total, light_share * total
+            row = row_of(field, before, total, demand)
+            stopped = stopped_seconds(field, row, choice, scenario)
+            transient = pause_late(field, row, choice, demand, scenario)
+            if part > 0.0:
+                old = field.carried[before] * factor
+                slow_carried += part * min(0.0, slow_share * old - slow_carried)
+                heavy_carried += part * min(0.0, heavy_share * old - heavy_carried)
+                light_carried += part * min(0.0, light_share * old - light_carried)
+            pause_messages += field.dropped[row, choice] * demand
+            items[DUPLICATES] += repeated_price(field, row, choice, demand)
+            items[START_UP] += field.start_up[row, choice]
+            items[RESTORE] += field.restore[row, choice]
+            items[RISK] += field.risk[row, choice]
+        working, arriving, limit = field.step_seconds - stopped, demand * field.step_seconds, field.max_lag_seconds
+        held += slow_lag + heavy_lag + light_lag
+        slow_lag, late = class_step(slow_lag, slow_share * arriving, slow_carried * working, limit * slow_carried)
+        heavy_lag, more = class_step(heavy_lag, heavy_share * arriving, heavy_carried * working, limit * heavy_carried)
+        late += more
+        if light_share > 0.0:
+            light_lag, more = class_step(
+                light_lag, light_share * arriving, light_carried * working, limit * light_carried
+            )
+            late += more
+        held += slow_lag + heavy_lag + light_lag
+        running += field.replicas[choice]
+        late_messages += late
+        pause_messages += max(0.0, transient - late)
+        seen = demand
+    items[REPLICAS] += field.price_running * running
+    items[LATE] += field.price_late * late_messages
+    items[PAUSE_LATE] += field.price_late * pause_messages
+    items[BACKLOG] += field.price_held * held
+    settle(field, choice, slow_lag + heavy_lag + light_lag, scenario, items)
+
+
+@compiled
+def settle(field: SimulationInputs, choice: int, lag: float, scenario: int, items: FloatArray) -> None:
+    """Add what the state is worth in which a plan ends: the move home, and the backlog consumed there."""
+    demand = field.demand[scenario, -min(ENDING_STEPS, field.demand.shape[1]) :].mean()
+    factor = field.capacity_factor[scenario]
+    home = needed(field, demand / factor, choice)
+    if home != choice:
+        late = pause_late(field, choice, home, demand, scenario) + field.dropped[choice, home] * demand
+        items[PAUSE_LATE] += field.price_late * late
+        items[DUPLICATES] += repeated_price(field, choice, home, demand)
+        items[START_UP] += field.start_up[choice, home]
+        items[RESTORE] += field.restore[choice, home]
+        items[RISK] += field.risk[choice, home]
+    carried = field.carried[home] * factor
+    spare = max(carried - demand, 0.01 * carried)
+    items[BACKLOG] += field.price_backlog * lag
+    items[LATE] += field.price_late * demand * max(lag - field.max_lag_seconds * carried, 0.0) / spare
+
+
+@compiled
+def play_plans(field: SimulationInputs, start: Start, plans: IntArray, first: int, last: int) -> FloatArray:
+    """(plans, last - first) totals of each plan in scenarios first..last - 1."""
+    totals = np.empty((plans.shape[0], last - first))
+    items = np.empty(ITEMS)
+    for plan in range(plans.shape[0]):
+        for scenario in range(first, last):
+            items[:] = 0.0
+            play_plan(field, start, plans[plan], scenario, items)
+            totals[plan, scenario - first] = items.sum()
+    return totals
+
+
+@compiled
+def itemise_plan(field: SimulationInputs, start: Start, plan: IntArray) -> FloatArray:
+    """(S, ITEMS): one plan's price in each scenario, item by item."""
+    scenarios = field.demand.shape[0]
+    items = np.zeros((scenarios, ITEMS))
+    for scenario in range(scenarios):
+        play_plan(field, start, plan, scenario, items[scenario])
+    return items

@@ -1,0 +1,184 @@
+"""What a group's own minutes say of its capacity, its scaling and what lies behind it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from cost_model.physics.calibrate import capacity_seen, quiet_seconds, windows_of
+from cost_model.physics.downstream import downstream_limit
+from cost_model.physics.profile import GroupProfile
+from cost_model.physics.scalability import Scalability, fit_scalability
+from forecasting.history import History
+from forecasting.units import FloatArray, Partitions, Replicas, Seconds
+
+PROFILE = GroupProfile(cluster="east", group="orders", partitions=Partitions(40), capacity=None)
+MINUTES = 240
+
+
+def _history(
+    consumed: FloatArray, *, behind: FloatArray, members: FloatArray, rebalance: FloatArray | None = None
+) -> History:
+    """Minutes at these rates, with a minute's worth of lag where the group is behind (1) and none where not (0)."""
+    return History(
+        cluster="east",
+        group="orders",
+        end_at=datetime(2026, 1, 5, 12, tzinfo=UTC),
+        produce_messages_per_second=consumed,
+        peak_messages_per_second=consumed,
+        consume_messages_per_second=consumed,
+        lag_messages=60.0 * consumed * behind,
+        members=members,
+        in_rebalance=np.zeros(consumed.size) if rebalance is None else rebalance,
+        recent=(),
+    )
+
+
+def _noise(seed: int = 3) -> FloatArray:
+    noise: FloatArray = np.exp(np.random.default_rng(seed).normal(0.0, 0.04, MINUTES))
+    return noise
+
+
+def test_capacity_is_what_one_replica_did_while_the_group_was_behind() -> None:
+    """8 replicas asked for 500 messages/s, and doing 800 through 40 minutes of backlog: about 100 each, 20 min ago."""
+    behind = np.zeros(MINUTES)
+    behind[180:220] = 1.0
+    consumed = np.where(behind > 0.0, 800.0, 500.0) * _noise()
+    found = capacity_seen(_history(consumed, behind=behind, members=np.full(MINUTES, 8.0)), PROFILE)
+    assert found is not None
+    assert found.p20 < found.p50 < found.p90
+    assert found.p50 == pytest.approx(100.0, rel=0.05)
+    assert found.age_seconds == 20 * 60.0
+
+
+def test_a_group_that_always_keeps_up_shows_no_capacity() -> None:
+    """However long it is watched; nor does a history of one minute, or of none but unknown ones."""
+    keeping_up = _history(500.0 * _noise(), behind=np.zeros(MINUTES), members=np.full(MINUTES, 8.0))
+    assert capacity_seen(keeping_up, PROFILE) is None
+    one = _history(np.array([800.0]), behind=np.ones(1), members=np.array([8.0]))
+    assert capacity_seen(one, PROFILE) is None
+    unknown = _history(np.full(5, np.nan), behind=np.ones(5), members=np.full(5, np.nan))
+    assert capacity_seen(unknown, PROFILE) is None
+
+
+DAY_MINUTES = 1440
+
+
+def _day(consumed: FloatArray, *, behind: FloatArray | None = None) -> History:
+    """A day and more of minutes in which 8 replicas consumed that much."""
+    quiet = np.zeros(consumed.size)
+    return _history(consumed, behind=quiet if behind is None else behind, members=np.full(consumed.size, 8.0))
+
+
+def _seen(history: History, profile: GroupProfile = PROFILE) -> tuple[float, str]:
+    found = capacity_seen(history, profile)
+    assert found is not None
+    return found.p20, found.source
+
+
+def test_a_day_without_backlog_shows_what_replicas_carried_for_some_minutes_together() -> None:
+    """An hour at 800 messages/s is 100 each, planned as 106; one minute at 2,400 is no sustained rate."""
+    consumed = np.full(DAY_MINUTES, 400.0)
+    consumed[600:660] = 800.0
+    calm = capacity_seen(_day(consumed), PROFILE)
+    consumed[300] = 2400.0
+    odd = capacity_seen(_day(consumed), PROFILE)
+    assert calm == odd
+    assert calm is not None
+    assert (calm.p20, calm.p50, calm.p90) == pytest.approx((106.0, 115.0, 132.25))
+    assert calm.source == "unsaturated_windows"
+
+
+def test_commits_that_come_every_ten_minutes_are_no_tenfold_capacity() -> None:
+    """400 messages/s that are seen as 4,000 in one minute of ten: 50 for each of 8, over two commits together."""
+    consumed = np.where(np.arange(DAY_MINUTES) % 10 == 0, 4000.0, 0.0)
+    seldom = replace(PROFILE, commit_interval_seconds=Seconds(600.0))
+    assert _seen(_day(consumed), seldom)[0] == pytest.approx(1.06 * 50.0)
+    assert _seen(_day(consumed))[0] > 150.0
+
+
+def test_backlogs_that_contradict_each_other_leave_what_was_carried() -> None:
+    """Minutes behind at 100 and at 300 messages/s of 8 replicas, after an hour at 800: at least 100 each is known."""
+    consumed, behind = np.full(DAY_MINUTES, 400.0), np.zeros(DAY_MINUTES)
+    consumed[600:660] = 800.0
+    behind[900:906] = behind[1000:1006] = 1.0
+    consumed[900:906], consumed[1000:1006] = 100.0, 300.0
+    carried, source = _seen(_day(consumed, behind=behind))
+    assert carried == pytest.approx(106.0)
+    assert source == "unsaturated_windows"
+
+
+def test_hours_that_nobody_observed_make_nobody_forget() -> None:
+    """After a day at 800 messages/s of 8 replicas collecting stops for a night; then there are ten quiet minutes."""
+    night, after = np.full(600, np.nan), np.full(10, 80.0)
+    assert _seen(_day(np.concatenate([np.full(DAY_MINUTES, 800.0), night, after])))[0] == pytest.approx(106.0)
+
+
+@pytest.mark.parametrize("minutes", [3, 1300])
+def test_less_than_a_day_without_backlog_shows_no_capacity(minutes: int) -> None:
+    """The busiest hours may be those that were not seen."""
+    assert capacity_seen(_day(np.full(minutes, 800.0)), PROFILE) is None
+
+
+def test_a_day_of_nothing_shows_no_capacity() -> None:
+    """Nor do its last minutes, where everything else was idle."""
+    consumed = np.zeros(DAY_MINUTES)
+    assert capacity_seen(_day(consumed), PROFILE) is None
+    consumed[-2:] = 800.0
+    assert capacity_seen(_day(consumed), PROFILE) is None
+
+
+def test_minutes_of_change_say_nothing() -> None:
+    """A minute in which members changed or a rebalance lay, and the one after a rebalance, have no rate."""
+    members, rebalance = np.array([8.0, 8.0, 10.0, 10.0, 10.0, 10.0]), np.zeros(6)
+    rebalance[4] = 0.5
+    windows = windows_of(_history(np.full(6, 800.0), behind=np.ones(6), members=members, rebalance=rebalance), PROFILE)
+    assert np.isfinite(windows.rates).tolist() == [True, False, True, False, False]
+    assert windows.saturated.tolist() == [True, False, True, False, False]
+    assert windows.replicas.tolist() == [8, 10, 10, 10, 10]
+
+
+def test_idle_members_do_not_share_the_rate() -> None:
+    """50 members on 40 partitions: 4,000 messages/s are 100 for each of the 40 that hold one."""
+    history = _history(4000.0 * _noise(), behind=np.ones(MINUTES), members=np.full(MINUTES, 50.0))
+    found = capacity_seen(history, PROFILE)
+    assert found is not None
+    assert found.p50 == pytest.approx(100.0, rel=0.05)
+
+
+def test_what_members_take_from_each_other_is_given_back() -> None:
+    """10 replicas with contention 0.05 do 690 messages/s behind: 100 each when alone."""
+    shared = replace(PROFILE, contention=Scalability(contention=0.05, coherence=0.0))
+    consumed = 1000.0 / 1.45 * _noise()
+    history = _history(consumed, behind=np.ones(MINUTES), members=np.full(MINUTES, 10.0))
+    alone, even = capacity_seen(history, shared), capacity_seen(history, PROFILE)
+    assert alone is not None
+    assert even is not None
+    assert (alone.p50, even.p50) == pytest.approx((100.0, 69.0), rel=0.05)
+
+
+def test_the_same_minutes_show_scaling_and_a_capped_sink() -> None:
+    """From 8 to 20 replicas a capped group stays at 800 messages/s: a limit, and a curve that flattens."""
+    members = np.where(np.arange(MINUTES) < 120, 8.0, 20.0)
+    windows = windows_of(_history(800.0 * _noise(), behind=np.ones(MINUTES), members=members), PROFILE)
+    found = downstream_limit(PROFILE, replicas=windows.replicas, rates=windows.rates, saturated=windows.saturated)
+    assert found is not None
+    assert found.replicas_seen == (8, 20)
+    assert found.limit_messages_per_second == pytest.approx(800.0, rel=0.02)
+    fit = fit_scalability(windows.replicas, windows.rates, windows.saturated)
+    assert fit is not None
+    assert 20.0 * fit.scalability.kept_fraction(Replicas(20)) * fit.capacity == pytest.approx(800.0, rel=0.03)
+
+
+def test_quiet_time_is_counted_from_the_last_rebalance_to_the_octave() -> None:
+    """Members that change 100 minutes ago, then a rebalance 5 minutes ago: 64 and 4 minutes; neither: unknown."""
+    members = np.where(np.arange(MINUTES) < MINUTES - 101, 8.0, 10.0)
+    rates, never = np.full(MINUTES, 500.0), np.zeros(MINUTES)
+    moved = _history(rates, behind=never, members=members)
+    assert quiet_seconds(moved) == 64 * 60.0
+    rebalance = never.copy()
+    rebalance[-6] = 0.5
+    assert quiet_seconds(replace(moved, in_rebalance=rebalance)) == 4 * 60.0
+    assert quiet_seconds(_history(rates, behind=never, members=np.full(MINUTES, 8.0))) is None
+    assert quiet_seconds(_history(rates, behind=never, members=np.full(MINUTES, np.nan))) is None
