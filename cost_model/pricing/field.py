@@ -8,9 +8,9 @@ import numpy as np
 from cost_model.physics.profile import GroupProfile
 from cost_model.physics.skew import carried_by_count, load_classes, useful_counts
 from cost_model.pricing.move_effects import move_effects_now
+from cost_model.pricing.price import BYTES_PER_GIGABYTE
 from cost_model.pricing.rollout import SimulationInputs
 from cost_model.pricing.situation import Situation, Uncertainty
-from cost_model.search.problem import BYTES_PER_GIGABYTE
 from forecasting.units import SECONDS_PER_HOUR, FloatArray, MessagesPerSecond
 
 LEAST_CAPACITY_FRACTION = 1e-9

@@ -7,6 +7,7 @@ from forecasting.units import MessagesPerSecond
 
 # A duplicate is work done twice, not a broken promise: a fifth of a late message.
 DUPLICATE_TO_LATE_RATIO = 0.2
+BYTES_PER_GIGABYTE = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,11 @@ from cost_model.physics.capacity import BoolArray
 from cost_model.physics.profile import GroupProfile
 from cost_model.physics.skew import carried_by_count, useful_counts
 from cost_model.pricing.move_effects import MoveEffects, move_effects_now
-from cost_model.pricing.price import Prices
+from cost_model.pricing.price import BYTES_PER_GIGABYTE, Prices
 from cost_model.pricing.situation import Situation
 from cost_model.search.ending import Ending
 from forecasting.units import SECONDS_PER_HOUR, FloatArray, MessagesPerSecond
 
-BYTES_PER_GIGABYTE = 1e9
 # A group without replicas carries nothing; a billionth of one replica keeps its waiting time a number.
 LEAST_CAPACITY_FRACTION = 1e-9
 

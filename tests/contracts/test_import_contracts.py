@@ -15,7 +15,11 @@ CONTRACTS: list[str] = [contract["name"] for contract in CONFIGURATION["contract
 
 # By the beginning of the contract's name: a module, and an import that it must not have.
 BREAKING = {
-    "One direction": ("forecasting/scores.py", "import cost_model.pricing.price"),
+    "One direction:": ("forecasting/scores.py", "import cost_model.pricing.price"),
+    "One direction within the cost model": (
+        "cost_model/physics/capacity.py",
+        "import cost_model.pricing.price",
+    ),
     "The collector and the features job stand beside": ("collector/sinks.py", "import forecasting.history"),
     "The core is pure": ("cost_model/pricing/price.py", "import time"),
     "A decision reads downwards": ("recommender/guards.py", "import recommender.compose"),
