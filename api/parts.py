@@ -60,7 +60,7 @@ class Capacity(Wire):
     p20: FiniteFloat
     p50: FiniteFloat
     p90: FiniteFloat
-    source: Literal["configured", "saturated_windows", "unsaturated_windows", "busy_time"]
+    source: Literal["configured", "saturated_windows", "unsaturated_windows"]
     age_seconds: FiniteFloat | None = None
 
 

@@ -106,7 +106,6 @@ def _capacity(capacity: Capacity) -> str:
         "configured": "as set",
         "saturated_windows": "measured at the group's limit",
         "unsaturated_windows": "never seen at its limit: a step beyond what it has shown",
-        "busy_time": "measured by how busy its replicas were",
     }[capacity.source]
     age = f", {capacity.age_seconds / 60:.0f} min old" if capacity.age_seconds is not None else ""
     band = f"p20 {capacity.p20:,.0f}, p90 {capacity.p90:,.0f}"

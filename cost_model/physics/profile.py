@@ -10,7 +10,7 @@ GroupProtocol = Literal["eager", "cooperative", "kip848"]
 Client = Literal["java", "librdkafka", "other"]
 CommitMode = Literal["interval", "batch", "message"]
 Assignor = Literal["range", "roundrobin", "sticky"]
-CapacitySource = Literal["configured", "saturated_windows", "unsaturated_windows", "busy_time"]
+CapacitySource = Literal["configured", "saturated_windows", "unsaturated_windows"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
