@@ -19,9 +19,8 @@ OUTLIER_SHARE = 0.05  # windows that say nothing: throttled brokers, a slow down
 OUTLIER_DENSITY = 1.0 / 5.0  # per unit of ln rate, spread over the grid's 5.3 units
 # Each window's evidence fades by this factor with each later one: 1,000 windows of 15 s, about four hours.
 MEMORY = 0.999
-# Planning uses p20. At a 10-90 % band of factor 1.5, p20 lies 1.5 ** -(0.84 / 2.56), that is 12 %, under the median: as
-# much as the target utilization of 0.85 takes away. A wider band would decide the plan more than the group's own
-# numbers do.
+# At a 10-90 % band of factor 1.5, p20 lies 1.5 ** -(0.84 / 2.56), that is 12 %, under the median: four times the 3 %
+# that plans keep free by default. A wider band would decide the plan more than the group's own numbers do.
 WIDEST_BAND_FACTOR = 1.5
 
 

@@ -15,7 +15,11 @@ CapacitySource = Literal["configured", "saturated_windows", "unsaturated_windows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """The most one replica consumes, as a band: planning uses p20, so that a lucky window does not remove a pod."""
+    """The most one replica consumes, as a band.
+
+    Plans are priced in scenarios around p50, as wide as p90 says. Limits, and the plans that the search proposes, use
+    p20, so that a lucky window does not remove a pod.
+    """
 
     p20: MessagesPerSecond
     p50: MessagesPerSecond

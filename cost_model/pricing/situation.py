@@ -14,7 +14,7 @@ class Situation:
 
     `demand_messages_per_second` is the path to carry, one value per step of `step_seconds`. `replicas` is the present
     count, always a legal choice. `lag_messages` is backlog, its uncommitted part already removed. `target_utilization`
-    is the share of p20 capacity that plans may use; `max_lag_seconds` the wait beyond which a message is late.
+    is the share of capacity that plans may use; `max_lag_seconds` the wait beyond which a message is late.
     `rebalance_pause_prior_seconds` is a floor for a move's stop (see `move_effect`),
     `rebalance_pause_prior_scale_in_seconds` the one for removing where that differs, `pause_spread` the deviation of ln
     pause (0 makes pauses certain). No move takes effect before `earliest_move_step`. The search keeps `lag_points`
