@@ -1,44 +1,70 @@
 """Loops that cannot be vectors, as machine code."""
 
+import re
 from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from inspect import getfile
 from pathlib import Path
-from typing import ParamSpec, TypeVar, cast
+from tempfile import TemporaryFile
+from typing import Any, ParamSpec, TypeVar, cast
 
+import numba
 from numba import njit
-from numba.core.caching import IndexDataCacheFile
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
+_CONFIG: Any = numba.config  # its names are set at run time
+
 
 def compiled(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """The function as machine code, kept on disk between runs where there is a directory to keep it in.
+    """The function as machine code, kept on disk between runs where there is a folder to keep it in.
 
-    Without one (a read-only file system, no home directory) numba refuses to cache; then it compiles at each start.
+    Where there is none (a read-only file system, no home directory) it is compiled at each start. `NUMBA_CACHE_DIR`
+    names the folder; by default it is `__pycache__` beside the function, else `.cache/numba` in the home directory.
     """
-    try:
-        dispatcher = njit(cache=True)(function)
-    except RuntimeError:
-        return cast("Callable[Arguments, Result]", njit(function))
     # By itself numba looks at the function's own file only: the machine code of `run`, which has `flow` inside, would
-    # outlive any change to flow.py, for a caller's file stays the same. Here all files of the directory count, and each
-    # state of them has cache files of its own: reading those of another one fails where a module has since gone.
-    stamp = _digest_of_directory(Path(getfile(function)).parent)
-    file = dispatcher._cache._cache_file  # type: ignore[attr-defined]  # noqa: SLF001 - no public way
-    dispatcher._cache._cache_file = IndexDataCacheFile(  # type: ignore[attr-defined, no-untyped-call]  # noqa: SLF001 - as above
-        cache_path=file._cache_path,  # noqa: SLF001 - as above
-        filename_base=f"{file._index_name.removesuffix('.nbi')}-{stamp.hex()[:12]}",  # noqa: SLF001 - as above
-        source_stamp=stamp,
-    )
-    return cast("Callable[Arguments, Result]", dispatcher)
+    # outlive any change to flow.py, for a caller's file stays the same. So each state of the sources has a folder.
+    file = Path(getfile(function))
+    sources = _sources(file, file.parents[function.__module__.count(".")], function.__module__.partition(".")[0])
+    stamp = sha256(b"".join(source.read_bytes() for source in sorted(sources))).hexdigest()[:12]
+    folder = _writable(_CONFIG.CACHE_DIR, file.parent, f"compiled-{stamp}")
+    if folder is None:
+        return cast("Callable[Arguments, Result]", njit(function))
+    before, _CONFIG.CACHE_DIR = _CONFIG.CACHE_DIR, str(folder)
+    try:
+        return cast("Callable[Arguments, Result]", njit(cache=True)(function))
+    finally:
+        _CONFIG.CACHE_DIR = before
 
 
 @cache
-def _digest_of_directory(directory: Path) -> bytes:
-    digest = sha256()
-    for path in sorted(directory.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.digest()
+def _sources(file: Path, root: Path, package: str) -> frozenset[Path]:
+    """The file and every file of its package that it imports, directly or not."""
+    found, following = {file}, [file]
+    while following:
+        text = following.pop().read_text(encoding="utf-8")
+        for name in re.findall(rf"^from ({package}(?:\.\w+)*) import ", text, flags=re.MULTILINE):
+            imported = root.joinpath(*name.split(".")).with_suffix(".py")
+            if imported.is_file() and imported not in found:
+                found.add(imported)
+                following.append(imported)
+    return frozenset(found)
+
+
+@cache
+def _writable(chosen: str, beside: Path, name: str) -> Path | None:
+    """The folder `name` in the first place that can be written to."""
+    places: list[Callable[[], Path]] = [lambda: Path(chosen)]
+    if not chosen:
+        places = [lambda: beside / "__pycache__", lambda: Path.home() / ".cache" / "numba"]
+    for place in places:
+        try:
+            folder = place() / name
+            folder.mkdir(parents=True, exist_ok=True)
+            TemporaryFile(dir=folder).close()
+        except (OSError, RuntimeError):  # RuntimeError: no home directory
+            continue
+        return folder
+    return None
