@@ -1,0 +1,115 @@
+"""The compiled rollout, whose prices are published, against the same arithmetic written down by hand."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cost_model.physics.profile import Capacity, GroupProfile
+from cost_model.pricing.field import simulation_inputs_of
+from cost_model.pricing.price import Cost, Prices
+from cost_model.pricing.rollout import Start, itemise_plan
+from cost_model.pricing.situation import Situation, Uncertainty
+from forecasting.units import Fraction, MessagesPerSecond, Partitions, Seconds
+from tests.cost_model.pricing_by_hand import Scenario, of_plan
+
+Moves = tuple[tuple[int, int], ...]
+
+
+@st.composite
+def played(draw: st.DrawFn) -> tuple[Situation, Scenario, Moves]:
+    """Small groups of every protocol over 2 to 20 minutes, from idle to overloaded, with up to three moves."""
+    partitions, steps = draw(st.integers(1, 12)), draw(st.integers(2, 20))
+    rate = MessagesPerSecond(100.0)
+    profile = GroupProfile(
+        cluster="east",
+        group="orders",
+        partitions=Partitions(partitions),
+        capacity=Capacity(p20=rate, p50=rate, p90=rate, source="configured"),
+        protocol=draw(st.sampled_from(["eager", "cooperative", "kip848"])),
+        client=draw(st.sampled_from(["java", "librdkafka"])),
+        ungraceful_share=draw(st.sampled_from([None, Fraction(0.5)])),
+        start_up_seconds=Seconds(draw(st.sampled_from([0.0, 30.0, 150.0]))),
+    )
+    situation = Situation(
+        profile=profile,
+        prices=Prices(
+            currency="EUR",
+            price_per_replica_hour=0.05,
+            price_per_late_message=draw(st.sampled_from([0.0, 5e-6, 1e-4])),
+            price_per_duplicate_message=1e-6,
+            price_per_held_message_second=draw(st.sampled_from([0.0, 1e-9])),
+            price_per_move=draw(st.sampled_from([0.0, 1e-3, 0.1])),
+        ),
+        demand_messages_per_second=np.zeros(steps),
+        step_seconds=60.0,
+        replicas=draw(st.integers(1, partitions + 3)),
+        lag_messages=draw(st.sampled_from([0.0, 500.0, 1e5])),
+        max_lag_seconds=draw(st.sampled_from([1.0, 10.0, 60.0])),
+        target_utilization=0.97,
+        rebalance_pause_prior_seconds=draw(st.sampled_from([None, 12.0])),
+        rebalance_pause_prior_scale_in_seconds=draw(st.sampled_from([None, 20.0])),
+        pause_spread=0.0,
+        behind_seconds=draw(st.sampled_from([0.0, 20.0])),
+    )
+    scenario = Scenario(
+        demand=tuple(draw(st.lists(st.floats(0.0, 130.0 * partitions), min_size=steps, max_size=steps))),
+        rate_now=draw(st.floats(0.0, 130.0 * partitions)),
+        pause_factor=draw(st.sampled_from([1.0, 2.5])),
+        capacity_factor=draw(st.sampled_from([1.0, 0.9])),
+    )
+    counts = st.integers(1, partitions)
+    moves = draw(st.lists(st.tuples(st.integers(0, steps), counts), max_size=3, unique_by=lambda move: move[0]))
+    return situation, scenario, tuple(sorted(moves))
+
+
+def cost_played(situation: Situation, scenario: Scenario, moves: Moves) -> tuple[Cost, tuple[int, ...]]:
+    """The price of a plan by the compiled loop, no reaction being allowed, and the choices."""
+    inputs, choices = simulation_inputs_of(
+        situation,
+        Uncertainty(
+            demand_messages_per_second=np.array([scenario.demand]),
+            rate_now_messages_per_second=scenario.rate_now,
+            risk_weight=0.0,
+            rest_up_steps=0,
+            rest_down_steps=0,
+        ),
+    )
+    inputs = inputs._replace(
+        pause_factor=np.array([scenario.pause_factor]),
+        capacity_factor=np.array([scenario.capacity_factor]),
+        earliest_step=len(scenario.demand),
+    )
+    plan = np.array([*(number for at, count in moves for number in (at, choices.index(count))), -1, -1])
+    start = Start(choices.index(situation.replicas), situation.lag_messages, 0.0, situation.behind_seconds)
+    items = itemise_plan(inputs, start, plan)[0].tolist()
+    return Cost(**dict(zip((item.name for item in fields(Cost)), items, strict=True))), choices
+
+
+def useful(situation: Situation, moves: Moves) -> Moves:
+    """The moves with each target lowered to the smallest count that carries as much."""
+    partitions = situation.profile.partitions
+    return tuple((at, -(-partitions // -(-partitions // count))) for at, count in moves)
+
+
+@settings(max_examples=300)
+@given(played())
+def test_a_played_plan_costs_what_it_costs_by_hand(drawn: tuple[Situation, Scenario, Moves]) -> None:
+    """Item by item, to rounding: stops, backlogs of three classes, duplicates, losses, start-ups and the end."""
+    situation, scenario, moves = drawn
+    moves = useful(situation, moves)
+    cost, choices = cost_played(situation, scenario, moves)
+    by_hand, _ = of_plan(situation, scenario, choices, moves)
+    for item in fields(Cost):
+        assert getattr(cost, item.name) == pytest.approx(getattr(by_hand, item.name), rel=1e-9, abs=1e-12), item.name
+
+
+def test_no_move_is_made_earlier_than_it_may_be(plain: Situation) -> None:
+    """A planned move down waits for the minute after the load has fallen: 13 replicas run for one minute more."""
+    demand = tuple(np.repeat([1800.0, 600.0], 30).tolist())
+    scenario = Scenario(demand=demand, rate_now=1800.0)
+    early, late = (cost_played(replace(plain, replicas=20), scenario, ((at, 7),))[0] for at in (20, 31))
+    assert early == late
+    assert early.replicas == pytest.approx(0.05 * (20 * 31 + 7 * 29) / 60.0)
