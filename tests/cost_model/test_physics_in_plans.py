@@ -7,30 +7,16 @@ import pytest
 
 from cost_model.physics.profile import GroupProfile, StreamsProfile
 from cost_model.physics.scalability import Scalability
-from cost_model.pricing.situation import Situation, Uncertainty
+from cost_model.pricing.situation import Situation
 from cost_model.search.candidates import Plan
-from cost_model.search.evaluation import PlanEvaluation, evaluate_plans
+from cost_model.search.evaluation import PlanEvaluation
 from cost_model.search.optimise import search
 from forecasting.units import Fraction, Replicas, Seconds
-
-
-def _evaluated(situation: Situation) -> PlanEvaluation:
-    """The situation with its one path for certain."""
-    demand = situation.demand_messages_per_second
-    return evaluate_plans(
-        situation,
-        Uncertainty(
-            demand_messages_per_second=np.tile(demand, (8, 1)),
-            rate_now_messages_per_second=float(demand[0]),
-            risk_weight=0.0,
-            rest_up_steps=1,
-            rest_down_steps=5,
-        ),
-    )
+from tests.cost_model.weighing import weighed
 
 
 def _target(situation: Situation) -> int:
-    best = _evaluated(situation).best()
+    best = weighed(situation).best()
     return situation.replicas if best is None else best.target
 
 
@@ -55,7 +41,7 @@ def test_a_hot_partition_asks_for_more_replicas_than_its_load(plain: Situation, 
 
 def test_no_replica_is_added_that_a_hot_partition_leaves_idle(plain: Situation, hot: GroupProfile) -> None:
     """At 1,000/s nothing carries the hot partition; 21 replicas hold it alone, and none of the plans has more."""
-    found = _evaluated(replace(plain, profile=hot, replicas=21, demand_messages_per_second=np.full(60, 1000.0)))
+    found = weighed(replace(plain, profile=hot, replicas=21, demand_messages_per_second=np.full(60, 1000.0)))
     assert max(found.choices) == 21
     assert found.best() is None or found.choices[-1] == 21
 
@@ -71,7 +57,7 @@ def test_replicas_that_hinder_each_other_are_taken_away(plain: Situation) -> Non
 def test_even_weights_change_nothing(plain: Situation) -> None:
     """Weights that are all alike are priced to the last digit as if none were given."""
     even = replace(plain.profile, partition_weights=(2.0,) * 40)
-    bare, weighted = (_evaluated(replace(plain, profile=profile, replicas=14)) for profile in (plain.profile, even))
+    bare, weighted = (weighed(replace(plain, profile=profile, replicas=14)) for profile in (plain.profile, even))
     assert weighted.choices == bare.choices
     assert weighted.totals == pytest.approx(bare.totals)
 
@@ -95,14 +81,14 @@ def test_oracle_15_state_that_is_not_warm_within_the_horizon_holds(plain: Situat
 
 def test_of_the_steps_up_only_those_are_taken_that_are_warm_in_time(plain: Situation) -> None:
     """4 to 5 replicas move 8 tasks, 40 minutes: that helps within the hour, and goes out at once."""
-    best = _evaluated(_streaming(plain, STATEFUL)).best()
+    best = weighed(_streaming(plain, STATEFUL)).best()
     assert best is not None
     assert (best.target, best.effective_step, best.command_step) == (5, 40, 0)
 
 
 def test_state_that_is_warm_in_time_is_commanded_so_much_earlier(plain: Situation) -> None:
     """Twenty warm-ups at once are one probe: what has to carry the load from minute 20 on is commanded in minute 10."""
-    best = _evaluated(_streaming(plain, replace(STATEFUL, max_warmup_replicas=20))).best()
+    best = weighed(_streaming(plain, replace(STATEFUL, max_warmup_replicas=20))).best()
     assert best is not None
     assert best.effective_step - best.command_step == 10
     assert 8 <= best.command_step <= 10
@@ -110,7 +96,7 @@ def test_state_that_is_warm_in_time_is_commanded_so_much_earlier(plain: Situatio
 
 def test_replicas_that_warm_up_are_paid_for(plain: Situation) -> None:
     """Four more replicas for ten minutes without any work: 4 * 0.05 / 6."""
-    found = _evaluated(_streaming(plain, replace(STATEFUL, max_warmup_replicas=20)))
+    found = weighed(_streaming(plain, replace(STATEFUL, max_warmup_replicas=20)))
     best = found.best()
     assert best is not None
     row = next(row for row in found.best_of_each_target() if found.move_of(row).target == best.target)
@@ -121,7 +107,7 @@ def test_tasks_not_partitions_are_what_replicas_share(plain: Situation) -> None:
     """Two joined topics of 20 partitions are 20 tasks: 15 replicas carry what 10 do, and 20 are the most."""
     joined = replace(STATEFUL, stateful=False, tasks=20)
     ramp = replace(_streaming(plain, joined), replicas=8, demand_messages_per_second=np.full(60, 5000.0))
-    found = _evaluated(ramp)
+    found = weighed(ramp)
     assert found.choices == (1, 2, 3, 4, 5, 7, 8, 10, 20)
     assert _targets(ramp) == (20, 20)
 
@@ -144,7 +130,7 @@ def test_state_that_is_read_again_has_a_price(plain: Situation) -> None:
     free = _valley(replace(plain, profile=profile))
     assert _target(free) == 8
     expensive = replace(free, prices=replace(free.prices, price_per_restored_gigabyte=0.05))
-    found = _evaluated(expensive)
+    found = weighed(expensive)
     assert found.best() is None
     assert found.move_price(found.move_of(_down_to_eight(found))) == pytest.approx(0.02 + 0.05 * 36.0)
 
@@ -153,7 +139,7 @@ def _leaving(situation: Situation, **changes: object) -> PlanEvaluation:
     """Fourteen replicas at a load for eight, all of whose leavers are killed."""
     profile = replace(situation.profile, ungraceful_share=Fraction(1.0), session_timeout_seconds=Seconds(0.0))
     changed = replace(profile, **changes)  # type: ignore[arg-type]  # the fields' types are the tests' concern
-    return _evaluated(replace(situation, profile=changed, replicas=14, demand_messages_per_second=np.full(60, 700.0)))
+    return weighed(replace(situation, profile=changed, replicas=14, demand_messages_per_second=np.full(60, 700.0)))
 
 
 def test_messages_that_nobody_processes_count_as_late(plain: Situation) -> None:
@@ -190,7 +176,7 @@ def test_a_move_that_answers_a_backlog_meets_full_batches(plain: Situation) -> N
     profile = replace(plain.profile, protocol="cooperative")
     ahead = replace(plain, profile=profile, replicas=8, demand_messages_per_second=np.full(60, 790.0))
     behind = replace(ahead, lag_messages=3_000.0)
-    calm, late = _evaluated(ahead), _evaluated(behind)
+    calm, late = weighed(ahead), weighed(behind)
     row = next(row for row in late.best_of_each_target() if late.move_of(row).target == 10)
     assert calm.move_price(late.move_of(row)) == pytest.approx(0.02)
     assert late.move_price(late.move_of(row)) > 0.02 + 1e-5 * 790.0 * 0.2 * (12.0 - 5.0)
@@ -200,7 +186,7 @@ def test_a_stop_soon_after_another_is_short(plain: Situation) -> None:
     """Heartbeats of 9 s that beat apart stop a group over 3 s, too long for a promise of 2 s; in step, not at all."""
     profile = replace(plain.profile, heartbeat_interval_seconds=Seconds(9.0))
     waiting = replace(plain, profile=profile, replicas=8, max_lag_seconds=2.0, demand_messages_per_second=RAMP + 350.0)
-    long_quiet, just_moved = _evaluated(waiting), _evaluated(replace(waiting, quiet_seconds=60.0))
+    long_quiet, just_moved = weighed(waiting), weighed(replace(waiting, quiet_seconds=60.0))
     row = next(row for row in long_quiet.best_of_each_target() if long_quiet.move_of(row).target == 14)
     move = long_quiet.move_of(row)
     assert long_quiet.move_price(move) > 0.02
@@ -209,7 +195,7 @@ def test_a_stop_soon_after_another_is_short(plain: Situation) -> None:
 
 def test_the_window_holds_the_times_that_are_as_good(plain: Situation) -> None:
     """Every step in the window costs at most the tolerance more than the best one; the next one outside costs more."""
-    found = _evaluated(replace(plain, replicas=14, demand_messages_per_second=np.repeat([1200.0, 300.0], (20, 40))))
+    found = weighed(replace(plain, replicas=14, demand_messages_per_second=np.repeat([1200.0, 300.0], (20, 40))))
     move = found.best()
     assert move is not None
     first, last = found.window(move, 0.05)

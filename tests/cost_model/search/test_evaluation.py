@@ -244,14 +244,6 @@ def certain(plain: Situation, rate: float, replicas: int, **changes: float) -> Q
     return situation, uncertainty
 
 
-@pytest.mark.parametrize(("rate", "replicas"), [(330.0, 4), (680.0, 8), (1800.0, 20), (2600.0, 40)])
-def test_oracle_1_holds_in_scenarios_too(plain: Situation, rate: float, replicas: int) -> None:
-    """At the optimum a constant load moves nothing, for the price of the replicas, where slower ones carry it too."""
-    found = evaluate_plans(*certain(plain, rate, replicas))
-    assert found.best() is None
-    assert found.cost(found.stay_row).total == pytest.approx(0.05 * replicas)
-
-
 def test_a_more_expensive_move_never_adds_moves(plain: Situation) -> None:
     """An hour of ups and downs between 300 and 1,500/s: moves expected of the choice fall as their price rises."""
     demand = 900.0 + 600.0 * np.sin(np.arange(60) / 8.0) * np.ones((SCENARIOS, 1))

@@ -1,0 +1,35 @@
+"""What is advised and published for a situation whose one path is certain."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from cost_model.pricing.price import Cost
+from cost_model.pricing.situation import Situation, Uncertainty
+from cost_model.search.candidates import Plan
+from cost_model.search.evaluation import PlanEvaluation, evaluate_plans
+
+
+def weighed(situation: Situation) -> PlanEvaluation:
+    """The situation with its one path for certain."""
+    demand = situation.demand_messages_per_second
+    return evaluate_plans(
+        situation,
+        Uncertainty(
+            demand_messages_per_second=np.tile(demand, (8, 1)),
+            rate_now_messages_per_second=float(demand[0]),
+            risk_weight=0.0,
+            rest_up_steps=1,
+            rest_down_steps=5,
+        ),
+    )
+
+
+def without_reactions(found: PlanEvaluation) -> PlanEvaluation:
+    """The same plans where nobody makes a move that is not in a plan, priced when it is asked."""
+    return replace(found, inputs=found.inputs._replace(earliest_step=found.inputs.demand.shape[1]))
+
+
+def single_move(found: PlanEvaluation, target: int, step: int) -> Cost:
+    """The price of one move that is kept."""
+    return found.cost_of(Plan(moves=((step, target), (found.inputs.demand.shape[1], target))))
