@@ -5,14 +5,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cost_model.physics.profile import GroupProfile
+from cost_model.physics.profile import Capacity, GroupProfile
 from cost_model.physics.skew import carried_by_count, load_classes, useful_counts
-from cost_model.pricing.move_effects import move_effects_now
+from cost_model.pricing.move_effects import MoveEffects, move_effects_now
 from cost_model.pricing.price import BYTES_PER_GIGABYTE
 from cost_model.pricing.rollout import SimulationInputs
 from cost_model.pricing.situation import Situation, Uncertainty
 from forecasting.units import SECONDS_PER_HOUR, FloatArray, MessagesPerSecond
 
+# A group without replicas carries nothing; a billionth of one replica keeps its waiting time a number.
 LEAST_CAPACITY_FRACTION = 1e-9
 _SEED = 11
 # The slower quarter of equal replicas: at a spread of 5 % it is 6 % slower than the mean.
@@ -23,36 +24,28 @@ SLOW_SPEED = 0.94
 def simulation_inputs_of(situation: Situation, uncertainty: Uncertainty) -> tuple[SimulationInputs, tuple[int, ...]]:
     """The arrays that the compiled loop plays on, and the replica counts that its choices stand for."""
     profile, prices, step = situation.profile, situation.prices, situation.step_seconds
-    useful = useful_counts(profile, minimum=profile.min_replicas, maximum=profile.max_replicas)
-    choices = tuple(sorted({*useful, situation.replicas}))
-    if profile.capacity is None or not profile.capacity.p20 > 0.0:
-        message = f"the capacity of group '{profile.group}' is unknown or 0 messages/s; a plan needs one above 0"
-        raise ValueError(message)
-    each = profile.capacity.p50
+    choices, known = choices_of(situation), known_capacity(profile)
+    each = known.p50
     carried = carried_by_count(profile, choices, capacity=MessagesPerSecond(each))
     # The present count may carry less than a smaller useful one; its classes say so, and levels have to climb.
     levels = np.maximum.accumulate(np.maximum(carried, LEAST_CAPACITY_FRACTION * each))
     capacity = situation.target_utilization * levels
     class_shares, class_replicas = _classes(profile, choices)
     keeping_up = move_effects_now(situation, choices, behind=False)
-    replicas = np.array(choices, dtype=np.float64)
-    more = replicas[None, :] - replicas[:, None]
-    idle_seconds = np.where(more > 0.0, keeping_up.lead_seconds, profile.termination_grace_seconds)
+    move_prices = price_moves(situation, choices, keeping_up)
     demand = np.ascontiguousarray(uncertainty.demand_messages_per_second)
-    pauses, capacities = _drawn(
-        demand.shape[0], situation.pause_spread, float(np.log(profile.capacity.p90 / each) / 1.2816)
-    )
+    pauses, capacities = _drawn(demand.shape[0], situation.pause_spread, float(np.log(known.p90 / each) / 1.2816))
     lead = keeping_up.lead_seconds / step
     reaction = np.maximum(0.0, keeping_up.lead_seconds + uncertainty.notice_seconds - step) / step
     return (
         SimulationInputs(
-            replicas=replicas,
+            replicas=np.array(choices, dtype=np.float64),
             carried=capacity,
             class_shares=class_shares,
             class_carried=situation.target_utilization * each * class_replicas,
-            start_up=_twice(prices.price_per_replica_hour * np.abs(more) * idle_seconds / SECONDS_PER_HOUR),
-            risk=_twice(prices.price_per_move * (more != 0.0)),
-            restore=_twice(prices.price_per_restored_gigabyte / BYTES_PER_GIGABYTE * keeping_up.restored_bytes),
+            start_up=_twice(move_prices.start_up),
+            risk=_twice(move_prices.risk),
+            restore=_twice(move_prices.restore),
             **moves_of(situation, choices)._asdict(),
             demand=demand,
             pause_factor=pauses,
@@ -72,6 +65,44 @@ def simulation_inputs_of(situation: Situation, uncertainty: Uncertainty) -> tupl
             rate_now=float(uncertainty.rate_now_messages_per_second),
         ),
         choices,
+    )
+
+
+def choices_of(situation: Situation) -> tuple[int, ...]:
+    """The counts that a plan may go to, ascending: the useful ones, and the present one."""
+    profile = situation.profile
+    useful = useful_counts(profile, minimum=profile.min_replicas, maximum=profile.max_replicas)
+    return tuple(sorted({*useful, situation.replicas}))
+
+
+def known_capacity(profile: GroupProfile) -> Capacity:
+    """One replica's capacity.
+
+    Errors: ValueError where it is unknown or 0; nothing can be planned then.
+    """
+    if profile.capacity is None or not profile.capacity.p20 > 0.0:
+        message = f"the capacity of group '{profile.group}' is unknown or 0 messages/s; a plan needs one above 0"
+        raise ValueError(message)
+    return profile.capacity
+
+
+class MovePrices(NamedTuple):
+    """What a move (n, m) costs whatever arrives, in currency; each array is (a, a)."""
+
+    start_up: FloatArray
+    restore: FloatArray
+    risk: FloatArray
+
+
+def price_moves(situation: Situation, choices: tuple[int, ...], effects: MoveEffects) -> MovePrices:
+    """Replica time that gets no work (pods that start or warm up, or that are leaving), state read again, and risk."""
+    prices, replicas = situation.prices, np.array(choices, dtype=np.float64)
+    more = replicas[None, :] - replicas[:, None]
+    idle_seconds = np.where(more > 0.0, effects.lead_seconds, situation.profile.termination_grace_seconds)
+    return MovePrices(
+        start_up=prices.price_per_replica_hour * np.abs(more) * idle_seconds / SECONDS_PER_HOUR,
+        restore=prices.price_per_restored_gigabyte / BYTES_PER_GIGABYTE * effects.restored_bytes,
+        risk=prices.price_per_move * (more != 0.0),
     )
 
 

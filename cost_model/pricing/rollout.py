@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cost_model.physics.backlog import HIGHEST_LOAD, LEAST_SPARE_FRACTION
 from cost_model.physics.calibrate import SATURATED_LAG_SECONDS
 from cost_model.physics.fluid import share_late
 from forecasting.compiled import compiled
@@ -19,7 +20,6 @@ LONGEST_CATCH_UP_SECONDS = 600.0
 # Items of a price, in the order of `cost_model.pricing.price.Cost`.
 REPLICAS, LATE, PAUSE_LATE, BACKLOG, DUPLICATES, START_UP, RESTORE, RISK, ITEMS = 0, 1, 2, 3, 4, 5, 6, 7, 8
 NO_MOVE = -1
-HIGHEST_LOAD = 0.999
 # A reacting scaler carries what arrives and works a backlog off within this time.
 DRAIN_SECONDS = 300.0
 # It goes down to no less than what was needed within the last 5 to 10 steps.
@@ -270,7 +270,7 @@ def settle(field: SimulationInputs, choice: int, lag: float, scenario: int, item
         items[RESTORE] += field.restore[choice, home]
         items[RISK] += field.risk[choice, home]
     carried = field.carried[home] * factor
-    spare = max(carried - demand, 0.01 * carried)
+    spare = max(carried - demand, LEAST_SPARE_FRACTION * carried)
     items[BACKLOG] += field.price_backlog * lag
     items[LATE] += field.price_late * demand * max(lag - field.max_lag_seconds * carried, 0.0) / spare
 

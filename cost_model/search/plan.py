@@ -123,18 +123,18 @@ def itemise(played: Played, tables: Tables, *, present: int) -> Cost:
 
     A message counts as late because of a pause if it would not be late had the plan's moves stopped nothing.
     """
-    problem, prices, ending = tables.problem, tables.move_prices, tables.ending
+    problem, rates, prices, ending = tables.problem, tables.rate_prices, tables.move_prices, tables.ending
     before, after = np.concatenate(([present], played.path[:-1])), played.path
     end_pause_late, end_duplicates, end_start_up, end_restore, end_risk = ending.moves[after[-1]].tolist()
     late = float(problem.late_price * played.late.sum() + ending.late(played.lag))
     smooth_late = float(problem.late_price * played.smooth_late.sum() + ending.late(played.smooth_lag))
-    dropped = float((prices.drop[before, after] * tables.demand).sum())
+    dropped = float((rates.drop[before, after] * tables.demand).sum())
     return Cost(
-        replicas=float(prices.running[after].sum()),
+        replicas=float(rates.running[after].sum()),
         late=smooth_late,
         pause_late=max(0.0, late - smooth_late) + dropped + end_pause_late,  # rounding must not make it negative
         backlog=float(problem.held_price * played.held.sum()) + ending.backlog_price * played.lag,
-        duplicates=float((prices.repeat[before, after] * tables.demand + prices.in_flight[before, after]).sum())
+        duplicates=float((rates.repeat[before, after] * tables.demand + rates.in_flight[before, after]).sum())
         + end_duplicates,
         start_up=float(prices.start_up[before, after].sum()) + end_start_up,
         restore=float(prices.restore[before, after].sum()) + end_restore,

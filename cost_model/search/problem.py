@@ -9,14 +9,12 @@ from cost_model.physics.backlog import HIGHEST_LOAD, spare
 from cost_model.physics.capacity import BoolArray
 from cost_model.physics.profile import GroupProfile
 from cost_model.physics.skew import carried_by_count, useful_counts
+from cost_model.pricing.field import LEAST_CAPACITY_FRACTION, MovePrices, choices_of, known_capacity, price_moves
 from cost_model.pricing.move_effects import MoveEffects, move_effects_now
-from cost_model.pricing.price import BYTES_PER_GIGABYTE, Prices
+from cost_model.pricing.price import Prices
 from cost_model.pricing.situation import Situation
 from cost_model.search.ending import Ending
 from forecasting.units import SECONDS_PER_HOUR, FloatArray, MessagesPerSecond
-
-# A group without replicas carries nothing; a billionth of one replica keeps its waiting time a number.
-LEAST_CAPACITY_FRACTION = 1e-9
 
 
 class Problem(NamedTuple):
@@ -39,20 +37,17 @@ class Problem(NamedTuple):
     held_price: float
 
 
-class MovePrices(NamedTuple):
-    """What a move (n, m) costs apart from lateness, kept item by item; two of them per message/s of demand.
+class RatePrices(NamedTuple):
+    """What running replicas cost (a,) for one step, and what a move (n, m) costs by what arrives; its lateness apart.
 
-    `repeat` is work done twice and `drop` work that nobody does, which counts as late; `in_flight` is repeated at any
-    rate.
+    Per message/s of demand: `repeat` is work done twice and `drop` work that nobody does, which counts as late.
+    `in_flight` is repeated at any rate.
     """
 
-    running: FloatArray  # (a,), for one step
-    start_up: FloatArray
+    running: FloatArray
     repeat: FloatArray
     in_flight: FloatArray
     drop: FloatArray
-    restore: FloatArray
-    risk: FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,6 +59,7 @@ class Tables:
 
     choices: tuple[int, ...]
     problem: Problem
+    rate_prices: RatePrices
     move_prices: MovePrices
     lead_seconds: FloatArray
     demand: FloatArray
@@ -78,16 +74,17 @@ def tabulate(situation: Situation) -> Tables:
     profile, prices, step = situation.profile, situation.prices, situation.step_seconds
     demand = _demand(situation)
     useful = useful_counts(profile, minimum=profile.min_replicas, maximum=profile.max_replicas)
-    choices = tuple(sorted({*useful, situation.replicas}))
+    choices = choices_of(situation)
     replicas = np.array(choices, dtype=np.float64)
     carried = _carried(profile, choices)
     capacity = situation.target_utilization * carried
     # Plans of this search are proposals: what they cost while the group is behind, the weighing says.
     effects = move_effects_now(situation, choices, behind=False)
-    move_prices = _move_prices(profile, prices, replicas, effects, step=step)
+    rate_prices = _rate_prices(prices, replicas, effects, step=step)
+    move_prices = price_moves(situation, choices, effects)
     lost = np.minimum(capacity[:, None], capacity[None, :]) * effects.lost_seconds
-    moving = move_prices.start_up + move_prices.in_flight + move_prices.restore + move_prices.risk + move_prices.running
-    per_rate = move_prices.repeat + move_prices.drop
+    moving = move_prices.start_up + rate_prices.in_flight + move_prices.restore + move_prices.risk + rate_prices.running
+    per_rate = rate_prices.repeat + rate_prices.drop
     allowed = _allowed(situation, effects.lead_seconds, np.isin(replicas, useful), steps=demand.size)
     home = _home(capacity, float(demand[-1]))
     on_time, on_time_at_end = situation.max_lag_seconds * capacity, situation.max_lag_seconds * carried[home]
@@ -106,10 +103,11 @@ def tabulate(situation: Situation) -> Tables:
         late_price=float(prices.price_per_late_message),
         held_price=0.5 * prices.price_per_held_message_second * step,
     )
-    ending = _ending(situation, problem, move_prices, carried, home)
+    ending = _ending(situation, problem, (rate_prices, move_prices), carried, home)
     return Tables(
         choices=choices,
         problem=problem,
+        rate_prices=rate_prices,
         move_prices=move_prices,
         lead_seconds=effects.lead_seconds,
         demand=demand,
@@ -128,34 +126,19 @@ def _demand(situation: Situation) -> FloatArray:
     return demand
 
 
-def _capacity_of(profile: GroupProfile) -> MessagesPerSecond:
-    if profile.capacity is None or not profile.capacity.p20 > 0.0:
-        message = f"the capacity of group '{profile.group}' is unknown or 0 messages/s; a plan needs one above 0"
-        raise ValueError(message)
-    return profile.capacity.p20
-
-
 def _carried(profile: GroupProfile, choices: tuple[int, ...]) -> FloatArray:
-    each = _capacity_of(profile)
+    each = known_capacity(profile).p20
     carried = carried_by_count(profile, choices, capacity=each)
     floored: FloatArray = np.maximum(carried, LEAST_CAPACITY_FRACTION * each)
     return floored
 
 
-def _move_prices(
-    profile: GroupProfile, prices: Prices, replicas: FloatArray, effects: MoveEffects, *, step: float
-) -> MovePrices:
-    """Running replicas, and replica time that gets no work: pods that start or warm up, or that are leaving."""
-    more = replicas[None, :] - replicas[:, None]
-    idle_seconds = np.where(more > 0.0, effects.lead_seconds, profile.termination_grace_seconds)
-    return MovePrices(
+def _rate_prices(prices: Prices, replicas: FloatArray, effects: MoveEffects, *, step: float) -> RatePrices:
+    return RatePrices(
         running=prices.price_per_replica_hour * replicas * step / SECONDS_PER_HOUR,
-        start_up=prices.price_per_replica_hour * np.abs(more) * idle_seconds / SECONDS_PER_HOUR,
         repeat=prices.price_per_duplicate_message * effects.repeated_seconds,
         in_flight=prices.price_per_duplicate_message * effects.in_flight_messages,
         drop=prices.price_per_late_message * effects.dropped_seconds,
-        restore=prices.price_per_restored_gigabyte / BYTES_PER_GIGABYTE * effects.restored_bytes,
-        risk=prices.price_per_move * (more != 0.0),
     )
 
 
@@ -199,15 +182,17 @@ def _home(capacity: FloatArray, demand: float) -> int:
     return int(enough[0]) if enough.size else int(np.argmax(capacity))
 
 
-def _ending(situation: Situation, problem: Problem, move_prices: MovePrices, carried: FloatArray, home: int) -> Ending:
+def _ending(
+    situation: Situation, problem: Problem, moving: tuple[RatePrices, MovePrices], carried: FloatArray, home: int
+) -> Ending:
     """What it costs to go on from each state at the end of the horizon, the last step's demand continuing.
 
     What works the backlog off there is the whole capacity: the target utilization is for plans, and this is after them.
     """
-    last = float(situation.demand_messages_per_second[-1])
+    last, (rate_prices, move_prices) = float(situation.demand_messages_per_second[-1]), moving
     moves = (
-        problem.late_price * problem.transient[-1, :, home] + move_prices.drop[:, home] * last,
-        move_prices.repeat[:, home] * last + move_prices.in_flight[:, home],
+        problem.late_price * problem.transient[-1, :, home] + rate_prices.drop[:, home] * last,
+        rate_prices.repeat[:, home] * last + rate_prices.in_flight[:, home],
         move_prices.start_up[:, home],
         move_prices.restore[:, home],
         move_prices.risk[:, home],
@@ -215,7 +200,8 @@ def _ending(situation: Situation, problem: Problem, move_prices: MovePrices, car
     whole = MessagesPerSecond(float(carried[home]))
     return Ending(
         moves=np.column_stack(moves),
-        backlog_price=situation.prices.price_per_replica_hour / (SECONDS_PER_HOUR * _capacity_of(situation.profile)),
+        backlog_price=situation.prices.price_per_replica_hour
+        / (SECONDS_PER_HOUR * known_capacity(situation.profile).p20),
         late_price=problem.late_price * last / spare(produce=MessagesPerSecond(last), capacity=whole),
         on_time_messages=situation.max_lag_seconds * float(whole),
     )
