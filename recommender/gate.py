@@ -15,7 +15,7 @@ import numpy as np
 from cost_model.physics.learned import Learned
 from cost_model.physics.profile import Capacity, GroupProfile
 from cost_model.physics.skew import carried_by_count, useful_counts
-from cost_model.pricing.field import simulation_inputs_of
+from cost_model.pricing.simulation_inputs import simulation_inputs_of
 from cost_model.search.evaluation import evaluate_plans
 from forecasting.forecast import Forecast, HistoryTier
 from forecasting.forecaster import FittedForecaster, Forecaster

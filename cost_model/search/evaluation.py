@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
-from cost_model.pricing.field import simulation_inputs_of
 from cost_model.pricing.price import Cost
 from cost_model.pricing.rollout import (
     DRAIN_SECONDS,
@@ -21,6 +20,7 @@ from cost_model.pricing.rollout import (
     repeated_price,
     row_of,
 )
+from cost_model.pricing.simulation_inputs import simulation_inputs_of
 from cost_model.pricing.situation import Situation, Uncertainty
 from cost_model.search.candidates import Plan, encoded, fixed_candidates, least_count_now, path_plans
 from cost_model.search.plan import PlannedMove

@@ -9,9 +9,15 @@ from cost_model.physics.backlog import HIGHEST_LOAD, spare
 from cost_model.physics.capacity import BoolArray
 from cost_model.physics.profile import GroupProfile
 from cost_model.physics.skew import carried_by_count, useful_counts
-from cost_model.pricing.field import LEAST_CAPACITY_FRACTION, MovePrices, choices_of, known_capacity, price_moves
 from cost_model.pricing.move_effects import MoveEffects, move_effects_now
 from cost_model.pricing.price import Prices
+from cost_model.pricing.simulation_inputs import (
+    LEAST_CAPACITY_FRACTION,
+    MovePrices,
+    choices_of,
+    known_capacity,
+    price_moves,
+)
 from cost_model.pricing.situation import Situation
 from cost_model.search.ending import Ending
 from forecasting.units import SECONDS_PER_HOUR, FloatArray, MessagesPerSecond

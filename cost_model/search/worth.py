@@ -6,8 +6,8 @@ import numpy as np
 
 from cost_model.physics.calibrate import MovesPerDay
 from cost_model.physics.profile import GroupProfile
-from cost_model.pricing.field import moves_of
 from cost_model.pricing.rollout import expected_move_cost
+from cost_model.pricing.simulation_inputs import moves_of
 from cost_model.pricing.situation import Situation
 from cost_model.search.evaluation import PlanEvaluation
 from cost_model.search.remedies import Remedy, other_ways, remedies

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from cost_model.physics.backlog import backlog_from_visible_lag, expected_overrun
 from cost_model.physics.fluid import share_late
-from cost_model.pricing.field import simulation_inputs_of
 from cost_model.pricing.rollout import SimulationInputs, class_step, pause_late
+from cost_model.pricing.simulation_inputs import simulation_inputs_of
 from cost_model.pricing.situation import Situation, Uncertainty
 from cost_model.search.problem import tabulate
 from forecasting.units import Messages, MessagesPerSecond, Seconds

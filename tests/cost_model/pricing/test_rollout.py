@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cost_model.physics.profile import Capacity, GroupProfile
-from cost_model.pricing.field import simulation_inputs_of
 from cost_model.pricing.price import Cost, Prices
 from cost_model.pricing.rollout import Start, itemise_plan
+from cost_model.pricing.simulation_inputs import simulation_inputs_of
 from cost_model.pricing.situation import Situation, Uncertainty
 from forecasting.units import Fraction, MessagesPerSecond, Partitions, Seconds
 from tests.cost_model.pricing_by_hand import Scenario, of_plan
