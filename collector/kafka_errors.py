@@ -53,7 +53,7 @@ class Question:
 
 
 class Complaints:
-    """What the client has said of its connections; the most telling word is kept.
+    """What the client has said of its connections; the most telling word is kept, and of two such words the newer.
 
     It says the same thing once in a while only: what explained an error in one round stays for the next one. `unshown`
     takes secrets out of what it says.
@@ -61,26 +61,36 @@ class Complaints:
 
     def __init__(self, unshown: Callable[[str], str]) -> None:
         self._unshown = unshown
-        self._telling, self._last, self._has_explained = "", "", False
+        self._words, self._rank, self._has_explained = "", 0, False
 
     def hear(self, complaint: KafkaError) -> None:
-        """Take one; "all brokers are down" says less than why the first of them is."""
+        """Take one. The reason comes once, and what follows of the same trouble may be as little as "Disconnected"."""
         words = self._unshown(_PASSED_TIME.sub("", complaint.str()))
-        if complaint.name() == "_ALL_BROKERS_DOWN":
-            self._last = words
-        else:
-            self._telling = words
+        rank = _rank(complaint, words)
+        if rank >= self._rank:
+            self._words, self._rank = words, rank
 
     def begin_round(self) -> None:
         """Forget what explained nothing in the round before."""
         if not self._has_explained:
-            self._telling, self._last = "", ""
+            self.forget()
         self._has_explained = False
+
+    def forget(self) -> None:
+        """The trouble is over: what was said of it explains nothing that comes later."""
+        self._words, self._rank = "", 0
 
     def explain(self) -> str:
         """The most telling word, for an error of this round; empty where nothing was said."""
         self._has_explained = True
-        return self._telling or self._last
+        return self._words
+
+
+def _rank(complaint: KafkaError, words: str) -> int:
+    """2 for a word with a next step, 1 for any other, 0 for "all brokers are down", which says less than why."""
+    if complaint.name() == "_ALL_BROKERS_DOWN":
+        return 0
+    return 2 if _next_step(words) else 1
 
 
 def in_our_words(where: str, question: Question, cause: KafkaException, complaints: Complaints) -> AdapterError:

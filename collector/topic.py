@@ -84,6 +84,7 @@ class _Absence:
         if self._is_told:
             _log.info("brokers_back", where=self._where)
             self._is_told = False
+            self._complaints.forget()
 
 
 class SamplePublisher:
