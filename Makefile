@@ -22,25 +22,35 @@ fmt: $(READY) ## format the code and mend what ruff can mend
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
-lint: $(READY) ## formatting, ruff, mypy --strict, import contracts
-	@scripts/step format $(BIN)/ruff format --check --quiet
-	@scripts/step ruff $(BIN)/ruff check --quiet
-	@scripts/step mypy $(BIN)/mypy --no-error-summary
-	@scripts/step imports $(BIN)/lint-imports --no-logo
-
-check: lint test-fast ## lint and the fast tests, before each commit
+# Steps run one after the other, each of them also after one that failed: what fails fastest comes first.
+STEPS := $(BIN)/python scripts/run_steps.py
+LINT := \
+	--step format '$(BIN)/ruff format --check --quiet' \
+	--step ruff '$(BIN)/ruff check --quiet' \
+	--step imports '$(BIN)/lint-imports --no-logo' \
+	--step mypy '$(BIN)/mypy --no-error-summary'
 
 # What needs a JVM, a broker or a cluster of its own waits most of the time, and stays in one process by its file: there
 # it is started once. What only computes does not run beside it, because it has limits in seconds.
 LIVE := spark or kafka or kubernetes or postgres
+FAST_TESTS := --step fast-tests '$(BIN)/pytest -q -n 2 -m "not ($(LIVE)) and not slow"'
+SLOW_TESTS := --step slow-tests '$(BIN)/pytest -q -n 2 -m "slow and not ($(LIVE))" --durations=15'
+LIVE_TESTS := \
+	--live live-tests '$(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m "($(LIVE)) and not alone" --durations=15' \
+	--live timed-tests '$(BIN)/pytest -q -m "($(LIVE)) and alone" --durations=15'
+PARTS := --beside parts 'PYTHONPATH=. $(BIN)/python scripts/build_parts.py'
 
-test: lint ## lint and every test there is; live tests are skipped where their tools are missing, unless CI=true
-	@scripts/step pure-tests $(BIN)/pytest -q -n 2 -m "not ($(LIVE))" --durations=15
-	@scripts/step live-tests $(BIN)/pytest -q -n 3 --dist loadfile -m "($(LIVE)) and not alone" --durations=15
-	@scripts/step timed-tests $(BIN)/pytest -q -m "($(LIVE)) and alone" --durations=15
+lint: $(READY) ## formatting, ruff, import contracts, mypy --strict
+	@$(STEPS) $(LINT)
+
+check: $(READY) ## lint and the fast tests, before each commit
+	@$(STEPS) $(LINT) $(FAST_TESTS)
+
+test: $(READY) ## lint and every test there is; live tests are skipped where their tools are missing, unless CI=true
+	@$(STEPS) $(PARTS) $(LINT) $(FAST_TESTS) $(SLOW_TESTS) $(LIVE_TESTS)
 
 test-fast: $(READY) ## tests that need no JVM, no broker, no cluster and no patience
-	@scripts/step fast-tests $(BIN)/pytest -q -n 2 -m "not ($(LIVE)) and not slow"
+	@$(STEPS) $(FAST_TESTS)
 
 test-spark: $(READY) ## the features job on a local JVM
 	@scripts/step spark-tests $(BIN)/pytest -q -m "spark"
@@ -52,7 +62,7 @@ test-live-kubernetes: $(READY) ## the cluster's side and its chart against a rea
 	@scripts/step kubernetes $(BIN)/pytest -q -m "kubernetes"
 
 test-slow: $(READY) ## the tests that take more than a few seconds, without JVM, broker and cluster
-	@scripts/step slow-tests $(BIN)/pytest -q -n 2 -m "slow and not ($(LIVE))"
+	@$(STEPS) $(SLOW_TESTS)
 
 bench: $(READY) ## forecasters and policies on the traces of a folder: make bench TRACES=DIR
 	@test -d "$(TRACES)" || { echo "name a folder of traces: make bench TRACES=DIR" >&2; exit 2; }

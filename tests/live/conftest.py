@@ -33,6 +33,19 @@ from tests.live.shop import Shop
 
 __all__ = ["feature_table", "lagcast"]
 
+# The fixtures that stand for parts which are built, in the order in which scripts/build_parts.py gets them ready.
+_BUILT = ("tools_for_kubernetes", "program", "helm", "keda")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files last whose parts are ready last: those parts are built while the others run."""
+    needs: dict[Path, int] = {}
+    for item in items:
+        wanted = {_BUILT.index(name) + 1 for name in _BUILT if name in getattr(item, "fixturenames", ())}
+        needs[item.path] = max(wanted | {needs.get(item.path, 0)})
+    items.sort(key=lambda item: needs[item.path])
+
 
 @pytest.fixture(scope="session")
 def jars() -> Path:

@@ -1,0 +1,43 @@
+# ruff: noqa: INP001, T201 - a script is run, never imported, and prints
+"""Fetches and builds the real parts of the live tests into the cache, one after the other: what is needed first first.
+
+A test that needs a part before it is there waits for it. A part that cannot be had is said here, and fails, or skips,
+the tests that need it.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+from tests.live.broker import fetched_jars
+from tests.live.control_plane import built_control_plane
+from tests.live.exporters import fetched
+from tests.live.helm import built_helm
+from tests.live.keda_processes import built_keda
+
+PARTS: Mapping[str, Callable[[], Path]] = {
+    "kafka": fetched_jars,
+    "jmx-agent": partial(fetched, "jmx-agent"),
+    "prometheus": partial(fetched, "prometheus"),
+    "control-plane": built_control_plane,
+    "klag-exporter": partial(fetched, "klag-exporter"),
+    "helm": built_helm,
+    "keda": built_keda,
+}
+
+
+def main() -> None:
+    """Build each part; those that are in the cache take no time."""
+    for name, build in PARTS.items():
+        began = time.monotonic()
+        try:
+            build()
+        except RuntimeError as error:
+            print(f"{name} is not there: {error}", flush=True)
+        else:
+            print(f"{name} is there after {time.monotonic() - began:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

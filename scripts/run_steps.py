@@ -1,0 +1,126 @@
+# ruff: noqa: INP001, T201 - a script is run, never imported, and prints
+"""Runs every step, also after one that failed, gives live tests that failed a second try, and sums up last.
+
+    run_steps.py [--beside NAME COMMAND]... [--step NAME COMMAND]... [--live NAME COMMAND]...
+
+A step is a shell command, which fails with any exit code but 0. Steps run one after the other in the order given, the
+live ones last. What is named by `--beside` runs at low priority while they do and is ended with them: it gets ready
+what tests would otherwise wait for, and decides nothing.
+
+A live step is a call of pytest over nothing but tests of real brokers, clusters and servers. Those of its tests that
+failed run once more, alone, when all steps are over. One that passes then is flaky: it is printed and counted, and is
+no failure. Two flaky tests in one run are.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+_TESTS_FAILED = 1  # of pytest's exit codes: it ran to its end, and tests failed
+_FLAKY_LIMIT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The end of one step: its exit code, its duration, and the tests that failed if it was a live one."""
+
+    name: str
+    code: int
+    seconds: float
+    failed: tuple[str, ...] = ()
+
+    @property
+    def may_be_flaky(self) -> bool:
+        """True where tests failed and nothing else did: a file that cannot be read has no second try."""
+        return self.code == _TESTS_FAILED and bool(self.failed) and all("::" in test for test in self.failed)
+
+
+def main(words: Sequence[str]) -> int:
+    """Run what the command line names; 0 if nothing failed."""
+    parser = argparse.ArgumentParser(description="Runs every step, and sums up last.")
+    for option in ("--beside", "--step", "--live"):
+        parser.add_argument(option, nargs=2, action="append", default=[], metavar=("NAME", "COMMAND"))
+    given = parser.parse_args(words)
+    with running_beside(given.beside):
+        outcomes = [run(name, command) for name, command in given.step]
+        outcomes += [run_live(name, command) for name, command in given.live]
+        outcomes, flaky = run_again(outcomes)
+    return sum_up(outcomes, flaky)
+
+
+def run(name: str, command: str, *, environment: dict[str, str] | None = None) -> Outcome:
+    """Run one step in a shell, its output on this terminal."""
+    print(f"== {name}", flush=True)
+    began = time.monotonic()
+    code = subprocess.run(command, shell=True, check=False, env=environment).returncode  # noqa: S602  # of the Makefile
+    return Outcome(name=name, code=code, seconds=time.monotonic() - began)
+
+
+def run_live(name: str, command: str) -> Outcome:
+    """Run one call of pytest, and take down which of its tests failed."""
+    with tempfile.TemporaryDirectory(prefix="lagcast-steps-") as cache:
+        # pytest itself keeps the list of the tests that failed, in setting up and clearing away too.
+        options = f"{os.environ.get('PYTEST_ADDOPTS', '')} -o cache_dir={shlex.quote(cache)}"
+        outcome = run(name, command, environment=os.environ | {"PYTEST_ADDOPTS": options})
+        kept = Path(cache) / "v" / "cache" / "lastfailed"
+        failed = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    return replace(outcome, failed=tuple(sorted(failed)))
+
+
+def run_again(outcomes: Sequence[Outcome]) -> tuple[list[Outcome], tuple[str, ...]]:
+    """Give the tests that failed their second try: the outcomes as they stand after it, and the flaky tests."""
+    tests = [test for outcome in outcomes if outcome.may_be_flaky for test in outcome.failed]
+    if not tests:
+        return list(outcomes), ()
+    words = [sys.executable, "-m", "pytest", "-q", "--durations=15", *tests]
+    again = run_live("second-try", shlex.join(words))
+    twice = set(again.failed if again.code in (0, _TESTS_FAILED) else tests)
+    flaky = tuple(test for test in tests if test not in twice)
+    settled = [
+        replace(outcome, code=0) if outcome.may_be_flaky and twice.isdisjoint(outcome.failed) else outcome
+        for outcome in outcomes
+    ]
+    return [*settled, again], flaky
+
+
+def sum_up(outcomes: Sequence[Outcome], flaky: Sequence[str]) -> int:
+    """Print what became of each step, and of the flaky tests; 0 if all is well."""
+    for test in flaky:
+        print(f"flaky: {test}")
+    for outcome in outcomes:
+        verdict = "done" if outcome.code == 0 else "FAILED"
+        print(f"{outcome.name:<16} {verdict:<6} {outcome.seconds:4.0f} s")
+    total = sum(outcome.seconds for outcome in outcomes)
+    is_well = all(outcome.code == 0 for outcome in outcomes) and len(flaky) <= _FLAKY_LIMIT
+    print(f"{'all':<16} {'done' if is_well else 'FAILED':<6} {total:4.0f} s, {len(flaky)} flaky", flush=True)
+    return 0 if is_well else 1
+
+
+@contextmanager
+def running_beside(commands: Sequence[tuple[str, str]]) -> Iterator[None]:
+    """Run these commands at low priority while the block runs; they are ended with it, whatever they started too."""
+    processes = []
+    try:
+        for _, command in commands:
+            low = ["nice", "-n", "19", "sh", "-c", command]
+            processes.append(subprocess.Popen(low, start_new_session=True))  # noqa: S603  # of the Makefile
+        yield
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
