@@ -28,7 +28,7 @@ from tests.collector.conftest import NOON, SAMPLE
 from tests.collector.test_collector_keeping import seen
 from tests.collector.test_collector_sinks import read
 from tests.live.broker import running_brokers
-from tests.live.clients import commit, create_topic, fresh_name
+from tests.live.clients import commit, create_topic, fresh_name, wait_until
 from tests.live.secured import PASSWORD, Secured
 
 pytestmark = pytest.mark.kafka
@@ -159,7 +159,7 @@ def test_partitions_that_are_added_are_landed_too(
     try:
         admin = AdminClient({"bootstrap.servers": bootstrap})
         admin.create_partitions([NewPartitions(topic, 6)])[topic].result()
-        time.sleep(1)
+        wait_until(lambda: len(admin.list_topics(topic, timeout=10).topics[topic].partitions) == 6)
         sent = [row for number in range(8) for row in batch(number)]
         sent = [replace(row, cluster=f"{row.cluster}-{row.sampled_at:%M}") for row in sent]
         with SamplePublisher(bootstrap, topic, client_config={}) as publisher:
@@ -186,7 +186,7 @@ def test_a_broker_that_goes_and_comes_back_is_told_once_each(jars: Path, tmp_pat
                 assert landed(tmp_path / "out", rows=12) == Counter(batch(0))
                 broker.stop()
                 publisher(batch(1))
-                time.sleep(3)
+                wait_until(lambda: any(line["event"] == "brokers_away" for line in lines))
                 broker.start()
                 broker.wait_until_open()
                 assert landed(tmp_path / "out", rows=24) == Counter([*batch(0), *batch(1)])
@@ -204,11 +204,12 @@ def test_a_collector_puts_its_samples_on_the_topic(bootstrap: str, topic: str, t
     create_topic(bootstrap, orders, partitions=2)
     commit(bootstrap, group, TopicPartition(orders, 0, 0), TopicPartition(orders, 1, 0))
     words = ["--bootstrap", bootstrap, "--group", group, "--topic", topic, "--out", str(tmp_path / "files")]
-    command = [sys.executable, "-m", "cli.main", "collect", *words, "--cluster", "prod-eu"]
+    # Of a group that is not there each first round complains, when it has read the others.
+    command = [sys.executable, "-m", "cli.main", "collect", *words, "--group", "nobody", "--cluster", "prod-eu"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert f"writes to {tmp_path / 'files'} and topic {topic} once a minute" in process.stderr.readline()
-        time.sleep(17)  # the first round comes within 15 s
+        assert any("group_failed" in line for line in process.stderr)
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=60) == 0
     written = read(tmp_path / "files")
