@@ -35,16 +35,21 @@ __all__ = ["feature_table", "lagcast"]
 
 # The fixtures that stand for parts which are built, in the order in which scripts/build_parts.py gets them ready.
 _BUILT = ("tools_for_kubernetes", "program", "helm", "keda")
+# A worker takes one file after the other: what takes minutes must not be begun last, when the others have nothing left.
+_LONG = frozenset(
+    f"test_live_{name}.py"
+    for name in ("decisions", "lab", "lab_kubernetes", "land", "leading", "prometheus", "scaling", "up")
+)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files last whose parts are ready last: those parts are built while the others run."""
+    """Put the files last whose parts are ready last, which are built while the others run; the long ones go first."""
     needs: dict[Path, int] = {}
     for item in items:
         wanted = {_BUILT.index(name) + 1 for name in _BUILT if name in getattr(item, "fixturenames", ())}
         needs[item.path] = max(wanted | {needs.get(item.path, 0)})
-    items.sort(key=lambda item: needs[item.path])
+    items.sort(key=lambda item: (needs[item.path], item.path.name not in _LONG))
 
 
 @pytest.fixture(scope="session")
