@@ -28,7 +28,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from collector.isolated import IsolatedCollector
 from collector.kafka_admin import Collected, KafkaAdminCollector
-from tests.live.broker import fetched_jars, running_brokers
+from tests.live.harness.broker import fetched_jars, running_brokers
 
 PARTITIONS = 24
 TOPICS = 50

@@ -23,7 +23,7 @@ from pathlib import Path
 from recommender.adapters.kubernetes_client import Connection, connect
 from recommender.adapters.kubernetes_lease import KubernetesLease
 from recommender.leadership import Elector, LeaseFailedError, Terms
-from tests.live.control_plane import ControlPlane, built_control_plane
+from tests.live.harness.control_plane import ControlPlane, built_control_plane
 
 NAMESPACE = "default"
 LIMIT_SECONDS = 20.0

@@ -24,12 +24,12 @@ from recommender.scaler import camel_case
 from replay.policies.lagcast import profile_of
 from replay.sampling import Rows
 from tests.feature_folder import add_rows
-from tests.live.aggregated import serving_apis
-from tests.live.broker import free_ports
-from tests.live.clients import wait_until
-from tests.live.executors import executor_in
-from tests.live.keda_processes import Keda, built_keda
-from tests.live.scalers import install, recommender_in, scaler
+from tests.live.harness.aggregated import serving_apis
+from tests.live.harness.broker import free_ports
+from tests.live.harness.clients import wait_until
+from tests.live.harness.executors import executor_in
+from tests.live.harness.keda_processes import Keda, built_keda
+from tests.live.harness.scalers import install, recommender_in, scaler
 
 # An HPA looks each 15 s, and goes down to the most that it wanted within 300 s.
 LOOK_SECONDS = 0.25

@@ -26,7 +26,7 @@ from lab_pods import Look, Pods
 from lab_run import Result, Stage, play_arm
 from rebalances_expected import PROTOCOLS
 
-from tests.live.control_plane import ControlPlane, built_control_plane
+from tests.live.harness.control_plane import ControlPlane, built_control_plane
 
 Document = dict[str, Any]
 

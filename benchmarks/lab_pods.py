@@ -13,8 +13,8 @@ from lab_run import Stage, clock
 from rebalances_members import Host
 
 from recommender.adapters.kubernetes_client import connect
-from tests.live.control_plane import ControlPlane
-from tests.live.scalers import shop_in
+from tests.live.harness.control_plane import ControlPlane
+from tests.live.harness.scalers import shop_in
 
 DEPLOYMENT = "orders"
 # From a pod's creation to Ready; its process takes about a second more to join: `start_up_seconds` of the world is 5.

@@ -23,7 +23,7 @@ from collector.watch import watch_forever
 from forecasting.columns import BASE_INTERVAL_SECONDS
 from replay.plant import Observation
 from replay.sampling import Names
-from tests.live.broker import fetched_jars, running_brokers
+from tests.live.harness.broker import fetched_jars, running_brokers
 
 MOST_DRAIN_SECONDS = 120.0
 START_LIMIT_SECONDS = 60.0

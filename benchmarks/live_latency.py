@@ -28,7 +28,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from forecasting.columns import BASE_INTERVAL_SECONDS
-from tests.live.broker import fetched_jars, running_brokers
+from tests.live.harness.broker import fetched_jars, running_brokers
 
 PARTITIONS = 24
 HISTORY_MINUTES = 60

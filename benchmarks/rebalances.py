@@ -40,7 +40,7 @@ from rebalances_measure import batches_of, measured
 from rebalances_members import SESSION_SECONDS, Client, Host, MemberOrder, host
 from rebalances_page import write_page
 
-from tests.live.broker import compiled, fetched_jars, running_brokers
+from tests.live.harness.broker import compiled, fetched_jars, running_brokers
 
 TOPIC = "orders"
 SHORT_SECONDS, LONG_SECONDS = 0.1, 2.0

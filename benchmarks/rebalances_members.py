@@ -2,7 +2,7 @@
 
     python benchmarks/rebalances_members.py BOOTSTRAP LOG      the words come on standard input
 
-The words and the log are those of `tests/live/java/BatchMembers.java`.
+The words and the log are those of `tests/live/harness/java/BatchMembers.java`.
 """
 
 import os

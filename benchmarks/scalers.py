@@ -27,8 +27,8 @@ from recommender.scaler import API_GROUP, API_VERSION, KIND, PLURAL
 from recommender.scalers import Scalers
 from recommender.settings import Settings
 from tests.feature_folder import steady_hour
-from tests.live.clients import wait_until
-from tests.live.control_plane import ControlPlane, built_control_plane
+from tests.live.harness.clients import wait_until
+from tests.live.harness.control_plane import ControlPlane, built_control_plane
 
 NAMESPACE = "default"
 # As the rows of `steady_hour` say.

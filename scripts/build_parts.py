@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from tests.live.broker import fetched_jars
-from tests.live.control_plane import built_control_plane
-from tests.live.exporters import fetched
-from tests.live.helm import built_helm
-from tests.live.keda_processes import built_keda
+from tests.live.harness.broker import fetched_jars
+from tests.live.harness.control_plane import built_control_plane
+from tests.live.harness.exporters import fetched
+from tests.live.harness.helm import built_helm
+from tests.live.harness.keda_processes import built_keda
 
 PARTS: Mapping[str, Callable[[], Path]] = {
     "kafka": fetched_jars,

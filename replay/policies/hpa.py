@@ -1,8 +1,8 @@
 """The horizontal pod autoscaler on an external metric, step for step, without and with a `behavior` stanza.
 
-Held against the real controller (Kubernetes 1.36) the same steps came out: tests/live/hpa_series.yaml. Constants are
-Kubernetes' own: tolerance 0.1, five minutes of scale-down stabilisation, at most 4 pods or 100 % more in 15 s where
-`behavior` is given.
+Held against the real controller (Kubernetes 1.36) the same steps came out: tests/live/harness/hpa_series.yaml.
+Constants are Kubernetes' own: tolerance 0.1, five minutes of scale-down stabilisation, at most 4 pods or 100 % more in
+15 s where `behavior` is given.
 
 A want that is exactly 300 s old still counts without `behavior` and has expired with it, as the controller compares
 them. Its own reads come 15.05 s apart, so that there no age is ever exact: a spike that is held for 315 s on this grid

@@ -2,7 +2,7 @@
 
 With at least one replica its own loop (polling interval, cool-down) only ever concerns zero, and the HPA's reads every
 15 s refresh the metric: replays see nothing else of it. `Loop` is that other half. Both were held against a real KEDA
-2.21: tests/live/keda_series.yaml.
+2.21: tests/live/harness/keda_series.yaml.
 """
 
 from collections.abc import Callable

@@ -16,7 +16,7 @@ from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.ports import UnavailableError
 from recommender.recommendation import Recommendation
-from tests.live.clients import wait_until
+from tests.live.harness.clients import wait_until
 
 MakeAdvice = Callable[..., Recommendation]
 MakeRefusal = Callable[..., Refusal]

@@ -21,15 +21,15 @@ from recommender.adapters.kubernetes_scalers import KubernetesScalers
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.recommendation import Recommendation
 from tests.cli.conftest import feature_table, lagcast
-from tests.live.broker import compiled, fetched_jars, running_brokers, running_java
-from tests.live.clients import create_topic, fresh_name, produce, wait_until
-from tests.live.control_plane import ControlPlane, built_control_plane
-from tests.live.executors import executor_in, served
-from tests.live.exporters import fetched
-from tests.live.helm import Helm, built_helm
-from tests.live.scalers import MANIFESTS, install, orders_in, recommender_in, scaler
-from tests.live.secured import Secured, secured_broker
-from tests.live.shop import Shop
+from tests.live.harness.broker import compiled, fetched_jars, running_brokers, running_java
+from tests.live.harness.clients import create_topic, fresh_name, produce, wait_until
+from tests.live.harness.control_plane import ControlPlane, built_control_plane
+from tests.live.harness.executors import executor_in, served
+from tests.live.harness.exporters import fetched
+from tests.live.harness.helm import Helm, built_helm
+from tests.live.harness.scalers import MANIFESTS, install, orders_in, recommender_in, scaler
+from tests.live.harness.secured import Secured, secured_broker
+from tests.live.harness.shop import Shop
 
 __all__ = ["feature_table", "lagcast"]
 

@@ -19,8 +19,8 @@ from forecasting.refusal import Refusal
 from recommender.adapters.metrics import Metrics
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.recommendation import Recommendation
-from tests.live.clients import wait_until
-from tests.live.exporters import running_prometheus
+from tests.live.harness.clients import wait_until
+from tests.live.harness.exporters import running_prometheus
 
 pytestmark = pytest.mark.kafka
 

@@ -12,10 +12,10 @@ import pytest
 
 from executor.errors import OutsideError
 from executor.plan import Act, Held
-from tests.live.control_plane import ControlPlane, built_control_plane
-from tests.live.executors import read_clock
-from tests.live.scalers import install
-from tests.live.shop import Shop
+from tests.live.harness.control_plane import ControlPlane, built_control_plane
+from tests.live.harness.executors import read_clock
+from tests.live.harness.scalers import install
+from tests.live.harness.shop import Shop
 
 pytestmark = pytest.mark.kubernetes
 

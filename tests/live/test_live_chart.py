@@ -16,10 +16,10 @@ from api.manifests.dashboard import dashboard
 from api.manifests.outgoing import Followed, alerts, prometheus_trigger
 from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_lease import KubernetesLease
-from tests.live.clients import NOON
-from tests.live.control_plane import ControlPlane, built_control_plane
-from tests.live.helm import CHART, Document, Helm, HelmError, named
-from tests.live.scalers import MANIFESTS, scaler, wait_until_served
+from tests.live.harness.clients import NOON
+from tests.live.harness.control_plane import ControlPlane, built_control_plane
+from tests.live.harness.helm import CHART, Document, Helm, HelmError, named
+from tests.live.harness.scalers import MANIFESTS, scaler, wait_until_served
 
 pytestmark = pytest.mark.kubernetes
 

@@ -18,7 +18,7 @@ from collector.run import collect_forever
 from collector.sample import OffsetSample
 from collector.sinks import arrow_schema, write_samples
 from forecasting.columns import REBALANCING_STATES
-from tests.live.clients import NOON, commit, create_topic, fresh_name, has_members, member, read_until
+from tests.live.harness.clients import NOON, commit, create_topic, fresh_name, has_members, member, read_until
 
 pytestmark = pytest.mark.kafka
 

@@ -14,10 +14,10 @@ from recommender.adapters.kubernetes_client import connect as connect_to
 from recommender.adapters.kubernetes_workloads import pods_in
 from recommender.discovery import Found, NotFound, Workload, discover
 from recommender.ports import RejectedError
-from tests.live.clients import wait_until
-from tests.live.control_plane import ControlPlane, ControlPlaneError
-from tests.live.executors import executor_in
-from tests.live.scalers import shop_in
+from tests.live.harness.clients import wait_until
+from tests.live.harness.control_plane import ControlPlane, ControlPlaneError
+from tests.live.harness.executors import executor_in
+from tests.live.harness.scalers import shop_in
 
 pytestmark = pytest.mark.kubernetes
 

@@ -15,10 +15,10 @@ from collector.isolated import IsolatedCollector
 from collector.kafka_admin import KafkaAdminCollector
 from forecasting.refusal import Refusal
 from recommender.recommendation import Recommendation
-from tests.live.broker import running_brokers
-from tests.live.clients import commit, create_topic, fresh_name, has_members, member, read_until
+from tests.live.harness.broker import running_brokers
+from tests.live.harness.clients import commit, create_topic, fresh_name, has_members, member, read_until
+from tests.live.harness.watched import MESSAGES_PER_LOOK, Watched
 from tests.live.test_live_incidents import QUICK, coordinators, one_group_for_each
-from tests.live.watched import MESSAGES_PER_LOOK, Watched
 
 pytestmark = pytest.mark.kafka
 

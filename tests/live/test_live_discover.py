@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from collector.kafka_admin import KafkaAdminCollector
-from tests.live.clients import fresh_name, has_members, member, read_until, wait_until
-from tests.live.control_plane import ControlPlane
-from tests.live.scalers import orders_in
+from tests.live.harness.clients import fresh_name, has_members, member, read_until, wait_until
+from tests.live.harness.control_plane import ControlPlane
+from tests.live.harness.scalers import orders_in
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kubernetes]
 

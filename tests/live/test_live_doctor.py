@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.clients import fresh_name
-from tests.live.control_plane import ControlPlane
-from tests.live.executors import executor_in
-from tests.live.scalers import autoscaled_in, orders_in, scaler
+from tests.live.harness.clients import fresh_name
+from tests.live.harness.control_plane import ControlPlane
+from tests.live.harness.executors import executor_in
+from tests.live.harness.scalers import autoscaled_in, orders_in, scaler
 
 pytestmark = pytest.mark.kubernetes
 

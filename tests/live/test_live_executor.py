@@ -17,11 +17,11 @@ from recommender.adapters.kubernetes_lease import KubernetesLease
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.leadership import Elector, LeaseFailedError
 from recommender.recommendation import Recommendation
-from tests.live.clients import fresh_name, wait_until
-from tests.live.control_plane import ControlPlane
-from tests.live.executors import read_clock, served
-from tests.live.replicas import LEASE, kubeconfig_of, lease_namespace
-from tests.live.scalers import scaler
+from tests.live.harness.clients import fresh_name, wait_until
+from tests.live.harness.control_plane import ControlPlane
+from tests.live.harness.executors import read_clock, served
+from tests.live.harness.replicas import LEASE, kubeconfig_of, lease_namespace
+from tests.live.harness.scalers import scaler
 
 pytestmark = pytest.mark.kubernetes
 

@@ -8,10 +8,10 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 
 from cli.main import main
-from tests.live.aggregated import serving_apis
-from tests.live.clients import wait_until
-from tests.live.control_plane import ControlPlane
-from tests.live.scalers import shop_in
+from tests.live.harness.aggregated import serving_apis
+from tests.live.harness.clients import wait_until
+from tests.live.harness.control_plane import ControlPlane
+from tests.live.harness.scalers import shop_in
 
 pytestmark = pytest.mark.kubernetes
 

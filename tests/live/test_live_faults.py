@@ -19,10 +19,10 @@ from forecasting.refusal import Refusal
 from recommender.adapters.kubernetes_scalers import KubernetesScalers
 from recommender.scalers import Scalers
 from recommender.settings import Settings
-from tests.live.clients import wait_until
-from tests.live.control_plane import ControlPlaneError
-from tests.live.executors import executor_in, read_clock
-from tests.live.shop import Shop
+from tests.live.harness.clients import wait_until
+from tests.live.harness.control_plane import ControlPlaneError
+from tests.live.harness.executors import executor_in, read_clock
+from tests.live.harness.shop import Shop
 
 pytestmark = pytest.mark.kubernetes
 

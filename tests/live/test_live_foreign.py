@@ -14,11 +14,11 @@ from recommender.adapters.kubernetes_scalers import KubernetesScalers
 from recommender.adapters.kubernetes_workloads import pods_in
 from recommender.scalers import Scalers
 from recommender.settings import Settings
-from tests.live.clients import wait_until
-from tests.live.control_plane import ControlPlaneError
-from tests.live.executors import read_clock
-from tests.live.scalers import autoscaled_in, orders_in
-from tests.live.shop import Shop
+from tests.live.harness.clients import wait_until
+from tests.live.harness.control_plane import ControlPlaneError
+from tests.live.harness.executors import read_clock
+from tests.live.harness.scalers import autoscaled_in, orders_in
+from tests.live.harness.shop import Shop
 
 pytestmark = pytest.mark.kubernetes
 

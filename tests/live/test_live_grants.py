@@ -8,8 +8,8 @@ from confluent_kafka import TopicPartition
 
 from collector.errors import RejectedError
 from collector.kafka_admin import Collected, KafkaAdminCollector
-from tests.live.clients import NOON, commit, create_topic, fresh_name, has_members, member, read_until
-from tests.live.secured import PASSWORD, Secured
+from tests.live.harness.clients import NOON, commit, create_topic, fresh_name, has_members, member, read_until
+from tests.live.harness.secured import PASSWORD, Secured
 
 pytestmark = pytest.mark.kafka
 

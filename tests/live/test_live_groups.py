@@ -10,7 +10,7 @@ from confluent_kafka import Producer, TopicPartition
 
 from collector.errors import AdapterError, RejectedError
 from collector.kafka_admin import Collected, KafkaAdminCollector
-from tests.live.clients import NOON, commit, create_topic, fresh_name, member, read_until
+from tests.live.harness.clients import NOON, commit, create_topic, fresh_name, member, read_until
 
 pytestmark = pytest.mark.kafka
 

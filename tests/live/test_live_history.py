@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from pyarrow import dataset as ds  # type: ignore[import-untyped]  # ships no types
 
 from cli.main import main
-from tests.live.clients import commit, create_topic, fresh_name
+from tests.live.harness.clients import commit, create_topic, fresh_name
 
 pytestmark = pytest.mark.kafka
 

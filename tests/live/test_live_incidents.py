@@ -18,8 +18,8 @@ from collector.isolated import IsolatedCollector
 from collector.kafka_admin import Collected, KafkaAdminCollector
 from collector.run import collect_forever
 from collector.sample import OffsetSample
-from tests.live.broker import Broker, running_brokers, wait_for_coordinator
-from tests.live.clients import NOON, commit, create_topic, fresh_name, has_members, member, produce, read_until
+from tests.live.harness.broker import Broker, running_brokers, wait_for_coordinator
+from tests.live.harness.clients import NOON, commit, create_topic, fresh_name, has_members, member, produce, read_until
 
 pytestmark = pytest.mark.kafka
 

@@ -17,11 +17,11 @@ from cli.server import listen, serving
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.recommendation import Recommendation
-from tests.live.clients import wait_until
-from tests.live.control_plane import ControlPlane, built_control_plane
-from tests.live.exporters import running_prometheus
-from tests.live.keda_processes import Keda, built_keda
-from tests.live.scalers import shop_in
+from tests.live.harness.clients import wait_until
+from tests.live.harness.control_plane import ControlPlane, built_control_plane
+from tests.live.harness.exporters import running_prometheus
+from tests.live.harness.keda_processes import Keda, built_keda
+from tests.live.harness.scalers import shop_in
 
 pytestmark = pytest.mark.kubernetes
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.control_plane import built_control_plane
+from tests.live.harness.control_plane import built_control_plane
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kubernetes]
 

@@ -18,11 +18,11 @@ from recommender.adapters.kubernetes_lease import KubernetesLease
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.leadership import Elector, LeaseFailedError, LeaseTakenError
 from tests.feature_folder import steady_hour
-from tests.live.clients import wait_until
-from tests.live.control_plane import ControlPlane
-from tests.live.executors import read_clock
-from tests.live.postgres import running_postgres
-from tests.live.replicas import (
+from tests.live.harness.clients import wait_until
+from tests.live.harness.control_plane import ControlPlane
+from tests.live.harness.executors import read_clock
+from tests.live.harness.postgres import running_postgres
+from tests.live.harness.replicas import (
     LEASE,
     Link,
     Replica,
@@ -32,7 +32,7 @@ from tests.live.replicas import (
     lease_namespace,
     told,
 )
-from tests.live.scalers import scaler
+from tests.live.harness.scalers import scaler
 
 pytestmark = pytest.mark.kubernetes
 

@@ -14,8 +14,8 @@ from collector.kafka_admin import KafkaAdminCollector
 from collector.meter import Interruption
 from collector.watch import watch_forever
 from forecasting.columns import REBALANCING_STATES
-from tests.live.clients import NOON, create_topic, fresh_name, has_members, read_until, wait_until
-from tests.live.executors import read_clock
+from tests.live.harness.clients import NOON, create_topic, fresh_name, has_members, read_until, wait_until
+from tests.live.harness.executors import read_clock
 
 pytestmark = [pytest.mark.kafka, pytest.mark.alone]
 

@@ -15,7 +15,7 @@ from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.leadership import NotLeadingError
 from recommender.ports import UnavailableError
 from recommender.recommendation import Decision, GradedMove, Recommendation
-from tests.live.postgres import running_postgres
+from tests.live.harness.postgres import running_postgres
 
 pytestmark = pytest.mark.postgres
 

@@ -26,9 +26,9 @@ from collector.prometheus_found import Discovered
 from collector.prometheus_http import PrometheusRequests, RangeQuery
 from collector.prometheus_past import past_tables, plan_past
 from tests.collector.memory_prometheus import exposition
-from tests.live.broker import compiled, free_ports, running_brokers, running_java
-from tests.live.clients import create_topic
-from tests.live.exporters import KlagExporter, jmx_option, running_prometheus, wait_until
+from tests.live.harness.broker import compiled, free_ports, running_brokers, running_java
+from tests.live.harness.clients import create_topic
+from tests.live.harness.exporters import KlagExporter, jmx_option, running_prometheus, wait_until
 
 pytestmark = pytest.mark.kafka
 

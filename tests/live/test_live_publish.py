@@ -11,7 +11,7 @@ from forecasting.refusal import Refusal
 from recommender.adapters.publish_kafka import KafkaPublisher
 from recommender.ports import decision_id
 from recommender.recommendation import Decision, Recommendation
-from tests.live.clients import fresh_name
+from tests.live.harness.clients import fresh_name
 
 pytestmark = pytest.mark.kafka
 

@@ -18,9 +18,9 @@ from recommender.recommendation import Recommendation
 from recommender.scaler import API_GROUP, API_VERSION, PLURAL
 from recommender.scalers import Scalers
 from recommender.settings import Settings
-from tests.live.clients import wait_until
-from tests.live.control_plane import ControlPlane, ControlPlaneError, built_control_plane
-from tests.live.scalers import MANIFESTS, names, scaler, served, wait_until_served
+from tests.live.harness.clients import wait_until
+from tests.live.harness.control_plane import ControlPlane, ControlPlaneError, built_control_plane
+from tests.live.harness.scalers import MANIFESTS, names, scaler, served, wait_until_served
 
 pytestmark = pytest.mark.kubernetes
 

@@ -12,11 +12,11 @@ import httpx2
 import pytest
 
 from tests.feature_folder import steady_hour
-from tests.live.clients import wait_until
-from tests.live.control_plane import ControlPlane
-from tests.live.executors import executor_in
-from tests.live.scalers import scaler
-from tests.live.serving import serving_objects
+from tests.live.harness.clients import wait_until
+from tests.live.harness.control_plane import ControlPlane
+from tests.live.harness.executors import executor_in
+from tests.live.harness.scalers import scaler
+from tests.live.harness.serving import serving_objects
 
 pytestmark = pytest.mark.kubernetes
 

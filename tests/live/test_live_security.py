@@ -9,8 +9,8 @@ from confluent_kafka import TopicPartition
 from collector.client_config import read_client_config
 from collector.errors import UnavailableError
 from collector.kafka_admin import KafkaAdminCollector
-from tests.live.clients import NOON, commit, create_topic, fresh_name
-from tests.live.secured import PASSWORD, Secured
+from tests.live.harness.clients import NOON, commit, create_topic, fresh_name
+from tests.live.harness.secured import PASSWORD, Secured
 
 pytestmark = pytest.mark.kafka
 

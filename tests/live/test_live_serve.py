@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.live.clients import fresh_name, read_topic
+from tests.live.harness.clients import fresh_name, read_topic
 
 pytestmark = pytest.mark.kafka
 

@@ -5,12 +5,12 @@ from itertools import pairwise
 
 import pytest
 
-from tests.live.control_plane import ControlPlane, built_control_plane
-from tests.live.hpa_shadow import HPA_SERIES, Hand, Look, Series, distinct, missteps, read_book
-from tests.live.hpa_stage import flags, played
-from tests.live.keda_processes import Keda, built_keda
-from tests.live.keda_shadow import KEDA_SERIES, KedaSeries, Reading, overtaken, read_keda_series, shadowed_keda
-from tests.live.keda_stage import played_by_keda
+from tests.live.harness.control_plane import ControlPlane, built_control_plane
+from tests.live.harness.hpa_shadow import HPA_SERIES, Hand, Look, Series, distinct, missteps, read_book
+from tests.live.harness.hpa_stage import flags, played
+from tests.live.harness.keda_processes import Keda, built_keda
+from tests.live.harness.keda_shadow import KEDA_SERIES, KedaSeries, Reading, overtaken, read_keda_series, shadowed_keda
+from tests.live.harness.keda_stage import played_by_keda
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.alone]
 

@@ -16,7 +16,7 @@ import httpx2
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from tests.live.clients import create_topic, fresh_name, member, read_topic
+from tests.live.harness.clients import create_topic, fresh_name, member, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

@@ -13,11 +13,11 @@ import pytest
 
 from forecasting.history import GroupInterval
 from tests.feature_folder import add_rows
-from tests.live.clients import wait_until
-from tests.live.control_plane import ControlPlane
-from tests.live.executors import executor_in, read_clock
-from tests.live.scalers import orders_in, scaler
-from tests.live.serving import serving_objects
+from tests.live.harness.clients import wait_until
+from tests.live.harness.control_plane import ControlPlane
+from tests.live.harness.executors import executor_in, read_clock
+from tests.live.harness.scalers import orders_in, scaler
+from tests.live.harness.serving import serving_objects
 
 pytestmark = pytest.mark.kubernetes
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.live.hpa_shadow import HPA_SERIES, Series, counts_in_time, distinct, read_book
-from tests.live.keda_shadow import (
+from tests.live.harness.hpa_shadow import HPA_SERIES, Series, counts_in_time, distinct, read_book
+from tests.live.harness.keda_shadow import (
     KEDA_SERIES,
     KedaSeries,
     Reading,

@@ -20,8 +20,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # documented,
     UserScramCredentialUpsertion,
 )
 
-from tests.live.broker import running_brokers
-from tests.live.clients import wait_until
+from tests.live.harness.broker import running_brokers
+from tests.live.harness.clients import wait_until
 
 PASSWORD = "open-sesame-1001"  # noqa: S105  # of every user, store and key of a broker that lives for a minute
 USERS = ("lagcast", "topics-only", "groups-only", "nobody")

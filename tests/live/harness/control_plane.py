@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from pathlib import Path
 
-from tests.live.broker import free_ports
-from tests.live.fetching import ran
+from tests.live.harness.broker import free_ports
+from tests.live.harness.fetching import ran
 
 _HERE = Path(__file__).parent / "kubernetes"
 _START_LIMIT_SECONDS = 180.0

@@ -9,7 +9,7 @@ import yaml
 
 from replay.policies.declared import rules_of
 from replay.policies.keda import Fallback, Keda, Loop, capped_lag, even_lag, whole_lag
-from tests.live.hpa_shadow import Book, with_slack
+from tests.live.harness.hpa_shadow import Book, with_slack
 
 KEDA_SERIES = Path(__file__).parent / "keda_series.yaml"
 METRICS: dict[str, Callable[..., int]] = {"capped": capped_lag, "even": even_lag, "whole": whole_lag}

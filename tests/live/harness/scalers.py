@@ -7,10 +7,10 @@ from typing import Any
 
 from recommender.adapters.kubernetes_scalers import KubernetesScalers
 from recommender.scaler import API_GROUP, API_VERSION, KIND, PLURAL
-from tests.live.clients import fresh_name, wait_until
-from tests.live.control_plane import ControlPlane, ControlPlaneError
+from tests.live.harness.clients import fresh_name, wait_until
+from tests.live.harness.control_plane import ControlPlane, ControlPlaneError
 
-MANIFESTS = Path(__file__).parents[2] / "deploy" / "manifests"
+MANIFESTS = Path(__file__).parents[3] / "deploy" / "manifests"
 _ORDERS = """
 apiVersion: apps/v1
 kind: Deployment

@@ -18,10 +18,10 @@ import httpx2
 
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.recommendation import Recommendation
-from tests.live.clients import fresh_name, wait_until
-from tests.live.control_plane import ControlPlane
-from tests.live.executors import read_clock
-from tests.live.scalers import MANIFESTS
+from tests.live.harness.clients import fresh_name, wait_until
+from tests.live.harness.control_plane import ControlPlane
+from tests.live.harness.executors import read_clock
+from tests.live.harness.scalers import MANIFESTS
 
 LEASE = "lagcast-recommender"
 ACCOUNT = """---

@@ -12,9 +12,9 @@ import uvicorn
 from api.app import create_app
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.settings import load_settings
-from tests.live.clients import wait_until
-from tests.live.control_plane import ControlPlane
-from tests.live.scalers import MANIFESTS
+from tests.live.harness.clients import wait_until
+from tests.live.harness.control_plane import ControlPlane
+from tests.live.harness.scalers import MANIFESTS
 
 
 def read_clock() -> datetime:

@@ -11,7 +11,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tests.live.fetching import ran
+from tests.live.harness.fetching import ran
 
 _HERE = Path(__file__).parent
 _START_LIMIT_SECONDS = 120.0

@@ -7,9 +7,9 @@ from typing import Any
 
 import yaml
 
-from tests.live.fetching import ran
+from tests.live.harness.fetching import ran
 
-CHART = Path(__file__).parents[2] / "deploy" / "chart"
+CHART = Path(__file__).parents[3] / "deploy" / "chart"
 _BUILD = Path(__file__).parent / "kubernetes" / "helm.sh"
 
 Document = dict[str, Any]

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.live.broker import free_ports
-from tests.live.clients import wait_until
+from tests.live.harness.broker import free_ports
+from tests.live.harness.clients import wait_until
 
 # It does not run as root: an account that owns nothing else will do.
 _ACCOUNT = "nobody" if os.geteuid() == 0 else None

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import httpx2
 
-from tests.live.broker import BrokerError, free_ports
-from tests.live.fetching import ran
+from tests.live.harness.broker import BrokerError, free_ports
+from tests.live.harness.fetching import ran
 
 _HERE = Path(__file__).parent
 # Exporters of Java's beans read the log ends of a broker, and the lag that a client has of each of its partitions.

@@ -15,8 +15,8 @@ from executor.kubernetes_scale import KubernetesScales
 from executor.plan import Bounds
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.recommendation import Recommendation
-from tests.live.control_plane import ControlPlane
-from tests.live.executors import read_clock
+from tests.live.harness.control_plane import ControlPlane
+from tests.live.harness.executors import read_clock
 
 
 @dataclass(slots=True)

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
-from tests.live.aggregated import serving_apis
-from tests.live.clients import wait_until
-from tests.live.control_plane import ControlPlane
-from tests.live.hpa_shadow import Book, Hand, Look, Series, Step
-from tests.live.workload import Workload, documents
+from tests.live.harness.aggregated import serving_apis
+from tests.live.harness.clients import wait_until
+from tests.live.harness.control_plane import ControlPlane
+from tests.live.harness.hpa_shadow import Book, Hand, Look, Series, Step
+from tests.live.harness.workload import Workload, documents
 
 NAMESPACE = "series"
 EXTERNAL, RESOURCES = "external.metrics.k8s.io", "metrics.k8s.io"

@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from uuid import uuid4
 
-from tests.live.clients import wait_until
-from tests.live.control_plane import ControlPlane, ControlPlaneError
+from tests.live.harness.clients import wait_until
+from tests.live.harness.control_plane import ControlPlane, ControlPlaneError
 
 _SERVICE = """
 apiVersion: v1

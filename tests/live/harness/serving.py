@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.live.clients import wait_until
+from tests.live.harness.clients import wait_until
 
 
 @contextmanager

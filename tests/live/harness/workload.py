@@ -7,7 +7,7 @@ from typing import Any
 from kubernetes import client
 
 from recommender.adapters.kubernetes_client import connect
-from tests.live.control_plane import ControlPlane
+from tests.live.harness.control_plane import ControlPlane
 
 CPU_REQUEST_MILLICORES = 1_000
 

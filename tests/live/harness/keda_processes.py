@@ -11,9 +11,9 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.live.broker import free_ports
-from tests.live.control_plane import ControlPlane
-from tests.live.fetching import ran
+from tests.live.harness.broker import free_ports
+from tests.live.harness.control_plane import ControlPlane
+from tests.live.harness.fetching import ran
 
 _HERE = Path(__file__).parent / "keda"
 _START_LIMIT_SECONDS = 60.0

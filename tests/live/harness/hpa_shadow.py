@@ -20,7 +20,7 @@ from replay.policies.hpa import (
     wanted_for_value,
 )
 from replay.policies.hpa_cpu import wanted_for_cpu
-from tests.live.workload import CPU_REQUEST_MILLICORES
+from tests.live.harness.workload import CPU_REQUEST_MILLICORES
 
 HPA_SERIES = Path(__file__).parent / "hpa_series.yaml"
 

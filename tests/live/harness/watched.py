@@ -26,7 +26,7 @@ from recommender.run import Obstacle
 from recommender.session import Session
 from replay.plant.observation import Observation
 from replay.sampling import STABLE, Names, Rows
-from tests.live.clients import NOON, wait_until
+from tests.live.harness.clients import NOON, wait_until
 
 STEP = timedelta(seconds=BASE_INTERVAL_SECONDS)
 # Of each partition, and as much as a reading's fifteen seconds bring.

@@ -15,13 +15,13 @@ from urllib.parse import parse_qs, urlparse
 
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.live.aggregated import serving_apis
-from tests.live.clients import create_topic, produce, wait_until
-from tests.live.control_plane import ControlPlane
-from tests.live.hpa_stage import EXTERNAL, now_seconds, rescales
-from tests.live.keda_processes import Keda
-from tests.live.keda_shadow import KedaSeries, Reading
-from tests.live.workload import Workload, documents
+from tests.live.harness.aggregated import serving_apis
+from tests.live.harness.clients import create_topic, produce, wait_until
+from tests.live.harness.control_plane import ControlPlane
+from tests.live.harness.hpa_stage import EXTERNAL, now_seconds, rescales
+from tests.live.harness.keda_processes import Keda
+from tests.live.harness.keda_shadow import KedaSeries, Reading
+from tests.live.harness.workload import Workload, documents
 
 NAMESPACE = "scaled"
 PLAY_LIMIT_SECONDS = 120.0
