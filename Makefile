@@ -66,9 +66,9 @@ test-slow: $(READY) ## the tests that take more than a few seconds, without JVM,
 
 bench: $(READY) ## forecasters and policies on the traces of a folder: make bench TRACES=DIR
 	@test -d "$(TRACES)" || { echo "name a folder of traces: make bench TRACES=DIR" >&2; exit 2; }
-	@$(BIN)/python benchmarks/forecasts.py --traces "$(TRACES)"
-	@$(BIN)/python benchmarks/forecasts.py --page build/forecasts.json
-	@$(BIN)/python benchmarks/league.py --traces "$(TRACES)"
+	@$(BIN)/python -m benchmarks.forecasts --traces "$(TRACES)"
+	@$(BIN)/python -m benchmarks.forecasts --page build/forecasts.json
+	@$(BIN)/python -m benchmarks.decisions.league --traces "$(TRACES)"
 
 bench-decisions: OUT := build/decisions.json
 bench-forecasts: OUT := build/forecasts.json
@@ -78,49 +78,49 @@ SEEDS := 5
 JOBS := 2
 
 bench-decisions: $(READY) ## every policy in every world, as JSON: make bench-decisions TRACES=DIR OUT=FILE SEEDS=5 JOBS=2
-	@$(BIN)/python benchmarks/decisions.py $(if $(TRACES),--traces "$(TRACES)") --out "$(OUT)" --seeds $(SEEDS) --jobs $(JOBS)
+	@$(BIN)/python -m benchmarks.decisions $(if $(TRACES),--traces "$(TRACES)") --out "$(OUT)" --seeds $(SEEDS) --jobs $(JOBS)
 
 bench-forecasts: $(READY) ## every forecaster on every load, as JSON: make bench-forecasts TRACES=DIR OUT=FILE ORIGINS=50 JOBS=2
-	@$(BIN)/python benchmarks/forecasts.py $(if $(TRACES),--traces "$(TRACES)") --out "$(OUT)" --origins $(ORIGINS) --jobs $(JOBS)
+	@$(BIN)/python -m benchmarks.forecasts $(if $(TRACES),--traces "$(TRACES)") --out "$(OUT)" --origins $(ORIGINS) --jobs $(JOBS)
 
 bench-stream: $(READY) ## seconds from a sample file to its rows in the feature table, while they are followed
-	@$(BIN)/python benchmarks/stream_latency.py
+	@$(BIN)/python -m benchmarks.speed.stream_latency
 
 bench-value: $(READY) ## what better forecasts could still save, in replayed money: make bench-value TRACES=DIR SEEDS=3 JOBS=2
-	@$(BIN)/python benchmarks/decision_value.py $(if $(TRACES),--traces "$(TRACES)") --seeds $(SEEDS) --jobs $(JOBS)
+	@$(BIN)/python -m benchmarks.decisions.value $(if $(TRACES),--traces "$(TRACES)") --seeds $(SEEDS) --jobs $(JOBS)
 
 bench-learned-capacity: $(READY) ## what it costs to learn a replica's capacity: make bench-learned-capacity TRACES=DIR JOBS=2
-	@$(BIN)/python benchmarks/learned_capacity.py $(if $(TRACES),--traces "$(TRACES)") --jobs $(JOBS)
+	@$(BIN)/python -m benchmarks.decisions.learned_capacity $(if $(TRACES),--traces "$(TRACES)") --jobs $(JOBS)
 
 bench-decision-time: $(READY) ## how long one decision takes, for 40 and for 1,000 partitions
-	@$(BIN)/python benchmarks/decision_time.py
+	@$(BIN)/python -m benchmarks.speed.decision_time
 
 bench-collection: $(READY) ## how long a round of the collector takes, over 1,000 groups of a real Kafka that it starts
-	@$(BIN)/python benchmarks/collection.py --groups 1000
+	@$(BIN)/python -m benchmarks.speed.collection --groups 1000
 
 bench-live-latency: $(READY) ## from a sample to the published recommendation, on a real Kafka: make bench-live-latency GROUPS=20
-	@PYTHONPATH=. $(BIN)/python benchmarks/live_latency.py --groups $(GROUPS)
+	@$(BIN)/python -m benchmarks.speed.live_latency --groups $(GROUPS)
 
 bench-rebalances: OUT := build/rebalances.json
 ROUNDS := 4
 bench-rebalances: $(READY) ## what rebalances stop and repeat, on a real Kafka: make bench-rebalances OUT=FILE ROUNDS=4
-	@PYTHONPATH=. $(BIN)/python benchmarks/rebalances.py --out "$(OUT)" --rounds $(ROUNDS)
+	@$(BIN)/python -m benchmarks.rebalances --out "$(OUT)" --rounds $(ROUNDS)
 
 bench-scalers: $(READY) ## what it costs to tell 1,000 ConsumerGroupScalers, on a real control plane that it starts
-	@PYTHONPATH=. $(BIN)/python benchmarks/scalers.py --objects 1000
+	@$(BIN)/python -m benchmarks.speed.scalers --objects 1000
 
 bench-failover: $(READY) ## how long nobody leads after a leader was killed, on a real control plane that it starts
-	@PYTHONPATH=. $(BIN)/python benchmarks/failover.py --leases 20 --kills 10
+	@$(BIN)/python -m benchmarks.speed.failover --leases 20 --kills 10
 
 PROTOCOL := cooperative
 MINUTES := 5
 lab: $(READY) ## scalers on a real Kafka with real replicas: make lab PROTOCOL=cooperative MINUTES=5
-	@PYTHONPATH=. $(BIN)/python benchmarks/lab.py --protocol $(PROTOCOL) --minutes $(MINUTES)
+	@$(BIN)/python -m benchmarks.lab.processes --protocol $(PROTOCOL) --minutes $(MINUTES)
 
 lab-kubernetes: OUT := build/lab-kubernetes.json
 lab-kubernetes: MINUTES := 4
 lab-kubernetes: $(READY) ## autoscalers on a real Kafka and a real control plane: make lab-kubernetes OUT=FILE MINUTES=4
-	@PYTHONPATH=. $(BIN)/python benchmarks/lab_kubernetes.py --out "$(OUT)" --protocol $(PROTOCOL) --minutes $(MINUTES)
+	@$(BIN)/python -m benchmarks.lab.kubernetes --out "$(OUT)" --protocol $(PROTOCOL) --minutes $(MINUTES)
 
 docs: $(READY) ## rewrite what is made of the code: docs/settings.md, the resource's definition, the chart's schema and alerts
 	@$(BIN)/python scripts/settings_page.py > docs/settings.md

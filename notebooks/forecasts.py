@@ -21,10 +21,10 @@ from datetime import timedelta
 import matplotlib.pyplot as plt
 import numpy as np
 
+from benchmarks.forecasts.champion import RANGES, championship
+from benchmarks.forecasts.fourier import FourierForecaster
 from forecasting.backtest import Backtest, backtest, history_of
 from forecasting.blend import BlendForecaster
-from forecasting.champion import RANGES, championship
-from forecasting.fourier import FourierForecaster
 from forecasting.persistence import PersistenceForecaster
 from forecasting.refusal import Refusal
 from forecasting.seasonal_naive import SeasonalNaiveForecaster

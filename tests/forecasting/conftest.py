@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
+from benchmarks.forecasts.fourier import FourierForecaster
 from forecasting.backtest import history_of
 from forecasting.blend import BlendForecaster
 from forecasting.boosting import BoostingForecaster
 from forecasting.forecaster import Forecaster
-from forecasting.fourier import FourierForecaster
 from forecasting.history import History
 from forecasting.long_term import LongTermForecaster
 from forecasting.persistence import PersistenceForecaster

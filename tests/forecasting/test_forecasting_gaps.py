@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
+from benchmarks.forecasts.fourier import FourierForecaster
 from forecasting.backtest import history_of
 from forecasting.blend import BlendForecaster
 from forecasting.forecast import Forecast
 from forecasting.forecaster import Forecaster
-from forecasting.fourier import FourierForecaster
 from forecasting.refusal import Refusal
 from forecasting.seasonal_naive import SeasonalNaiveForecaster
 from forecasting.short_term import ShortTermForecaster

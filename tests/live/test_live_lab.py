@@ -1,23 +1,20 @@
 """The lab in short: each arm on a real broker for twenty seconds, with replicas that are processes."""
 
-import importlib
-from pathlib import Path
-
 import pytest
+
+from benchmarks.lab.arms import setting_of
+from benchmarks.lab.processes import play, table_of
 
 pytestmark = pytest.mark.kafka
 
-ROOT = Path(__file__).parents[2]
 SECONDS = 20
 
 
 @pytest.mark.usefixtures("jars")
-def test_every_message_of_every_arm_is_done_and_accounted_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_message_of_every_arm_is_done_and_accounted_for() -> None:
     """Fixed, KEDA's rule and lagcast lose nothing, and each figure is of as many messages as the trace asked for."""
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    lab = importlib.import_module("lab")
-    setting = lab.setting_of("cooperative", seconds=SECONDS, most_replicas=3)
-    results = lab.play(setting, ("fixed", "keda", "lagcast"))
+    setting = setting_of("cooperative", seconds=SECONDS, most_replicas=3)
+    results = play(setting, ("fixed", "keda", "lagcast"))
     asked = float(setting.trace.messages_per_second.sum())
     assert [result.arm for result in results] == ["fixed", "keda", "lagcast"]
     for result in results:
@@ -28,4 +25,4 @@ def test_every_message_of_every_arm_is_done_and_accounted_for(monkeypatch: pytes
         assert found.mean_lag_messages > 0.0
         assert found.replica_seconds > SECONDS
     assert results[0].moves == 0
-    assert lab.table_of(results, setting).count("\n") == 5
+    assert table_of(results, setting).count("\n") == 5

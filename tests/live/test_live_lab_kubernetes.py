@@ -1,28 +1,24 @@
 """The lab in Kubernetes in short: lagcast and its executor scale real consumers by a real control plane."""
 
-import importlib
 from pathlib import Path
 
 import pytest
 
+from benchmarks.lab.arms import setting_of
+from benchmarks.lab.kubernetes import play_one
 from tests.live.harness.control_plane import built_control_plane
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kubernetes]
 
-ROOT = Path(__file__).parents[2]
 # In a minute that takes three pods at its end, two are enough at its beginning.
 SECONDS, MOST_REPLICAS, FIRST_REPLICAS = 60, 3, 2
 
 
 @pytest.mark.usefixtures("jars", "tools_for_kubernetes")
-def test_lagcast_scales_the_consumers_of_ready_pods_and_loses_nothing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_lagcast_scales_the_consumers_of_ready_pods_and_loses_nothing(tmp_path: Path) -> None:
     """Two pods become three by its advice and its executor; those who work are the ready pods, and all is done."""
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    lab = importlib.import_module("lab_kubernetes")
-    setting = lab.setting_of("cooperative", seconds=SECONDS, most_replicas=MOST_REPLICAS)
-    played = lab.play_one("lagcast", setting, tmp_path, built_control_plane())
+    setting = setting_of("cooperative", seconds=SECONDS, most_replicas=MOST_REPLICAS)
+    played = play_one("lagcast", setting, tmp_path, built_control_plane())
     account, looks = played.result.account, played.looks
     assert account.lost_messages == 0
     assert account.messages == pytest.approx(float(setting.trace.messages_per_second.sum()), rel=0.05)

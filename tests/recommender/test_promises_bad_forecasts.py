@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.decisions.forecasters import ADVERSARIAL, CONSTANT, RANDOM, REVERSED, PatternForecaster
 from cost_model.physics.learned import Learned
 from cost_model.physics.profile import GroupProfile
 from cost_model.pricing.price import Prices
@@ -15,7 +16,6 @@ from forecasting.units import FloatArray, MessagesPerSecond
 from recommender.decision import DecisionSettings
 from recommender.fallback import SLACK_RATIO, FallbackPolicy
 from recommender.session import Session
-from replay.forecasters import ADVERSARIAL, CONSTANT, RANDOM, REVERSED, PatternForecaster
 
 MakeFluid = Callable[..., Any]
 ROWS_PER_HOUR = 240

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.decisions.worlds import WORLDS
 from replay.plant import Observation
 from replay.policies.arms import ARMS
 from replay.policies.declared import DeclaredError, declared_hpa, declared_scaled_object, number_of
-from replay.worlds import WORLDS
 
 SEEN = Observation(
     at=datetime(2026, 1, 5, tzinfo=UTC),

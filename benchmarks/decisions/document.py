@@ -1,0 +1,143 @@
+"""The JSON of a tournament: how it was run, every run, what they come to, and of which code they are."""
+
+import ast
+import json
+import platform
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, astuple, fields
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from benchmarks.decisions.ours import LAGCAST
+from benchmarks.decisions.standings import Case, cases_of, overall_of, variant_ratios, with_pauses
+from benchmarks.decisions.tournament import ARM_NAMES, VARIANT_SEED, VARIANT_WORLDS, Run
+from benchmarks.decisions.worlds import WORLDS
+from recommender.decision import DecisionSettings
+
+Document = dict[str, Any]
+
+ROOT = Path(__file__).parents[2]
+# The loads that target utilization, prices and pauses were chosen on: reported, but apart from the others.
+TUNED_ON = ("production-app-noisy-bursts", "nasa-http-july-flash-crowd", "orders")
+# Plant, loads and prices, and everybody who plays: all that this file imports.
+TOURNAMENT = "benchmarks/decisions/tournament.py"
+# What it imports for lagcast alone, and for rivals alone: each is played again when the other has changed, not before.
+FOR_LAGCAST = ("benchmarks/decisions/ours.py", "replay/policies/lagcast.py", "forecasting/history.py")
+FOR_RIVALS = ("replay/policies/arms.py",)
+COLUMNS = tuple(field.name for field in fields(Run))
+# Figures are kept in so many digits: a thousandth of what seeds differ by, and half of what floats take.
+DIGITS = 7
+
+
+def text_of(runs: list[Run], published: list[Run]) -> str:
+    """The document as JSON, a run a line."""
+    whole = {**_how(), "columns": COLUMNS, "summary": _summary(runs)}
+    parts = [f'"{name}": {json.dumps(_rounded(part))}' for name, part in whole.items()]
+    for name, played in (("runs", runs), ("whitepaper_runs", published)):
+        rows = ",\n".join(json.dumps(_rounded(astuple(run))) for run in played)
+        parts.append(f'"{name}": [\n{rows}\n]')
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def runs_in(document: Document, name: str) -> list[Run]:
+    """The `runs` or `whitepaper_runs` of a document."""
+    return [Run(**dict(zip(document["columns"], row, strict=True))) for row in document[name]]
+
+
+def digest_of_lagcast() -> str:
+    """Of all code that lagcast's runs depend on, the plant included."""
+    return _digest_of(imported_by(TOURNAMENT, without=FOR_RIVALS))
+
+
+def digest_of_judge() -> str:
+    """Of what rivals and hindsight depend on: the plant, the rivals, the loads and the prices."""
+    return _digest_of(imported_by(TOURNAMENT, without=FOR_LAGCAST))
+
+
+def imported_by(path: str, *, without: Collection[str] = ()) -> set[str]:
+    """The file and all of this project that it imports, directly or not; what is left out is not followed either."""
+    found: set[str] = set()
+    coming = [path]
+    while coming:
+        path = coming.pop()
+        if path in found or path in without:
+            continue
+        found.add(path)
+        for node in ast.walk(ast.parse((ROOT / path).read_text())):
+            modules = []
+            if isinstance(node, ast.ImportFrom) and node.module:
+                modules = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            elif isinstance(node, ast.Import):
+                modules = [alias.name for alias in node.names]
+            places = (name for module in modules for name in _files_of(module))
+            coming += [place for place in places if (ROOT / place).is_file()]
+    return found
+
+
+def _files_of(module: str) -> tuple[str, str]:
+    path = module.replace(".", "/")
+    return f"{path}.py", f"{path}/__init__.py"
+
+
+def _digest_of(paths: Iterable[str]) -> str:
+    """These files in 16 digits: figures of one document are of one code."""
+    digest = sha256()
+    for path in sorted(paths):
+        digest.update(path.encode() + (ROOT / path).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _rounded(part: Any) -> Any:  # noqa: ANN401  # whatever JSON holds
+    if isinstance(part, float):
+        return float(f"{part:.{DIGITS}g}")
+    if isinstance(part, dict):
+        return {name: _rounded(inner) for name, inner in part.items()}
+    return [_rounded(inner) for inner in part] if isinstance(part, list | tuple) else part
+
+
+def _how() -> Document:
+    """How it was run."""
+    names = ("lagcast", "numpy", "numba", "scipy")
+    return {
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in names}},
+        "code": digest_of_lagcast(),
+        "judge": digest_of_judge(),
+        "settings": asdict(DecisionSettings()),
+        "worlds": {
+            name: {"sentence": kind.sentence, "pauses": kind.pauses, **asdict(kind.world)}
+            for name, kind in WORLDS.items()
+        },
+        "tuned_on": list(TUNED_ON),
+        "variants_played_in": {"worlds": list(VARIANT_WORLDS), "seed": VARIANT_SEED},
+    }
+
+
+def _summary(runs: Sequence[Run]) -> Document:
+    """Cases, overall figures with and without the loads that were tuned on, losses, and variants of lagcast."""
+    cases = cases_of(runs)
+    unseen = [case for case in cases if case.trace not in TUNED_ON]
+    variants = [arm for arm in ARM_NAMES if arm.startswith(f"{LAGCAST}-")]
+    return {
+        "cases": [_case(case) | {"tuned_on": case.trace in TUNED_ON} for case in cases],
+        "overall": {"without_tuned_on": _overall(unseen), "with_tuned_on": _overall(cases)},
+        "lost": [_case(case) for case in cases if case.is_lost],
+        "variants": [
+            {"variant": variant, "trace": trace, "world": world, "cost_to_lagcast": ratio}
+            for variant in variants
+            for (trace, world), ratio in variant_ratios(runs, variant).items()
+        ],
+    }
+
+
+def _case(case: Case) -> Document:
+    """Its ratios; what each arm came to can be read off the runs."""
+    return {field.name: getattr(case, field.name) for field in fields(Case) if field.name != "standings"}
+
+
+def _overall(cases: list[Case]) -> Document:
+    """Overall figures of all cases, and of those with slow and with real pauses."""
+    groups = {"all": cases, "slow": with_pauses(cases, "slow"), "real": with_pauses(cases, "real")}
+    figures = {name: overall_of(group) for name, group in groups.items()}
+    return {name: None if figure is None else asdict(figure) for name, figure in figures.items()}

@@ -1,0 +1,84 @@
+"""What it costs to learn a replica's capacity instead of being told: the first day, and the day after.
+
+    python -m benchmarks.decisions.learned_capacity --traces DIR          or: make bench-learned-capacity TRACES=DIR
+
+Plays the last two days of each `.csv` and `.csv.gz` of DIR that has five, and of the project's own workload, in a world
+of slow and in one of real pauses; lagcast once knows what a replica consumes, and once has to find out. Everything
+before those days is its history, in which all replicas kept up, so that nothing of their limit is seen. A table is
+written to stdout as it grows.
+"""
+
+import argparse
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import fmean
+
+from benchmarks.decisions.bars import LEARNED_CAPACITY
+from benchmarks.decisions.ours import LAGCAST, OURS
+from benchmarks.decisions.run import end_with_parent, words
+from benchmarks.decisions.tournament import VARIANT_WORLDS, history_rows, rescaled
+from benchmarks.decisions.worlds import MOST_REPLICAS, WORLDS
+from forecasting.units import SECONDS_PER_DAY
+from recommender.decision import DecisionSettings
+from replay.contest import Contest, run_policy
+from replay.sampling import Names
+from replay.trace import Trace, read_trace
+from replay.workload import orders_workload
+
+JUDGED_DAYS, LEAST_DAYS = 2, 5.0
+SEED = 0
+DayCosts = tuple[float, ...]
+
+
+def main() -> int:
+    """Read the arguments, play, print the table and its means."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--traces", type=Path, help="folder of trace files")
+    parser.add_argument("--worlds", type=words(tuple(WORLDS)), default=VARIANT_WORLDS, metavar="A,B")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    arguments = parser.parse_args()
+    files = [] if arguments.traces is None else sorted(arguments.traces.iterdir())
+    traces = [read_trace(path) for path in files if path.name.endswith((".csv", ".csv.gz"))]
+    long = [trace for trace in [*traces, orders_workload()] if trace.days >= LEAST_DAYS]
+    cells = [(trace, world) for trace in long for world in arguments.worlds]
+    print(
+        "| trace | world | first day, told | learned | learned / told | second day, told | learned | learned / told |"
+    )
+    print("|---|---|---:|---:|---:|---:|---:|---:|")
+    ratios = []
+    with ProcessPoolExecutor(arguments.jobs, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
+        for (trace, world), (told, learned) in zip(cells, pool.map(costs, *zip(*cells, strict=True)), strict=True):
+            ratios.append([mine / known for mine, known in zip(learned, told, strict=True)])
+            shown = [
+                f"{known:.2f} | {mine:.2f} | {ratio:.3f}"
+                for known, mine, ratio in zip(told, learned, ratios[-1], strict=True)
+            ]
+            print(f"| {trace.name} | {world} | {' | '.join(shown)} |", flush=True)
+    first, second = (fmean(column) for column in zip(*ratios, strict=True))
+    print(f"| mean of {len(ratios)} | | | | {first:.3f} | | | {second:.3f} |")
+    return 0
+
+
+def costs(trace: Trace, world: str) -> tuple[DayCosts, DayCosts]:
+    """Of each judged day: with the capacity told, and with one that is learned."""
+    past, judged = rescaled(trace).split(JUDGED_DAYS * SECONDS_PER_DAY)
+    contest = Contest(
+        trace=judged,
+        world=WORLDS[world].world,
+        settings=DecisionSettings(),
+        names=Names("learning", "load"),
+        seed=SEED,
+        start_replicas=MOST_REPLICAS,
+    )
+    history = [] if past is None else history_rows(past, contest.world.partitions, SEED, contest.names)
+    told, learned = (
+        run_policy(arm, OURS[arm](contest.world, contest.settings, contest.names, history), contest).daily
+        for arm in (LAGCAST, LEARNED_CAPACITY)
+    )
+    return tuple(cost.total for cost in told), tuple(cost.total for cost in learned)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

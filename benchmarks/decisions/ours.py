@@ -1,0 +1,64 @@
+"""lagcast as it is, and with one part changed or left out, by name: how each is made for a contest."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from benchmarks.decisions.forecasters import ADVERSARIAL, CONSTANT, RANDOM, REVERSED
+from benchmarks.decisions.uncosted import Uncosted
+from forecasting.forecaster import Forecaster
+from forecasting.history import GroupInterval
+from forecasting.seasonal_naive import SeasonalNaiveForecaster
+from recommender.decision import DecisionSettings
+from replay.policies.lagcast import Lagcast
+from replay.policies.policy import Policy
+from replay.sampling import Names
+from replay.world import World
+
+LAGCAST = "lagcast"
+# Without anything known beforehand.
+COLD = "lagcast-cold"
+
+Maker = Callable[[World, DecisionSettings, Names, Sequence[GroupInterval]], Policy]
+
+
+def _lagcast(
+    world: World,
+    settings: DecisionSettings,
+    names: Names,
+    history: Sequence[GroupInterval],
+    *,
+    forecaster: Forecaster | None = None,
+    fallback_policy: bool = True,
+    capacity_known: bool = True,
+) -> Policy:
+    return Lagcast(
+        world,
+        replace(settings, fallback_policy=guard),
+        names=names,
+        history=history,
+        forecaster=forecaster,
+        capacity_known=capacity_known,
+    )
+
+
+def _cold(world: World, settings: DecisionSettings, names: Names, _: Sequence[GroupInterval]) -> Policy:
+    return Lagcast(world, settings, names=names)
+
+
+def _uncosted(world: World, _: DecisionSettings, names: Names, history: Sequence[GroupInterval]) -> Policy:
+    return Uncosted(world, names=names, history=history)
+
+
+OURS: dict[str, Maker] = {
+    LAGCAST: _lagcast,
+    COLD: _cold,
+    "lagcast-no-cost": _uncosted,
+    "lagcast-naive": partial(_lagcast, forecaster=SeasonalNaiveForecaster()),
+    "lagcast-adversarial": partial(_lagcast, forecaster=ADVERSARIAL),
+    "lagcast-adversarial-unguarded": partial(_lagcast, forecaster=ADVERSARIAL, fallback_policy=False),
+    "lagcast-reversed": partial(_lagcast, forecaster=REVERSED),
+    "lagcast-constant": partial(_lagcast, forecaster=CONSTANT),
+    "lagcast-random": partial(_lagcast, forecaster=RANDOM),
+    "lagcast-learned-capacity": partial(_lagcast, capacity_known=False),
+}

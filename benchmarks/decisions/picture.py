@@ -1,0 +1,99 @@
+"""What pods cost against how many messages were late, one panel for each world."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
+
+import matplotlib as mpl
+
+mpl.use("svg")  # before pyplot picks a backend that wants a display
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+
+from benchmarks.decisions.ours import LAGCAST
+from benchmarks.decisions.standings import FIXED, Case, standing_of
+from benchmarks.decisions.worlds import WORLDS
+from replay.hindsight import HINDSIGHT
+from replay.policies.arms import ARMS
+
+# Nothing late has no place on a logarithmic axis: one message in a million stands for none.
+LEAST_LATE_SHARE = 1e-6
+COLUMNS = 3
+
+
+class Point(NamedTuple):
+    """One arm in one world: means over the traces."""
+
+    arm: str
+    late_share: float
+    pods_to_fixed: float
+
+
+def draw(cases: Sequence[Case], path: Path) -> None:
+    """The picture as SVG; the same cases give the same bytes."""
+    worlds = [name for name in WORLDS if any(case.world == name for case in cases)]
+    columns = min(COLUMNS, len(worlds))
+    rows = -(-len(worlds) // columns)
+    size = (3.6 * columns, 3.2 * rows + 0.8)
+    with mpl.rc_context({"svg.hashsalt": "lagcast", "font.size": 8}):
+        figure, axes = plt.subplots(
+            rows, columns, figsize=size, squeeze=False, sharex=True, sharey=True, layout="constrained"
+        )
+        for axis, world in zip(axes.flat, worlds, strict=False):
+            _panel(axis, world, points_of([case for case in cases if case.world == world]))
+        for axis in axes.flat[len(worlds) :]:
+            axis.set_visible(False)
+        figure.supylabel("cost of pods over that of 40 for ever")
+        figure.supxlabel("share of messages later than 10 s, mean over traces (left edge: none)")
+        handles, labels = axes[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, ncols=3 * columns, loc="outside upper center")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, metadata={"Date": None})
+        plt.close(figure)
+
+
+def points_of(cases: Sequence[Case]) -> list[Point]:
+    """One point for each arm that played in all of these cases."""
+    arms = set.intersection(*({standing.arm for standing in case.standings} for case in cases))
+    points = []
+    for arm in sorted(arms):
+        standings = [standing_of(case, arm) for case in cases]
+        fixed = [
+            standing_of(case, FIXED).pods if FIXED in arms else standing_of(case, HINDSIGHT).pods for case in cases
+        ]
+        late = max(fmean(standing.late_share for standing in standings), LEAST_LATE_SHARE)
+        pods = fmean(standing.pods / base for standing, base in zip(standings, fixed, strict=True))
+        points.append(Point(arm, late, pods))
+    return points
+
+
+def front_of(points: Sequence[Point]) -> list[Point]:
+    """The points that no other beats in both respects, the fewest late first."""
+    front: list[Point] = []
+    for point in sorted(points, key=lambda point: (point.late_share, point.pods_to_fixed)):
+        if not front or point.pods_to_fixed < front[-1].pods_to_fixed:
+            front.append(point)
+    return front
+
+
+def _panel(axis: Axes, world: str, points: Sequence[Point]) -> None:
+    families: dict[str, list[Point]] = {}
+    for point in points:
+        if point.arm in ARMS:
+            families.setdefault(ARMS[point.arm].family, []).append(point)
+    colours = mpl.colormaps["tab20"].colors  # type: ignore[attr-defined]  # a listed map has them
+    order = list(dict.fromkeys(arm.family for arm in ARMS.values()))
+    for family, members in sorted(families.items(), key=lambda item: order.index(item[0])):
+        axis.plot(*_xy(members), "o", markersize=4, color=colours[order.index(family)], label=family)
+    rivals = front_of([point for point in points if point.arm in ARMS])
+    axis.plot(*_xy(rivals), drawstyle="steps-post", linewidth=0.8, color="grey", label="rivals' front")
+    for arm, marker in ((LAGCAST, "*"), (HINDSIGHT, "x")):
+        axis.plot(*_xy([point for point in points if point.arm == arm]), marker, markersize=9, color="black", label=arm)
+    axis.set_xscale("log")
+    axis.set_title(f"{world} ({WORLDS[world].pauses} pauses)")
+
+
+def _xy(points: Sequence[Point]) -> tuple[list[float], list[float]]:
+    return [point.late_share for point in points], [point.pods_to_fixed for point in points]

@@ -1,0 +1,212 @@
+"""What a tournament comes to: means over seeds with intervals, ratios, and every case that lagcast lost."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from statistics import fmean, median, stdev
+
+from scipy.stats import t
+
+from benchmarks.decisions.ours import LAGCAST
+from benchmarks.decisions.tournament import Run
+from benchmarks.decisions.worlds import WORLDS, Pauses
+from replay.hindsight import HINDSIGHT
+from replay.policies.arms import ARMS
+
+FIXED = "fixed-ceiling"
+# What users copy from one deployment to the next, and what the white paper had.
+PUBLISHED_HPA, PUBLISHED_KEDA = "hpa-10000", "keda-10000"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mean:
+    """A mean over seeds; the true one lies within `half_width` of it with 95 % (Student's t), None for one seed."""
+
+    mean: float
+    half_width: float | None
+
+
+def mean_of(values: Sequence[float]) -> Mean:
+    """The mean, and how far it may be off.
+
+    >>> mean_of([1.0, 2.0, 3.0])                       # t(2 degrees of freedom) is 4.303; 4.303 x 1 / sqrt(3)
+    Mean(mean=2.0, half_width=2.48)
+    >>> mean_of([5.0])
+    Mean(mean=5.0, half_width=None)
+    """
+    if len(values) == 1:
+        return Mean(mean=values[0], half_width=None)
+    half_width = float(t.ppf(0.975, len(values) - 1)) * stdev(values) / sqrt(len(values))
+    return Mean(mean=fmean(values), half_width=half_width)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """One arm's means over the seeds of a case; units are those of `Run`."""
+
+    arm: str
+    cost: Mean
+    pods: float
+    mean_replicas: float
+    mean_lag_messages: float
+    wait_p95: float
+    wait_p99: float
+    late_share: float
+    moves: float
+    rebalances: float
+    paused_partition_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One trace in one world, over all seeds. `to_...` is lagcast's mean over that of the other; None: not played.
+
+    `best_rival` is the rival of the least mean cost, chosen afterwards, targets swept. `lost_seeds`: those under which
+    it was cheaper than lagcast.
+    """
+
+    trace: str
+    world: str
+    seeds: int
+    standings: tuple[Standing, ...]
+    best_rival: str
+    cost_to_hindsight: float
+    cost_to_best_rival: float
+    cost_to_fixed: float | None
+    cost_to_hpa: float | None
+    lag_to_hpa: float | None
+    replicas_to_hpa: float | None
+    rebalances_to_hpa: float | None
+    rebalances_to_keda: float | None
+    lost_seeds: int
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the best rival was cheaper."""
+        return self.cost_to_best_rival > 1.0
+
+
+def standing_of(case: Case, arm: str) -> Standing:
+    """The standing of one arm.
+
+    Errors: ValueError where it did not play under every seed.
+    """
+    for standing in case.standings:
+        if standing.arm == arm:
+            return standing
+    message = f"'{arm}' did not play under every seed of {case.trace} in {case.world}"
+    raise ValueError(message)
+
+
+def cases_of(runs: Iterable[Run]) -> list[Case]:
+    """A case for each trace and world, in the order in which they first come."""
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((run.trace, run.world), []).append(run)
+    return [_case(group) for group in groups.values()]
+
+
+def _case(runs: list[Run]) -> Case:
+    seeds = len({run.seed for run in runs})
+    by_arm: dict[str, list[Run]] = {}
+    for run in runs:
+        by_arm.setdefault(run.arm, []).append(run)
+    # Variants play under one seed only; their means would be of another day.
+    standings = {arm: _standing(arm, group) for arm, group in by_arm.items() if len(group) == seeds}
+    ours = standings[LAGCAST]
+    best = min((standings[arm] for arm in standings if arm in ARMS), key=lambda standing: standing.cost.mean)
+
+    def ratio(arm: str, figure: Callable[[Standing], float]) -> float | None:
+        """Lagcast's figure over that of an arm; None where it has none."""
+        theirs = figure(standings[arm]) if arm in standings else 0.0
+        return figure(ours) / theirs if theirs > 0.0 else None
+
+    return Case(
+        trace=runs[0].trace,
+        world=runs[0].world,
+        seeds=seeds,
+        standings=tuple(sorted(standings.values(), key=lambda standing: standing.cost.mean)),
+        best_rival=best.arm,
+        cost_to_hindsight=ours.cost.mean / standings[HINDSIGHT].cost.mean,
+        cost_to_best_rival=ours.cost.mean / best.cost.mean,
+        cost_to_fixed=ratio(FIXED, _cost),
+        cost_to_hpa=ratio(PUBLISHED_HPA, _cost),
+        lag_to_hpa=ratio(PUBLISHED_HPA, lambda standing: standing.mean_lag_messages),
+        replicas_to_hpa=ratio(PUBLISHED_HPA, lambda standing: standing.mean_replicas),
+        rebalances_to_hpa=ratio(PUBLISHED_HPA, lambda standing: standing.rebalances),
+        rebalances_to_keda=ratio(PUBLISHED_KEDA, lambda standing: standing.rebalances),
+        lost_seeds=sum(
+            ours.cost > theirs.cost
+            for ours in by_arm[LAGCAST]
+            for theirs in by_arm[best.arm]
+            if ours.seed == theirs.seed
+        ),
+    )
+
+
+def _cost(standing: Standing) -> float:
+    return standing.cost.mean
+
+
+def _standing(arm: str, runs: list[Run]) -> Standing:
+    return Standing(
+        arm=arm,
+        cost=mean_of([run.cost for run in runs]),
+        pods=fmean(run.pods for run in runs),
+        mean_replicas=fmean(run.mean_replicas for run in runs),
+        mean_lag_messages=fmean(run.mean_lag_messages for run in runs),
+        wait_p95=fmean(run.wait_p95 for run in runs),
+        wait_p99=fmean(run.wait_p99 for run in runs),
+        late_share=fmean(run.late_share for run in runs),
+        moves=fmean(run.moves for run in runs),
+        rebalances=fmean(run.rebalances for run in runs),
+        paused_partition_seconds=fmean(run.paused_partition_seconds for run in runs),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overall:
+    """Lagcast over several cases, each counting once, by ratios of mean costs."""
+
+    cases: int
+    lost: int
+    median_to_hindsight: float
+    mean_to_hindsight: float
+    worst_to_hindsight: float
+    mean_to_best_rival: float
+    worst_to_best_rival: float
+    worst_trace: str
+    worst_world: str
+
+
+def overall_of(cases: Sequence[Case]) -> Overall | None:
+    """The cases as one; None of none."""
+    if not cases:
+        return None
+    to_hindsight = [case.cost_to_hindsight for case in cases]
+    worst = max(cases, key=lambda case: case.cost_to_best_rival)
+    return Overall(
+        cases=len(cases),
+        lost=sum(case.is_lost for case in cases),
+        median_to_hindsight=median(to_hindsight),
+        mean_to_hindsight=fmean(to_hindsight),
+        worst_to_hindsight=max(to_hindsight),
+        mean_to_best_rival=fmean(case.cost_to_best_rival for case in cases),
+        worst_to_best_rival=worst.cost_to_best_rival,
+        worst_trace=worst.trace,
+        worst_world=worst.world,
+    )
+
+
+def with_pauses(cases: Iterable[Case], pauses: Pauses) -> list[Case]:
+    """The cases in worlds whose pauses are slow, or real."""
+    return [case for case in cases if WORLDS[case.world].pauses == pauses]
+
+
+def variant_ratios(runs: Iterable[Run], variant: str) -> dict[tuple[str, str], float]:
+    """What a variant of lagcast cost over what lagcast did, under the same seed, by trace and world."""
+    runs = list(runs)
+    costs = {(run.trace, run.world, run.seed): run.cost for run in runs if run.arm == LAGCAST}
+    return {
+        (run.trace, run.world): run.cost / costs[run.trace, run.world, run.seed] for run in runs if run.arm == variant
+    }

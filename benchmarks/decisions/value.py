@@ -1,0 +1,81 @@
+"""What better forecasts could still save: what lagcast's decisions cost, over what they cost with perfect forecasts.
+
+    python -m benchmarks.decisions.value --traces DIR --seeds 3          or: make bench-value TRACES=DIR
+
+Plays the last days of each `.csv` and `.csv.gz` of DIR, and of the project's own workload, in worlds of slow and of
+quick pauses: with the forecasts that production uses, without any (all stays as it is) and with foresight, which knows
+the rate of every minute to come. A table is written to stdout as it grows.
+"""
+
+import argparse
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+
+from benchmarks.decisions.forecasters import Foresight
+from benchmarks.decisions.run import end_with_parent, words
+from benchmarks.decisions.tournament import Cell, cells_of, history_rows
+from benchmarks.decisions.worlds import WORLDS
+from forecasting.forecaster import Forecaster
+from forecasting.persistence import PersistenceForecaster
+from replay.contest import run_policy
+from replay.policies.lagcast import Lagcast
+from replay.trace import read_trace
+from replay.workload import orders_workload
+
+ARM = "lagcast"
+# One with pauses of many seconds, one with those of a second.
+USUAL_WORLDS = ("tight", "real-quick")
+
+
+def main() -> int:
+    """Read the arguments, play, print the table and its means."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--traces", type=Path, help="folder of trace files")
+    parser.add_argument("--seeds", type=int, default=3, help="days and draws of arrivals for each trace and world")
+    parser.add_argument("--worlds", type=words(tuple(WORLDS)), default=USUAL_WORLDS, metavar="A,B")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    arguments = parser.parse_args()
+    files = [] if arguments.traces is None else sorted(arguments.traces.iterdir())
+    traces = [read_trace(path) for path in files if path.name.endswith((".csv", ".csv.gz"))]
+    cells = cells_of([*traces, orders_workload()], arguments.worlds, arguments.seeds, (ARM,))
+    print("| trace | world | seed | foresight | forecast | / foresight | no forecast | / foresight |")
+    print("|---|---|---:|---:|---:|---:|---:|---:|")
+    ratios = []
+    with ProcessPoolExecutor(arguments.jobs, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
+        for cell, (known, ours, without) in zip(cells, pool.map(costs, cells), strict=True):
+            ratios.append((ours / known, without / known))
+            print(
+                f"| {cell.trace} | {cell.world} | {cell.contest.seed} | {known:.2f} | {ours:.2f} | {ours / known:.3f} "
+                f"| {without:.2f} | {without / known:.3f} |",
+                flush=True,
+            )
+    means = [fmean(column) for column in zip(*ratios, strict=True)]
+    print(f"| mean of {len(ratios)} | | | | | {means[0]:.3f} | | {means[1]:.3f} |")
+    return 0
+
+
+def costs(cell: Cell) -> tuple[float, ...]:
+    """With foresight, with the production forecaster, without any forecast."""
+    contest = cell.contest
+    history = (
+        [] if cell.past is None else history_rows(cell.past, contest.world.partitions, contest.seed, contest.names)
+    )
+
+    def played(forecaster: Forecaster | None) -> float:
+        policy = Lagcast(contest.world, contest.settings, names=contest.names, history=history, forecaster=forecaster)
+        return run_policy(ARM, policy, contest).cost.total
+
+    # It knows the past as well: reviewed on days of which it knows nothing, it would be left aside.
+    spans = [contest.trace] if cell.past is None else [cell.past, contest.trace]
+    rates = np.concatenate([span.minute_rates() for span in spans])
+    known = Foresight(rates=rates, start_at=spans[0].start_at)
+    return tuple(played(forecaster) for forecaster in (known, None, PersistenceForecaster()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""How good forecasts are beside those of others."""

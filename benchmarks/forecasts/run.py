@@ -1,0 +1,186 @@
+"""How good, how well calibrated and how fast the forecasters are, beside their rivals.
+
+    python -m benchmarks.forecasts --traces DIR --out FILE      or: make bench-forecasts TRACES=DIR OUT=FILE
+    python -m benchmarks.forecasts --page FILE > docs/forecasts.md
+
+The first form judges every model on each `.csv` and `.csv.gz` of DIR that is long enough, and on four weeks of the
+project's own workload; without `--traces` on the last alone. FILE is a JSON document of all results and what they come
+to; it is written anew whenever a trace and model is done, and a run that was stopped goes on from what FILE holds, as
+long as the code and the trace are the same. `--origins 50 --jobs 2` are how many origins, spread evenly, and how many
+processes; `--models a,b` takes a part of all. The second form writes the page from the JSON alone.
+"""
+
+import argparse
+import json
+import platform
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from importlib.metadata import version
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from benchmarks.decisions.run import clock, end_with_parent, words, write
+from benchmarks.forecasts.judge import MOST_FIT_SECONDS, Load, Result, judge
+from benchmarks.forecasts.models import MODELS, TERMS
+from benchmarks.forecasts.page import write_page
+from benchmarks.forecasts.summary import TUNED_ON, summary
+from replay.trace import TraceError, read_trace
+from replay.workload import orders_workload
+
+Document = dict[str, Any]
+
+ROOT = Path(__file__).parents[2]
+# Long enough for a week ahead of two weeks of history.
+OWN_DAYS = 28
+JUDGING = ("fourier.py", "judge.py", "models.py", "naive.py", "rivals.py")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One model on one trace; `code` is a digest of all that its figures depend on."""
+
+    load: Load
+    model: str
+    origins: int
+    code: str
+
+
+def main() -> int:
+    """Run the comparison, or write the page of one; 2 on a trace that cannot be read."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.forecasts", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--traces", type=Path, help="folder of trace files")
+    parser.add_argument("--out", type=Path, default=Path("build/forecasts.json"), help="where the JSON goes")
+    parser.add_argument("--origins", type=int, default=50, help="origins for each trace (default 50)")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--models", type=words(tuple(MODELS)), default=tuple(MODELS), metavar="A,B")
+    parser.add_argument("--page", type=Path, metavar="JSON", help="write the page of an earlier run")
+    arguments = parser.parse_args()
+    if arguments.page is not None:
+        write_page(json.loads(arguments.page.read_text()))
+        return 0
+    try:
+        loads = loads_of(arguments.traces)
+    except TraceError as error:
+        print(error, file=sys.stderr)
+        return 2
+    play(loads, arguments.models, arguments.out, origins=arguments.origins, jobs=arguments.jobs)
+    return 0
+
+
+def own_loads() -> list[Load]:
+    """The loads that need no file."""
+    return [Load.of(orders_workload(days=OWN_DAYS))]
+
+
+def loads_of(folder: Path | None) -> list[Load]:
+    """Every trace of the folder, and our own."""
+    files = [] if folder is None else [path for path in folder.iterdir() if path.name.endswith((".csv", ".csv.gz"))]
+    return [*(Load.of(read_trace(path)) for path in sorted(files)), *own_loads()]
+
+
+def play(loads: Sequence[Load], models: Sequence[str], out: Path, *, origins: int, jobs: int) -> None:
+    """Judge all cells that `out` does not hold, in so many processes; it is written after each."""
+    began = time.monotonic()
+    cells = cells_of(loads, models, origins)
+    left_out = [line for load in loads for line in left_out_of(load)]
+    done = earlier(out, cells)
+    todo = [place for place in range(len(cells)) if place not in done]
+    print(f"{len(done)} of {len(cells)} are in {out}", file=sys.stderr, flush=True)
+    for line in left_out:
+        print(f"left out: {line}", file=sys.stderr, flush=True)
+    write(text_of([done[place] for place in sorted(done)], left_out, origins), out)
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
+        futures = {pool.submit(judge_cell, cells[place]): place for place in todo}
+        for judged, future in enumerate(as_completed(futures), start=1):
+            place = futures[future]
+            done[place] = asdict(future.result())
+            write(text_of([done[index] for index in sorted(done)], left_out, origins), out)
+            elapsed = time.monotonic() - began
+            left = elapsed / judged * (len(todo) - judged)
+            print(
+                f"{len(done):4d}/{len(cells)}  {clock(elapsed)}, about {clock(left)} left  {progress(done[place])}",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
+def cells_of(loads: Sequence[Load], models: Sequence[str], origins: int) -> list[Cell]:
+    """Every model on every trace that is long enough for it."""
+    return [
+        Cell(load=load, model=model, origins=origins, code=digest(load, model, origins))
+        for load in loads
+        for model in models
+        if load.days >= TERMS[MODELS[model].term].least_days
+    ]
+
+
+def left_out_of(load: Load) -> list[str]:
+    """The terms that this trace is too short for, as sentences."""
+    return [
+        f"{load.name} lasts {load.days:.1f} days; the {name} term needs {term.least_days}"
+        for name, term in TERMS.items()
+        if load.days < term.least_days
+    ]
+
+
+def judge_cell(cell: Cell) -> Result:
+    """What one cell comes to; runs in a worker."""
+    return judge(cell.load, cell.model, origins=cell.origins, code=cell.code)
+
+
+def digest(load: Load, model: str, origins: int) -> str:
+    """Code, trace and origins in 16 digits; a rival from elsewhere does not depend on our forecasters."""
+    sha = sha256(f"{origins}".encode() + load.rates.tobytes())
+    paths = [Path(__file__).parent / name for name in JUDGING]
+    if MODELS[model].family == "statsforecast":
+        sha.update(version("statsforecast").encode())
+    else:
+        paths += sorted((ROOT / "forecasting").rglob("*.py"))
+    for path in paths:
+        sha.update(path.name.encode() + path.read_bytes())
+    return sha.hexdigest()[:16]
+
+
+def earlier(out: Path, cells: Sequence[Cell]) -> dict[int, Document]:
+    """The cells that an earlier run of the same code on the same traces has judged, by their place."""
+    if not out.exists():
+        return {}
+    held = {(each["trace"], each["model"], each["code"]): each for each in json.loads(out.read_text())["results"]}
+    keys = [(cell.load.name, cell.model, cell.code) for cell in cells]
+    return {place: held[key] for place, key in enumerate(keys) if key in held}
+
+
+def progress(result: Document) -> str:
+    """What has just been judged, and what it came to."""
+    if result["why_not"] is not None:
+        return f"{result['trace']} {result['model']}: {result['why_not']}"
+    losses = ", ".join(f"{word} {spans['all']:.4f}" for word, spans in result["losses"].items())
+    return (
+        f"{result['trace']} {result['model']}: {losses}, inside {result['inside']['all']:.1%}, "
+        f"{result['fit_cpu_ms']:,.0f} ms a fit, {result['forecast_cpu_ms']:,.1f} a forecast"
+    )
+
+
+def text_of(results: list[Document], left_out: list[str], origins: int) -> str:
+    """Everything as JSON: how it was run, every result, and what they come to."""
+    whole = {
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("lagcast", "numpy", "scipy", "numba", "statsforecast")},
+        },
+        "origins": origins,
+        "terms": {name: asdict(term) for name, term in TERMS.items()},
+        "most_fit_seconds": MOST_FIT_SECONDS,
+        "tuned_on": list(TUNED_ON),
+        "left_out": left_out,
+        "results": results,
+        "summary": summary(results),
+    }
+    return json.dumps(whole, indent=1) + "\n"

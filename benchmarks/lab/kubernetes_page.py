@@ -1,0 +1,122 @@
+"""The page of the lab in Kubernetes, from its JSON alone."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from benchmarks.decisions.page import table
+from benchmarks.lab.arms import CAPACITY, MOST_REPLICAS, PARTITIONS
+from benchmarks.lab.autoscalers import (
+    CYCLE_SECONDS,
+    LAG_OF_A_REPLICA,
+    LOOK_SECONDS,
+    MOVE_SECONDS,
+    POLL_SECONDS,
+    WINDOW_SECONDS,
+)
+from benchmarks.lab.pods import START_DELAY_SECONDS
+
+Document = dict[str, Any]
+
+NAMES = {
+    "fixed": "fixed at the peak",
+    "hpa": "HPA on summed lag",
+    "keda": "KEDA, Kafka scaler",
+    "lagcast": "lagcast, executor",
+    "lagcast-keda": "lagcast through KEDA",
+}
+
+INTRODUCTION = """# Autoscalers on a real Kafka and a real Kubernetes control plane
+
+All of this page is written from figures in JSON, and those by one command:
+
+    make lab-kubernetes OUT=FILE MINUTES={minutes:g}
+    python -m benchmarks.lab.kubernetes --page FILE > docs/lab-kubernetes.md
+
+- **Each arm** has a Kafka broker, a control plane (etcd, API server, controllers, scheduler), a topic of {partitions}
+  partitions and a Deployment of its own; the load is the same {minutes:g} minutes, and the arms run one after the
+  other. Here: {processors} processors, and a mean load of {load:.1f}, which other work is part of where there is any.
+- **Pods** are played by kwok, and become ready {delay} s after they are made. For each ready pod there is a process
+  with a librdkafka consumer ({protocol}), which takes 1/{capacity:g} s a message and is ended by SIGTERM when its pod
+  is deleted. At most {most} pods; the peak takes nine tenths of what they do.
+- **Time** is compressed: a minute of the generated workload passes in a second. So are periods, where programs take it:
+  the HPA controller looks each {look:g} s (15 s), goes down after {window} s (300 s), KEDA polls each {poll} s (30 s;
+  it takes whole seconds), lagcast moves at most every {move} s (300 s) and decides each {cycle} s (60 s). lagcast's
+  rows stay what they are, 15 s, which is a quarter of an hour of this load; consumers, their commits each 5 s and
+  rebalances are not quicker either. So lagcast hears of a load late, and every move is more expensive than in life.
+- **HPA and KEDA** have {lag} messages of lag as target for each pod, 5 s of its work. The HPA reads Kafka's lag through
+  a stand-in for an adapter of external metrics, KEDA by its own Kafka scaler.
+- **lagcast** is `lagcast serve --kubernetes` with the ConsumerGroupScaler of the group and the roles of the manifests,
+  followed by `lagcast-executor` or by KEDA with the exported ScaledObject. It is given an hour of rows of the load
+  before: two and a half days, whose peaks are higher than all that follows. Its prices and its horizon are the
+  defaults; that is an hour, of which the load is a part. Rows come from a collector of this command, not from the
+  Spark job.
+- **Late** messages waited more than 10 s from their time stamp to the end of the batch that did them. Pod-seconds count
+  from when a pod is made to the end of its process, the drain after the load included. Rebalances are those that
+  lagcast's meter saw, those at the start included where the load had begun.
+
+One run of each arm, by {commands}: differences of a few per cent mean nothing.
+"""
+
+MOVES = """What each asked for, as `spec.replicas` at the second of the load; before 0 are the replicas to begin with:
+"""
+
+
+def page(documents: Sequence[Document]) -> str:
+    """The page, of figures from one command or several. Errors: ValueError where these are not of the same load."""
+    document, *others = documents
+    if any((each["seconds"], each["protocol"]) != (document["seconds"], document["protocol"]) for each in others):
+        message = "they are of loads of different lengths, or of groups of different protocols"
+        raise ValueError(message)
+    document = document | {"arms": [arm for each in documents for arm in each["arms"]]}
+    introduction = INTRODUCTION.format(
+        minutes=document["seconds"] / 60,
+        processors=document["processors"],
+        load=max(each["load"] for each in documents),
+        protocol=document["protocol"],
+        commands="one command" if len(documents) == 1 else f"{len(documents)} commands (`--arms`)",
+        partitions=PARTITIONS,
+        capacity=CAPACITY,
+        most=MOST_REPLICAS,
+        delay=START_DELAY_SECONDS,
+        look=LOOK_SECONDS,
+        window=WINDOW_SECONDS,
+        poll=POLL_SECONDS,
+        move=MOVE_SECONDS,
+        cycle=CYCLE_SECONDS,
+        lag=LAG_OF_A_REPLICA,
+    )
+    moves = "\n".join(f"- {NAMES[arm['arm']]}: {_moves_of(arm['replicas'])}" for arm in document["arms"])
+    return f"{introduction}\n{table_of(document)}\n{MOVES}\n{moves}\n"
+
+
+def table_of(document: Document) -> str:
+    """A row for each arm."""
+    head = ("arm", "pod-seconds", "late", "wait p99", "moves", "rebalances", "duplicates", "lost")
+    return table(
+        head,
+        [
+            (
+                NAMES[arm["arm"]],
+                f"{arm['replica_seconds']:,.0f}",
+                f"{arm['late_messages']:,} of {arm['messages']:,}",
+                f"{arm['wait_p99_seconds']:.1f} s",
+                str(arm["moves"]),
+                str(arm["rebalances"]),
+                f"{arm['duplicate_messages']:,}",
+                f"{arm['lost_messages']:,}",
+            )
+            for arm in document["arms"]
+        ],
+    )
+
+
+def _moves_of(looks: Sequence[Sequence[float]]) -> str:
+    """Each new count, and when it was asked for.
+
+    >>> _moves_of([[-9.0, 1, 0], [-5.0, 1, 1], [12.4, 3, 1]])
+    '1, 3 at 12 s'
+    """
+    (_, first, _), *_ = looks
+    changes = [(at, after) for (_, before, _), (at, after, _) in pairwise(looks) if after != before]
+    return ", ".join([f"{first:.0f}", *(f"{count:.0f} at {at:.0f} s" for at, count in changes)])

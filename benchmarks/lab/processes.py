@@ -1,0 +1,162 @@
+"""Scalers on a real Kafka: the same compressed load, real replicas, one arm after the other.
+
+    python -m benchmarks.lab.processes --minutes 5 --protocol cooperative    or: make lab PROTOCOL=cooperative MINUTES=5
+
+Each arm has a topic of 12 partitions on a broker on loopback, a producer that follows a stretch of the project's own
+workload (an hour of it in a minute), and replicas that are processes of librdkafka consumers and take 1/60 s a message.
+Every 15 s the arm looks at what the collector reads and says how many replicas there should be: `fixed` as many as the
+peak takes, `keda` by lag (5 s of a replica's work each, an HPA without `behavior`), `lagcast` through its session. The
+table's figures come from time stamps, offsets and batches of messages; but replica-seconds are those of processes, and
+rebalances are counted by the meter. Exit code 1 where a message was lost.
+
+lagcast's forecast is at a disadvantage: an hour of past rows is all that it knows, and days of 24 minutes are none that
+it looks for. What the lab judges is what moves really cost.
+"""
+
+import argparse
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from api.schemas import Target
+from benchmarks.decisions.page import table
+from benchmarks.lab.arms import ARMS, CAPACITY, Setting, rows_before, setting_of
+from benchmarks.lab.group import LocalReplicas
+from benchmarks.lab.stage import Result, Stage, clock, next_grid, play_arm
+from benchmarks.rebalances.expected import PROTOCOLS
+from collector.meter import Interruption
+from cost_model.pricing.price import Prices
+from executor.plan import Act, Move
+from forecasting.units import MessagesPerSecond
+
+WORKLOAD = Target(api_version="apps/v1", kind="Deployment", name="lab")
+
+
+def main() -> int:
+    """Run all arms and print their table; 1 where a message was lost."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=5.0, help="how long each arm runs (default 5)")
+    parser.add_argument("--protocol", choices=tuple(PROTOCOLS), default="cooperative", help="of the group")
+    arguments = parser.parse_args()
+    setting = setting_of(arguments.protocol, seconds=round(60 * arguments.minutes))
+    results = play(setting, tuple(ARMS))
+    print(table_of(results, setting))
+    return 1 if any(result.account.lost_messages for result in results) else 0
+
+
+def play(setting: Setting, arms: Sequence[str]) -> list[Result]:
+    """Each arm on a broker of its own, one after the other."""
+    results = []
+    for arm in arms:
+        with tempfile.TemporaryDirectory() as name:
+            results.append(play_arm(arm, setting, Path(name), partial(Group, arm)))
+        print(f"{arm}: {results[-1].account}", file=sys.stderr, flush=True)
+    return results
+
+
+class Group:
+    """The group that an arm scales, looked at on the 15 s grid of the clock."""
+
+    def __init__(self, arm: str, stage: Stage, _: ExitStack) -> None:
+        self._arm, self._stage = ARMS[arm], stage
+        self._replicas = LocalReplicas(lambda number: stage.member(f"replica-{number}"))
+        self._collector = stage.collector
+
+    def ready(self) -> None:
+        """Have the arm's policy see the hour before, and one look at the idle group.
+
+        That look is made before the load begins: lagcast reviews its forecasts with the first one, which takes seconds.
+        """
+        setting = self._stage.setting
+        self._replicas.set(self._arm.replicas(setting))
+        self._stage.wait_for_members(self._replicas.count)
+        at = next_grid(clock())
+        before = rows_before(setting.before, self._stage.names, until=at, members=self._replicas.count)
+        self._policy = self._arm.policy(setting, before, self._stage.names)
+        time.sleep(max(0.0, (at - clock()).total_seconds()))
+        sight = self._stage.seen(self._collector, at, replicas=self._replicas.count)
+        if sight is not None:
+            self._policy.decide(sight)
+
+    def follow(self, over: threading.Event) -> list[float]:
+        """Let the policy decide each 15 s until the load is over; when it moved, in seconds since 1970."""
+        moves_at: list[float] = []
+        at = next_grid(clock())
+        while not over.wait(max(0.0, (at - clock()).total_seconds())):
+            sight = self._stage.seen(self._collector, at, replicas=self._replicas.count)
+            wanted = self._policy.decide(sight) if sight is not None else self._replicas.count
+            if wanted != self._replicas.count:
+                moves_at.append(clock().timestamp())
+                carry_out(self._replicas, wanted)
+            at = next_grid(clock())
+        return moves_at
+
+    def end(self) -> float:
+        """End all replicas; the replica-seconds that were spent."""
+        return self._replicas.end()
+
+
+def carry_out(replicas: LocalReplicas, wanted: int) -> None:
+    """Move the workload through the port that the executor uses."""
+    scale = replicas.read("lab", WORKLOAD)
+    move = Move(
+        recommendation_id="lab",
+        group_id="lab",
+        mode="apply",
+        namespace="lab",
+        target=WORKLOAD,
+        seen_replicas=scale.replicas,
+        seen_at=clock(),
+        desired_replicas=wanted,
+        through_zero=False,
+    )
+    replicas.apply(Act(move=move, scale=scale))
+
+
+def longest_pause(interruptions: Sequence[Interruption]) -> str:
+    """The longest mean stop that the meter saw, and by how much it may be off: commits each 5 s tell no better."""
+    stopped = [each for each in interruptions if each.stops]
+    if not stopped:
+        return "-"
+    longest = max(stopped, key=lambda each: each.rebalance_pause_seconds)
+    return f"{longest.rebalance_pause_seconds:.1f} +/- {longest.resolution_seconds:.1f} s"
+
+
+def table_of(results: Sequence[Result], setting: Setting) -> str:
+    """A row for each arm."""
+    prices = Prices.from_replica_hour(setting.settings.price_per_replica_hour, capacity=MessagesPerSecond(CAPACITY))
+    lines = []
+    for result in results:
+        found = result.account
+        lines.append(
+            (
+                result.arm,
+                f"{found.replica_seconds:,.0f}",
+                f"{found.mean_lag_messages:,.0f}",
+                f"{found.wait_p50_seconds:.1f} s",
+                f"{found.wait_p99_seconds:.1f} s",
+                f"{found.late_messages:,} of {found.messages:,}",
+                str(result.moves),
+                str(len(result.interruptions)),
+                longest_pause(result.interruptions),
+                f"{found.stopped_partition_seconds:.0f}",
+                f"{found.longest_pause_seconds:.1f} s",
+                f"{found.duplicate_messages:,}",
+                f"{found.lost_messages:,}",
+                f"{found.cost(prices):.4f} {prices.currency}",
+            )
+        )
+    head = (
+        *("arm", "replica-seconds", "mean lag", "wait p50", "wait p99", "late", "moves", "rebalances"),
+        *("longest pause, meter", "stopped partition-seconds", "longest stop", "duplicates", "lost", "cost"),
+    )
+    return table(head, lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

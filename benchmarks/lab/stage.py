@@ -1,0 +1,181 @@
+"""What every arm of a lab goes through: a broker, a group that comes, the load, the drain, and the account."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from benchmarks.lab.account import Account, account
+from benchmarks.lab.arms import CAPACITY, PARTITIONS, Setting
+from benchmarks.lab.group import load, read_back, seen
+from benchmarks.rebalances.expected import PROTOCOLS
+from benchmarks.rebalances.measure import batches_of
+from benchmarks.rebalances.members import Host, MemberOrder, host
+from collector.kafka_admin import KafkaAdminCollector
+from collector.meter import Interruption
+from collector.watch import watch_forever
+from forecasting.columns import BASE_INTERVAL_SECONDS
+from replay.plant import Observation
+from replay.sampling import Names
+from tests.live.harness.broker import fetched_jars, running_brokers
+
+MOST_DRAIN_SECONDS = 120.0
+START_LIMIT_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What an arm came to from `began_at` on, in seconds since 1970; `worked` has how many batches each member did."""
+
+    arm: str
+    began_at: float
+    moves: int
+    interruptions: tuple[Interruption, ...]
+    account: Account
+    worked: Mapping[str, int]
+
+
+@dataclass(slots=True, kw_only=True)
+class Stage:
+    """An empty topic on a broker of its own, and the group that is to read it; their files are in `folder`."""
+
+    bootstrap: str
+    setting: Setting
+    names: Names
+    folder: Path
+    jars: Path
+    _first_at: datetime | None = None
+
+    @property
+    def collector(self) -> KafkaAdminCollector:
+        """A collector of that broker; each thread needs its own."""
+        return KafkaAdminCollector(self.bootstrap, cluster=self.names.cluster)
+
+    def member(self, name: str) -> Host:
+        """Start the process of one more member, and have it join."""
+        started = host("librdkafka", self.bootstrap, self.folder, jars=self.jars, classes=self.folder)
+        started.start(
+            MemberOrder(
+                name=name,
+                group=self.names.group,
+                topic=self.names.group,
+                protocol=PROTOCOLS[self.setting.world.protocol],
+                batch_seconds=0.0,
+                record_seconds=1.0 / CAPACITY,
+            )
+        )
+        return started
+
+    def wait_for_members(self, count: int) -> None:
+        """Until the group is stable with so many members. Errors: TimeoutError after a minute."""
+        collector, until = self.collector, time.monotonic() + START_LIMIT_SECONDS
+        while time.monotonic() < until:
+            rows = collector.collect([self.names.group], now=clock()).samples
+            if rows and rows[0].members == count and rows[0].group_state == "STABLE":
+                return
+            time.sleep(0.2)
+        message = f"the group {self.names.group!r} did not have {count} members within {START_LIMIT_SECONDS:.0f} s"
+        raise TimeoutError(message)
+
+    def seen(self, collector: KafkaAdminCollector, at: datetime, *, replicas: int) -> Observation | None:
+        """The group as it is now, stamped `at`; None where Kafka did not answer for every partition."""
+        self._first_at = self._first_at or at
+        return seen(
+            collector,
+            self.names.group,
+            partitions=PARTITIONS,
+            at=at,
+            time_seconds=round((at - self._first_at).total_seconds()),
+            replicas=replicas,
+        )
+
+
+class Scaled(Protocol):
+    """Whoever has the members of a stage's group, and scales it."""
+
+    def ready(self) -> None:
+        """Have the members to begin with there, and know what there is to know before the load."""
+        ...
+
+    def follow(self, over: threading.Event) -> list[float]:
+        """Scale until the load is over; when it was moved, in seconds since 1970."""
+        ...
+
+    def end(self) -> float:
+        """End all members; the replica-seconds that were spent."""
+        ...
+
+
+def play_arm(arm: str, setting: Setting, folder: Path, scaled: Callable[[Stage, ExitStack], Scaled]) -> Result:
+    """One arm from an empty topic to the last message; what `scaled` starts for it ends with the stack."""
+    jars = fetched_jars()
+    names, found = Names(cluster="lab", group=f"lab-{arm}"), list[Interruption]()
+    with ExitStack() as ends:
+        (broker,) = ends.enter_context(running_brokers(jars, folder / "kafka"))
+        admin = AdminClient({"bootstrap.servers": broker.address})
+        admin.create_topics([NewTopic(names.group, PARTITIONS, 1)])[names.group].result()
+        stage = Stage(bootstrap=broker.address, setting=setting, names=names, folder=folder, jars=jars)
+        group = scaled(stage, ends)
+        group.ready()
+        stop = threading.Event()
+        watch = threading.Thread(
+            target=watch_forever,
+            args=(stage.collector, lambda: [names.group], found.append),
+            kwargs={"clock": clock, "wait": stop.wait},
+        )
+        watch.start()
+        ends.callback(stop.set)
+        over = ends.enter_context(load(broker.address, names.group, setting.trace, partitions=PARTITIONS))
+        began_at = clock().timestamp()
+        moves_at = group.follow(over)
+        drain(stage)
+        stop.set()
+        watch.join()
+        replica_seconds = group.end()
+        produced = read_back(broker.address, names.group, partitions=PARTITIONS)
+    with (folder / "batches.log").open() as log:
+        batches = batches_of(log)
+    worked: dict[str, int] = {}
+    for batch in batches:
+        worked[batch.member] = worked.get(batch.member, 0) + 1
+    return Result(
+        arm=arm,
+        began_at=began_at,
+        moves=len(moves_at),
+        interruptions=tuple(each for each in found if each.kind != "stall"),
+        account=account(
+            produced,
+            batches,
+            moves_at=moves_at,
+            replica_seconds=replica_seconds,
+            max_lag_seconds=setting.settings.max_lag_seconds,
+        ),
+        worked=worked,
+    )
+
+
+def drain(stage: Stage) -> None:
+    """Until every message is committed, for two minutes at most: what is not done by then counts as lost."""
+    collector, until = stage.collector, time.monotonic() + MOST_DRAIN_SECONDS
+    while time.monotonic() < until:
+        rows = collector.collect([stage.names.group], now=clock()).samples
+        if rows and all((row.committed_offset or 0) >= row.end_offset for row in rows):
+            return
+        time.sleep(0.5)
+
+
+def next_grid(now: datetime) -> datetime:
+    """The next instant of the 15 s grid, at least a second away."""
+    seconds = (now.timestamp() + 1.0) // BASE_INTERVAL_SECONDS + 1
+    return datetime.fromtimestamp(seconds * BASE_INTERVAL_SECONDS, tz=UTC)
+
+
+def clock() -> datetime:
+    """The clock that messages are stamped by."""
+    return datetime.now(UTC)  # noqa: TID251  # a process entry point

@@ -1,0 +1,1 @@
+"""What rebalances stop and repeat, on a real Kafka."""

@@ -1,0 +1,126 @@
+"""What is to be expected of a change of a group's size, by the cost model's formulas and by the simulated group."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+import numpy as np
+
+from benchmarks.rebalances.members import SESSION_SECONDS, Client
+from cost_model.physics.duplicates import dropped_seconds, expected_duplicates
+from cost_model.physics.profile import GroupProfile, GroupProtocol
+from cost_model.physics.rebalance import move_effect
+from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
+from replay.plant import Plant
+from replay.trace import Trace
+from replay.world import World
+
+Change = Literal["out", "in", "killed"]
+CHANGES: tuple[Change, ...] = ("out", "in", "killed")
+PROTOCOLS: dict[GroupProtocol, str] = {"eager": "range", "cooperative": "cooperative-sticky", "kip848": "consumer"}
+
+PARTITIONS = 12
+FEW, MANY = 4, 6
+MESSAGES_PER_SECOND = 120.0
+# In the simulated group batches are as long as there is work for: 4 pods do 80 of 120 messages/s, 6 do them all.
+CAPACITY = 20.0
+SEEDS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A kind of group."""
+
+    client: Client
+    protocol: GroupProtocol
+    batch_seconds: float
+    static: bool
+
+    @property
+    def name(self) -> str:
+        """A name that Kafka takes, for its group."""
+        static = "-static" if self.static else ""
+        return f"{self.client}-{self.protocol}{static}-{self.batch_seconds:g}s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """Seconds lost per partition of the group, the mean stop of those that stop, and messages."""
+
+    lost_seconds: float
+    rebalance_pause_seconds: float | None
+    duplicates: float
+    lost: float | None
+
+
+def counts_of(change: Change) -> tuple[int, int]:
+    """From how many members to how many."""
+    return (FEW, MANY) if change == "out" else (MANY, FEW)
+
+
+def by_formula(cell: Cell, change: Change, *, quiet_seconds: float) -> Expected:
+    """By `cost_model`, with all that can be known of the group set; what a broker is away is the prior of 0.3 s."""
+    before, after = map(Replicas, counts_of(change))
+    profile = GroupProfile(
+        cluster="c",
+        group=cell.name,
+        partitions=Partitions(PARTITIONS),
+        capacity=None,
+        protocol=cell.protocol,
+        client=cell.client,
+        static_membership=cell.static,
+        session_timeout_seconds=Seconds(SESSION_SECONDS),
+        poll_batch_seconds=Seconds(cell.batch_seconds),
+        processing_p99_seconds=Seconds(cell.batch_seconds),
+        start_up_seconds=Seconds(0.0),  # they come together
+        termination_grace_seconds=Seconds(0.0 if change == "killed" else 30.0),
+    )
+    effect = move_effect(profile, from_replicas=before, to_replicas=after, quiet_seconds=Seconds(quiet_seconds))
+    rate = MessagesPerSecond(MESSAGES_PER_SECOND)
+    return Expected(
+        lost_seconds=effect.lost_partition_seconds / PARTITIONS,
+        rebalance_pause_seconds=effect.rebalance_pause_seconds,
+        duplicates=expected_duplicates(profile, from_replicas=before, to_replicas=after, consume=rate),
+        lost=dropped_seconds(profile, from_replicas=before, to_replicas=after) * rate,
+    )
+
+
+def by_plant(cell: Cell, change: Change, *, quiet_seconds: float) -> Expected:
+    """By the simulated group of `replay`, the mean over 20 seeds."""
+    before, after = counts_of(change)
+    world = World(
+        partitions=PARTITIONS,
+        capacity_messages_per_second_per_replica=CAPACITY,
+        protocol=cell.protocol,
+        client=cell.client,
+        static_membership=cell.static,
+        session_timeout_seconds=SESSION_SECONDS,
+        batch_seconds=cell.batch_seconds,
+        start_up_seconds=1.0,
+        start_up_spread_seconds=0.0,
+        shutdown_seconds=0.0,
+        termination_grace_seconds=0.0 if change == "killed" else 30.0,
+        pod_speed_spread=0.0,
+        minute_speed_spread=0.0,
+        partition_skew=0.0,
+    )
+    start_at = datetime(2026, 1, 5, tzinfo=UTC)
+    trace = Trace(
+        name="steady",
+        start_at=start_at,
+        step_seconds=60,
+        messages_per_second=np.full(10, MESSAGES_PER_SECOND),
+    )
+    totals = []
+    for seed in range(SEEDS):
+        plant = Plant(world=world, trace=trace, seed=seed, replicas=before)
+        plant.advance(round(quiet_seconds) + seed % 6)  # at different distances from the heartbeat
+        plant.scale(after)
+        plant.advance(plant.remaining_seconds)
+        totals.append(plant.day_totals()[0])
+    return Expected(
+        lost_seconds=float(np.mean([total.paused_partition_seconds for total in totals])) / PARTITIONS,
+        rebalance_pause_seconds=None,
+        duplicates=float(np.mean([total.duplicates for total in totals])),
+        lost=None,
+    )

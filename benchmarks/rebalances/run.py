@@ -1,0 +1,239 @@
+"""What a change of a group's size stops and repeats, on a real broker, beside what is expected of it.
+
+    python -m benchmarks.rebalances --out FILE      or: make bench-rebalances OUT=FILE ROUNDS=4
+    python -m benchmarks.rebalances --page FILE > docs/rebalances.md
+
+The first form starts Kafka on loopback and groups of each client, protocol, batch length and membership, all at once
+and on one topic. In each round two members join four, leave in order, join again and are killed, in all groups at the
+same instants. FILE is a JSON document of every change of every group; four rounds take twelve minutes. The second form
+writes the page from the JSON alone.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, get_args
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from benchmarks.rebalances.expected import (
+    FEW,
+    MANY,
+    MESSAGES_PER_SECOND,
+    PARTITIONS,
+    PROTOCOLS,
+    Cell,
+    Change,
+    by_formula,
+    by_plant,
+)
+from benchmarks.rebalances.measure import batches_of, measured
+from benchmarks.rebalances.members import SESSION_SECONDS, Client, Host, MemberOrder, host
+from benchmarks.rebalances.page import write_page
+from tests.live.harness.broker import compiled, fetched_jars, running_brokers
+
+TOPIC = "orders"
+SHORT_SECONDS, LONG_SECONDS = 0.1, 2.0
+# How long a change may take until the next one: with batches of 2 s the slowest to settle is KIP-848, which takes two
+# heartbeats and twelve batches, and who is killed is missed after a session of 10 s.
+FIRST_SECONDS = 40.0
+AFTER_SECONDS: dict[Change, float] = {"out": 35.0, "in": 38.0, "killed": 45.0}
+# A change is told to all groups within this; what is worked on before it is no part of it.
+LEAD_SECONDS = 0.2
+BROKER = {
+    "group.consumer.session.timeout.ms": str(round(1e3 * SESSION_SECONDS)),
+    "group.consumer.min.session.timeout.ms": str(round(1e3 * SESSION_SECONDS)),
+}
+PRODUCE_EVERY_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One change of all groups: what it was, and from when to when it is looked at."""
+
+    change: Change
+    begin_at: float
+    end_at: float
+
+
+def main() -> int:
+    """Run the comparison, or write the page of one."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.rebalances",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--out", type=Path, default=Path("build/rebalances.json"), help="where the JSON goes")
+    parser.add_argument("--rounds", type=int, default=4, help="how often two members come and go, twice (default 4)")
+    parser.add_argument("--page", type=Path, metavar="JSON", help="write the page of an earlier run")
+    arguments = parser.parse_args()
+    if arguments.page is not None:
+        write_page(json.loads(arguments.page.read_text()))
+        return 0
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.out.write_text(json.dumps(document_of(arguments.rounds), indent=1) + "\n")
+    print(f"written: {arguments.out}")
+    return 0
+
+
+def cells() -> list[Cell]:
+    """Every client and protocol with short and long batches, and static members with short ones."""
+    kinds = ((SHORT_SECONDS, False), (LONG_SECONDS, False), (SHORT_SECONDS, True))
+    return [
+        Cell(client=client, protocol=protocol, batch_seconds=batch, static=static)
+        for client in get_args(Client)
+        for protocol in PROTOCOLS
+        for batch, static in kinds
+    ]
+
+
+def document_of(rounds: int) -> dict[str, Any]:
+    """All that was measured, with what was expected of it."""
+    kinds, loads = cells(), []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        events = play(kinds, folder, rounds, loads)
+        with (folder / "batches.log").open() as log:
+            batches = batches_of(log)
+    changes = []
+    for kind in kinds:
+        own = [batch for batch in batches if batch.group == kind.name]
+        windows = [(event.begin_at, event.end_at) for event in events]
+        changes += [
+            {
+                "cell": asdict(kind),
+                "change": event.change,
+                "stops": [round(stop, 3) for stop in found.stops],
+                "duplicates": found.duplicates,
+                "lost": found.lost,
+            }
+            for event, found in zip(events, measured(own, windows, partitions=PARTITIONS), strict=True)
+        ]
+    quiet = min(AFTER_SECONDS.values())
+    expected = [
+        {
+            "cell": asdict(kind),
+            "change": change,
+            "formula": asdict(by_formula(kind, change, quiet_seconds=quiet)),
+            "plant": asdict(by_plant(kind, change, quiet_seconds=quiet)),
+        }
+        for kind in kinds
+        for change in AFTER_SECONDS
+    ]
+    return {
+        "members": [FEW, MANY],
+        "partitions": PARTITIONS,
+        "messages_per_second": MESSAGES_PER_SECOND,
+        "session_seconds": SESSION_SECONDS,
+        "processors": os.cpu_count(),
+        "mean_load": sum(loads) / len(loads),
+        "versions": {"kafka": kafka_version(), "confluent-kafka": version("confluent-kafka")},
+        "changes": changes,
+        "expected": expected,
+    }
+
+
+def kafka_version() -> str:
+    """That of the broker and of Java's client, by the name of its jar."""
+    (jar,) = fetched_jars().glob("kafka-clients-*.jar")
+    return jar.stem.removeprefix("kafka-clients-")
+
+
+def play(kinds: Sequence[Cell], folder: Path, rounds: int, loads: list[float]) -> list[Event]:
+    """Run all groups through all rounds; each change notes the machine's load in `loads`."""
+    jars, classes = fetched_jars(), folder / "classes"
+    classes.mkdir()
+    compiled(jars, classes)
+    events: list[Event] = []
+    with ExitStack() as ends:
+        (broker,) = ends.enter_context(running_brokers(jars, folder / "kafka", properties=BROKER))
+        admin = AdminClient({"bootstrap.servers": broker.address})
+        admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result()
+        ends.enter_context(produced(broker.address))
+
+        def hosts() -> dict[Client, Host]:
+            clients: tuple[Client, ...] = ("java", "librdkafka")
+            return {client: host(client, broker.address, folder, jars=jars, classes=classes) for client in clients}
+
+        stay = hosts()
+        ends.callback(lambda: [each.end() for each in stay.values()])
+        order(stay, kinds, range(FEW))
+        time.sleep(FIRST_SECONDS)
+        for number in range(rounds):
+            come = hosts()
+            for change in ("out", "in", "out", "killed"):
+                began_at = time.time() - LEAD_SECONDS  # noqa: TID251  # the clock that the members write down
+                carry_out(change, come, kinds)
+                time.sleep(AFTER_SECONDS[change])
+                events.append(Event(change=change, begin_at=began_at, end_at=time.time() - LEAD_SECONDS))  # noqa: TID251
+                loads.append(os.getloadavg()[0])
+                print(f"round {number + 1} of {rounds}: {change}", file=sys.stderr, flush=True)
+        time.sleep(LONG_SECONDS)
+    return events
+
+
+def carry_out(change: Change, hosts: dict[Client, Host], kinds: Sequence[Cell]) -> None:
+    """Have the two members of every group come, leave or be killed."""
+    if change == "out":
+        order(hosts, kinds, range(FEW, MANY))
+    elif change == "in":
+        for kind in kinds:
+            for number in range(FEW, MANY):
+                hosts[kind.client].close(member_name(kind, number))
+    else:
+        for each in hosts.values():
+            each.kill()
+
+
+def order(hosts: dict[Client, Host], kinds: Sequence[Cell], numbers: Sequence[int]) -> None:
+    """Have members of these numbers join each group."""
+    for kind in kinds:
+        for number in numbers:
+            hosts[kind.client].start(
+                MemberOrder(
+                    name=member_name(kind, number),
+                    group=kind.name,
+                    topic=TOPIC,
+                    protocol=PROTOCOLS[kind.protocol],
+                    batch_seconds=kind.batch_seconds,
+                    instance=f"pod-{number}" if kind.static else None,
+                )
+            )
+
+
+def member_name(kind: Cell, number: int) -> str:
+    """What a member is called."""
+    return f"{kind.name}-{number}"
+
+
+@contextmanager
+def produced(address: str) -> Iterator[None]:
+    """Messages at the set rate, evenly over the partitions, until the block ends."""
+    producer, stop = Producer({"bootstrap.servers": address}), threading.Event()
+    each = round(MESSAGES_PER_SECOND * PRODUCE_EVERY_SECONDS / PARTITIONS)
+
+    def produce() -> None:
+        while not stop.wait(PRODUCE_EVERY_SECONDS):
+            for partition in range(PARTITIONS):
+                for _ in range(each):
+                    producer.produce(TOPIC, b"message", partition=partition)
+            producer.poll(0)
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        producer.flush(10)

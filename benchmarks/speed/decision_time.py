@@ -1,0 +1,82 @@
+"""How long one decision takes, of a small group and of a large one, with the CPU time of everything that is in it.
+
+    python -m benchmarks.speed.decision_time --partitions 40,1000          or: make bench-decision-time
+
+A morning of the project's own workload, two weeks of it before, is decided on each minute: forecast, 64 scenarios of an
+hour in minutes, every candidate plan, guards, sentences, and what would reverse it. The forecaster is fitted anew each
+hour, within the clock: one decision in sixty. The first decision, which compiles, is left out, and the review of
+forecasts, which the loop makes twice a day between decisions, is made before.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from statistics import median, quantiles
+
+from benchmarks.decisions.run import FIRST_SEED
+from benchmarks.decisions.tournament import PEAK_SHARE, history_rows
+from forecasting.history import GroupInterval
+from recommender.decision import DecisionSettings
+from recommender.recommendation import Recommendation
+from recommender.session import Session
+from replay.policies.lagcast import profile_of
+from replay.sampling import Names
+from replay.workload import orders_workload
+from replay.world import World
+
+NAMES = Names(cluster="bench", group="orders")
+DAYS = 15
+DECIDED_HOURS = range(6, 12)
+# The load at its mean takes three quarters of the members.
+FILLED_SHARE = 0.75
+
+
+def main() -> int:
+    """Read the arguments, decide, print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--partitions", default="40,1000", help="sizes of the group, separated by commas")
+    arguments = parser.parse_args()
+    print("| partitions | counts that differ | decisions | median | 95th percentile |")
+    print("|---:|---:|---:|---:|---:|")
+    for partitions in map(int, arguments.partitions.split(",")):
+        first, *decided = decisions(partitions)
+        milliseconds = [1000.0 * seconds for seconds, _ in decided]
+        high = quantiles(milliseconds, n=20)[-1]
+        counts = len(first[1].useful_replicas)
+        print(
+            f"| {partitions} | {counts} | {len(decided)} | {median(milliseconds):.1f} ms | {high:.1f} ms |", flush=True
+        )
+    return 0
+
+
+def decisions(partitions: int) -> Iterator[tuple[float, Recommendation]]:
+    """Seconds of CPU and the advice, decision by decision."""
+    trace = orders_workload(days=DAYS)
+    rates = trace.minute_rates()
+    capacity = float(rates.max()) / (PEAK_SHARE * partitions)
+    world = World(partitions=partitions, capacity_messages_per_second_per_replica=capacity)
+    members = max(1, min(partitions, round(float(rates.mean()) / (FILLED_SHARE * capacity))))
+    rows = [replace(row, members=members) for row in history_rows(trace, partitions, FIRST_SEED, NAMES)]
+    first, last = (24 * 60 * (DAYS - 1) + 60 * hour for hour in (DECIDED_HOURS.start, DECIDED_HOURS.stop))
+    session = Session(profile_of(world, NAMES), DecisionSettings(), rows[:first])
+    session.review(rows[first - 1].interval_end_at)
+    for row in rows[first:last]:
+        session.observe(row)
+        yield timed(session, row)
+
+
+def timed(session: Session, row: GroupInterval) -> tuple[float, Recommendation]:
+    """One decision and its CPU seconds."""
+    begun = time.process_time()
+    advice = session.recommend(row.interval_end_at, with_sensitivity=True)
+    seconds = time.process_time() - begun
+    if not isinstance(advice, Recommendation):
+        message = f"a refusal was timed: {advice}"
+        raise TypeError(message)
+    return seconds, advice
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""How long `lagcast forecast` takes for a fleet: `python -m benchmarks.speed.fleet --groups 40 --days 28`.
+
+Generated groups, each a day's wave with noise of its own, on Spark with as many cores as the machine has. Prints the
+seconds of the Spark job, those of the processors in it, and what both come to for a thousand groups, in proportion:
+an estimate that leaves out how a larger table is sorted.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import psutil  # type: ignore[import-untyped]  # ships no types
+import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
+
+from forecasting.columns import GROUP_INTERVALS
+from forecasting.fleet import HISTORY_DAYS
+from forecasting.issue import issue_group
+from recommender.holidays import HolidayCalendar
+from spark_features.fleet import FLEET_INTERVAL_SECONDS
+from spark_features.forecasts import issue_forecasts
+from spark_features.java import find_java
+from spark_features.session import spark_session
+from spark_features.table import fresh_folder, parts_in, read_manifest, swap, writing
+
+MINUTES_PER_DAY = 1440
+END_AT = datetime(2026, 1, 5, tzinfo=UTC)
+_KINDS = {"string": pa.string(), "int": pa.int32(), "long": pa.int64(), "double": pa.float64(), "boolean": pa.bool_()}
+SCHEMA = pa.schema(
+    [(column.name, (_KINDS | {"timestamp": pa.timestamp("us", tz="UTC")})[column.kind]) for column in GROUP_INTERVALS]
+)
+
+
+def write_table(features: Path, *, groups: int, days: int) -> None:
+    """The feature table of a generated fleet, minutes only."""
+    generator = np.random.default_rng(7)
+    phases, levels = generator.uniform(0.0, 1.0, groups), generator.lognormal(5.0, 1.5, groups)
+    with writing(features):
+        folder = fresh_folder(features, version=1)
+        for back in range(days):
+            day: date = (END_AT - timedelta(days=back + 1)).date()
+            ends_at = pd.date_range(end=END_AT - timedelta(days=back), periods=MINUTES_PER_DAY, freq="1min")
+            angles = 2.0 * np.pi * np.arange(MINUTES_PER_DAY) / MINUTES_PER_DAY
+            part = folder / f"interval_seconds={FLEET_INTERVAL_SECONDS}" / f"date={day}"
+            part.mkdir(parents=True)
+            frames = [
+                pd.DataFrame(
+                    {
+                        "cluster": "c",
+                        "group": f"g{group:05}",
+                        "interval_end_at": ends_at,
+                        "interval_seconds": FLEET_INTERVAL_SECONDS,
+                        "produce_messages_per_second": levels[group]
+                        * (1.5 + np.sin(angles + 2.0 * np.pi * phases[group]))
+                        * np.exp(generator.normal(0.0, 0.1, MINUTES_PER_DAY)),
+                    }
+                )
+                for group in range(groups)
+            ]
+            rows = pd.concat(frames, ignore_index=True).reindex(columns=SCHEMA.names)
+            pq.write_table(pa.Table.from_pandas(rows, SCHEMA), part / "part-0.parquet")
+        after = read_manifest(features).replaced_by(parts_in(features, folder))
+        swap(features, before=read_manifest(features), after=after)
+
+
+def main() -> int:
+    """Generate, run once, print."""
+    parser = argparse.ArgumentParser(description="Times the week ahead of a generated fleet.")
+    parser.add_argument("--groups", type=int, default=40)
+    parser.add_argument("--days", type=int, default=28)
+    asked = parser.parse_args()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_table(folder / "features", groups=asked.groups, days=asked.days)
+        spark = spark_session("fleet", java=find_java(os.environ), log_path=folder / "spark.log")
+        issue_one = partial(issue_group, issued_at=END_AT, holidays_of=HolidayCalendar(shared=(), own={}))
+        since = END_AT - timedelta(days=HISTORY_DAYS)
+        began = time.perf_counter()
+        issue = issue_forecasts(
+            spark, folder / "features", folder / "out", issue_one, since=since, issued_at=END_AT, kept_days=1
+        )
+        seconds = time.perf_counter() - began
+        cores = spark.sparkContext.defaultParallelism
+        # Spark's JVM and workers; other work on the machine makes a run longer, and not this.
+        busy = sum(sum(child.cpu_times()[:4]) for child in psutil.Process().children(recursive=True))
+        spark.stop()
+    print(f"{issue.forecast_groups} groups of {asked.days} days, {cores} cores: {seconds:.0f} s")
+    print(f"processor time of Spark and its workers: {busy:.0f} s, {busy / asked.groups:.2f} s a group")
+    idle, here = (total * 1000 / asked.groups / 60 for total in (busy / cores, seconds))
+    print(f"1,000 groups in proportion: {idle:.0f} min where nothing else runs, {here:.0f} min as things were")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
