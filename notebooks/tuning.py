@@ -20,6 +20,7 @@
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 
 from forecasting.history import GroupInterval
 from recommender.decision import DecisionSettings
@@ -42,6 +43,9 @@ move_prices = (0.002, 0.02, 0.1, 0.3)
 # %%
 load = orders_workload(days=days, seed=seed)
 past, judged = load.split(judged_hours * 3600)
+if past is None:
+    message = "take more days than are judged"
+    raise SystemExit(message)
 world = World(partitions=24, capacity_messages_per_second_per_replica=capacity_for(load, partitions=24))
 contest = Contest(trace=judged, world=world, settings=DecisionSettings(), names=Names("demo", "orders"), seed=seed)
 
@@ -92,7 +96,7 @@ fixed = play("fixed", contest)
 
 
 # %%
-def stacked(axis: plt.Axes, names: list[str], entries: list[Entry]) -> None:
+def stacked(axis: Axes, names: list[str], entries: list[Entry]) -> None:
     """Cost by item, one bar for each entry."""
     pods = [entry.cost.pods for entry in entries]
     late = [entry.cost.late + entry.cost.duplicates for entry in entries]

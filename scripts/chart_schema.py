@@ -29,7 +29,7 @@ def schema() -> Schema:
     """The whole of it: what is not named is refused."""
     settings = Settings.model_json_schema()
     image = block(repository=NAME, tag=TEXT, pullPolicy={"enum": list(PULL_POLICIES)})
-    job = {"schedule": NAME, "resources": {"type": "object"}}
+    job: Schema = {"schedule": NAME, "resources": {"type": "object"}}
     ports = {"type": "array", "items": block(port=PORT, endPort=PORT, protocol={"const": "TCP"})}
     values = block(
         kafka=block(bootstrap=TEXT, cluster=NAME, existingSecret=NAME),

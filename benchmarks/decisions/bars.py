@@ -83,7 +83,7 @@ def _days(runs: Sequence[Run]) -> str:
 def bars_of(cases: Sequence[Case], runs: Sequence[Run]) -> tuple[Bar, ...]:
     """The figures that have a bar of their own."""
     slow, real = with_pauses(cases, "slow"), with_pauses(cases, "real")
-    wrong = {
+    wrong: dict[tuple[str, ...], float] = {
         (*place, variant): ratio for variant in WRONG_FORECASTS for place, ratio in _to_simple(runs, variant).items()
     }
     return (
@@ -97,7 +97,7 @@ def bars_of(cases: Sequence[Case], runs: Sequence[Run]) -> tuple[Bar, ...]:
         Bar(
             figure="capacity learned: cost / known",
             most=1.05,
-            values=dict(variant_ratios(runs, LEARNED_CAPACITY)),
+            values=dict[tuple[str, ...], float](variant_ratios(runs, LEARNED_CAPACITY).items()),
         ),
     )
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 
@@ -105,6 +105,14 @@ def origins_of(load: Load, term: Term, *, count: int) -> list[int]:
     return sorted({round(minute) - (ends + round(minute)) % step for minute in np.linspace(first, last, count)})
 
 
+class Times(TypedDict):
+    """What a model took, as the fields of its result."""
+
+    fit_cpu_ms: float
+    forecast_cpu_ms: float
+    fit_megabytes: float
+
+
 def judge(load: Load, name: str, *, origins: int, code: str) -> Result:
     """Forecast from each origin, and score; a refusal, and a fit that does not end in time, are said."""
     contender = MODELS[name]
@@ -126,7 +134,7 @@ def judge(load: Load, name: str, *, origins: int, code: str) -> Result:
     return Result(**said, origins=len(places), **_scores(load, contender.term, places, actuals, paths), **times)
 
 
-def _play(load: Load, contender: Contender, term: Term, origins: list[int]) -> tuple[FloatArray, dict[str, float]]:
+def _play(load: Load, contender: Contender, term: Term, origins: list[int]) -> tuple[FloatArray, Times]:
     """Quantile paths (origins, len(QUANTILES), steps), and what they took."""
     forecaster = contender.make()
     paths, fits, forecasts = [], [], []
@@ -146,7 +154,7 @@ def _play(load: Load, contender: Contender, term: Term, origins: list[int]) -> t
     forecaster.fit(load.until(origins[-1], minutes=term.history_minutes))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    times = {
+    times: Times = {
         "fit_cpu_ms": 1e3 * float(np.median(fits)),
         "forecast_cpu_ms": 1e3 * float(np.median(forecasts)),
         "fit_megabytes": peak / 1e6,

@@ -14,7 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from statsforecast.models import MSTL, AutoCES, AutoETS, SeasonalNaive
+from statsforecast.models import (  # type: ignore[import-untyped]  # ships no types
+    MSTL,
+    AutoCES,
+    AutoETS,
+    SeasonalNaive,
+)
 
 from benchmarks.forecasts.naive import DAY_STEPS, STEP_MINUTES, WEEK_STEPS, means_of
 from forecasting.forecast import Forecast

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from api.schemas import Target
-from benchmarks.rebalances.members import Host
 from collector.errors import AdapterError
 from collector.kafka_admin import KafkaAdminCollector
 from executor.errors import ScaleConflictError
@@ -24,17 +24,28 @@ PRODUCE_EVERY_SECONDS = 0.1
 READ_BACK_SECONDS = 60.0
 
 
-class Processes:
+class Replica(Protocol):
+    """A process that works for one replica."""
+
+    def end(self) -> None:
+        """Have it leave its group, and wait for it."""
+        ...
+
+
+Process = TypeVar("Process")
+
+
+class Processes(Generic[Process]):
     """One consumer process for each pod that is ready; which pods there are is told again whenever that may change.
 
     `make(pod)` starts the process of a pod and has it join, `end(host)` has it leave. A pod counts from when it is
     first told of until it is gone, or its process is where it had one.
     """
 
-    def __init__(self, make: Callable[[str], Host], end: Callable[[Host], None]) -> None:
+    def __init__(self, make: Callable[[str], Process], end: Callable[[Process], None]) -> None:
         self._make, self._end_host = make, end
         self._since: dict[str, float] = {}
-        self._running: dict[str, Future[Host]] = {}
+        self._running: dict[str, Future[Process]] = {}
         self._spent_seconds: list[float] = []
         self._leaving: list[Future[None]] = []
         # As many as may start or leave at once.
@@ -61,7 +72,7 @@ class Processes:
         self._threads.shutdown()
         return sum(self._spent_seconds)
 
-    def _end(self, began: float, starting: "Future[Host] | None") -> None:
+    def _end(self, began: float, starting: "Future[Process] | None") -> None:
         if starting is not None:
             self._end_host(starting.result())
         self._spent_seconds.append(time.monotonic() - began)
@@ -74,8 +85,8 @@ class LocalReplicas:
     from the command that made it until its process has ended.
     """
 
-    def __init__(self, make: Callable[[int], Host]) -> None:
-        self._processes = Processes(lambda pod: make(int(pod)), lambda host: host.end())
+    def __init__(self, make: Callable[[int], Replica]) -> None:
+        self._processes = Processes[Replica](lambda pod: make(int(pod)), lambda host: host.end())
         self._names: list[str] = []
         self._made, self._version = 0, 0
 

@@ -96,14 +96,13 @@ class Pods:
 
     def _look(self, apps: client.AppsV1Api, core: client.CoreV1Api) -> None:
         namespace = self._ground.namespace
-        replicas = apps.read_namespaced_deployment(DEPLOYMENT, namespace).spec.replicas
-        pods = {
-            pod.metadata.name: is_ready(pod)
-            for pod in core.list_namespaced_pod(namespace).items
-            if pod.metadata.deletion_timestamp is None
-        }
+        # The client's types call every field optional; the API server gives those that are read here.
+        deployment: Any = apps.read_namespaced_deployment(DEPLOYMENT, namespace)
+        listed: Any = core.list_namespaced_pod(namespace)
+        pods = {pod.metadata.name: is_ready(pod) for pod in listed.items if pod.metadata.deletion_timestamp is None}
         self._processes.follow(pods)
         ready = frozenset(name for name, ready in pods.items() if ready)
+        replicas = deployment.spec.replicas
         look = Look(at=clock().timestamp(), replicas=replicas, ready=ready, processes=len(self._processes))
         if not self.looks or (look.replicas, look.ready) != (self.looks[-1].replicas, self.looks[-1].ready):
             self.looks.append(look)

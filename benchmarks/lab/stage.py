@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # documented, not in __all__
 
 from benchmarks.lab.account import Account, account
 from benchmarks.lab.arms import CAPACITY, PARTITIONS, Setting

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # documented, not in __all__
 
 from benchmarks.rebalances.expected import (
     FEW,
@@ -99,7 +99,8 @@ def cells() -> list[Cell]:
 
 def document_of(rounds: int) -> dict[str, Any]:
     """All that was measured, with what was expected of it."""
-    kinds, loads = cells(), []
+    kinds = cells()
+    loads: list[float] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         events = play(kinds, folder, rounds, loads)
@@ -166,7 +167,8 @@ def play(kinds: Sequence[Cell], folder: Path, rounds: int, loads: list[float]) -
             return {client: host(client, broker.address, folder, jars=jars, classes=classes) for client in clients}
 
         stay = hosts()
-        ends.callback(lambda: [each.end() for each in stay.values()])
+        for each in stay.values():
+            ends.callback(each.end)
         order(stay, kinds, range(FEW))
         time.sleep(FIRST_SECONDS)
         for number in range(rounds):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.forecasts import run
-from benchmarks.forecasts.judge import MOST_FIT_SECONDS, Load, NoAnswerError, limited, origins_of
+from benchmarks.forecasts.judge import MOST_FIT_SECONDS, Load, NoAnswerError, granted, limited, origins_of
 from benchmarks.forecasts.models import MODELS, TERMS
 from benchmarks.forecasts.summary import summary
 from forecasting.backtest import history_of
@@ -125,8 +125,8 @@ def test_the_week_before_is_repeated_in_phase() -> None:
     assert MODELS["naive_week"].term == "long"
     week = 1_000.0 + np.random.default_rng(3).uniform(0.0, 500.0, 7 * 1440)
     history = history_of(np.tile(week, 2), end_at=START_AT)
-    fitted = MODELS["naive_week"].make().fit(history)
-    forecast = fitted.forecast(history, steps=2016)
+    fitted = granted(MODELS["naive_week"].make().fit(history))
+    forecast = granted(fitted.forecast(history, steps=2016))
     assert forecast.step_seconds == 300
     assert forecast.paths == pytest.approx(np.tile(week.reshape(-1, 5).mean(axis=1), (8, 1)))
 
@@ -138,7 +138,7 @@ def test_rivals_from_elsewhere_give_ascending_paths_that_are_never_negative() ->
     history = load.until(len(load.rates) - 1, minutes=14 * 1440)
     for name in ("sf_auto_ets", "sf_seasonal_naive", "sf_mstl_hours", "sf_auto_ets_long"):
         term = TERMS[MODELS[name].term]
-        paths = MODELS[name].make().fit(history).forecast(history, steps=term.steps).paths
+        paths = granted(granted(MODELS[name].make().fit(history)).forecast(history, steps=term.steps)).paths
         assert paths.shape == (8, term.steps)
         assert paths.min() >= 0.0
         assert np.diff(paths, axis=0).min() >= 0.0
