@@ -84,7 +84,7 @@ def discover(
 
 def _objects(answers: "Mapping[str, Found | NotFound]", *, cluster: str, talk: Talk) -> "list[Mapping[str, Any]]":
     """An object for each group that has a workload to itself; why there is none for another goes to stderr."""
-    from api.manifests.objects import scaler
+    from manifests.objects import scaler
     from recommender.discovery import Found
 
     made: dict[tuple[str, str], Mapping[str, Any]] = {}

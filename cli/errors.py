@@ -40,7 +40,7 @@ class UnreachableError(RuntimeError):
 
 # Errors of the other packages that the user can mend, by name: naming them costs no import, so `--help` stays quick.
 EXIT_CODE_OF_ERROR: dict[str, ExitCode] = {
-    "api.manifests.objects.ManifestError": ExitCode.USAGE,
+    "manifests.objects.ManifestError": ExitCode.USAGE,
     "cli.errors.InputError": ExitCode.USAGE,
     "cli.errors.UnreachableError": ExitCode.UNREACHABLE,
     "collector.batches.UnknownVersionError": ExitCode.USAGE,

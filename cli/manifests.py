@@ -11,7 +11,7 @@ from cli.errors import ExitCode, InputError
 from cli.output import write_documents
 
 if TYPE_CHECKING:
-    from api.manifests.outgoing import Followed
+    from manifests.outgoing import Followed
 
 export = typer.Typer(no_args_is_help=True, help="Print what has HPA or KEDA follow the advice. Nothing is applied.")
 
@@ -32,7 +32,7 @@ def import_objects(
     group: Annotated[str | None, typer.Option(help="Consumer group of an HPA that names none.")] = None,
 ) -> int:
     """Print ConsumerGroupScalers for AlamedaScalers, ScaledObjects and HPAs; what they cannot say goes to stderr."""
-    from api.manifests.incoming import imported
+    from manifests.incoming import imported
 
     made = imported(text_of(file), cluster=cluster, group=group)
     for warning in made.warnings:
@@ -54,7 +54,7 @@ def keda(
     kubernetes: Kubernetes = "1.33",
 ) -> int:
     """A ScaledObject of KEDA that asks Prometheus or lagcast itself."""
-    from api.manifests.outgoing import external_trigger, kubernetes_version, prometheus_trigger, scaled_object
+    from manifests.outgoing import external_trigger, kubernetes_version, prometheus_trigger, scaled_object
 
     followed = _followed(config, cluster, group)
     match prometheus, scaler:
@@ -72,7 +72,7 @@ def keda(
 @export.command()
 def hpa(group: GroupName, *, config: Config, cluster: Cluster = "default", kubernetes: Kubernetes = "1.33") -> int:
     """A HorizontalPodAutoscaler on an external metric; `prometheus-adapter` has what serves it."""
-    from api.manifests.outgoing import horizontal_pod_autoscaler, kubernetes_version
+    from manifests.outgoing import horizontal_pod_autoscaler, kubernetes_version
 
     followed = _followed(config, cluster, group)
     write_documents([horizontal_pod_autoscaler(followed, kubernetes=kubernetes_version(kubernetes))])
@@ -82,7 +82,7 @@ def hpa(group: GroupName, *, config: Config, cluster: Cluster = "default", kuber
 @export.command()
 def prometheus_adapter() -> int:
     """Values for the Helm chart of prometheus-adapter, for the HPAs of all groups."""
-    from api.manifests.outgoing import adapter_values
+    from manifests.outgoing import adapter_values
 
     write_documents([adapter_values()])
     return ExitCode.OK
@@ -91,7 +91,7 @@ def prometheus_adapter() -> int:
 @export.command()
 def prometheus_rule() -> int:
     """Alerts: lagcast is gone, its data are stale, it gives no advice, nobody follows it."""
-    from api.manifests.outgoing import alerts
+    from manifests.outgoing import alerts
 
     write_documents([alerts()])
     return ExitCode.OK
@@ -100,16 +100,16 @@ def prometheus_rule() -> int:
 @export.command()
 def dashboard() -> int:
     """A dashboard for Grafana, as JSON to import."""
-    from api.manifests.dashboard import dashboard as made
     from cli.output import write_json
+    from manifests.dashboard import dashboard as made
 
     write_json(made())
     return ExitCode.OK
 
 
 def _followed(config: Path, cluster: str, group: str) -> "Followed":
-    from api.manifests.outgoing import Followed
     from cli.wiring import settings_of
+    from manifests.outgoing import Followed
 
     settings = settings_of(config).group(group)
     if settings.target is None:

@@ -17,8 +17,8 @@ def own_rivals(paths: Iterable[Path], *, ceiling: int) -> "dict[str, Declared]":
 
     Errors: InputError naming the file, ManifestError where it cannot be read.
     """
-    from api.manifests.horizontal import modern
-    from api.manifests.objects import place_of, read_documents
+    from manifests.horizontal import modern
+    from manifests.objects import place_of, read_documents
     from replay.policies.declared import DeclaredError, declared_hpa, declared_scaled_object
 
     found: dict[str, Declared] = {}

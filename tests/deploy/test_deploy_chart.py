@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from api.manifests.dashboard import dashboard
-from api.manifests.outgoing import alerts
+from manifests.dashboard import dashboard
+from manifests.outgoing import alerts
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "chart"

@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 from api.app import create_app
-from api.manifests.dashboard import queries
-from api.manifests.outgoing import alerts
 from cli.instants import read_clock
 from cli.server import listen, serving
 from forecasting.refusal import Refusal
+from manifests.dashboard import queries
+from manifests.outgoing import alerts
 from recommender.adapters.metrics import Metrics
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.recommendation import Recommendation

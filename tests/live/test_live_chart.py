@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from api.manifests.dashboard import dashboard
-from api.manifests.outgoing import Followed, alerts, prometheus_trigger
+from manifests.dashboard import dashboard
+from manifests.outgoing import Followed, alerts, prometheus_trigger
 from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_lease import KubernetesLease
 from tests.live.harness.clients import NOON

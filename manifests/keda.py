@@ -1,6 +1,6 @@
 """ScaledObjects of KEDA: one object of ours for each Kafka trigger, beside which the ScaledObject may stay."""
 
-from api.manifests.objects import (
+from manifests.objects import (
     Document,
     Imported,
     least_replicas,

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from api.manifests import alameda, horizontal, keda
-from api.manifests.objects import SCALED_KINDS, Document, Imported, ManifestError, place_of, read_documents
+from manifests import alameda, horizontal, keda
+from manifests.objects import SCALED_KINDS, Document, Imported, ManifestError, place_of, read_documents
 
 # What a trigger of KEDA refers to; the collector has its own.
 _LEFT_TO_KEDA = ("TriggerAuthentication", "ClusterTriggerAuthentication")

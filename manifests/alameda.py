@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from api.manifests.objects import (
+from manifests.objects import (
     SCALED_KINDS,
     Document,
     Imported,

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from api.manifests.objects import ManifestError
+from manifests.objects import ManifestError
 
 METRIC = "lagcast_due_replicas"
 # The first version of Kubernetes whose HPA has a `tolerance`.

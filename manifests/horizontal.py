@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from api.manifests.objects import (
+from manifests.objects import (
     Document,
     Imported,
     least_replicas,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from api.manifests.objects import ManifestError
-from api.manifests.outgoing import (
+from manifests.objects import ManifestError
+from manifests.outgoing import (
     METRIC,
     Followed,
     adapter_values,

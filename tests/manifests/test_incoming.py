@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.manifests.incoming import imported
-from api.manifests.objects import Imported, ManifestError
-from recommender.scaler import KIND, read_scaler, request_of
+from manifests.incoming import imported
+from manifests.objects import Imported, ManifestError
+from recommender.scaler import KIND, asked_by, read_scaler
 from recommender.settings import Settings
 
 FIRST = """
@@ -125,7 +125,7 @@ def test_b1_every_object_that_is_made_can_be_followed(tmp_path: Path) -> None:
     for text in (FIRST + WORKLOAD, SECOND, SCALED_OBJECT, OLD_HPA):
         for document in read(text, group="g").documents:
             if document["kind"] == KIND:
-                asked = request_of(settings, read_scaler(document))
+                asked = asked_by(settings, read_scaler(document))
                 assert asked.group.max_replicas == document["spec"].get("maxReplicas")
                 assert asked.group.mode == "recommend"
 
