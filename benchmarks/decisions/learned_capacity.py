@@ -15,9 +15,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
 
+from benchmarks.command import end_with_parent, names_among
 from benchmarks.decisions.bars import LEARNED_CAPACITY
 from benchmarks.decisions.ours import LAGCAST, OURS
-from benchmarks.decisions.run import end_with_parent, words
 from benchmarks.decisions.tournament import VARIANT_WORLDS, history_rows, rescaled
 from benchmarks.decisions.worlds import MOST_REPLICAS, WORLDS
 from forecasting.units import SECONDS_PER_DAY
@@ -36,7 +36,7 @@ def main() -> int:
     """Read the arguments, play, print the table and its means."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--traces", type=Path, help="folder of trace files")
-    parser.add_argument("--worlds", type=words(tuple(WORLDS)), default=VARIANT_WORLDS, metavar="A,B")
+    parser.add_argument("--worlds", type=names_among(tuple(WORLDS)), default=VARIANT_WORLDS, metavar="A,B")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     arguments = parser.parse_args()
     files = [] if arguments.traces is None else sorted(arguments.traces.iterdir())

@@ -1,8 +1,8 @@
 """The page of a tournament, from the runs in its JSON alone."""
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from benchmarks.command import table
 from benchmarks.decisions.bars import bars_section
 from benchmarks.decisions.document import Document, runs_in
 from benchmarks.decisions.ours import LAGCAST, OURS
@@ -88,12 +88,6 @@ def write_page(document: Document, picture: Path) -> None:
     if published:
         parts.append(whitepaper_section(published))
     print("\n".join(part for part in parts if part), end="")
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> str:
-    """A table whose first `words` columns are words, the others figures."""
-    rule = "|" + "---|" * words + "---:|" * (len(head) - words)
-    return "\n".join([f"| {' | '.join(head)} |", rule, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
 
 
 def shown(mean: Mean) -> str:

@@ -14,18 +14,15 @@ picture beside it, from the JSON alone.
 
 import argparse
 import json
-import os
 import sys
-import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
-from datetime import timedelta
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
+from benchmarks.command import end_with_parent, hms, names_among, swap_in
 from benchmarks.decisions.document import digest_of_judge, digest_of_lagcast, runs_in, text_of
 from benchmarks.decisions.ours import LAGCAST
 from benchmarks.decisions.page import write_page
@@ -68,8 +65,10 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("build/decisions.json"), help="where the JSON goes")
     parser.add_argument("--seeds", type=int, default=5, help="days and draws of arrivals for each trace and world")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
-    parser.add_argument("--worlds", type=words((*WORLDS, WHITEPAPER)), default=(*WORLDS, WHITEPAPER), metavar="A,B")
-    parser.add_argument("--arms", type=words(ARM_NAMES), default=ARM_NAMES, metavar="A,B")
+    parser.add_argument(
+        "--worlds", type=names_among((*WORLDS, WHITEPAPER)), default=(*WORLDS, WHITEPAPER), metavar="A,B"
+    )
+    parser.add_argument("--arms", type=names_among(ARM_NAMES), default=ARM_NAMES, metavar="A,B")
     parser.add_argument("--page", type=Path, metavar="JSON", help="write the page of an earlier run")
     parser.add_argument("--picture", type=Path, default=Path("docs/decisions-bench.svg"), help="where the picture goes")
     arguments = parser.parse_args()
@@ -85,20 +84,6 @@ def main() -> int:
     published = whitepaper_cells(WHITEPAPER_SEEDS, arms) if WHITEPAPER in arguments.worlds else []
     play(cells, published, arguments.out, jobs=arguments.jobs)
     return 0
-
-
-def words(known: Sequence[str]) -> Any:  # noqa: ANN401 - argparse takes any callable
-    """A parser of names separated by commas, each of which has to be known."""
-
-    def names(text: str) -> tuple[str, ...]:
-        given = tuple(text.split(","))
-        unknown = [name for name in given if name not in known]
-        if unknown:
-            message = f"there is no {unknown[0]!r}; there are {', '.join(known)}"
-            raise argparse.ArgumentTypeError(message)
-        return given
-
-    return names
 
 
 def play(cells: list[Cell], published: list[Cell], out: Path, *, jobs: int) -> None:
@@ -132,7 +117,7 @@ def play(cells: list[Cell], published: list[Cell], out: Path, *, jobs: int) -> N
                 done[place] = future.result()
                 runs = [run for index in sorted(done) if index >= len(published) for run in done[index]]
                 others = [run for index in sorted(done) if index < len(published) for run in done[index]]
-                write(text_of(runs, others), out)
+                swap_in(text_of(runs, others), out)
                 elapsed = time.monotonic() - began
                 left = elapsed / played * (len(todo) - played)
                 print(
@@ -174,18 +159,6 @@ def earlier(out: Path, cells: list[Cell]) -> dict[int, list[Run]]:
     return {places[name]: runs for name, runs in held.items() if name in places}
 
 
-def end_with_parent() -> None:
-    """Let this worker end when its parent is gone: a killed run would leave it playing for an hour."""
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
 def progress(runs: list[Run], done: int, cells: int, *, elapsed: float, left: float) -> str:
     """One line: what has just been played, what it came to, how long it took so far and will take."""
     (case,) = cases_of(runs)
@@ -193,19 +166,6 @@ def progress(runs: list[Run], done: int, cells: int, *, elapsed: float, left: fl
     figures = ", ".join(f"{arm} {costs[arm]:.2f}" for arm in (LAGCAST, case.best_rival, HINDSIGHT))
     cpu = sum(run.seconds_of_cpu for run in runs)
     return (
-        f"{done:4d}/{cells}  {clock(elapsed)}, about {clock(left)} left  "
+        f"{done:4d}/{cells}  {hms(elapsed)}, about {hms(left)} left  "
         f"{case.trace} {case.world} seed {runs[0].seed}: {figures}  ({cpu:.0f} s of CPU)"
     )
-
-
-def clock(seconds: float) -> str:
-    """Hours, minutes and seconds."""
-    return str(timedelta(seconds=round(seconds)))
-
-
-def write(text: str, out: Path) -> None:
-    """The file, swapped in whole so that a reader never meets half of it."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    draft = out.with_name(out.name + ".draft")
-    draft.write_text(text)
-    draft.replace(out)

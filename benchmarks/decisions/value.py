@@ -16,8 +16,8 @@ from statistics import fmean
 
 import numpy as np
 
+from benchmarks.command import end_with_parent, names_among
 from benchmarks.decisions.forecasters import Foresight
-from benchmarks.decisions.run import end_with_parent, words
 from benchmarks.decisions.tournament import Cell, cells_of, history_rows
 from benchmarks.decisions.worlds import WORLDS
 from forecasting.forecaster import Forecaster
@@ -37,7 +37,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--traces", type=Path, help="folder of trace files")
     parser.add_argument("--seeds", type=int, default=3, help="days and draws of arrivals for each trace and world")
-    parser.add_argument("--worlds", type=words(tuple(WORLDS)), default=USUAL_WORLDS, metavar="A,B")
+    parser.add_argument("--worlds", type=names_among(tuple(WORLDS)), default=USUAL_WORLDS, metavar="A,B")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     arguments = parser.parse_args()
     files = [] if arguments.traces is None else sorted(arguments.traces.iterdir())

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from benchmarks.decisions.page import table
+from benchmarks.command import table
 from benchmarks.forecasts.summary import FIGURES, held, limits
 
 Document = dict[str, Any]

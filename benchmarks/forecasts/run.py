@@ -24,7 +24,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from benchmarks.decisions.run import clock, end_with_parent, words, write
+from benchmarks.command import end_with_parent, hms, names_among, swap_in
 from benchmarks.forecasts.judge import MOST_FIT_SECONDS, Load, Result, judge
 from benchmarks.forecasts.models import MODELS, TERMS
 from benchmarks.forecasts.page import write_page
@@ -59,7 +59,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("build/forecasts.json"), help="where the JSON goes")
     parser.add_argument("--origins", type=int, default=50, help="origins for each trace (default 50)")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
-    parser.add_argument("--models", type=words(tuple(MODELS)), default=tuple(MODELS), metavar="A,B")
+    parser.add_argument("--models", type=names_among(tuple(MODELS)), default=tuple(MODELS), metavar="A,B")
     parser.add_argument("--page", type=Path, metavar="JSON", help="write the page of an earlier run")
     arguments = parser.parse_args()
     if arguments.page is not None:
@@ -95,17 +95,17 @@ def play(loads: Sequence[Load], models: Sequence[str], out: Path, *, origins: in
     print(f"{len(done)} of {len(cells)} are in {out}", file=sys.stderr, flush=True)
     for line in left_out:
         print(f"left out: {line}", file=sys.stderr, flush=True)
-    write(text_of([done[place] for place in sorted(done)], left_out, origins), out)
+    swap_in(text_of([done[place] for place in sorted(done)], left_out, origins), out)
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
         futures = {pool.submit(judge_cell, cells[place]): place for place in todo}
         for judged, future in enumerate(as_completed(futures), start=1):
             place = futures[future]
             done[place] = asdict(future.result())
-            write(text_of([done[index] for index in sorted(done)], left_out, origins), out)
+            swap_in(text_of([done[index] for index in sorted(done)], left_out, origins), out)
             elapsed = time.monotonic() - began
             left = elapsed / judged * (len(todo) - judged)
             print(
-                f"{len(done):4d}/{len(cells)}  {clock(elapsed)}, about {clock(left)} left  {progress(done[place])}",
+                f"{len(done):4d}/{len(cells)}  {hms(elapsed)}, about {hms(left)} left  {progress(done[place])}",
                 file=sys.stderr,
                 flush=True,
             )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from benchmarks.decisions.page import table
+from benchmarks.command import table
 from benchmarks.lab.arms import CAPACITY, MOST_REPLICAS, PARTITIONS
 from benchmarks.lab.autoscalers import (
     CYCLE_SECONDS,

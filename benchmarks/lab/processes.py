@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 
 from api.schemas import Target
-from benchmarks.decisions.page import table
+from benchmarks.command import table
 from benchmarks.lab.arms import ARMS, CAPACITY, Setting, rows_before, setting_of
 from benchmarks.lab.group import LocalReplicas
 from benchmarks.lab.stage import Result, Stage, clock, next_grid, play_arm

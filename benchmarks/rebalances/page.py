@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from benchmarks.decisions.page import table
+from benchmarks.command import table
 
 Document = dict[str, Any]
 

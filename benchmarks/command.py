@@ -1,0 +1,54 @@
+"""Parts of commands that run for hours: lists of names as arguments, workers, files swapped in whole, and tables."""
+
+import argparse
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+
+def names_among(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+    """A parser of names separated by commas, each of which has to be known."""
+
+    def names(text: str) -> tuple[str, ...]:
+        given = tuple(text.split(","))
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            message = f"there is no {unknown[0]!r}; there are {', '.join(known)}"
+            raise argparse.ArgumentTypeError(message)
+        return given
+
+    return names
+
+
+def end_with_parent() -> None:
+    """Let this worker end when its parent is gone: a killed run would leave it playing for an hour."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def hms(seconds: float) -> str:
+    """Hours, minutes and seconds."""
+    return str(timedelta(seconds=round(seconds)))
+
+
+def swap_in(text: str, out: Path) -> None:
+    """The file, swapped in whole so that a reader never meets half of it."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    draft = out.with_name(out.name + ".draft")
+    draft.write_text(text)
+    draft.replace(out)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> str:
+    """A table whose first `words` columns are words, the others figures."""
+    rule = "|" + "---|" * words + "---:|" * (len(head) - words)
+    return "\n".join([f"| {' | '.join(head)} |", rule, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
