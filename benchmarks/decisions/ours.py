@@ -34,7 +34,7 @@ def _lagcast(
 ) -> Policy:
     return Lagcast(
         world,
-        replace(settings, fallback_policy=guard),
+        replace(settings, fallback_policy=fallback_policy),
         names=names,
         history=history,
         forecaster=forecaster,
