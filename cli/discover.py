@@ -12,9 +12,6 @@ from cli.output import Field, OutputFormat, Table, write_csv, write_documents, w
 from cli.progress import Talk
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
     from recommender.discovery import Found, NotFound
 
 FIELDS = [
@@ -55,6 +52,7 @@ def discover(
     """
     from cli.wiring import cluster_client
     from collector.kafka_requests import KafkaRequests
+    from manifests.discovered import scalers_of
     from recommender.adapters.kubernetes_workloads import pods_in
     from recommender.discovery import discover as discovered
 
@@ -70,7 +68,10 @@ def discover(
     hosts = {name: known.hosts for name, known in described.got.items()}
     answers = discovered(hosts, pods_in(api, kubernetes))
     if objects:
-        write_documents(_objects(answers, cluster=cluster, talk=talk))
+        made = scalers_of(answers, cluster=cluster)
+        for warning in made.warnings:
+            talk.line(warning)
+        write_documents(made.documents)
         return ExitCode.OK
     records = [_record(name, answers[name]) for name in sorted(answers)]
     if output is OutputFormat.JSON:
@@ -80,30 +81,6 @@ def discover(
     else:
         write_table(Table(fields=FIELDS, records=records))
     return ExitCode.OK
-
-
-def _objects(answers: "Mapping[str, Found | NotFound]", *, cluster: str, talk: Talk) -> "list[Mapping[str, Any]]":
-    """An object for each group that has a workload to itself; why there is none for another goes to stderr."""
-    from manifests.objects import scaler
-    from recommender.discovery import Found
-
-    made: dict[tuple[str, str], Mapping[str, Any]] = {}
-    for group, answer in sorted(answers.items()):
-        if not isinstance(answer, Found):
-            talk.line(f"group {group!r}: {answer.sentence}")
-            continue
-        workload = answer.workload
-        if answer.shared_with:
-            talk.line(f"group {group!r}: {workload} runs {', '.join(answer.shared_with)} too, and is scaled for one.")
-            continue
-        target = {"apiVersion": workload.api_version, "kind": workload.kind, "name": workload.name}
-        name = workload.name
-        if (workload.namespace, name) in made:  # a Deployment and a StatefulSet may share a name
-            name = f"{name}-{workload.kind.lower()}"
-        made[workload.namespace, name] = scaler(
-            {}, name=name, namespace=workload.namespace, cluster=cluster, group=group, target=target
-        )
-    return list(made.values())
 
 
 def _record(group: str, answer: "Found | NotFound") -> dict[str, object]:
