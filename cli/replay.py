@@ -14,7 +14,7 @@ from cli.league_table import league_table, lost_days, lost_days_sentence
 from cli.output import OutputFormat, write_csv, write_json, write_table
 from cli.progress import Talk
 from cli.spark import spark_beside
-from cli.study import judged_days, play_league, read_rows, write_observed
+from cli.study import play_league, read_rows, write_observed
 
 if TYPE_CHECKING:
     from forecasting.history import GroupInterval
@@ -83,7 +83,7 @@ def replay(
     from recommender.decision import DecisionSettings
     from replay.contest import Contest, capacity_for
     from replay.sampling import Names
-    from replay.trace import read_trace
+    from replay.trace import judged_days, read_trace
     from replay.world import World
 
     load = read_trace(trace)

@@ -23,23 +23,6 @@ if TYPE_CHECKING:
     from replay.policies.policy import Policy
     from replay.trace import Trace
 
-# A shorter trace has no day before the judged one, so all of it is judged, and nothing is known beforehand.
-LEAST_DAYS_WITH_HISTORY = 2.0
-MOST_JUDGED_DAYS = 7.0
-
-
-def judged_days(trace_days: float, *, asked: float | None) -> float:
-    """How many days at the end of a trace are judged; what comes before them is history.
-
-    >>> [judged_days(days, asked=None) for days in (14.0, 5.0, 1.5)]
-    [7.0, 2.5, 1.5]
-    >>> judged_days(14.0, asked=3.0), judged_days(1.5, asked=3.0)
-    (3.0, 1.5)
-    """
-    if trace_days < LEAST_DAYS_WITH_HISTORY:
-        return trace_days
-    return min(trace_days, asked if asked is not None else min(MOST_JUDGED_DAYS, trace_days / 2))
-
 
 def write_observed(contest: "Contest", trace: "Trace", samples: Path, *, talk: Talk) -> None:
     """What a collector would have written while `trace` went through the contest's world at the fixed count."""
