@@ -11,7 +11,7 @@ import typer
 from cli.collect import ClientConfig, client_settings
 from cli.errors import ExitCode, InputError
 from cli.explain import wire_document, write_decision
-from cli.instants import each_cycle, parse_instant, read_clock
+from cli.instants import parse_instant, read_clock
 from cli.leading import Lease, lead_of, leading
 from cli.logs import log_to_stderr
 from cli.output import OutputFormat, write_json
@@ -121,6 +121,7 @@ def serve(
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.long_forecasts import LongForecastsFolder
     from recommender.adapters.metrics import Metrics
+    from recommender.instants import each_cycle
     from recommender.leadership import FencedPublisher
     from recommender.run import run_forever
 
@@ -175,7 +176,8 @@ def serve(
                 obstacles=dict if scalers is None else lambda: scalers.look(table.groups(), now=read_clock()),
                 observe_steps=metrics.observe_steps,
             )
-            instants = each_cycle(cycle_seconds, stop=stop, early=None if lead is None else lead.began)
+            early = None if lead is None else lead.began
+            instants = each_cycle(cycle_seconds, clock=read_clock, stop=stop, early=early)
             report = None if scalers is None else scalers.report
             run_forever(loop, instants=instants, report=report, fence=fence)
     return ExitCode.OK

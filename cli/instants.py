@@ -1,13 +1,8 @@
 """Instants as people type them: RFC 3339, a date, or `latest`; and the one clock of the process."""
 
-import time
-from collections.abc import Iterator
 from datetime import UTC, date, datetime
-from threading import Event
 
 from cli.errors import InputError
-
-_LOOK_SECONDS = 0.1
 
 
 def read_clock() -> datetime:
@@ -36,21 +31,6 @@ def parse_instant(text: str, *, option: str) -> datetime:
         return instant.replace(tzinfo=UTC)
     message = f"{option} {text!r} names no time zone; {form}"
     raise InputError(message)
-
-
-def each_cycle(seconds: float, *, stop: Event, early: Event | None = None) -> Iterator[datetime]:
-    """The present, once per `seconds`, until `stop` is set. Whoever took longer than that gets the next one at once.
-
-    So does whoever sets `early`, within a tenth of a second.
-    """
-    while not stop.is_set():
-        until = time.monotonic() + seconds
-        if early is not None:
-            early.clear()
-        yield read_clock()
-        while (left := until - time.monotonic()) > 0 and not (early is not None and early.is_set()):
-            if stop.wait(left if early is None else min(left, _LOOK_SECONDS)):
-                break
 
 
 def parse_date(text: str, *, option: str) -> date:

@@ -9,9 +9,16 @@
 Raised in adapters only, always `from` the cause where there is one.
 """
 
+from typing import ClassVar
+
 
 class AdapterError(Exception):
-    """A source failed; `group` is the consumer group it failed for, None where the whole source is meant."""
+    """A source failed; `group` is the consumer group it failed for, None where the whole source is meant.
+
+    `remedy` is what its user can do.
+    """
+
+    remedy: ClassVar[str] = "Mend what the sentence names; it is asked again every 15 s."
 
     def __init__(self, message: str, *, group: str | None = None) -> None:
         super().__init__(message)
@@ -28,6 +35,8 @@ class RejectedError(AdapterError):
 
 class UnsupportedError(RejectedError):
     """The group is of a kind that has nothing to sample, and never will."""
+
+    remedy: ClassVar[str] = "Leave it out, or scale it by another signal."
 
 
 class MalformedError(AdapterError):

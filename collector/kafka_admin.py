@@ -30,6 +30,12 @@ class Collected:
     samples: tuple[OffsetSample, ...]
     errors: tuple[AdapterError, ...]
 
+    @property
+    def unread(self) -> dict[str, AdapterError]:
+        """The last error of each group of which there is not one sample."""
+        sampled = {sample.group for sample in self.samples}
+        return {error.group: error for error in self.errors if error.group is not None and error.group not in sampled}
+
 
 class KafkaAdminCollector:
     """Reads many groups of one cluster; needs the right to Describe on the groups and on their topics, nothing more.

@@ -72,6 +72,11 @@ class Interruption:
         return sum(stop.seconds for stop in self.stops)
 
     @property
+    def lost_seconds(self) -> float:
+        """What a partition stood still on average, those that did not stop included."""
+        return self.lost_partition_seconds / self.partitions
+
+    @property
     def rebalance_pause_seconds(self) -> float:
         """The mean over the partitions that stopped; 0 where none was seen to."""
         return self.lost_partition_seconds / len(self.stops) if self.stops else 0.0

@@ -5,17 +5,15 @@ Spark is left out: rows are made by `replay.sampling.Rows`, which a test of its 
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import numpy as np
 from confluent_kafka import Producer
 
-from cli.up import Source
-from collector.errors import UnavailableError
+from cli.up import obstacles_of
+from collector.errors import AdapterError, UnavailableError
 from collector.kafka_admin import Collected
 from collector.run import Collector
 from collector.sample import OffsetSample
-from collector.watch import Attention
 from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.columns import BASE_INTERVAL_SECONDS, REBALANCING_STATES
 from forecasting.history import GroupInterval
@@ -67,23 +65,14 @@ class Watched:
         self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
         self._ends = np.zeros(partitions, dtype=np.int64)
         self._commits = np.zeros(partitions, dtype=np.int64)
-        # Of `lagcast up` only what it makes of errors is used: nothing is written.
-        self._up = Source(
-            bootstrap=bootstrap,
-            cluster="live",
-            groups=[group],
-            read_committed=(),
-            connection={},
-            folder=Path("unused"),
-            attention=Attention(),
-        )
+        self._unread: Mapping[str, AdapterError] = {}
         self.now = NOON
         self.rows: list[GroupInterval] = []
 
     @property
     def obstacle(self) -> Obstacle | None:
         """Why the group could not be read at the last look."""
-        return self._up.obstacles.get(("live", self._group))
+        return obstacles_of("live", self._unread).get(("live", self._group))
 
     def arrive(self, messages: int = MESSAGES_PER_LOOK, *, partitions: Sequence[int] | None = None) -> None:
         """So many messages into each of these partitions, or into all."""
@@ -100,7 +89,7 @@ class Watched:
         except UnavailableError as error:
             failed = UnavailableError(str(error), group=self._group)
             collected = Collected(samples=(), errors=(failed,))
-        self._up._hear(collected)
+        self._unread = collected.unread
         samples = collected.samples
         if samples:
             self._observe(samples)

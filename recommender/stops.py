@@ -1,0 +1,22 @@
+"""Measured stops of rebalances, kept until the move that they belong to is graded."""
+
+from collections import defaultdict, deque
+
+from recommender.grade import MeasuredPause
+from recommender.run import Group
+
+
+class MeasuredStops:
+    """Stops by group; one thread may add while another takes."""
+
+    def __init__(self) -> None:
+        self._kept: defaultdict[Group, deque[MeasuredPause]] = defaultdict(deque)
+
+    def add(self, group: Group, stop: MeasuredPause) -> None:
+        """Keep one more stop of the group."""
+        self._kept[group].append(stop)
+
+    def taken(self, group: Group) -> tuple[MeasuredPause, ...]:
+        """The stops that were added since this was last called for the group."""
+        kept = self._kept[group]
+        return tuple(kept.popleft() for _ in range(len(kept)))

@@ -1,0 +1,102 @@
+"""When the loop decides: each cycle, as rows come, and until it is told to stop."""
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from recommender import instants
+from recommender.instants import as_rows_come, each_cycle
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+
+class Table:
+    """A feature table that is only a number and the end of its newest row."""
+
+    def __init__(self, newest: datetime) -> None:
+        self.version, self._newest = 1, newest
+
+    def newest_interval_end_at(self) -> datetime:
+        """When its newest row ends."""
+        return self._newest
+
+
+def clock() -> datetime:
+    """The present."""
+    return datetime.now(UTC)  # noqa: TID251  # what a process entry point hands over
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instants, "TABLE_LOOK_SECONDS", 0.001)
+
+
+def told_of(table: Table, stop: threading.Event, *, cycle: float = 60.0) -> Iterator[datetime]:
+    """The instants of that table, with nothing that may fail."""
+    return as_rows_come(table, cycle, clock=clock, stop=stop, check=lambda: None)
+
+
+def test_each_version_of_the_table_is_decided_on_once() -> None:
+    """Version 1, then version 2; in between nothing, whatever the time."""
+    stop, table = threading.Event(), Table(NOON)
+    told = told_of(table, stop)
+    assert next(told) > NOON
+    table.version = 2
+    assert next(told) > NOON
+    stop.set()
+    assert next(told, None) is None
+
+
+def test_without_new_rows_there_is_a_decision_each_cycle() -> None:
+    """What grows stale has to be refused, so the loop goes on where the collector is deaf."""
+    told = told_of(Table(NOON), threading.Event(), cycle=0.01)
+    assert len([next(told) for _ in range(3)]) == 3
+
+
+def test_rows_of_an_interval_that_is_not_over_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read a second before 12:00:15, usable from 12:00:15 on."""
+    stop, waited = threading.Event(), list[float]()
+
+    def wait(seconds: float) -> bool:
+        waited.append(seconds)
+        return False
+
+    monkeypatch.setattr(stop, "wait", wait)
+    table, now = Table(NOON + timedelta(seconds=15)), NOON + timedelta(seconds=14.2)
+    next(as_rows_come(table, 60.0, clock=lambda: now, stop=stop, check=lambda: None))
+    assert waited == [pytest.approx(0.8)]
+
+
+def test_a_check_that_fails_ends_the_loop_with_its_error() -> None:
+    """A disk that is full under the collector is not waited for until somebody looks."""
+
+    def check() -> None:
+        message = "no space left on device"
+        raise OSError(message)
+
+    with pytest.raises(OSError, match="no space left"):
+        next(as_rows_come(Table(NOON), 60.0, clock=clock, stop=threading.Event(), check=check))
+
+
+def test_cycles_end_when_asked_to() -> None:
+    """A cycle that is stopped while it waits does not come round again."""
+    stop = threading.Event()
+    for count, now in enumerate(each_cycle(3600.0, clock=clock, stop=stop)):
+        assert now.tzinfo is not None
+        assert count == 0
+        stop.set()
+
+
+def test_a_cycle_comes_early_when_it_is_called_for() -> None:
+    """Whoever begins to lead does not wait for an hour; what was called for while a cycle ran counts too."""
+    stop, early = threading.Event(), threading.Event()
+    for count, _ in enumerate(each_cycle(3600.0, clock=clock, stop=stop, early=early)):
+        if count == 2:
+            stop.set()
+        elif count == 1:
+            threading.Timer(0.3, early.set).start()
+        else:
+            early.set()
+    assert count == 2
