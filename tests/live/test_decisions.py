@@ -18,7 +18,7 @@ from recommender.recommendation import Recommendation
 from tests.live.harness.broker import running_brokers
 from tests.live.harness.clients import commit, create_topic, fresh_name, has_members, member, read_until
 from tests.live.harness.watched import MESSAGES_PER_LOOK, Watched
-from tests.live.test_live_incidents import QUICK, coordinators, one_group_for_each
+from tests.live.test_incidents import QUICK, coordinators, one_group_for_each
 
 pytestmark = pytest.mark.kafka
 

@@ -97,7 +97,7 @@ def test_every_alert_has_a_case() -> None:
 def test_an_alert_fires_after_its_minutes_and_not_before(
     case: Case, program: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """Silent at one minute, firing at the next, with the group's name and the figure in its sentence."""
+    """Ungraceful at one minute, firing at the next, with the group's name and the figure in its sentence."""
     fired = [{"exp_labels": case.labels, "exp_annotations": {"description": case.says}}]
     looks = [
         {"eval_time": f"{case.silent}m", "alertname": case.alert, "exp_alerts": []},

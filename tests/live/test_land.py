@@ -25,8 +25,8 @@ from collector.sample import OffsetSample
 from collector.topic import SamplePublisher, land_forever
 from spark_features.samples import reading
 from tests.collector.conftest import NOON, SAMPLE
-from tests.collector.test_collector_keeping import seen
-from tests.collector.test_collector_sinks import read
+from tests.collector.test_keeping import seen
+from tests.collector.test_sinks import read
 from tests.live.harness.broker import running_brokers
 from tests.live.harness.clients import commit, create_topic, fresh_name, wait_until
 from tests.live.harness.secured import PASSWORD, Secured

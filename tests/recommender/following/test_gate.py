@@ -123,7 +123,7 @@ def test_c17_a_forecast_that_knows_the_jumps_is_used(quick: GroupProfile, row: M
 
 
 def test_c17_a_forecast_that_costs_money_is_not_used(quick: GroupProfile, row: MakeRow) -> None:
-    """16,000/s are foretold, and 3,000 come: from the review on, in the same cycle, produce rates are taken to stay."""
+    """16,000/s are foretold, and 3,000 come: from the review on, in the same cycle, arrivals are taken to stay."""
     session = session_with(Foresight(calm() + 13_000.0), quick, row, calm())
     before = session_with(Foresight(calm() + 13_000.0), quick, row, calm()).recommend(NOW)
     assert isinstance(before, Recommendation)

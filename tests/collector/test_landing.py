@@ -17,7 +17,7 @@ from collector.batches import VERSION_HEADER, UnknownVersionError, batches_of
 from collector.landing import Arrived, Landing, LandingError, landing
 from collector.sample import OffsetSample
 from tests.collector.conftest import NOON, SAMPLE
-from tests.collector.test_collector_sinks import read
+from tests.collector.test_sinks import read
 
 HEADERS = {VERSION_HEADER: "1"}
 
