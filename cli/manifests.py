@@ -11,7 +11,7 @@ from cli.errors import ExitCode, InputError
 from cli.output import write_documents
 
 if TYPE_CHECKING:
-    from manifests.outgoing import Followed
+    from manifests.outgoing import FollowedGroup
 
 export = typer.Typer(no_args_is_help=True, help="Print what has HPA or KEDA follow the advice. Nothing is applied.")
 
@@ -107,9 +107,9 @@ def dashboard() -> int:
     return ExitCode.OK
 
 
-def _followed(config: Path, cluster: str, group: str) -> "Followed":
+def _followed(config: Path, cluster: str, group: str) -> "FollowedGroup":
     from cli.wiring import settings_of
-    from manifests.outgoing import Followed
+    from manifests.outgoing import FollowedGroup
 
     settings = settings_of(config).group(group)
     if settings.target is None:
@@ -122,7 +122,7 @@ def _followed(config: Path, cluster: str, group: str) -> "Followed":
             "set one of them"
         )
         raise InputError(message)
-    return Followed(
+    return FollowedGroup(
         cluster=cluster,
         group=group,
         least=settings.min_replicas,

@@ -29,7 +29,7 @@ class UnknownVersionError(AdapterError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class SampleMessage:
     """A message: its key, its value, and its headers as text."""
 
     key: str
@@ -37,7 +37,7 @@ class Batch:
     headers: Mapping[str, str]
 
 
-def batches_of(samples: Iterable[OffsetSample], *, most_bytes: int = MOST_BYTES) -> Iterator[Batch]:
+def batches_of(samples: Iterable[OffsetSample], *, most_bytes: int = MOST_BYTES) -> Iterator[SampleMessage]:
     """The samples as messages, in their order; one for each cluster where they fit into `most_bytes`.
 
     The samples of one group at one instant are never parted, however many they are.
@@ -47,7 +47,7 @@ def batches_of(samples: Iterable[OffsetSample], *, most_bytes: int = MOST_BYTES)
         of_cluster = table.filter(pa.array([name == cluster for name in table["cluster"].to_pylist()]))
         for value in _values(of_cluster, most_bytes):
             headers = {VERSION_HEADER: SCHEMA_VERSION, "content-type": CONTENT_TYPE}
-            yield Batch(key=cluster, value=value, headers=headers)
+            yield SampleMessage(key=cluster, value=value, headers=headers)
 
 
 def table_of(value: bytes, headers: Mapping[str, str]) -> pa.Table:

@@ -19,7 +19,7 @@ Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
+class FollowedGroup:
     """A group whose advice is to be followed, and the workload that is to have so many replicas.
 
     `to_zero`: none at all while nothing comes, which KEDA can follow and an HPA, which keeps `least`, cannot.
@@ -36,7 +36,7 @@ class Followed:
     to_zero: bool = False
 
 
-def horizontal_pod_autoscaler(followed: Followed, *, kubernetes: tuple[int, int]) -> Document:
+def horizontal_pod_autoscaler(followed: FollowedGroup, *, kubernetes: tuple[int, int]) -> Document:
     """An HPA that has as many replicas as are due, through an adapter of Prometheus.
 
     Errors: ManifestError for a cluster or group that no label selector can name.
@@ -71,7 +71,7 @@ def horizontal_pod_autoscaler(followed: Followed, *, kubernetes: tuple[int, int]
     }
 
 
-def prometheus_trigger(followed: Followed, address: str) -> Document:
+def prometheus_trigger(followed: FollowedGroup, address: str) -> Document:
     """A trigger on the metric, as Prometheus at this address has it."""
     return {
         "type": "prometheus",
@@ -85,13 +85,13 @@ def prometheus_trigger(followed: Followed, address: str) -> Document:
     }
 
 
-def external_trigger(followed: Followed, address: str) -> Document:
+def external_trigger(followed: FollowedGroup, address: str) -> Document:
     """A trigger that asks lagcast itself, at the address of `lagcast serve --keda-port`."""
     metadata = {"scalerAddress": address, "cluster": followed.cluster, "groupId": followed.group}
     return {"type": "external", "metadata": metadata}
 
 
-def scaled_object(followed: Followed, trigger: Document, *, kubernetes: tuple[int, int]) -> Document:
+def scaled_object(followed: FollowedGroup, trigger: Document, *, kubernetes: tuple[int, int]) -> Document:
     """A ScaledObject of KEDA that has as many replicas as the trigger says are due.
 
     Beside another trigger it is a floor: KEDA has the most that any of its triggers asks for.
@@ -184,11 +184,11 @@ def kubernetes_version(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def _target(followed: Followed) -> Document:
+def _target(followed: FollowedGroup) -> Document:
     return {"apiVersion": followed.api_version, "kind": followed.kind, "name": followed.name}
 
 
-def _at_once(followed: Followed, kubernetes: tuple[int, int]) -> Document:
+def _at_once(followed: FollowedGroup, kubernetes: tuple[int, int]) -> Document:
     """Moves as they are due: when is decided already, and how far."""
     # By default a tenth: of eleven replicas, a twelfth that is due would never come.
     tolerance = {"tolerance": "0"} if kubernetes >= TOLERANCE_SINCE else {}

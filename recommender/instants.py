@@ -12,7 +12,7 @@ EARLY_LOOK_SECONDS = 0.1
 TABLE_LOOK_SECONDS = 0.25
 
 
-class GrowingTable(Protocol):
+class VersionedTable(Protocol):
     """A table of rows to which others add."""
 
     @property
@@ -43,7 +43,7 @@ def each_cycle(
 
 
 def as_rows_come(
-    table: GrowingTable,
+    table: VersionedTable,
     cycle_seconds: float,
     *,
     clock: Callable[[], datetime],

@@ -27,7 +27,7 @@ class Recorded:
 
 
 @dataclass(slots=True, kw_only=True)
-class Stage:
+class PlayedContest:
     """One contest, and what has been played in it."""
 
     contest: Contest

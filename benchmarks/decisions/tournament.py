@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.decisions.echo import Stage
+from benchmarks.decisions.echo import PlayedContest
 from benchmarks.decisions.ours import COLD, LAGCAST, OURS
 from benchmarks.decisions.whitepaper import (
     CARRYING_THE_PEAK,
@@ -205,7 +205,7 @@ def play_cell(cell: Cell, known: Sequence[Run] = ()) -> list[Run]:
     held = {run.arm: run for run in known}
     drawn = draw_arrivals(cell.contest.world, cell.contest.trace, cell.contest.seed)
     contest = replace(cell.contest, arrivals=drawn)
-    stage = Stage(contest=contest)
+    stage = PlayedContest(contest=contest)
     history = (
         [] if cell.past is None else history_rows(cell.past, contest.world.partitions, contest.seed, contest.names)
     )
@@ -230,7 +230,7 @@ def _contest(judged: Trace, world: World, seed: int) -> Contest:
     )
 
 
-def _play(arm: str, stage: Stage, history: Sequence[GroupInterval]) -> Entry:
+def _play(arm: str, stage: PlayedContest, history: Sequence[GroupInterval]) -> Entry:
     contest = stage.contest
     if arm not in ARMS:
         policy = OURS[arm](contest.world, contest.settings, contest.names, history)

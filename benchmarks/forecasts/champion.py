@@ -39,7 +39,7 @@ _NO_WIN_RATIO = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class CandidateLosses:
     """One candidate's mean pinball loss in each of RANGES, in messages per second."""
 
     model: str
@@ -53,7 +53,7 @@ class Championship:
     cluster: str
     group: str
     origins: int
-    standings: tuple[Standing, ...]
+    standings: tuple[CandidateLosses, ...]
     champions: tuple[str, ...]
     refused: tuple[tuple[str, str], ...]
 
@@ -123,7 +123,7 @@ def championship(candidates: Sequence[Forecaster], history: History) -> Champion
         group=history.group,
         origins=len(origins),
         standings=tuple(
-            Standing(model=name, losses=tuple(float(loss) for loss in of_model.mean(axis=0)))
+            CandidateLosses(model=name, losses=tuple(float(loss) for loss in of_model.mean(axis=0)))
             for name, of_model in losses.items()
         ),
         champions=tuple(_best({name: of[:, column] for name, of in losses.items()}) for column in range(len(RANGES))),

@@ -39,7 +39,7 @@ class NoAnswerError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class MinuteLoad:
     """A trace in minutes, the first of which ends at `first_at`."""
 
     name: str
@@ -47,7 +47,7 @@ class Load:
     rates: FloatArray
 
     @classmethod
-    def of(cls, trace: Trace) -> "Load":
+    def of(cls, trace: Trace) -> "MinuteLoad":
         """Finer steps than a minute are averaged, coarser ones repeated."""
         return cls(name=trace.name, first_at=trace.start_at + timedelta(minutes=1), rates=trace.minute_rates())
 
@@ -63,7 +63,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class ModelResult:
     """What one model scored on one trace, or why it did not.
 
     `losses` are pinball losses as shares of the trace's mean load, by quantile and span; `inside` the share of actuals
@@ -90,7 +90,7 @@ class Result:
     fit_megabytes: float | None = None
 
 
-def origins_of(load: Load, term: Term, *, count: int) -> list[int]:
+def origins_of(load: MinuteLoad, term: Term, *, count: int) -> list[int]:
     """So many minutes, spread evenly over the judged span, the last of which leaves room for a whole forecast.
 
     They end on whole steps of the clock, where a model that counts in such steps has nothing left over. The span begins
@@ -113,7 +113,7 @@ class Times(TypedDict):
     fit_megabytes: float
 
 
-def judge(load: Load, name: str, *, origins: int, code: str) -> Result:
+def judge(load: MinuteLoad, name: str, *, origins: int, code: str) -> ModelResult:
     """Forecast from each origin, and score; a refusal, and a fit that does not end in time, are said."""
     contender = MODELS[name]
     term = TERMS[contender.term]
@@ -128,13 +128,13 @@ def judge(load: Load, name: str, *, origins: int, code: str) -> Result:
     try:
         paths, times = _play(load, contender, term, places)
     except NoAnswerError as error:
-        return Result(**said, why_not=str(error), losses={}, inside={}, under_p90={}, wape={})
+        return ModelResult(**said, why_not=str(error), losses={}, inside={}, under_p90={}, wape={})
     ahead = [load.rates[at + 1 : at + 1 + term.minutes] for at in places]
     actuals = np.stack([means_of(rates, term.step_minutes) for rates in ahead])
-    return Result(**said, origins=len(places), **_scores(load, contender.term, places, actuals, paths), **times)
+    return ModelResult(**said, origins=len(places), **_scores(load, contender.term, places, actuals, paths), **times)
 
 
-def _play(load: Load, contender: Contender, term: Term, origins: list[int]) -> tuple[FloatArray, Times]:
+def _play(load: MinuteLoad, contender: Contender, term: Term, origins: list[int]) -> tuple[FloatArray, Times]:
     """Quantile paths (origins, len(QUANTILES), steps), and what they took."""
     forecaster = contender.make()
     paths, fits, forecasts = [], [], []
@@ -162,7 +162,9 @@ def _play(load: Load, contender: Contender, term: Term, origins: list[int]) -> t
     return np.stack(paths), times
 
 
-def _scores(load: Load, term: TermName, origins: list[int], actuals: FloatArray, paths: FloatArray) -> dict[str, Any]:
+def _scores(
+    load: MinuteLoad, term: TermName, origins: list[int], actuals: FloatArray, paths: FloatArray
+) -> dict[str, Any]:
     mean = float(load.rates.mean())
     spans = {"all": slice(None), **{name: slice(*span) for name, span in TERMS[term].spans.items()}}
     low, median, p90, high = (paths[:, QUANTILES.index(quantile)] for quantile in (0.05, 0.5, 0.9, 0.95))

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.command import end_with_parent, hms, names_among, swap_in
-from benchmarks.forecasts.judge import MOST_FIT_SECONDS, Load, Result, judge
+from benchmarks.forecasts.judge import MOST_FIT_SECONDS, MinuteLoad, ModelResult, judge
 from benchmarks.forecasts.models import MODELS, TERMS
 from benchmarks.forecasts.page import write_page
 from benchmarks.forecasts.summary import TUNED_ON, summary
@@ -41,10 +41,10 @@ JUDGING = ("fourier.py", "judge.py", "models.py", "naive.py", "rivals.py")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class ModelOnTrace:
     """One model on one trace; `code` is a digest of all that its figures depend on."""
 
-    load: Load
+    load: MinuteLoad
     model: str
     origins: int
     code: str
@@ -74,18 +74,18 @@ def main() -> int:
     return 0
 
 
-def own_loads() -> list[Load]:
+def own_loads() -> list[MinuteLoad]:
     """The loads that need no file."""
-    return [Load.of(orders_workload(days=OWN_DAYS))]
+    return [MinuteLoad.of(orders_workload(days=OWN_DAYS))]
 
 
-def loads_of(folder: Path | None) -> list[Load]:
+def loads_of(folder: Path | None) -> list[MinuteLoad]:
     """Every trace of the folder, and our own."""
     files = [] if folder is None else [path for path in folder.iterdir() if path.name.endswith((".csv", ".csv.gz"))]
-    return [*(Load.of(read_trace(path)) for path in sorted(files)), *own_loads()]
+    return [*(MinuteLoad.of(read_trace(path)) for path in sorted(files)), *own_loads()]
 
 
-def play(loads: Sequence[Load], models: Sequence[str], out: Path, *, origins: int, jobs: int) -> None:
+def play(loads: Sequence[MinuteLoad], models: Sequence[str], out: Path, *, origins: int, jobs: int) -> None:
     """Judge all cells that `out` does not hold, in so many processes; it is written after each."""
     began = time.monotonic()
     cells = cells_of(loads, models, origins)
@@ -111,17 +111,17 @@ def play(loads: Sequence[Load], models: Sequence[str], out: Path, *, origins: in
             )
 
 
-def cells_of(loads: Sequence[Load], models: Sequence[str], origins: int) -> list[Cell]:
+def cells_of(loads: Sequence[MinuteLoad], models: Sequence[str], origins: int) -> list[ModelOnTrace]:
     """Every model on every trace that is long enough for it."""
     return [
-        Cell(load=load, model=model, origins=origins, code=digest(load, model, origins))
+        ModelOnTrace(load=load, model=model, origins=origins, code=digest(load, model, origins))
         for load in loads
         for model in models
         if load.days >= TERMS[MODELS[model].term].least_days
     ]
 
 
-def left_out_of(load: Load) -> list[str]:
+def left_out_of(load: MinuteLoad) -> list[str]:
     """The terms that this trace is too short for, as sentences."""
     return [
         f"{load.name} lasts {load.days:.1f} days; the {name} term needs {term.least_days}"
@@ -130,12 +130,12 @@ def left_out_of(load: Load) -> list[str]:
     ]
 
 
-def judge_cell(cell: Cell) -> Result:
+def judge_cell(cell: ModelOnTrace) -> ModelResult:
     """What one cell comes to; runs in a worker."""
     return judge(cell.load, cell.model, origins=cell.origins, code=cell.code)
 
 
-def digest(load: Load, model: str, origins: int) -> str:
+def digest(load: MinuteLoad, model: str, origins: int) -> str:
     """Code, trace and origins in 16 digits; a rival from elsewhere does not depend on our forecasters."""
     sha = sha256(f"{origins}".encode() + load.rates.tobytes())
     paths = [Path(__file__).parent / name for name in JUDGING]
@@ -148,7 +148,7 @@ def digest(load: Load, model: str, origins: int) -> str:
     return sha.hexdigest()[:16]
 
 
-def earlier(out: Path, cells: Sequence[Cell]) -> dict[int, Document]:
+def earlier(out: Path, cells: Sequence[ModelOnTrace]) -> dict[int, Document]:
     """The cells that an earlier run of the same code on the same traces has judged, by their place."""
     if not out.exists():
         return {}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.rebalances.measure import Batch, Window, measured
+from benchmarks.rebalances.measure import ProcessedBatch, Window, measured
 from cost_model.pricing.price import Prices
 from forecasting.units import FloatArray
 
@@ -44,7 +44,7 @@ class Account:
 
 def account(
     produced: Mapping[int, FloatArray],
-    batches: Sequence[Batch],
+    batches: Sequence[ProcessedBatch],
     *,
     moves_at: Sequence[float],
     replica_seconds: float,

@@ -49,26 +49,26 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arm:
+class LabPolicy:
     """A way of scaling: how many replicas it begins with, and how its policy is made from the hour before."""
 
     replicas: Callable[[Setting], int]
     policy: Callable[[Setting, Sequence[GroupInterval], Names], Policy]
 
 
-ARMS: dict[str, Arm] = {
-    "fixed": Arm(
+ARMS: dict[str, LabPolicy] = {
+    "fixed": LabPolicy(
         replicas=lambda setting: count_for_peak(setting.world, setting.trace),
         policy=lambda setting, _, __: Fixed(replicas=count_for_peak(setting.world, setting.trace)),
     ),
-    "keda": Arm(
+    "keda": LabPolicy(
         replicas=lambda setting: setting.first_replicas,
         policy=lambda setting, _, __: Keda(
             threshold_messages=round(LAG_OF_A_REPLICA_SECONDS * CAPACITY),
             rules=LegacyRules(least=1, most=setting.world.replica_ceiling),
         ),
     ),
-    "lagcast": Arm(
+    "lagcast": LabPolicy(
         replicas=lambda setting: setting.first_replicas,
         policy=lambda setting, history, names: Lagcast(setting.world, setting.settings, names=names, history=history),
     ),

@@ -23,7 +23,7 @@ from benchmarks.lab.arms import ARMS, Setting, setting_of
 from benchmarks.lab.autoscalers import AUTOSCALERS, LOOK_SECONDS
 from benchmarks.lab.kubernetes_page import page, table_of
 from benchmarks.lab.pods import Look, Pods
-from benchmarks.lab.stage import Result, Stage, play_arm
+from benchmarks.lab.stage import LabTopic, PolicyResult, play_arm
 from benchmarks.rebalances.expected import PROTOCOLS
 from tests.live.harness.control_plane import ControlPlane, built_control_plane
 
@@ -34,10 +34,10 @@ LEAST_MINUTES, MOST_MINUTES = 0.5, 12.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class ClusterResult:
     """What an arm came to, and how its Deployment stood meanwhile."""
 
-    result: Result
+    result: PolicyResult
     looks: tuple[Look, ...]
 
 
@@ -64,7 +64,7 @@ def main() -> int:
         bounds = f"from {LEAST_MINUTES:g} to {MOST_MINUTES:g}"
         parser.error(f"--minutes {arguments.minutes:g}: give {bounds}")
     setting = setting_of(arguments.protocol, seconds=round(60 * arguments.minutes))
-    played: list[Played] = []
+    played: list[ClusterResult] = []
     for each in play(setting, arguments.arms):
         played.append(each)
         document = document_of(played, setting)
@@ -76,7 +76,7 @@ def main() -> int:
     return 1 if any(each.result.account.lost_messages for each in played) else 0
 
 
-def play(setting: Setting, arms: Sequence[str]) -> Iterator[Played]:
+def play(setting: Setting, arms: Sequence[str]) -> Iterator[ClusterResult]:
     """Each arm on a broker and a control plane of its own, one after the other."""
     binary = built_control_plane()
     for arm in arms:
@@ -86,12 +86,12 @@ def play(setting: Setting, arms: Sequence[str]) -> Iterator[Played]:
         yield played
 
 
-def play_one(arm: str, setting: Setting, folder: Path, binary: Path) -> Played:
+def play_one(arm: str, setting: Setting, folder: Path, binary: Path) -> ClusterResult:
     """One arm from an empty topic and an empty cluster to the last message."""
     groups: list[Pods] = []
     replicas = ARMS["fixed"].replicas(setting) if arm == "fixed" else setting.first_replicas
 
-    def scaled(stage: Stage, ends: ExitStack) -> Pods:
+    def scaled(stage: LabTopic, ends: ExitStack) -> Pods:
         look = f"--horizontal-pod-autoscaler-sync-period={round(1e3 * LOOK_SECONDS)}ms"
         cluster = ControlPlane(binary, folder / "cluster", controller_flags=[look])
         ends.callback(cluster.stop)
@@ -100,10 +100,10 @@ def play_one(arm: str, setting: Setting, folder: Path, binary: Path) -> Played:
         return groups[0]
 
     result = play_arm(arm, setting, folder, scaled)
-    return Played(result=result, looks=tuple(groups[0].looks))
+    return ClusterResult(result=result, looks=tuple(groups[0].looks))
 
 
-def document_of(played: Sequence[Played], setting: Setting) -> Document:
+def document_of(played: Sequence[ClusterResult], setting: Setting) -> Document:
     """All figures, and where they are from."""
     return {
         "seconds": setting.trace.duration_seconds,

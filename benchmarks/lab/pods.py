@@ -10,7 +10,7 @@ from typing import Any
 from kubernetes import client
 
 from benchmarks.lab.group import Processes
-from benchmarks.lab.stage import Stage, clock
+from benchmarks.lab.stage import LabTopic, clock
 from benchmarks.rebalances.members import Host
 from recommender.adapters.kubernetes_client import connect
 from tests.live.harness.control_plane import ControlPlane
@@ -38,7 +38,7 @@ class ClusterSetup:
 
     cluster: ControlPlane
     namespace: str
-    stage: Stage
+    stage: LabTopic
 
 
 # Entered before the load, it knows what there is to know; what it gives is called when the load begins.
@@ -52,7 +52,7 @@ class Pods:
     """
 
     def __init__(
-        self, stage: Stage, ends: ExitStack, *, cluster: ControlPlane, replicas: int, autoscaler: Autoscaler
+        self, stage: LabTopic, ends: ExitStack, *, cluster: ControlPlane, replicas: int, autoscaler: Autoscaler
     ) -> None:
         self._stage, self._ends, self._replicas, self._autoscaler = stage, ends, replicas, autoscaler
         namespace = shop_in(cluster, replicas=replicas, start_delay_seconds=START_DELAY_SECONDS)

@@ -27,7 +27,7 @@ from api.schemas import Target
 from benchmarks.command import table
 from benchmarks.lab.arms import ARMS, CAPACITY, Setting, rows_before, setting_of
 from benchmarks.lab.group import LocalReplicas
-from benchmarks.lab.stage import Result, Stage, clock, next_grid, play_arm
+from benchmarks.lab.stage import LabTopic, PolicyResult, clock, next_grid, play_arm
 from benchmarks.rebalances.expected import PROTOCOLS
 from collector.meter import Interruption
 from cost_model.pricing.price import Prices
@@ -49,20 +49,20 @@ def main() -> int:
     return 1 if any(result.account.lost_messages for result in results) else 0
 
 
-def play(setting: Setting, arms: Sequence[str]) -> list[Result]:
+def play(setting: Setting, arms: Sequence[str]) -> list[PolicyResult]:
     """Each arm on a broker of its own, one after the other."""
     results = []
     for arm in arms:
         with tempfile.TemporaryDirectory() as name:
-            results.append(play_arm(arm, setting, Path(name), partial(Group, arm)))
+            results.append(play_arm(arm, setting, Path(name), partial(ProcessGroup, arm)))
         print(f"{arm}: {results[-1].account}", file=sys.stderr, flush=True)
     return results
 
 
-class Group:
+class ProcessGroup:
     """The group that an arm scales, looked at on the 15 s grid of the clock."""
 
-    def __init__(self, arm: str, stage: Stage, _: ExitStack) -> None:
+    def __init__(self, arm: str, stage: LabTopic, _: ExitStack) -> None:
         self._arm, self._stage = ARMS[arm], stage
         self._replicas = LocalReplicas(lambda number: stage.member(f"replica-{number}"))
         self._collector = stage.collector
@@ -127,7 +127,7 @@ def longest_pause(interruptions: Sequence[Interruption]) -> str:
     return f"{longest.rebalance_pause_seconds:.1f} +/- {longest.resolution_seconds:.1f} s"
 
 
-def table_of(results: Sequence[Result], setting: Setting) -> str:
+def table_of(results: Sequence[PolicyResult], setting: Setting) -> str:
     """A row for each arm."""
     prices = Prices.from_replica_hour(setting.settings.price_per_replica_hour, capacity=MessagesPerSecond(CAPACITY))
     lines = []

@@ -30,7 +30,7 @@ START_LIMIT_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class PolicyResult:
     """What an arm came to from `began_at` on, in seconds since 1970; `worked` has how many batches each member did."""
 
     arm: str
@@ -42,7 +42,7 @@ class Result:
 
 
 @dataclass(slots=True, kw_only=True)
-class Stage:
+class LabTopic:
     """An empty topic on a broker of its own, and the group that is to read it; their files are in `folder`."""
 
     bootstrap: str
@@ -112,7 +112,7 @@ class Scaled(Protocol):
         ...
 
 
-def play_arm(arm: str, setting: Setting, folder: Path, scaled: Callable[[Stage, ExitStack], Scaled]) -> Result:
+def play_arm(arm: str, setting: Setting, folder: Path, scaled: Callable[[LabTopic, ExitStack], Scaled]) -> PolicyResult:
     """One arm from an empty topic to the last message; what `scaled` starts for it ends with the stack."""
     jars = fetched_jars()
     names, found = Names(cluster="lab", group=f"lab-{arm}"), list[Interruption]()
@@ -120,7 +120,7 @@ def play_arm(arm: str, setting: Setting, folder: Path, scaled: Callable[[Stage, 
         (broker,) = ends.enter_context(running_brokers(jars, folder / "kafka"))
         admin = AdminClient({"bootstrap.servers": broker.address})
         admin.create_topics([NewTopic(names.group, PARTITIONS, 1)])[names.group].result()
-        stage = Stage(bootstrap=broker.address, setting=setting, names=names, folder=folder, jars=jars)
+        stage = LabTopic(bootstrap=broker.address, setting=setting, names=names, folder=folder, jars=jars)
         group = scaled(stage, ends)
         group.ready()
         stop = threading.Event()
@@ -144,7 +144,7 @@ def play_arm(arm: str, setting: Setting, folder: Path, scaled: Callable[[Stage, 
     worked: dict[str, int] = {}
     for batch in batches:
         worked[batch.member] = worked.get(batch.member, 0) + 1
-    return Result(
+    return PolicyResult(
         arm=arm,
         began_at=began_at,
         moves=len(moves_at),
@@ -160,7 +160,7 @@ def play_arm(arm: str, setting: Setting, folder: Path, scaled: Callable[[Stage, 
     )
 
 
-def drain(stage: Stage) -> None:
+def drain(stage: LabTopic) -> None:
     """Until every message is committed, for two minutes at most: what is not done by then counts as lost."""
     collector, until = stage.collector, time.monotonic() + MOST_DRAIN_SECONDS
     while time.monotonic() < until:

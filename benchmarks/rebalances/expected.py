@@ -28,7 +28,7 @@ SEEDS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class GroupKind:
     """A kind of group."""
 
     client: Client
@@ -44,7 +44,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class ExpectedEffect:
     """Seconds lost per partition of the group, the mean stop of those that stop, and messages."""
 
     lost_seconds: float
@@ -58,7 +58,7 @@ def counts_of(change: Change) -> tuple[int, int]:
     return (FEW, MANY) if change == "out" else (MANY, FEW)
 
 
-def by_formula(cell: Cell, change: Change, *, quiet_seconds: float) -> Expected:
+def by_formula(cell: GroupKind, change: Change, *, quiet_seconds: float) -> ExpectedEffect:
     """By `cost_model`, with all that can be known of the group set; what a broker is away is the prior of 0.3 s."""
     before, after = map(Replicas, counts_of(change))
     profile = GroupProfile(
@@ -77,7 +77,7 @@ def by_formula(cell: Cell, change: Change, *, quiet_seconds: float) -> Expected:
     )
     effect = move_effect(profile, from_replicas=before, to_replicas=after, quiet_seconds=Seconds(quiet_seconds))
     rate = MessagesPerSecond(MESSAGES_PER_SECOND)
-    return Expected(
+    return ExpectedEffect(
         lost_seconds=effect.lost_partition_seconds / PARTITIONS,
         rebalance_pause_seconds=effect.rebalance_pause_seconds,
         duplicates=expected_duplicates(profile, from_replicas=before, to_replicas=after, consume=rate),
@@ -85,7 +85,7 @@ def by_formula(cell: Cell, change: Change, *, quiet_seconds: float) -> Expected:
     )
 
 
-def by_plant(cell: Cell, change: Change, *, quiet_seconds: float) -> Expected:
+def by_plant(cell: GroupKind, change: Change, *, quiet_seconds: float) -> ExpectedEffect:
     """By the simulated group of `replay`, the mean over 20 seeds."""
     before, after = counts_of(change)
     world = World(
@@ -118,7 +118,7 @@ def by_plant(cell: Cell, change: Change, *, quiet_seconds: float) -> Expected:
         plant.scale(after)
         plant.advance(plant.remaining_seconds)
         totals.append(plant.day_totals()[0])
-    return Expected(
+    return ExpectedEffect(
         lost_seconds=float(np.mean([total.paused_partition_seconds for total in totals])) / PARTITIONS,
         rebalance_pause_seconds=None,
         duplicates=float(np.mean([total.duplicates for total in totals])),

@@ -14,7 +14,7 @@ USUAL_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class ProcessedBatch:
     """A partition's part of one finished batch, offsets `first` to `last`; instants in seconds since 1970.
 
     `produced_at` is the first message's.
@@ -54,7 +54,7 @@ class Measured:
         return sum(self.stopped) / len(self.stopped) if self.stopped else 0.0
 
 
-def batches_of(lines: Iterable[str]) -> list[Batch]:
+def batches_of(lines: Iterable[str]) -> list[ProcessedBatch]:
     """The log of members; a last line that a kill cut short is left out."""
     found = []
     for line in lines:
@@ -64,7 +64,7 @@ def batches_of(lines: Iterable[str]) -> list[Batch]:
         for part in parts:
             partition, first, last, produced = map(int, part.split(":"))
             found.append(
-                Batch(
+                ProcessedBatch(
                     member=member,
                     group=group,
                     partition=partition,
@@ -78,14 +78,14 @@ def batches_of(lines: Iterable[str]) -> list[Batch]:
     return found
 
 
-def measured(batches: Sequence[Batch], windows: Sequence[Window], *, partitions: int) -> list[Measured]:
+def measured(batches: Sequence[ProcessedBatch], windows: Sequence[Window], *, partitions: int) -> list[Measured]:
     """What happened to one group in each window of time, begin and end; `batches` are all of that group.
 
     A partition stood still from the end of the batch before to the beginning of the next one, whoever did them, less
     what usually lies between two of its batches; a batch that was killed is none. Lost is what nobody has ever done
     though later messages were.
     """
-    by_partition: list[list[Batch]] = [[] for _ in range(partitions)]
+    by_partition: list[list[ProcessedBatch]] = [[] for _ in range(partitions)]
     for batch in batches:
         by_partition[batch.partition].append(batch)
     gaps = [_gaps(own) for own in by_partition]
@@ -100,7 +100,7 @@ def measured(batches: Sequence[Batch], windows: Sequence[Window], *, partitions:
     ]
 
 
-def _gaps(batches: Sequence[Batch]) -> list[tuple[float, float]]:
+def _gaps(batches: Sequence[ProcessedBatch]) -> list[tuple[float, float]]:
     """When each gap between two batches of a partition was over, and how long it was."""
     in_order = sorted(batches, key=lambda batch: batch.begin_at)
     return [(after.begin_at, after.begin_at - before.end_at) for before, after in pairwise(in_order)]
@@ -122,7 +122,7 @@ class _Deed:
     never: int
 
 
-def _done_again_or_never(batches: Sequence[Batch]) -> list[_Deed]:
+def _done_again_or_never(batches: Sequence[ProcessedBatch]) -> list[_Deed]:
     """What was out of order in one partition; an offset is done when its batch is over."""
     deeds: list[_Deed] = []
     holes: dict[int, _Deed] = {}  # by offset: who passed over it

@@ -32,8 +32,8 @@ from benchmarks.rebalances.expected import (
     MESSAGES_PER_SECOND,
     PARTITIONS,
     PROTOCOLS,
-    Cell,
     Change,
+    GroupKind,
     by_formula,
     by_plant,
 )
@@ -86,11 +86,11 @@ def main() -> int:
     return 0
 
 
-def cells() -> list[Cell]:
+def cells() -> list[GroupKind]:
     """Every client and protocol with short and long batches, and static members with short ones."""
     kinds = ((SHORT_SECONDS, False), (LONG_SECONDS, False), (SHORT_SECONDS, True))
     return [
-        Cell(client=client, protocol=protocol, batch_seconds=batch, static=static)
+        GroupKind(client=client, protocol=protocol, batch_seconds=batch, static=static)
         for client in get_args(Client)
         for protocol in PROTOCOLS
         for batch, static in kinds
@@ -150,7 +150,7 @@ def kafka_version() -> str:
     return jar.stem.removeprefix("kafka-clients-")
 
 
-def play(kinds: Sequence[Cell], folder: Path, rounds: int, loads: list[float]) -> list[Event]:
+def play(kinds: Sequence[GroupKind], folder: Path, rounds: int, loads: list[float]) -> list[Event]:
     """Run all groups through all rounds; each change notes the machine's load in `loads`."""
     jars, classes = fetched_jars(), folder / "classes"
     classes.mkdir()
@@ -184,7 +184,7 @@ def play(kinds: Sequence[Cell], folder: Path, rounds: int, loads: list[float]) -
     return events
 
 
-def carry_out(change: Change, hosts: dict[Client, Host], kinds: Sequence[Cell]) -> None:
+def carry_out(change: Change, hosts: dict[Client, Host], kinds: Sequence[GroupKind]) -> None:
     """Have the two members of every group come, leave or be killed."""
     if change == "out":
         order(hosts, kinds, range(FEW, MANY))
@@ -197,7 +197,7 @@ def carry_out(change: Change, hosts: dict[Client, Host], kinds: Sequence[Cell]) 
             each.kill()
 
 
-def order(hosts: dict[Client, Host], kinds: Sequence[Cell], numbers: Sequence[int]) -> None:
+def order(hosts: dict[Client, Host], kinds: Sequence[GroupKind], numbers: Sequence[int]) -> None:
     """Have members of these numbers join each group."""
     for kind in kinds:
         for number in numbers:
@@ -213,7 +213,7 @@ def order(hosts: dict[Client, Host], kinds: Sequence[Cell], numbers: Sequence[in
             )
 
 
-def member_name(kind: Cell, number: int) -> str:
+def member_name(kind: GroupKind, number: int) -> str:
     """What a member is called."""
     return f"{kind.name}-{number}"
 

@@ -41,7 +41,7 @@ READY_LIMIT_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class RoundCost:
     """What the rounds took; `samples` are those of the poorest round, none where a round had an error."""
 
     samples: int
@@ -95,7 +95,7 @@ def prepare(address: str, groups: int) -> None:
             next(iter(stored.values())).result()
 
 
-def measured(address: str, folder: Path) -> Cost:
+def measured(address: str, folder: Path) -> RoundCost:
     """First rounds until all partitions have their leaders and all connections are open, then the rounds that count."""
     # Imported where samples are written: the process of Kafka's client imports this module as well, and needs no Arrow.
     from collector.sinks import write_samples  # noqa: PLC0415
@@ -120,7 +120,7 @@ def measured(address: str, folder: Path) -> Cost:
         megabytes = sum(peak_megabytes(process) for process in family())
         one_round(ROUNDS + 1)  # the client hands over its statistics when it is asked the next thing
     first, last = (sent_until(mark, statistics) for mark in marks)
-    return Cost(
+    return RoundCost(
         samples=min(0 if collected.errors else len(collected.samples) for collected, _ in rounds),
         round_seconds=[seconds for _, seconds in rounds],
         connections=connections,

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from manifests.dashboard import dashboard
-from manifests.outgoing import Followed, alerts, prometheus_trigger
+from manifests.outgoing import FollowedGroup, alerts, prometheus_trigger
 from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_lease import KubernetesLease
 from tests.live.harness.clients import NOON
@@ -215,7 +215,7 @@ def test_the_notes_say_what_comes_next(cluster: ControlPlane, helm: Helm) -> Non
     ).split("NOTES:\n")[1]
     assert "create secret generic lagcast-kafka --from-file=client.properties" in shown
     assert "helm -n lagcast test lagcast" in shown
-    followed = Followed(
+    followed = FollowedGroup(
         cluster="default",
         group="GROUP",
         namespace="shop",

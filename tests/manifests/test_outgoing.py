@@ -9,7 +9,7 @@ import pytest
 from manifests.objects import ManifestError
 from manifests.outgoing import (
     METRIC,
-    Followed,
+    FollowedGroup,
     adapter_values,
     alerts,
     horizontal_pod_autoscaler,
@@ -21,7 +21,7 @@ from recommender.adapters.metrics import Metrics
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.recommendation import Recommendation
 
-FOLLOWED = Followed(
+FOLLOWED = FollowedGroup(
     cluster="prod",
     group="orders",
     namespace="shop",
@@ -69,7 +69,7 @@ def test_a_scaledobject_takes_no_missing_sample_for_zero() -> None:
 
 def test_a_group_of_any_name_can_be_asked_for_by_keda_but_not_by_an_hpa() -> None:
     """Labels of Kubernetes take no blanks and no slashes; a query does, and quotes are escaped."""
-    odd = Followed(**{name: getattr(FOLLOWED, name) for name in FOLLOWED.__slots__} | {"group": 'a "b"/c'})
+    odd = FollowedGroup(**{name: getattr(FOLLOWED, name) for name in FOLLOWED.__slots__} | {"group": 'a "b"/c'})
     query = prometheus_trigger(odd, "http://p")["metadata"]["query"]
     assert r'group="a \"b\"/c"' in query
     with pytest.raises(ManifestError, match="no value of a label"):

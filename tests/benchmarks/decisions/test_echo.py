@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from benchmarks.decisions.echo import Stage
+from benchmarks.decisions.echo import PlayedContest
 from replay.contest import Contest, run_policy
 from replay.plant.arrivals import draw_arrivals
 from replay.plant.plant import Observation
@@ -38,7 +38,7 @@ def wave_fixture(load: Callable[..., Trace], contest: Callable[[World, Trace], C
 
 def test_equal_moves_give_the_entry_that_a_replay_would_give(wave: Contest) -> None:
     """Name and note tell whose moves they are; every figure is that of a replay of its own."""
-    stage = Stage(contest=wave)
+    stage = PlayedContest(contest=wave)
     stage.play("first", lambda: From(1_800, 12))
     second = stage.play("second", lambda: From(1_800, 12))
     assert second.note == "moves as first does"
@@ -48,14 +48,14 @@ def test_equal_moves_give_the_entry_that_a_replay_would_give(wave: Contest) -> N
 @pytest.mark.parametrize("other", [From(1_815, 12), From(1_800, 13), From(3_600, 12), From(0, 12)])
 def test_whoever_moves_otherwise_has_a_replay_of_its_own(wave: Contest, other: Policy) -> None:
     """A decision later, a replica more, at the very end, at the very beginning."""
-    stage = Stage(contest=wave)
+    stage = PlayedContest(contest=wave)
     stage.play("first", lambda: From(1_800, 12))
     assert stage.play("other", lambda: other) == run_policy("other", other, wave)
 
 
 def test_arms_of_one_target_are_found_to_be_one(wave: Contest) -> None:
     """HPA and KEDA at 10,000 messages answer alike below KEDA's cap of 240,000; HPA at 2,000 does not."""
-    stage = Stage(contest=wave)
+    stage = PlayedContest(contest=wave)
     names = ("hpa-10000", "hpa-2000", "keda-10000")
     entries = [stage.play(name, partial(ARMS[name].make, wave.world, 24)) for name in names]
     assert [entry.note for entry in entries] == ["", "", "moves as hpa-10000 does"]

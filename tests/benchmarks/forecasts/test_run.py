@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.forecasts import run
-from benchmarks.forecasts.judge import MOST_FIT_SECONDS, Load, NoAnswerError, granted, limited, origins_of
+from benchmarks.forecasts.judge import MOST_FIT_SECONDS, MinuteLoad, NoAnswerError, granted, limited, origins_of
 from benchmarks.forecasts.models import MODELS, TERMS
 from benchmarks.forecasts.summary import summary
 from forecasting.backtest import history_of
@@ -113,7 +113,7 @@ def test_origins_are_spread_evenly_and_leave_room_for_the_last_forecast() -> Non
 
 def test_a_short_trace_is_judged_on_its_last_days() -> None:
     """The last three days; for a week ahead fifteen days leave one day of origins, each at whole five minutes."""
-    load = Load.of(orders_workload(days=15))
+    load = MinuteLoad.of(orders_workload(days=15))
     hour, week = (origins_of(load, term, count=50) for term in TERMS.values())
     assert (hour[0], week[0]) == (12 * 1440 - 1, 7 * 1440 - 1)
     assert {(START_AT + timedelta(minutes=origin + 1)).minute % 5 for origin in week} == {0}
@@ -134,7 +134,7 @@ def test_the_week_before_is_repeated_in_phase() -> None:
 def test_rivals_from_elsewhere_give_ascending_paths_that_are_never_negative() -> None:
     """An hour of minutes, or a week of five minutes, from two weeks of the project's own workload."""
     assert {each.family for name, each in MODELS.items() if name.startswith("sf_")} == {"statsforecast"}
-    load = Load.of(orders_workload(days=14))
+    load = MinuteLoad.of(orders_workload(days=14))
     history = load.until(len(load.rates) - 1, minutes=14 * 1440)
     for name in ("sf_auto_ets", "sf_seasonal_naive", "sf_mstl_hours", "sf_auto_ets_long"):
         term = TERMS[MODELS[name].term]

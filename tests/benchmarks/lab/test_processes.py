@@ -14,8 +14,8 @@ from benchmarks.lab.account import Account, account
 from benchmarks.lab.arms import setting_of
 from benchmarks.lab.group import LocalReplicas, Processes
 from benchmarks.lab.kubernetes_page import page
-from benchmarks.lab.stage import Result
-from benchmarks.rebalances.measure import Batch
+from benchmarks.lab.stage import PolicyResult
+from benchmarks.rebalances.measure import ProcessedBatch
 from collector.meter import Interruption, PartitionStop
 from cost_model.pricing.price import Prices
 from executor.errors import ScaleConflictError
@@ -26,8 +26,8 @@ NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 WORKLOAD = Target(api_version="apps/v1", kind="Deployment", name="lab")
 
 
-def batch(partition: int, begin: float, end: float, first: int, last: int) -> Batch:
-    return Batch(
+def batch(partition: int, begin: float, end: float, first: int, last: int) -> ProcessedBatch:
+    return ProcessedBatch(
         member="replica",
         group="lab",
         partition=partition,
@@ -39,7 +39,7 @@ def batch(partition: int, begin: float, end: float, first: int, last: int) -> Ba
     )
 
 
-def account_of(*batches: Batch, moves_at: tuple[float, ...] = ()) -> Account:
+def account_of(*batches: ProcessedBatch, moves_at: tuple[float, ...] = ()) -> Account:
     """Two partitions with a message a second from 100 s on, ten in each."""
     stamps = 100.0 + np.arange(10.0)
     return account({0: stamps, 1: stamps}, batches, moves_at=moves_at, replica_seconds=7200.0, max_lag_seconds=5.0)
@@ -107,8 +107,8 @@ def test_the_table_says_by_how_much_the_meter_may_be_off() -> None:
     found = account_of(batch(0, 109.0, 110.0, 0, 9), batch(1, 109.0, 110.0, 0, 9))
     both = (rebalance, replace(rebalance, stops=()))
     results = [
-        Result(arm="keda", began_at=100.0, moves=1, interruptions=both, account=found, worked={}),
-        Result(arm="fixed", began_at=100.0, moves=0, interruptions=(), account=found, worked={}),
+        PolicyResult(arm="keda", began_at=100.0, moves=1, interruptions=both, account=found, worked={}),
+        PolicyResult(arm="fixed", began_at=100.0, moves=0, interruptions=(), account=found, worked={}),
     ]
     told = processes.table_of(results, setting_of("eager", seconds=20))
     assert "| keda | 7,200 | 11 | 5.5 s |" in told
