@@ -47,7 +47,7 @@ def test_a_setting_that_the_client_does_not_take(command: str, lagcast_process: 
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("command", ["history", "collect", "up"])
+@pytest.mark.parametrize("command", ["history", "collect", pytest.param("up", marks=pytest.mark.slow)])
 def test_a_secret_that_is_not_there(command: str, lagcast_process: Lagcast, tmp_path: Path) -> None:
     """Exit 2 before anything is started: file, line and variable."""
     code, out, err = lagcast_process(*words(command, tmp_path, "sasl.password=${env:NO_SUCH_WORD}"))

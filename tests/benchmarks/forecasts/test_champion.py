@@ -109,6 +109,7 @@ def test_of_equals_the_first_given_wins(seed: int, daily_load: MakeLoad, history
         assert result.standings[0].losses == result.standings[1].losses
 
 
+@pytest.mark.slow
 @given(place=st.integers(0, 2))
 @settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_candidate_that_refuses_changes_nothing_for_the_others(

@@ -136,6 +136,7 @@ def test_c17_a_forecast_that_costs_money_is_not_used(quick: GroupProfile, row: M
     assert decision.forecast.model == "persistence"
 
 
+@pytest.mark.slow
 def test_a_forecaster_that_is_no_worse_stays_in_use(quick: GroupProfile, row: MakeRow) -> None:
     """Persistence by another name: the costs are equal, and a history tier is not left for nothing."""
     standing = session_with(PersistenceForecaster(name="other"), quick, row, jumps()).review(NOW)
