@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from manifests.incoming import imported
 from manifests.objects import Imported, ManifestError
-from recommender.scaler import KIND, asked_by, read_scaler
+from recommender.scaler import KIND, request_of, read_scaler
 from recommender.settings import Settings
 
 FIRST = """
@@ -125,7 +125,7 @@ def test_b1_every_object_that_is_made_can_be_followed(tmp_path: Path) -> None:
     for text in (FIRST + WORKLOAD, SECOND, SCALED_OBJECT, OLD_HPA):
         for document in read(text, group="g").documents:
             if document["kind"] == KIND:
-                asked = asked_by(settings, read_scaler(document))
+                asked = request_of(settings, read_scaler(document))
                 assert asked.group.max_replicas == document["spec"].get("maxReplicas")
                 assert asked.group.mode == "recommend"
 

@@ -21,7 +21,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cost_model.physics.profile import Capacity, GroupProfile
-from cost_model.pricing import field
+from cost_model.pricing import simulation_inputs
 from cost_model.pricing.price import Prices
 from cost_model.pricing.situation import Situation
 from cost_model.search.problem import tabulate
@@ -36,7 +36,7 @@ COUNTS = (1, 2, 3, 4, 6, 12)
 
 @st.composite
 def planned(draw: st.DrawFn) -> tuple[Situation, Moves]:
-    """Twelve partitions on counts that divide them, target utilization 1, the last ten minutes alike, stops on the way down."""
+    """Twelve partitions on divisors of them, utilization 1, the last ten minutes alike, stops on the way down."""
     rate = MessagesPerSecond(100.0)
     profile = GroupProfile(
         cluster="east",
@@ -118,7 +118,7 @@ def test_the_search_and_the_rollout_price_a_plan_alike(drawn: tuple[Situation, M
     scenario = Scenario(demand=demand, rate_now=demand[0])
     assume(catches_up_within_a_step(situation, moves))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(field, "SLOW_SPEED", 1.0)
+        patch.setattr(simulation_inputs, "SLOW_SPEED", 1.0)
         cost, choices = cost_played(situation, scenario, moves)
     assume(of_plan(situation, scenario, choices, moves)[1])
     assert searched(situation, moves) == pytest.approx(cost.total, rel=1e-9, abs=1e-12)
@@ -146,7 +146,7 @@ def test_a_stop_on_the_way_up_loses_more_in_the_rollout(plain: Situation) -> Non
     )
     scenario = Scenario(demand=(600.0, 1990.0, 1990.0), rate_now=600.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(field, "SLOW_SPEED", 1.0)
+        patch.setattr(simulation_inputs, "SLOW_SPEED", 1.0)
         there = cost_played(moving, scenario, ((1, 20),))[0].total
     assert there == pytest.approx(1e-6 * 60.0 * (7400.0 / 2.0 + (7400.0 + 6800.0) / 2.0))
     assert searched(moving, ((1, 20),)) == pytest.approx(
@@ -163,13 +163,13 @@ def test_a_stop_at_a_high_load_is_late_twice_in_the_rollout(plain: Situation) ->
     demand = (780.0,) * STEPS
     moving = replace(
         plain,
-        prices=replace(plain.prices, price_per_replica_hour=0.0, move=0.0),
+        prices=replace(plain.prices, price_per_replica_hour=0.0, price_per_move=0.0),
         demand_messages_per_second=np.array(demand),
         replicas=10,
         rebalance_pause_prior_seconds=12.0,
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(field, "SLOW_SPEED", 1.0)
+        patch.setattr(simulation_inputs, "SLOW_SPEED", 1.0)
         there = cost_played(moving, Scenario(demand=demand, rate_now=780.0), ((5, 8),))[0]
     assert searched(moving, ((5, 8),)) == pytest.approx(1e-5 * 218_400.0)
     assert there.late + there.pause_late == pytest.approx(1e-5 * (218_400.0 + 171_600.0))
