@@ -8,8 +8,8 @@ from fastapi import FastAPI
 from api import openapi, problems, routes
 from api.reading import Reader
 from recommender.adapters.metrics import Metrics
+from recommender.configuring.settings import InForce
 from recommender.ports import DecisionStore, LongForecasts
-from recommender.settings import InForce
 
 
 def create_app(

@@ -9,10 +9,17 @@ from api import parts
 from api import schemas as wire
 from cost_model.pricing.price import Cost
 from forecasting.refusal import Refusal
-from recommender.beliefs import outcome_sentence
+from recommender.configuring.settings import GroupSettings, TargetSettings
+from recommender.deciding.beliefs import outcome_sentence
+from recommender.deciding.recommendation import (
+    Decision,
+    GateStanding,
+    GradedMove,
+    LearnedMoves,
+    PricedPlan,
+    Recommendation,
+)
 from recommender.ports import decision_id, wire_code
-from recommender.recommendation import Decision, GateStanding, GradedMove, LearnedMoves, PricedPlan, Recommendation
-from recommender.settings import GroupSettings, TargetSettings
 
 
 class GroupKeyError(ValueError):

@@ -19,10 +19,10 @@ from api.problems import NotFoundError, UnfitError
 from api.series import to_series
 from forecasting.forecast import Forecast
 from recommender.adapters.metrics import Metrics
+from recommender.configuring.settings import GroupSettings, InForce
+from recommender.deciding.recommendation import Decision
 from recommender.outlook import Outlook, fitted_to, hour_ahead, outlook, week_ahead
 from recommender.ports import AdapterError, DecisionStore, LongForecasts
-from recommender.recommendation import Decision
-from recommender.settings import GroupSettings, InForce
 
 # What a chart can show; a week in minutes would be five times as many.
 POINTS_LIMIT = 2000

@@ -121,8 +121,8 @@ def serve(
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.long_forecasts import LongForecastsFolder
     from recommender.adapters.metrics import Metrics
+    from recommender.cluster.leadership import FencedPublisher
     from recommender.instants import each_cycle
-    from recommender.leadership import FencedPublisher
     from recommender.run import run_forever
 
     if kubeconfig is not None and not kubernetes and lease is None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from forecasting.history import GroupInterval
     from recommender.adapters.store_sql import SqlDecisionStore
-    from recommender.recommendation import Decision
+    from recommender.deciding.recommendation import Decision
     from replay.contest import Contest
     from replay.league import League
     from replay.trace import Trace
@@ -95,7 +95,7 @@ def demo(
 
 def contest_of(*, days: int, seed: int) -> "tuple[Trace, Contest]":
     """The generated load, and the contest over its last day."""
-    from recommender.decision import DecisionSettings
+    from recommender.deciding.decision import DecisionSettings
     from replay.contest import Contest, capacity_for
     from replay.sampling import Names
     from replay.workload import orders_workload

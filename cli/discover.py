@@ -12,7 +12,7 @@ from cli.output import Field, OutputFormat, Table, write_csv, write_documents, w
 from cli.progress import Talk
 
 if TYPE_CHECKING:
-    from recommender.discovery import Found, NotFound
+    from recommender.cluster.discovery import Found, NotFound
 
 FIELDS = [
     Field(key="group", heading="Group", left=True),
@@ -54,7 +54,7 @@ def discover(
     from collector.kafka_requests import KafkaRequests
     from manifests.discovered import scalers_of
     from recommender.adapters.kubernetes_workloads import pods_in
-    from recommender.discovery import discover as discovered
+    from recommender.cluster.discovery import discover as discovered
 
     api = cluster_client(kubeconfig)
     kafka = KafkaRequests(bootstrap, cluster=cluster, client_config=client_settings(client_config))
@@ -84,7 +84,7 @@ def discover(
 
 
 def _record(group: str, answer: "Found | NotFound") -> dict[str, object]:
-    from recommender.discovery import Found
+    from recommender.cluster.discovery import Found
     from recommender.ports import wire_code
 
     record: dict[str, object] = {field.key: None for field in FIELDS}

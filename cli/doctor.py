@@ -12,7 +12,7 @@ from cli.instants import read_clock
 from cli.output import Field, OutputFormat, Table, write_csv, write_json
 
 if TYPE_CHECKING:
-    from recommender.doctor import Finding
+    from recommender.cluster.doctor import Finding
 
 FIELDS = [
     Field(key="state", heading="State", left=True),
@@ -52,7 +52,7 @@ def doctor(
     Run it as an administrator: what a service account may do, not everybody may ask. Nothing is written.
     """
     from cli.wiring import cluster_client, settings_of
-    from recommender.doctor import examine
+    from recommender.cluster.doctor import examine
 
     for option, value in (("--recommender", recommender), ("--executor", executor), ("--lease", lease)):
         if len([part for part in value.split("/") if part]) != 2:

@@ -49,7 +49,7 @@ EXIT_CODE_OF_ERROR: dict[str, ExitCode] = {
     "collector.landing.LandingError": ExitCode.USAGE,
     "recommender.adapters.feature_table.FeatureTableError": ExitCode.USAGE,
     "recommender.ports.AdapterError": ExitCode.UNREACHABLE,
-    "recommender.settings_check.SettingsError": ExitCode.USAGE,
+    "recommender.configuring.settings_check.SettingsError": ExitCode.USAGE,
     "replay.trace.TraceError": ExitCode.USAGE,
     "replay.world.WorldError": ExitCode.USAGE,
     "spark_features.java.JavaError": ExitCode.UNREACHABLE,

@@ -18,8 +18,8 @@ from cli.output import Field, OutputFormat, Table, write_csv, write_json, write_
 if TYPE_CHECKING:
     from cost_model.pricing.price import Cost
     from forecasting.refusal import Refusal
-    from recommender.recommendation import Decision, GradedMove, Recommendation
-    from recommender.settings import InForce, Settings
+    from recommender.configuring.settings import InForce, Settings
+    from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 
 MOVES_SHOWN = 5
 # Short headings, so that nine amounts and a plan's name stay under 100 columns.
@@ -83,7 +83,7 @@ def _last_of(settings: "Settings", group: str, cluster: str | None) -> "tuple[De
 
 def write_decision(decision: "Decision", output: OutputFormat, *, settings: "Settings", now: datetime) -> None:
     """One decision on stdout: the wire document as JSON, the priced plans as CSV, everything as text."""
-    from recommender.recommendation import Recommendation
+    from recommender.deciding.recommendation import Recommendation
 
     if output is OutputFormat.JSON:
         write_json(wire_document(decision, settings=settings, now=now))
@@ -103,8 +103,8 @@ def write_decision(decision: "Decision", output: OutputFormat, *, settings: "Set
 
 def known_text(decision: "Decision", moves: "Sequence[GradedMove]") -> str:
     """What the advice rests on, assumed or measured, and what the group's last moves did beside what was expected."""
-    from recommender.beliefs import beliefs, outcome_sentence
-    from recommender.recommendation import Recommendation
+    from recommender.deciding.beliefs import beliefs, outcome_sentence
+    from recommender.deciding.recommendation import Recommendation
 
     lines: list[str] = []
     if isinstance(decision, Recommendation):

@@ -18,7 +18,7 @@ from cli.instants import read_clock
 from cli.wiring import cluster_client
 
 if TYPE_CHECKING:
-    from recommender.leadership import Elector
+    from recommender.cluster.leadership import Elector
 
 Lease = Annotated[
     str | None,
@@ -31,7 +31,7 @@ class Lead:
     """Whether this process may publish, as an `Elector` says; `began` is set when it has begun to."""
 
     def __init__(self, elector: "Elector") -> None:
-        from recommender.leadership import Fence
+        from recommender.cluster.leadership import Fence
 
         self.elector, self.fence, self.began = elector, Fence(elector), Event()
 
@@ -52,7 +52,7 @@ def lead_of(lease: str | None, kubeconfig: Path | None) -> Lead | None:
         raise InputError(message)
     api = cluster_client(kubeconfig, option="--lease")
     from recommender.adapters.kubernetes_lease import KubernetesLease
-    from recommender.leadership import Elector
+    from recommender.cluster.leadership import Elector
 
     namespace, _, name = lease.partition("/")
     # A process that is started again under the same name is another one.
@@ -68,7 +68,7 @@ def leading(lead: Lead | None) -> Iterator[None]:
     if lead is None:
         yield
         return
-    from recommender.leading import kept
+    from recommender.cluster.leading import kept
 
     with kept(lead.elector, began=lead.began):
         yield

@@ -13,9 +13,9 @@ from cli.instants import read_clock
 from cli.progress import Talk
 
 if TYPE_CHECKING:
+    from recommender.configuring.settings import InForce
+    from recommender.deciding.recommendation import Decision
     from recommender.ports import Publisher
-    from recommender.recommendation import Decision
-    from recommender.settings import InForce
 
 TOPICS = "lagcast.recommendations"
 Publish = Annotated[

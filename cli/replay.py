@@ -80,7 +80,7 @@ def replay(
     Kafka. A trace shorter than two days is judged whole, without history.
     """
     from cli.rivals import own_rivals
-    from recommender.decision import DecisionSettings
+    from recommender.deciding.decision import DecisionSettings
     from replay.contest import Contest, capacity_for
     from replay.sampling import Names
     from replay.trace import judged_days, read_trace

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from forecasting.refusal import RefusalReason
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.metrics import Metrics
-    from recommender.run import Group, Obstacle
+    from recommender.ports import Group, Obstacle
     from recommender.stops import MeasuredStops
 
 # How often the first sample is looked for.
@@ -170,7 +170,7 @@ def first_table(
 
 def note(found: "Interruption", metrics: "Metrics", stops: "MeasuredStops") -> None:
     """Have `metrics` count an interruption, and `stops` keep a rebalance for the move that it belongs to."""
-    from recommender.grade import MeasuredPause
+    from recommender.following.grading import MeasuredPause
 
     metrics.interrupted(
         found.cluster,
@@ -195,7 +195,7 @@ def note(found: "Interruption", metrics: "Metrics", stops: "MeasuredStops") -> N
 def obstacles_of(cluster: str, unread: "Mapping[str, AdapterError]") -> "dict[Group, Obstacle]":
     """The collector's errors, by group, in the recommender's words."""
     from collector.errors import UnsupportedError
-    from recommender.run import Obstacle
+    from recommender.ports import Obstacle
 
     reasons: dict[bool, RefusalReason] = {True: "unsupported", False: "source_unreachable"}
     return {

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.kubernetes_client import Connection
     from recommender.adapters.store_sql import SqlDecisionStore
-    from recommender.grade import MeasuredPause
-    from recommender.leadership import Fence
-    from recommender.ports import Publisher
-    from recommender.run import Group, Obstacle, Recommender
-    from recommender.scalers import Scalers
-    from recommender.settings import InForce, Settings
+    from recommender.cluster.leadership import Fence
+    from recommender.cluster.scalers import Scalers
+    from recommender.configuring.settings import InForce, Settings
+    from recommender.following.grading import MeasuredPause
+    from recommender.ports import Group, Obstacle, Publisher
+    from recommender.run import Recommender
     from recommender.steps import Step
 
 
@@ -34,7 +34,7 @@ def version() -> str:
 
 def settings_of(config: Path | None = None, *, state_dir: Path | None = None) -> "Settings":
     """The settings from file and environment; `--state-dir` wins over both."""
-    from recommender.settings import load_settings
+    from recommender.configuring.settings import load_settings
 
     environment = dict(os.environ)
     if state_dir is not None:
@@ -114,7 +114,7 @@ def scalers_in(
         return
     api = cluster_client(kubeconfig)
     from recommender.adapters.kubernetes_scalers import KubernetesScalers
-    from recommender.scalers import FencedObjects, Scalers
+    from recommender.cluster.scalers import FencedObjects, Scalers
 
     objects = KubernetesScalers(api, namespaces)
     with objects.following():

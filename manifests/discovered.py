@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from manifests.objects import Document, Imported, scaler
-from recommender.discovery import Found, NotFound
+from recommender.cluster.discovery import Found, NotFound
 
 
 def scalers_of(answers: Mapping[str, Found | NotFound], *, cluster: str) -> Imported:

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from recommender.scaler import API_GROUP, API_VERSION, KIND
+from recommender.cluster.scaler import API_GROUP, API_VERSION, KIND
 
 Document = Mapping[str, Any]
 

@@ -23,7 +23,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
 from forecasting.history import GroupInterval
-from recommender.decision import DecisionSettings
+from recommender.deciding.decision import DecisionSettings
 from replay.contest import LAGCAST, Contest, Entry, capacity_for, entry_of, play
 from replay.policies.lagcast import Lagcast
 from replay.sampling import Names, Rows

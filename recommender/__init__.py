@@ -1,5 +1,6 @@
-"""Which plan to publish, and why: the decision, its guards, the session, the loop, and the ports it writes through.
+"""Which plan to publish, and why.
 
-`recommend`, `guards`, `recommendation`, `decision` and `session` are pure: `now` is an argument. I/O lives in
-`adapters/`, behind the Protocols of `ports`. Nothing here knows the executor.
+`deciding` makes one decision from one context; `following` keeps what a group has taught; `configuring` reads settings;
+`cluster` knows the objects of Kubernetes; `adapters` do the I/O behind the Protocols of `ports`; `run` is the loop over
+all of them. Deciding and following are pure: `now` is an argument. Nothing here knows the executor.
 """

@@ -8,7 +8,7 @@ import numpy as np
 from forecasting.forecast import QUANTILES, Forecast, HistoryTier
 from forecasting.handover import from_instant, joined_paths
 from forecasting.units import FloatArray, IntArray
-from recommender.recommendation import Recommendation
+from recommender.deciding.recommendation import Recommendation
 
 # Two days old, a week ahead has missed two runs of the daily job: whoever relies on it should know.
 STALE_AFTER = timedelta(days=2)

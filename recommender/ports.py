@@ -6,14 +6,27 @@ An adapter that the world lets down raises one of the three `AdapterError`s, alw
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from forecasting.forecast import Forecast
-from recommender.recommendation import Decision, GradedMove, Recommendation
+from forecasting.refusal import RefusalReason
+from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 
 # A day of decisions is kept whole, at four a minute 46 MB a group; then repetitions go, and after a quarter all.
 WHOLE_FOR = timedelta(days=1)
 FORGOTTEN_AFTER = timedelta(days=90)
+
+# Cluster and name of a consumer group.
+Group = tuple[str, str]
+
+
+class Obstacle(NamedTuple):
+    """Why nothing can be decided for a group, in the words of whoever tried."""
+
+    reason: RefusalReason
+    sentence: str
+    remedy: str
+    hold_replicas: int | None = None
 
 
 class AdapterError(Exception):

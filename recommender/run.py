@@ -6,23 +6,22 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import structlog
 
 from cost_model.physics.profile import GroupProfile
 from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal, RefusalReason
-from recommender.careful import Asking, asked
-from recommender.decision import DecisionSettings
-from recommender.grade import MeasuredPause
-from recommender.leadership import Fence, NotLeadingError
-from recommender.ports import AdapterError, DecisionStore, Publisher, dedup_key
-from recommender.recommendation import Decision, Recommendation
-from recommender.session import Session
+from recommender.cluster.leadership import Fence, NotLeadingError
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommendation import Decision, Recommendation
+from recommender.following.careful import Asking, asked
+from recommender.following.grading import MeasuredPause
+from recommender.following.session import Session
+from recommender.ports import AdapterError, DecisionStore, Group, Obstacle, Publisher, dedup_key
 from recommender.steps import Step, StepTimes, Timer
 
-Group = tuple[str, str]
 # The profile of (cluster, group, partitions seen); None leaves the group out.
 ProfileOf = Callable[[str, str, int], GroupProfile | None]
 # How decisions on (cluster, group) are made.
@@ -63,15 +62,6 @@ class Histories(Protocol):
     ) -> Sequence[GroupInterval]:
         """The group's base rows that end after `since` and no later than `until`, oldest first."""
         ...
-
-
-class Obstacle(NamedTuple):
-    """Why nothing can be decided for a group, in the words of whoever tried."""
-
-    reason: RefusalReason
-    sentence: str
-    remedy: str
-    hold_replicas: int | None = None
 
 
 @dataclass(slots=True)

@@ -2,8 +2,8 @@
 
 from collections import defaultdict, deque
 
-from recommender.grade import MeasuredPause
-from recommender.run import Group
+from recommender.following.grading import MeasuredPause
+from recommender.ports import Group
 
 
 class MeasuredStops:

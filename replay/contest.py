@@ -7,7 +7,7 @@ import numpy as np
 
 from cost_model.pricing.price import Prices
 from forecasting.history import GroupInterval
-from recommender.decision import DecisionSettings
+from recommender.deciding.decision import DecisionSettings
 from replay.plant.arrivals import Arrivals
 from replay.plant.plant import GRID_SECONDS, Plant
 from replay.policies.arms import ARMS

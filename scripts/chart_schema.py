@@ -8,7 +8,7 @@ import json
 import sys
 from typing import Any
 
-from recommender.settings import Settings
+from recommender.configuring.settings import Settings
 
 Schema = dict[str, Any]
 

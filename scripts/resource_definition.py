@@ -10,8 +10,7 @@ from typing import Any
 
 import yaml
 
-from recommender.ports import wire_code
-from recommender.scaler import (
+from recommender.cluster.scaler import (
     API_GROUP,
     API_VERSION,
     DECISION_BLOCKS,
@@ -20,7 +19,8 @@ from recommender.scaler import (
     PLURAL,
     camel_case,
 )
-from recommender.settings import Settings
+from recommender.configuring.settings import Settings
+from recommender.ports import wire_code
 
 Schema = dict[str, Any]
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from recommender.settings import Settings
+from recommender.configuring.settings import Settings
 
 HEAD = """\
 # Settings

@@ -16,7 +16,7 @@ from cost_model.physics.profile import Capacity
 from cost_model.pricing.price import Cost
 from forecasting.refusal import Refusal
 from forecasting.units import MessagesPerSecond
-from recommender.recommendation import (
+from recommender.deciding.recommendation import (
     Decision,
     ForecastSummary,
     GradedMove,

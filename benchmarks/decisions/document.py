@@ -14,7 +14,7 @@ from benchmarks.decisions.ours import LAGCAST
 from benchmarks.decisions.standings import Case, cases_of, overall_of, variant_ratios, with_pauses
 from benchmarks.decisions.tournament import ARM_NAMES, VARIANT_SEED, VARIANT_WORLDS, Run
 from benchmarks.decisions.worlds import WORLDS
-from recommender.decision import DecisionSettings
+from recommender.deciding.decision import DecisionSettings
 
 Document = dict[str, Any]
 

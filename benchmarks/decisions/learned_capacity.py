@@ -21,7 +21,7 @@ from benchmarks.decisions.ours import LAGCAST, OURS
 from benchmarks.decisions.tournament import VARIANT_WORLDS, history_rows, rescaled
 from benchmarks.decisions.worlds import MOST_REPLICAS, WORLDS
 from forecasting.units import SECONDS_PER_DAY
-from recommender.decision import DecisionSettings
+from recommender.deciding.decision import DecisionSettings
 from replay.contest import Contest, run_policy
 from replay.sampling import Names
 from replay.trace import Trace, read_trace

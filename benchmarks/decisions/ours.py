@@ -9,7 +9,7 @@ from benchmarks.decisions.uncosted import Uncosted
 from forecasting.forecaster import Forecaster
 from forecasting.history import GroupInterval
 from forecasting.seasonal_naive import SeasonalNaiveForecaster
-from recommender.decision import DecisionSettings
+from recommender.deciding.decision import DecisionSettings
 from replay.policies.lagcast import Lagcast
 from replay.policies.policy import Policy
 from replay.sampling import Names

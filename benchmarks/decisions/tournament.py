@@ -25,7 +25,7 @@ from benchmarks.decisions.whitepaper import (
 from benchmarks.decisions.worlds import CAPACITY_MESSAGES_PER_SECOND, MOST_REPLICAS, WORLDS
 from forecasting.history import MINUTE_SECONDS, GroupInterval
 from forecasting.units import SECONDS_PER_DAY, read_only
-from recommender.decision import DecisionSettings
+from recommender.deciding.decision import DecisionSettings
 from replay.contest import PEAK_QUANTILE, Contest, Entry, run_policy
 from replay.hindsight import HINDSIGHT, best_plan
 from replay.plant.arrivals import draw_arrivals

@@ -10,7 +10,7 @@ from benchmarks.rebalances.members import SESSION_SECONDS
 from cost_model.physics.profile import GroupProtocol
 from forecasting.columns import BASE_INTERVAL_SECONDS
 from forecasting.history import GroupInterval
-from recommender.decision import DecisionSettings
+from recommender.deciding.decision import DecisionSettings
 from replay.plant import Observation
 from replay.policies.fixed import Fixed, count_for_peak
 from replay.policies.hpa import LegacyRules

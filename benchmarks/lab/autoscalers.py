@@ -20,7 +20,7 @@ from benchmarks.lab.arms import CAPACITY, LAG_OF_A_REPLICA_SECONDS, rows_before
 from benchmarks.lab.pods import DEPLOYMENT, Autoscaler, ClusterSetup
 from benchmarks.lab.stage import clock, next_grid
 from collector.errors import AdapterError
-from recommender.scaler import camel_case
+from recommender.cluster.scaler import camel_case
 from replay.policies.lagcast import profile_of
 from replay.sampling import Rows
 from tests.feature_folder import add_rows

@@ -18,9 +18,9 @@ from statistics import median, quantiles
 from benchmarks.decisions.run import FIRST_SEED
 from benchmarks.decisions.tournament import PEAK_SHARE, history_rows
 from forecasting.history import GroupInterval
-from recommender.decision import DecisionSettings
-from recommender.recommendation import Recommendation
-from recommender.session import Session
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommendation import Recommendation
+from recommender.following.session import Session
 from replay.policies.lagcast import profile_of
 from replay.sampling import Names
 from replay.workload import orders_workload

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from recommender.adapters.kubernetes_client import Connection, connect
 from recommender.adapters.kubernetes_lease import KubernetesLease
-from recommender.leadership import Elector, LeaseFailedError, Terms
+from recommender.cluster.leadership import Elector, LeaseFailedError, Terms
 from tests.live.harness.control_plane import ControlPlane, built_control_plane
 
 NAMESPACE = "default"

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 from forecasting.columns import GROUP_INTERVALS
 from forecasting.fleet import HISTORY_DAYS
 from forecasting.issue import issue_group
-from recommender.holidays import HolidayCalendar
+from recommender.configuring.holidays import HolidayCalendar
 from spark_features.fleet import FLEET_INTERVAL_SECONDS
 from spark_features.forecasts import issue_forecasts
 from spark_features.java import find_java

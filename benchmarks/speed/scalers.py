@@ -23,9 +23,9 @@ from kubernetes import client
 from forecasting.refusal import Refusal
 from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_scalers import KubernetesScalers
-from recommender.scaler import API_GROUP, API_VERSION, KIND, PLURAL
-from recommender.scalers import Scalers
-from recommender.settings import Settings
+from recommender.cluster.scaler import API_GROUP, API_VERSION, KIND, PLURAL
+from recommender.cluster.scalers import Scalers
+from recommender.configuring.settings import Settings
 from tests.feature_folder import steady_hour
 from tests.live.harness.clients import wait_until
 from tests.live.harness.control_plane import ControlPlane, built_control_plane

@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from forecasting.refusal import Refusal
+from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 from recommender.ports import MalformedError
-from recommender.recommendation import Decision, GradedMove, Recommendation
 
 _TYPES: dict[str, TypeAdapter[Recommendation] | TypeAdapter[Refusal]] = {
     "Recommendation": TypeAdapter(Recommendation),

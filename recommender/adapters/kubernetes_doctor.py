@@ -10,9 +10,9 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from recommender.adapters.kubernetes_client import TIMEOUT_SECONDS, translate_error
-from recommender.doctor import Actor, LeaseFacts, Rule
-from recommender.scaler import API_GROUP, API_VERSION, PLURAL, Document
-from recommender.settings import TargetSettings
+from recommender.cluster.doctor import Actor, LeaseFacts, Rule
+from recommender.cluster.scaler import API_GROUP, API_VERSION, PLURAL, Document
+from recommender.configuring.settings import TargetSettings
 
 # Fields of the status that earlier releases did not have: without them what is written is dropped.
 _NEWEST_FIELDS = {"lastApplied", "conflict"}

@@ -13,7 +13,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from recommender.adapters.kubernetes_client import asking_once, translate_error
-from recommender.leadership import Lease, LeaseFailedError, LeaseTakenError, Terms
+from recommender.cluster.leadership import Lease, LeaseFailedError, LeaseTakenError, Terms
 from recommender.ports import AdapterError
 
 _API = ("coordination.k8s.io", "v1")

@@ -19,9 +19,9 @@ from kubernetes.watch import Watch
 from urllib3.exceptions import HTTPError
 
 from recommender.adapters.kubernetes_client import TIMEOUT_SECONDS, asking_once, translate_error
+from recommender.cluster.scaler import API_GROUP, API_VERSION, KIND, PLURAL, Document, place_of
+from recommender.cluster.scaler_status import Status, Transition
 from recommender.ports import AdapterError
-from recommender.scaler import API_GROUP, API_VERSION, KIND, PLURAL, Document, place_of
-from recommender.scaler_status import Status, Transition
 
 FIELD_MANAGER = "lagcast"
 # A watch is begun anew this often: a connection that died unnoticed is noticed then, if not before.

@@ -13,7 +13,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from recommender.adapters.kubernetes_client import TIMEOUT_SECONDS, translate_error
-from recommender.discovery import Pod, Workload
+from recommender.cluster.discovery import Pod, Workload
 from recommender.ports import RejectedError
 
 # A list is asked for in pages, so that a namespace of thousands of pods is not one answer.

@@ -10,8 +10,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from forecasting.refusal import Refusal, RefusalReason
+from recommender.deciding.recommendation import Decision, Recommendation
 from recommender.ports import DecisionStore, wire_code
-from recommender.recommendation import Decision, Recommendation
 from recommender.steps import Step
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -18,8 +18,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 # Documented as public, but not in the `__all__` that the checker goes by.
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from recommender.deciding.recommendation import Decision, Recommendation
 from recommender.ports import RejectedError, UnavailableError, decision_id, issued_at
-from recommender.recommendation import Decision, Recommendation
 
 RETENTION_MILLISECONDS = 30 * 24 * 3600 * 1000
 LATEST = ".latest"

@@ -19,6 +19,7 @@ from recommender.adapters.documents import (
     to_document,
     to_outcome_document,
 )
+from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 from recommender.ports import (
     FORGOTTEN_AFTER,
     RejectedError,
@@ -28,7 +29,6 @@ from recommender.ports import (
     issued_at,
     thinned_until,
 )
-from recommender.recommendation import Decision, GradedMove, Recommendation
 
 # A writer waits for another one; a commit takes milliseconds, so half a minute means that something hangs.
 LOCK_TIMEOUT_SECONDS = 30

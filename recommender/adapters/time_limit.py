@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Thread
 
-from recommender.careful import Answer, ForecasterFailure, asked
+from recommender.following.careful import Answer, ForecasterFailure, asked
 
 # Fitting four weeks of minutes takes 0.08 s: 10 s is a hang, and leaves a cycle of 60 s to the other groups.
 TIME_LIMIT_SECONDS = 10.0

@@ -12,8 +12,8 @@ from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import MINUTE_SECONDS, GroupInterval, History
 from forecasting.refusal import Refusal
 from forecasting.units import Replicas
-from recommender.decision import DecisionSettings
-from recommender.facts import (
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.facts import (
     backlog_of,
     behind_seconds,
     capacity_unknown,
@@ -22,10 +22,10 @@ from recommender.facts import (
     rows_of_now,
     usable_rows,
 )
-from recommender.findings import finding_of
-from recommender.limits import Finding, busiest_seen
-from recommender.pace import last_move_at, moves_of_the_hour, patience_seconds
-from recommender.recommendation import Recommendation, TrackRecord
+from recommender.deciding.findings import finding_of
+from recommender.deciding.limits import Finding, busiest_seen
+from recommender.deciding.pace import last_move_at, moves_of_the_hour, patience_seconds
+from recommender.deciding.recommendation import Recommendation, TrackRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -11,14 +11,14 @@ from cost_model.search.plan import PlannedMove
 from cost_model.search.verdict import begun_at_once, best_moves, cheapest_counts, confidence, valley
 from forecasting.history import MINUTE_SECONDS
 from forecasting.units import SECONDS_PER_HOUR, Replicas
-from recommender.account import learned_moves, policy_figures, rebalance_impact_of, sensitivity
+from recommender.deciding.account import learned_moves, policy_figures, rebalance_impact_of, sensitivity
 from recommender.deciding.context import DecisionContext
+from recommender.deciding.explain import Leaving, explain
 from recommender.deciding.proposal import MovePrice, PlanChoice, Proposal
-from recommender.explain import Leaving, explain
-from recommender.question import STEP_SECONDS, situation_of, uncertainty_of
-from recommender.recommendation import PricedPlan, ReasonCode, Recommendation
-from recommender.remarks import remedy_remark, risk_remark, skew_remark
-from recommender.windows import open_until
+from recommender.deciding.question import STEP_SECONDS, situation_of, uncertainty_of
+from recommender.deciding.recommendation import PricedPlan, ReasonCode, Recommendation
+from recommender.deciding.remarks import remedy_remark, risk_remark, skew_remark
+from recommender.deciding.windows import open_until
 
 # Plans within a tenth of a move's risk price of the best one are as good: they make the window in which to act.
 WINDOW_TOLERANCE_IN_MOVES = 0.1

@@ -8,7 +8,7 @@ from cost_model.pricing.situation import Situation
 from cost_model.search.evaluation import PlanEvaluation
 from cost_model.search.plan import PlannedMove
 from recommender.deciding.context import DecisionContext
-from recommender.recommendation import LearnedMoves, PolicyFigures, PricedPlan, ReasonCode, RebalanceImpact
+from recommender.deciding.recommendation import LearnedMoves, PolicyFigures, PricedPlan, ReasonCode, RebalanceImpact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

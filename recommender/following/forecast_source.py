@@ -9,12 +9,12 @@ from forecasting.forecaster import FittedForecaster, Forecaster
 from forecasting.history import History
 from forecasting.persistence import PersistenceForecaster
 from forecasting.refusal import Refusal
-from recommender.careful import Asking, ForecasterFailure, checked_forecast
-from recommender.decision import DecisionSettings
-from recommender.gate import REVIEW_AFTER, review, seen_from
-from recommender.question import STEP_SECONDS
-from recommender.recommendation import GateStanding, TrackRecord
-from recommender.trust import Trust
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.question import STEP_SECONDS
+from recommender.deciding.recommendation import GateStanding, TrackRecord
+from recommender.following.careful import Asking, ForecasterFailure, checked_forecast
+from recommender.following.gate import REVIEW_AFTER, review, seen_from
+from recommender.following.trust import Trust
 
 # Fitting takes a hundred times as long as forecasting, and a day's shape does not change within the hour.
 REFIT_AFTER = timedelta(hours=1)

@@ -14,11 +14,11 @@ from cost_model.physics.learned import Learned
 from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Replicas, Seconds
-from recommender.decision import DecisionSettings
-from recommender.grade import Command, Grader, MeasuredPause
-from recommender.recommend import day_one
-from recommender.recommendation import GradedMove, PromisedPrice, Recommendation
-from recommender.utilization import TargetUtilization
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommend import day_one
+from recommender.deciding.recommendation import GradedMove, PromisedPrice, Recommendation
+from recommender.following.grading import Command, Grader, MeasuredPause
+from recommender.following.utilization import TargetUtilization
 
 # Advice for these reasons starts a group, or repeats an earlier move: there is nothing to grade.
 NOT_GRADED = frozenset({"warming_up", "idle", "activating"})

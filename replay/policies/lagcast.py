@@ -8,9 +8,9 @@ from cost_model.physics.profile import Capacity, GroupProfile, ScaleToZero
 from forecasting.forecaster import Forecaster
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
-from recommender.decision import DecisionSettings
-from recommender.recommendation import Recommendation
-from recommender.session import Session
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommendation import Recommendation
+from recommender.following.session import Session
 from replay.plant.plant import Observation
 from replay.sampling import Names, Rows
 from replay.world import World

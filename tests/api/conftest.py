@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from api.app import create_app
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
-from recommender.settings import load_settings
+from recommender.configuring.settings import load_settings
 
 SETTINGS = """
 groups:

@@ -15,10 +15,10 @@ from api.schemas import RecommendationV1
 from cli.explain import wire_document
 from recommender.adapters.metrics import Metrics
 from recommender.adapters.store_sql import SqlDecisionStore
-from recommender.recommendation import Recommendation
-from recommender.scaler import read_scaler, request_of
-from recommender.scaler_status import status_of
-from recommender.settings import load_settings
+from recommender.cluster.scaler import read_scaler, request_of
+from recommender.cluster.scaler_status import status_of
+from recommender.configuring.settings import load_settings
+from recommender.deciding.recommendation import Recommendation
 from tests.api.conftest import Clock
 
 ORDERS = {"cluster": "prod-eu", "groupId": "orders"}

@@ -14,9 +14,9 @@ from api.convert import GroupKeyError, group_key, group_of_key, to_summary, to_w
 from api.schemas import DECISION_V1, RecommendationV1, RefusalV1
 from cost_model.pricing.price import Cost
 from forecasting.refusal import Refusal, RefusalReason
+from recommender.configuring.settings import GroupSettings, TargetSettings
+from recommender.deciding.recommendation import Decision, Recommendation, TurningPoint
 from recommender.ports import issued_at
-from recommender.recommendation import Decision, Recommendation, TurningPoint
-from recommender.settings import GroupSettings, TargetSettings
 
 MakeAdvice = Callable[..., Recommendation]
 MakeRefusal = Callable[..., Refusal]

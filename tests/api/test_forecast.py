@@ -14,8 +14,8 @@ from api.app import create_app
 from api.convert import group_key
 from forecasting.forecast import QUANTILES, Forecast
 from recommender.adapters.store_sql import SqlDecisionStore
+from recommender.deciding.recommendation import Recommendation
 from recommender.ports import MalformedError
-from recommender.recommendation import Recommendation
 
 MakeAdvice = Callable[..., Recommendation]
 

@@ -14,8 +14,8 @@ from api.keda.scaler import METRIC
 from api.keda.server import serving_keda
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
+from recommender.deciding.recommendation import Recommendation
 from recommender.ports import UnavailableError
-from recommender.recommendation import Recommendation
 from tests.live.harness.clients import wait_until
 
 MakeAdvice = Callable[..., Recommendation]

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from api.convert import group_key
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore
+from recommender.deciding.recommendation import GradedMove, LearnedMoves, Recommendation
 from recommender.ports import UnavailableError, decision_id
-from recommender.recommendation import GradedMove, LearnedMoves, Recommendation
 
 MakeAdvice = Callable[..., Recommendation]
 MakeRefusal = Callable[..., Refusal]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
-from recommender.beliefs import outcome_sentence
-from recommender.recommendation import GradedMove
+from recommender.deciding.beliefs import outcome_sentence
+from recommender.deciding.recommendation import GradedMove
 
 Lagcast = Callable[..., tuple[int, str, str]]
 

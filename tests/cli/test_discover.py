@@ -10,7 +10,7 @@ import yaml
 from collector.errors import UnavailableError
 from collector.kafka_requests import Answers, GroupDescription, KafkaRequests
 from recommender.adapters import kubernetes_client, kubernetes_workloads
-from recommender.discovery import Pod, Workload
+from recommender.cluster.discovery import Pod, Workload
 
 Lagcast = Callable[..., tuple[int, str, str]]
 ORDERS = Workload(namespace="shop", kind="Deployment", name="consumer", api_version="apps/v1", has_scale=True)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from recommender import doctor
 from recommender.adapters import kubernetes_client
-from recommender.doctor import Finding
+from recommender.cluster import doctor
+from recommender.cluster.doctor import Finding
 from recommender.ports import UnavailableError
 
 Lagcast = Callable[..., tuple[int, str, str]]

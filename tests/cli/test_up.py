@@ -12,7 +12,7 @@ from cli.up import note, obstacles_of, raise_of, threads_until
 from collector.errors import RejectedError, UnsupportedError
 from collector.meter import Interruption, PartitionStop
 from recommender.adapters.metrics import Metrics
-from recommender.run import Obstacle
+from recommender.ports import Obstacle
 from recommender.stops import MeasuredStops
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)

@@ -12,7 +12,7 @@ from kubernetes import client
 
 from api.app import create_app
 from recommender.adapters.store_sql import SqlDecisionStore
-from recommender.settings import load_settings
+from recommender.configuring.settings import load_settings
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 Document = dict[str, Any]

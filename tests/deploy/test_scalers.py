@@ -12,10 +12,10 @@ import yaml
 from pydantic import BaseModel
 
 from api import parts, schemas
-from recommender.decision import DecisionSettings
-from recommender.scaler import DECISION_BLOCKS, GROUP_BLOCKS, camel_case, snake_case
-from recommender.settings import GroupSettings, TargetSettings
-from recommender.settings_group import ScaleToZeroSettings, StreamsSettings
+from recommender.cluster.scaler import DECISION_BLOCKS, GROUP_BLOCKS, camel_case, snake_case
+from recommender.configuring.settings import GroupSettings, TargetSettings
+from recommender.configuring.settings_group import ScaleToZeroSettings, StreamsSettings
+from recommender.deciding.decision import DecisionSettings
 
 ROOT = Path(__file__).parents[2]
 SCALERS = ROOT / "deploy" / "manifests" / "scalers"

@@ -7,8 +7,8 @@ from typing import get_args
 
 from api.schemas import ForecastSeries
 from forecasting.refusal import RefusalReason
+from recommender.deciding.recommendation import ReasonCode
 from recommender.ports import wire_code
-from recommender.recommendation import ReasonCode
 from recommender.steps import STEPS
 
 ROOT = Path(__file__).parents[2]

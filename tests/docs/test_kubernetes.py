@@ -5,9 +5,9 @@ from typing import get_args, get_type_hints
 
 import yaml
 
-from recommender.scaler import read_scaler, request_of
-from recommender.scaler_status import CONDITIONS, Transition
-from recommender.settings import Settings
+from recommender.cluster.scaler import read_scaler, request_of
+from recommender.cluster.scaler_status import CONDITIONS, Transition
+from recommender.configuring.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "kubernetes.md").read_text(encoding="utf-8")
 

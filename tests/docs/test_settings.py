@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from recommender.settings import load_settings
+from recommender.configuring.settings import load_settings
 
 ROOT = Path(__file__).parents[2]
 

@@ -24,8 +24,8 @@ from executor.kubernetes_records import KubernetesRecords
 from executor.kubernetes_scale import KubernetesScales
 from executor.plan import Bounds
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
-from recommender.recommendation import Recommendation
-from recommender.settings import Settings, load_settings
+from recommender.configuring.settings import Settings, load_settings
+from recommender.deciding.recommendation import Recommendation
 
 APPS = "/apis/apps/v1"
 WORKLOAD = "/apis/apps/v1/namespaces/shop/{kind}/orders-consumer"

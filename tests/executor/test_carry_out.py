@@ -19,7 +19,7 @@ from executor.errors import AdviceError, ScaleError
 from executor.kubernetes_client import connect
 from executor.plan import Act, Held
 from forecasting.refusal import Refusal
-from recommender.recommendation import Recommendation
+from recommender.deciding.recommendation import Recommendation
 
 # Classes of the conftest beside; test modules cannot import one another.
 Cluster = Any

@@ -12,8 +12,8 @@ from executor.carry_out import Executor
 from executor.errors import ScaleError
 from executor.plan import Held
 from forecasting.refusal import Refusal
-from recommender.recommendation import Recommendation
-from recommender.settings import TargetSettings
+from recommender.configuring.settings import TargetSettings
+from recommender.deciding.recommendation import Recommendation
 
 # Classes of the conftest beside; test modules cannot import one another.
 Cluster = Any

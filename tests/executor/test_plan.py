@@ -13,10 +13,10 @@ from api.schemas import Mode, RecommendationV1, RefusalV1
 from executor.owners import FIELD_MANAGER, Owner
 from executor.plan import Act, Bounds, Expected, Held, Move, Scale, due_move, may_act, read_advice
 from forecasting.refusal import Refusal
+from recommender.configuring.settings import GroupSettings, TargetSettings
+from recommender.configuring.settings_group import ScaleToZeroSettings
+from recommender.deciding.recommendation import Decision, Recommendation
 from recommender.ports import issued_at
-from recommender.recommendation import Decision, Recommendation
-from recommender.settings import GroupSettings, TargetSettings
-from recommender.settings_group import ScaleToZeroSettings
 
 MakeAdvice = Callable[..., Recommendation]
 OWNED = GroupSettings(mode="apply", target=TargetSettings(namespace="shop", name="orders-consumer"))

@@ -19,7 +19,7 @@ from executor.advice import AdviceClient
 from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_scalers import KubernetesScalers
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
-from recommender.recommendation import Recommendation
+from recommender.deciding.recommendation import Recommendation
 from tests.cli.conftest import feature_table, lagcast
 from tests.live.harness.broker import compiled, fetched_jars, running_brokers, running_java
 from tests.live.harness.clients import create_topic, fresh_name, produce, wait_until

@@ -18,7 +18,7 @@ from manifests.dashboard import queries
 from manifests.outgoing import alerts
 from recommender.adapters.metrics import Metrics
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
-from recommender.recommendation import Recommendation
+from recommender.deciding.recommendation import Recommendation
 from tests.live.harness.clients import wait_until
 from tests.live.harness.exporters import running_prometheus
 

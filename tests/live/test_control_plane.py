@@ -12,7 +12,7 @@ from executor.plan import Act, Move, Scale
 from recommender.adapters import kubernetes_workloads
 from recommender.adapters.kubernetes_client import connect as connect_to
 from recommender.adapters.kubernetes_workloads import pods_in
-from recommender.discovery import Found, NotFound, Workload, discover
+from recommender.cluster.discovery import Found, NotFound, Workload, discover
 from recommender.ports import RejectedError
 from tests.live.harness.clients import wait_until
 from tests.live.harness.control_plane import ControlPlane, ControlPlaneError

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from collector.isolated import IsolatedCollector
 from collector.kafka_admin import KafkaAdminCollector
 from forecasting.refusal import Refusal
-from recommender.recommendation import Recommendation
+from recommender.deciding.recommendation import Recommendation
 from tests.live.harness.broker import running_brokers
 from tests.live.harness.clients import commit, create_topic, fresh_name, has_members, member, read_until
 from tests.live.harness.watched import MESSAGES_PER_LOOK, Watched

@@ -15,8 +15,8 @@ import pytest
 from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_lease import KubernetesLease
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
-from recommender.leadership import Elector, LeaseFailedError
-from recommender.recommendation import Recommendation
+from recommender.cluster.leadership import Elector, LeaseFailedError
+from recommender.deciding.recommendation import Recommendation
 from tests.live.harness.clients import fresh_name, wait_until
 from tests.live.harness.control_plane import ControlPlane
 from tests.live.harness.executors import read_clock, served

@@ -17,8 +17,8 @@ from executor.kubernetes_scale import KubernetesScales
 from executor.plan import Act, Held, Scale
 from forecasting.refusal import Refusal
 from recommender.adapters.kubernetes_scalers import KubernetesScalers
-from recommender.scalers import Scalers
-from recommender.settings import Settings
+from recommender.cluster.scalers import Scalers
+from recommender.configuring.settings import Settings
 from tests.live.harness.clients import wait_until
 from tests.live.harness.control_plane import ControlPlaneError
 from tests.live.harness.executors import executor_in, read_clock

@@ -12,8 +12,8 @@ from executor.plan import Act, Held
 from recommender.adapters.kubernetes_client import connect as connect_to
 from recommender.adapters.kubernetes_scalers import KubernetesScalers
 from recommender.adapters.kubernetes_workloads import pods_in
-from recommender.scalers import Scalers
-from recommender.settings import Settings
+from recommender.cluster.scalers import Scalers
+from recommender.configuring.settings import Settings
 from tests.live.harness.clients import wait_until
 from tests.live.harness.control_plane import ControlPlaneError
 from tests.live.harness.executors import read_clock

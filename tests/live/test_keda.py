@@ -16,7 +16,7 @@ from cli.main import main
 from cli.server import listen, serving
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
-from recommender.recommendation import Recommendation
+from recommender.deciding.recommendation import Recommendation
 from tests.live.harness.clients import wait_until
 from tests.live.harness.control_plane import ControlPlane, built_control_plane
 from tests.live.harness.exporters import running_prometheus

@@ -16,7 +16,7 @@ from sqlalchemy.engine import make_url
 from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_lease import KubernetesLease
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
-from recommender.leadership import Elector, LeaseFailedError, LeaseTakenError
+from recommender.cluster.leadership import Elector, LeaseFailedError, LeaseTakenError
 from tests.feature_folder import steady_hour
 from tests.live.harness.clients import wait_until
 from tests.live.harness.control_plane import ControlPlane

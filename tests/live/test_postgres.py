@@ -12,9 +12,9 @@ import pytest
 
 from recommender.adapters.documents import to_document
 from recommender.adapters.store_sql import SqlDecisionStore
-from recommender.leadership import NotLeadingError
+from recommender.cluster.leadership import NotLeadingError
+from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 from recommender.ports import UnavailableError
-from recommender.recommendation import Decision, GradedMove, Recommendation
 from tests.live.harness.postgres import running_postgres
 
 pytestmark = pytest.mark.postgres

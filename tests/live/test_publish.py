@@ -9,8 +9,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[at
 
 from forecasting.refusal import Refusal
 from recommender.adapters.publish_kafka import KafkaPublisher
+from recommender.deciding.recommendation import Decision, Recommendation
 from recommender.ports import decision_id
-from recommender.recommendation import Decision, Recommendation
 from tests.live.harness.clients import fresh_name
 
 pytestmark = pytest.mark.kafka

@@ -13,11 +13,11 @@ from kubernetes import client
 
 from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_scalers import KubernetesScalers
+from recommender.cluster.scaler import API_GROUP, API_VERSION, PLURAL
+from recommender.cluster.scalers import Scalers
+from recommender.configuring.settings import Settings
+from recommender.deciding.recommendation import Recommendation
 from recommender.ports import RejectedError
-from recommender.recommendation import Recommendation
-from recommender.scaler import API_GROUP, API_VERSION, PLURAL
-from recommender.scalers import Scalers
-from recommender.settings import Settings
 from tests.live.harness.clients import wait_until
 from tests.live.harness.control_plane import ControlPlane, ControlPlaneError, built_control_plane
 from tests.live.harness.scalers import MANIFESTS, names, scaler, served, wait_until_served

@@ -1,7 +1,7 @@
 """Workloads that were found become objects where it is certain whose they are."""
 
 from manifests.discovered import scalers_of
-from recommender.discovery import Found, NotFound, Workload
+from recommender.cluster.discovery import Found, NotFound, Workload
 
 
 def found(kind: str, *, shared_with: tuple[str, ...] = ()) -> Found:

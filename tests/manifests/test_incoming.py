@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from manifests.incoming import imported
 from manifests.objects import Imported, ManifestError
-from recommender.scaler import KIND, request_of, read_scaler
-from recommender.settings import Settings
+from recommender.cluster.scaler import KIND, read_scaler, request_of
+from recommender.configuring.settings import Settings
 
 FIRST = """
 apiVersion: autoscaling.containers.ai/v1alpha1

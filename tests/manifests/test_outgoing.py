@@ -19,7 +19,7 @@ from manifests.outgoing import (
 )
 from recommender.adapters.metrics import Metrics
 from recommender.adapters.store_sql import SqlDecisionStore
-from recommender.recommendation import Recommendation
+from recommender.deciding.recommendation import Recommendation
 
 FOLLOWED = FollowedGroup(
     cluster="prod",

@@ -13,9 +13,9 @@ from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import GroupInterval, History, HistoryBuffer
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from recommender.deciding.context import DecisionContext, read_context
-from recommender.decision import DecisionSettings
-from recommender.recommendation import Decision, Recommendation
-from recommender.session import Session
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommendation import Decision, Recommendation
+from recommender.following.session import Session
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from recommender.leadership import Elector, Lease, LeaseFailedError, LeaseTakenError, Terms
+from recommender.cluster.leadership import Elector, Lease, LeaseFailedError, LeaseTakenError, Terms
 
 TERMS = Terms()
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from forecasting.history import GroupInterval
+from recommender.deciding.recommendation import Decision
 from recommender.ports import UnavailableError
-from recommender.recommendation import Decision
 
 
 @dataclass

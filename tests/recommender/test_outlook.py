@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.handover import from_instant, joined
+from recommender.deciding.recommendation import Recommendation
 from recommender.outlook import HOUR_QUANTILES, Outlook, fitted_to, hour_ahead, outlook, week_ahead
-from recommender.recommendation import Recommendation
 
 MakeAdvice = Callable[..., Recommendation]
 

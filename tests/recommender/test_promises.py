@@ -18,10 +18,10 @@ from forecasting.forecast import Forecast
 from forecasting.history import GroupInterval, History
 from forecasting.refusal import Refusal
 from forecasting.units import Partitions, Seconds
-from recommender.decision import DecisionSettings
-from recommender.recommend import recommend
-from recommender.recommendation import Decision, Recommendation
-from recommender.session import Session
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommend import recommend
+from recommender.deciding.recommendation import Decision, Recommendation
+from recommender.following.session import Session
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SETTINGS = DecisionSettings()
@@ -35,9 +35,9 @@ from datetime import UTC, datetime, timedelta
 from api.convert import to_wire
 from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.history import GroupInterval
-from recommender.decision import DecisionSettings
-from recommender.session import Session
-from recommender.settings import GroupSettings
+from recommender.deciding.decision import DecisionSettings
+from recommender.following.session import Session
+from recommender.configuring.settings import GroupSettings
 start = datetime(2026, 1, 5, tzinfo=UTC)
 session = Session(
     GroupProfile(

@@ -13,9 +13,9 @@ from cost_model.physics.learned import Learned
 from cost_model.physics.profile import GroupProfile
 from cost_model.pricing.price import Prices
 from forecasting.units import FloatArray, MessagesPerSecond
-from recommender.decision import DecisionSettings
-from recommender.fallback import SLACK_RATIO, FallbackPolicy
-from recommender.session import Session
+from recommender.deciding.decision import DecisionSettings
+from recommender.following.fallback import SLACK_RATIO, FallbackPolicy
+from recommender.following.session import Session
 
 MakeFluid = Callable[..., Any]
 ROWS_PER_HOUR = 240

@@ -20,10 +20,10 @@ from forecasting.persistence import PersistenceForecaster
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.adapters.time_limit import TimeLimit
-from recommender.decision import DecisionSettings
-from recommender.recommendation import Decision, Recommendation
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommendation import Decision, Recommendation
+from recommender.following.session import Session
 from recommender.run import Recommender
-from recommender.session import Session
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 MINUTES = 90

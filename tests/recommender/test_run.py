@@ -17,11 +17,11 @@ from forecasting.units import Replicas
 from recommender.adapters.documents import to_document
 from recommender.adapters.metrics import Metrics
 from recommender.adapters.store_sql import SqlDecisionStore
-from recommender.decision import DecisionSettings
-from recommender.grade import MeasuredPause
-from recommender.ports import UnavailableError
-from recommender.recommendation import Recommendation
-from recommender.run import Obstacle, Recommender, run_forever
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommendation import Recommendation
+from recommender.following.grading import MeasuredPause
+from recommender.ports import Obstacle, UnavailableError
+from recommender.run import Recommender, run_forever
 from recommender.steps import Step
 from tests.recommender.loop import RecordingPublisher, Rows
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from forecasting.units import read_only
-from recommender.decision import DecisionSettings
+from recommender.deciding.decision import DecisionSettings
 from replay.contest import Contest
 from replay.sampling import Names
 from replay.trace import Trace

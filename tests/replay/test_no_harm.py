@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from forecasting.history import GroupInterval
-from recommender.decision import DecisionSettings
+from recommender.deciding.decision import DecisionSettings
 from replay.contest import LAGCAST, Contest, capacity_for, play
 from replay.sampling import Names, Rows
 from replay.trace import Trace

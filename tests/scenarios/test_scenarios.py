@@ -20,9 +20,9 @@ from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import GroupInterval, History, HistoryBuffer
 from forecasting.refusal import Refusal
 from forecasting.units import FloatArray, MessagesPerSecond
-from recommender.decision import DecisionSettings
-from recommender.recommend import day_one, recommend
-from recommender.recommendation import Decision, Recommendation
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommend import day_one, recommend
+from recommender.deciding.recommendation import Decision, Recommendation
 
 Scenario = dict[str, Any]  # as YAML gives it; a missing or misspelt key fails the test that reads it
 

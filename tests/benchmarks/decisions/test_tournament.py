@@ -298,7 +298,7 @@ def test_lagcasts_runs_are_kept_when_rivals_change_and_theirs_when_it_does() -> 
     assert {"replay/plant/plant.py", "replay/workload.py", "cost_model/pricing/price.py"} <= judge & lagcast
     assert {"replay/policies/keda.py", "replay/policies/hpa.py"} <= judge - lagcast
     deciding = {
-        "recommender/session.py",
+        "recommender/following/session.py",
         "cost_model/pricing/rollout.py",
         "forecasting/blend.py",
         "replay/policies/lagcast.py",

@@ -11,7 +11,7 @@ import uvicorn
 
 from api.app import create_app
 from recommender.adapters.store_sql import SqlDecisionStore
-from recommender.settings import load_settings
+from recommender.configuring.settings import load_settings
 from tests.live.harness.clients import wait_until
 from tests.live.harness.control_plane import ControlPlane
 from tests.live.harness.scalers import MANIFESTS

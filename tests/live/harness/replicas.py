@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx2
 
 from recommender.adapters.store_sql import SqlDecisionStore
-from recommender.recommendation import Recommendation
+from recommender.deciding.recommendation import Recommendation
 from tests.live.harness.clients import fresh_name, wait_until
 from tests.live.harness.control_plane import ControlPlane
 from tests.live.harness.executors import read_clock

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from recommender.adapters.kubernetes_scalers import KubernetesScalers
-from recommender.scaler import API_GROUP, API_VERSION, KIND, PLURAL
+from recommender.cluster.scaler import API_GROUP, API_VERSION, KIND, PLURAL
 from tests.live.harness.clients import fresh_name, wait_until
 from tests.live.harness.control_plane import ControlPlane, ControlPlaneError
 

@@ -14,7 +14,7 @@ from executor.kubernetes_records import KubernetesRecords
 from executor.kubernetes_scale import KubernetesScales
 from executor.plan import Bounds
 from recommender.adapters.store_sql import SqlDecisionStore
-from recommender.recommendation import Recommendation
+from recommender.deciding.recommendation import Recommendation
 from tests.live.harness.control_plane import ControlPlane
 from tests.live.harness.executors import read_clock
 

@@ -18,10 +18,10 @@ from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.columns import BASE_INTERVAL_SECONDS, REBALANCING_STATES
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions
-from recommender.decision import DecisionSettings
-from recommender.recommendation import Decision
-from recommender.run import Obstacle
-from recommender.session import Session
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommendation import Decision
+from recommender.following.session import Session
+from recommender.ports import Obstacle
 from replay.plant.observation import Observation
 from replay.sampling import STABLE, Names, Rows
 from tests.live.harness.clients import NOON, wait_until

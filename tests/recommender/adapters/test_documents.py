@@ -16,8 +16,8 @@ from recommender.adapters.documents import (
     to_document,
     to_outcome_document,
 )
+from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 from recommender.ports import MalformedError
-from recommender.recommendation import Decision, GradedMove, Recommendation
 
 
 @given(data=st.data())

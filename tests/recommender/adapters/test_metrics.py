@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from forecasting.refusal import Refusal
 from recommender.adapters.metrics import Metrics
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
-from recommender.recommendation import Recommendation
+from recommender.deciding.recommendation import Recommendation
 
 MakeAdvice = Callable[..., Recommendation]
 MakeRefusal = Callable[..., Refusal]

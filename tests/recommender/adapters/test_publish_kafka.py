@@ -8,8 +8,8 @@ from structlog.testing import capture_logs
 
 from forecasting.refusal import Refusal
 from recommender.adapters.publish_kafka import KafkaPublisher
+from recommender.deciding.recommendation import Recommendation
 from recommender.ports import RejectedError, UnavailableError
-from recommender.recommendation import Recommendation
 
 MakeAdvice = Callable[..., Recommendation]
 MakeRefusal = Callable[..., Refusal]

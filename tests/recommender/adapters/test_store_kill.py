@@ -10,7 +10,7 @@ import pytest
 
 from recommender.adapters.documents import to_document, to_outcome_document
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
-from recommender.recommendation import GradedMove, Recommendation
+from recommender.deciding.recommendation import GradedMove, Recommendation
 
 # Saves one decision and one move of each of two groups a second of its clock, and says so, until it is killed.
 WRITER = """

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
+from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 from recommender.ports import (
     FORGOTTEN_AFTER,
     DecisionStore,
@@ -23,7 +24,6 @@ from recommender.ports import (
     issued_at,
     thinned_until,
 )
-from recommender.recommendation import Decision, GradedMove, Recommendation
 
 MakeAdvice = Callable[..., Recommendation]
 MakeRefusal = Callable[..., Refusal]

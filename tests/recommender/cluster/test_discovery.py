@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recommender.discovery import Found, NotFound, Pod, Workload, discover
+from recommender.cluster.discovery import Found, NotFound, Pod, Workload, discover
 
 
 def workload(name: str, kind: str = "Deployment") -> Workload:

@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import pytest
 
-from recommender.doctor import Actor, Finding, LeaseFacts, Rule, examine
+from recommender.cluster.doctor import Actor, Finding, LeaseFacts, Rule, examine
+from recommender.cluster.scaler import Document
+from recommender.configuring.settings import Settings, TargetSettings
 from recommender.ports import RejectedError
-from recommender.scaler import Document
-from recommender.settings import Settings, TargetSettings
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 

@@ -6,8 +6,8 @@ import threading
 import pytest
 from structlog.testing import capture_logs
 
-from recommender.leadership import Elector, Fence, LeaseFailedError, NotLeadingError, Terms
-from recommender.leading import kept
+from recommender.cluster.leadership import Elector, Fence, LeaseFailedError, NotLeadingError, Terms
+from recommender.cluster.leading import kept
 from tests.recommender.leases import TERMS, World, goes_on
 
 

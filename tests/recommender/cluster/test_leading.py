@@ -12,11 +12,11 @@ import pytest
 from cost_model.physics.profile import GroupProfile
 from forecasting.history import GroupInterval
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
-from recommender.decision import DecisionSettings
-from recommender.leadership import Elector, Fence, FencedPublisher, NotLeadingError
-from recommender.ports import Publisher, UnavailableError
-from recommender.recommendation import Decision, Recommendation
-from recommender.run import Obstacle, Recommender, run_forever
+from recommender.cluster.leadership import Elector, Fence, FencedPublisher, NotLeadingError
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommendation import Decision, Recommendation
+from recommender.ports import Obstacle, Publisher, UnavailableError
+from recommender.run import Recommender, run_forever
 from tests.recommender.leases import TERMS, World, goes_on
 from tests.recommender.loop import RecordingPublisher, Rows
 

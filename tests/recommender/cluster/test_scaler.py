@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cost_model.physics.profile import ScaleToZero
-from recommender.decision import DecisionSettings
-from recommender.scaler import (
+from recommender.cluster.scaler import (
     DECISION_BLOCKS,
     GROUP_BLOCKS,
     ScalerError,
@@ -21,8 +20,9 @@ from recommender.scaler import (
     snake_case,
     standing,
 )
-from recommender.settings import GroupSettings, Settings, TargetSettings
-from recommender.windows import Window
+from recommender.configuring.settings import GroupSettings, Settings, TargetSettings
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.windows import Window
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SETTINGS = Settings(

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forecasting.refusal import Refusal
-from recommender.recommendation import Decision, Recommendation
-from recommender.scaler import GroupRequest, InvalidScaler, read_scaler, request_of
-from recommender.scaler_status import CONDITIONS, is_news, rejected_status, status_of, transition
-from recommender.settings import Settings
+from recommender.cluster.scaler import GroupRequest, InvalidScaler, read_scaler, request_of
+from recommender.cluster.scaler_status import CONDITIONS, is_news, rejected_status, status_of, transition
+from recommender.configuring.settings import Settings
+from recommender.deciding.recommendation import Decision, Recommendation
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 CYCLE_SECONDS = 60.0

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from forecasting.refusal import Refusal
-from recommender.leadership import Fence, NotLeadingError
+from recommender.cluster.leadership import Fence, NotLeadingError
+from recommender.cluster.scaler import Document, place_of
+from recommender.cluster.scaler_status import Status, Transition
+from recommender.cluster.scalers import FencedObjects, Scalers
+from recommender.configuring.settings import GroupSettings, Settings
+from recommender.deciding.recommendation import Recommendation
 from recommender.ports import RejectedError, UnavailableError
-from recommender.recommendation import Recommendation
-from recommender.scaler import Document, place_of
-from recommender.scaler_status import Status, Transition
-from recommender.scalers import FencedObjects, Scalers
-from recommender.settings import GroupSettings, Settings
 from tests.recommender.leases import TERMS, World
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)

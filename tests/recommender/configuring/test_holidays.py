@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from recommender.holidays import HolidaySettings
-from recommender.settings import Settings, SettingsError, load_settings
+from recommender.configuring.holidays import HolidaySettings
+from recommender.configuring.settings import Settings, SettingsError, load_settings
 
 
 def load(tmp_path: Path, groups: str) -> Settings:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from cost_model.physics.profile import GroupProfile
-from recommender.decision import DecisionSettings
-from recommender.settings import GroupSettings, Settings, SettingsError, load_settings
-from recommender.settings_check import invalid_decision
+from recommender.configuring.settings import GroupSettings, Settings, SettingsError, load_settings
+from recommender.configuring.settings_check import invalid_decision
+from recommender.deciding.decision import DecisionSettings
 
 
 def _load(tmp_path: Path, text: str, **env: str) -> Settings:

@@ -7,8 +7,8 @@ import pytest
 
 from cost_model.physics.profile import Capacity
 from forecasting.units import MessagesPerSecond, Seconds
-from recommender.beliefs import beliefs, outcome_sentence
-from recommender.recommendation import GradedMove, LearnedMoves, Recommendation
+from recommender.deciding.beliefs import beliefs, outcome_sentence
+from recommender.deciding.recommendation import GradedMove, LearnedMoves, Recommendation
 
 MakeAdvice = Callable[..., Recommendation]
 MakeMove = Callable[..., GradedMove]

@@ -12,10 +12,10 @@ from forecasting.forecast import Forecast
 from forecasting.history import GroupInterval, History
 from forecasting.units import MessagesPerSecond, Partitions
 from recommender.deciding.context import DecisionContext, read_context
-from recommender.decision import DecisionSettings
-from recommender.facts import excess_seconds
-from recommender.recommend import recommend
-from recommender.recommendation import Recommendation
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.facts import excess_seconds
+from recommender.deciding.recommend import recommend
+from recommender.deciding.recommendation import Recommendation
 
 SETTINGS = DecisionSettings()
 MakeHistory = Callable[..., History]

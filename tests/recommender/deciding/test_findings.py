@@ -10,8 +10,8 @@ from cost_model.physics.profile import GroupProfile
 from forecasting.history import History
 from forecasting.refusal import Refusal
 from forecasting.units import MessagesPerSecond
-from recommender.findings import finding_of
-from recommender.limits import Finding
+from recommender.deciding.findings import finding_of
+from recommender.deciding.limits import Finding
 from tests.recommender.conftest import NOW
 
 MakeHistory = Callable[..., History]

@@ -10,11 +10,11 @@ from cost_model.physics.profile import GroupProfile, StreamsProfile
 from forecasting.history import History
 from forecasting.units import Replicas, Seconds
 from recommender.deciding.context import DecisionContext
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.guards import follow_fallback, keep_the_minimum, pass_guards
+from recommender.deciding.limits import Finding
+from recommender.deciding.pace import rest_seconds
 from recommender.deciding.proposal import Proposal
-from recommender.decision import DecisionSettings
-from recommender.guards import follow_fallback, keep_the_minimum, pass_guards
-from recommender.limits import Finding
-from recommender.pace import rest_seconds
 from tests.recommender.conftest import NOW
 
 MakeContext = Callable[..., DecisionContext]

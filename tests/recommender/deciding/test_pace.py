@@ -11,10 +11,10 @@ from cost_model.physics.profile import GroupProfile
 from forecasting.forecast import Forecast
 from forecasting.history import History
 from forecasting.units import Replicas
-from recommender.decision import DecisionSettings
-from recommender.pace import moves_of_the_hour
-from recommender.recommend import recommend
-from recommender.recommendation import Recommendation
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.pace import moves_of_the_hour
+from recommender.deciding.recommend import recommend
+from recommender.deciding.recommendation import Recommendation
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 MakeHistory = Callable[..., History]

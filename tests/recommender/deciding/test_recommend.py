@@ -11,9 +11,9 @@ from forecasting.forecast import Forecast
 from forecasting.history import History
 from forecasting.refusal import Refusal
 from forecasting.units import Fraction, Replicas
-from recommender.decision import DecisionSettings
-from recommender.recommend import day_one, recommend
-from recommender.recommendation import Recommendation
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommend import day_one, recommend
+from recommender.deciding.recommendation import Recommendation
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SETTINGS = DecisionSettings()

@@ -12,9 +12,9 @@ from cost_model.pricing.presets import Policy
 from forecasting.forecast import Forecast
 from forecasting.history import History
 from forecasting.units import Seconds
-from recommender.decision import DecisionSettings
-from recommender.recommend import recommend
-from recommender.recommendation import Recommendation
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommend import recommend
+from recommender.deciding.recommendation import Recommendation
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SETTINGS = DecisionSettings()

@@ -13,10 +13,10 @@ from cost_model.physics.profile import GroupProfile
 from forecasting.forecast import Forecast
 from forecasting.history import History
 from forecasting.units import Replicas
-from recommender.decision import DecisionSettings
-from recommender.recommend import recommend
-from recommender.recommendation import Recommendation
-from recommender.windows import Effect, Window, closed_by, open_until
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommend import recommend
+from recommender.deciding.recommendation import Recommendation
+from recommender.deciding.windows import Effect, Window, closed_by, open_until
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 FRIDAY_NIGHT = Window(schedule="0 22 * * 5", duration_seconds=4 * 3600.0)

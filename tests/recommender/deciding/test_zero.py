@@ -14,11 +14,11 @@ from forecasting.forecast import Forecast
 from forecasting.history import GroupInterval, History, HistoryBuffer
 from forecasting.refusal import Refusal
 from forecasting.units import Replicas, Seconds, read_only
-from recommender.decision import DecisionSettings
-from recommender.grade import Grader
-from recommender.recommend import recommend
-from recommender.recommendation import Decision, Recommendation
-from recommender.windows import Window
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommend import recommend
+from recommender.deciding.recommendation import Decision, Recommendation
+from recommender.deciding.windows import Window
+from recommender.following.grading import Grader
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SETTINGS = DecisionSettings()

@@ -20,12 +20,12 @@ from forecasting.persistence import PersistenceForecaster
 from forecasting.units import FloatArray, Seconds
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.adapters.time_limit import TimeLimit
-from recommender.beliefs import beliefs
-from recommender.decision import DecisionSettings
-from recommender.gate import REVIEW_AFTER, seen_from
-from recommender.recommendation import GateStanding, Recommendation
+from recommender.deciding.beliefs import beliefs
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommendation import GateStanding, Recommendation
+from recommender.following.gate import REVIEW_AFTER, seen_from
+from recommender.following.session import Session
 from recommender.run import Recommender
-from recommender.session import Session
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 

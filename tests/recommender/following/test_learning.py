@@ -12,10 +12,10 @@ from cost_model.pricing.price import Prices
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
-from recommender.fallback import FallbackPolicy
-from recommender.grade import Command, Grader, MeasuredPause
-from recommender.trust import Trust
-from recommender.utilization import TargetUtilization
+from recommender.following.fallback import FallbackPolicy
+from recommender.following.grading import Command, Grader, MeasuredPause
+from recommender.following.trust import Trust
+from recommender.following.utilization import TargetUtilization
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 RATE = MessagesPerSecond(1000.0)

@@ -13,9 +13,9 @@ from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal
 from forecasting.units import Seconds
-from recommender.decision import DecisionSettings
-from recommender.recommendation import GradedMove, Recommendation
-from recommender.session import Session
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommendation import GradedMove, Recommendation
+from recommender.following.session import Session
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 MakeRow = Callable[..., GroupInterval]

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from recommender.grade import MeasuredPause
+from recommender.following.grading import MeasuredPause
 from recommender.stops import MeasuredStops
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)

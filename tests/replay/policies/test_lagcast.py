@@ -8,8 +8,8 @@ import pytest
 import replay.policies.lagcast
 from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal
-from recommender.decision import DecisionSettings
-from recommender.recommendation import Decision, Recommendation
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommendation import Decision, Recommendation
 from replay.contest import Contest
 from replay.policies.lagcast import Lagcast, profile_of
 from replay.sampling import Names

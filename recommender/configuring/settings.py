@@ -16,11 +16,17 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSetti
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from recommender.decision import DecisionSettings
-from recommender.holidays import HolidayCalendar, HolidaySettings
-from recommender.settings_check import SettingsError, invalid_decision, sentence
-from recommender.settings_group import ANY_GROUP, GroupSettings, ScaleToZeroSettings, StreamsSettings, TargetSettings
-from recommender.windows import Window
+from recommender.configuring.holidays import HolidayCalendar, HolidaySettings
+from recommender.configuring.settings_check import SettingsError, invalid_decision, sentence
+from recommender.configuring.settings_group import (
+    ANY_GROUP,
+    GroupSettings,
+    ScaleToZeroSettings,
+    StreamsSettings,
+    TargetSettings,
+)
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.windows import Window
 
 __all__ = ["GroupSettings", "InForce", "Settings", "SettingsError", "TargetSettings", "load_settings"]
 

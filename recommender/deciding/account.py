@@ -10,7 +10,7 @@ from cost_model.search.evaluation import PlanEvaluation
 from cost_model.search.verdict import QUANTITIES, Quantity, turning_factor
 from forecasting.units import MessagesPerSecond, Replicas, Seconds
 from recommender.deciding.context import DecisionContext
-from recommender.recommendation import (
+from recommender.deciding.recommendation import (
     LearnedMoves,
     PolicyFigures,
     RebalanceImpact,

@@ -11,7 +11,7 @@ from statistics import median
 from cost_model.physics.capacity import group_capacity
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
-from recommender.facts import excess_seconds
+from recommender.deciding.facts import excess_seconds
 
 # Three minutes of base rows in which members stayed and the load was carried: only these teach.
 QUIET_ROWS = 12

@@ -12,9 +12,9 @@ from forecasting.history import History
 from forecasting.refusal import Refusal
 from forecasting.units import Replicas
 from recommender.deciding.context import DecisionContext, read_context
-from recommender.decision import DecisionSettings
-from recommender.recommend import recommend
-from recommender.recommendation import Recommendation
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommend import recommend
+from recommender.deciding.recommendation import Recommendation
 from tests.recommender.conftest import NOW
 
 MakeHistory = Callable[..., History]

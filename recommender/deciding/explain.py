@@ -6,7 +6,7 @@ from cost_model.physics.profile import GroupProfile
 from cost_model.physics.rebalance import MoveEffect, move_effect
 from cost_model.search.remedies import remedies
 from forecasting.units import Replicas
-from recommender.recommendation import LearnedMoves, Recommendation
+from recommender.deciding.recommendation import LearnedMoves, Recommendation
 
 # The newer protocols wait for one batch in each of their steps. At 1 s an eager stop begins to be the shorter one.
 LONG_BATCH_SECONDS = 1.0

@@ -11,15 +11,15 @@ from cost_model.physics.skew import carried_by_count
 from forecasting.forecast import Forecast
 from forecasting.history import History
 from forecasting.refusal import Refusal
-from recommender.compose import compose, compose_waiting
+from recommender.deciding.compose import compose, compose_waiting
 from recommender.deciding.context import DecisionContext, day_one, read_context
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.guards import pass_guards
+from recommender.deciding.pace import patience_seconds
 from recommender.deciding.planned import best_plan
 from recommender.deciding.proposal import Proposal
-from recommender.decision import DecisionSettings
-from recommender.guards import pass_guards
-from recommender.pace import patience_seconds
-from recommender.recommendation import Decision, Recommendation, TrackRecord
-from recommender.zero import propose_by_rule
+from recommender.deciding.recommendation import Decision, Recommendation, TrackRecord
+from recommender.deciding.zero import propose_by_rule
 
 __all__ = ["day_one", "recommend"]
 

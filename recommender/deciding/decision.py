@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from cost_model.pricing.presets import Policy
 from cost_model.pricing.price import Prices
 from forecasting.units import MessagesPerSecond
-from recommender.windows import Window
+from recommender.deciding.windows import Window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,15 +17,15 @@ from forecasting.forecaster import Forecaster
 from forecasting.history import GroupInterval, HistoryBuffer
 from forecasting.refusal import Refusal
 from forecasting.units import Partitions, Replicas
-from recommender.careful import Asking, asked
-from recommender.decision import DecisionSettings
-from recommender.fallback import FallbackPolicy
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommend import recommend
+from recommender.deciding.recommendation import Decision, GateStanding, GradedMove, Recommendation
 from recommender.following.capacity import CapacityTracker
+from recommender.following.careful import Asking, asked
+from recommender.following.fallback import FallbackPolicy
 from recommender.following.forecast_source import ForecastSource
+from recommender.following.grading import MeasuredPause
 from recommender.following.moves import MoveLearner
-from recommender.grade import MeasuredPause
-from recommender.recommend import recommend
-from recommender.recommendation import Decision, GateStanding, GradedMove, Recommendation
 
 # Lag worth this much more than what a commit interval leaves is a surprise.
 SURPRISING_LAG_SECONDS = 2.0

@@ -16,7 +16,7 @@ from cost_model.physics.learned import MoveOutcome
 from cost_model.physics.profile import GroupProfile
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas
-from recommender.recommendation import GradedMove, PromisedPrice
+from recommender.deciding.recommendation import GradedMove, PromisedPrice
 
 # A move is over when members have not changed for this long; its backlog has mostly drained then.
 QUIET_SECONDS = 60.0

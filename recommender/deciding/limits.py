@@ -11,7 +11,7 @@ from cost_model.physics.profile import GroupProfile
 from cost_model.physics.skew import carried_by_count, hot_partition
 from forecasting.history import History
 from forecasting.units import Replicas
-from recommender.recommendation import FindingCode
+from recommender.deciding.recommendation import FindingCode
 
 # What a sink could carry two hours ago is a new question.
 RECENT_MINUTES = 120

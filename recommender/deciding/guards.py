@@ -14,9 +14,9 @@ from cost_model.physics.skew import carried_by_count
 from cost_model.physics.streams import lead_seconds
 from forecasting.units import Replicas
 from recommender.deciding.context import DecisionContext
+from recommender.deciding.pace import HOUR, rest_seconds
 from recommender.deciding.proposal import Proposal
-from recommender.pace import HOUR, rest_seconds
-from recommender.windows import closed_by
+from recommender.deciding.windows import closed_by
 
 Guard = Callable[[Proposal, DecisionContext], Proposal]
 

@@ -15,7 +15,7 @@ from forecasting.history_tier import MINUTES_PER_DAY
 from forecasting.units import SECONDS_PER_HOUR
 from recommender.deciding.context import DecisionContext
 from recommender.deciding.proposal import MovePrice, Proposal
-from recommender.recommendation import PricedPlan, ReasonCode, RebalanceImpact
+from recommender.deciding.recommendation import PricedPlan, ReasonCode, RebalanceImpact
 
 # What waits when a group is started is to be gone within five minutes.
 DRAIN_SECONDS = 300.0

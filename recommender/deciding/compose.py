@@ -8,9 +8,9 @@ from forecasting.history import MINUTE_SECONDS
 from recommender.deciding.context import DecisionContext
 from recommender.deciding.planned import explained, price_by_plans
 from recommender.deciding.proposal import MovePrice, Proposal
-from recommender.recommendation import Action, ForecastSummary, Observed, Recommendation
-from recommender.windows import open_until
-from recommender.zero import price_by_rule
+from recommender.deciding.recommendation import Action, ForecastSummary, Observed, Recommendation
+from recommender.deciding.windows import open_until
+from recommender.deciding.zero import price_by_rule
 
 
 def compose(proposal: Proposal, context: DecisionContext, *, with_sensitivity: bool) -> Recommendation:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from recommender.deciding.recommendation import Decision
 from recommender.ports import Publisher
-from recommender.recommendation import Decision
 
 # A wait of nothing would ask the API server in a circle.
 _SHORTEST_WAIT_SECONDS = 0.05

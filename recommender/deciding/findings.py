@@ -8,9 +8,9 @@ from cost_model.physics.livelock import SlowBatches, slow_batches
 from cost_model.physics.profile import GroupProfile
 from forecasting.history import GroupInterval, History
 from forecasting.refusal import Refusal
+from recommender.deciding.limits import Finding, limit_of
+from recommender.deciding.recommendation import Recommendation
 from recommender.deciding.refusing import refusal
-from recommender.limits import Finding, limit_of
-from recommender.recommendation import Recommendation
 
 # Rows without one commit have to span this long: a member that is not evicted commits within one batch.
 LEAST_SILENCE_SECONDS = 180.0

@@ -16,7 +16,7 @@ from cost_model.physics.profile import (
     StreamsProfile,
 )
 from forecasting.units import MessagesPerSecond, Partitions, Seconds
-from recommender.holidays import HolidaySettings
+from recommender.configuring.holidays import HolidaySettings
 
 Mode = Literal["off", "recommend", "apply"]
 

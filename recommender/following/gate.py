@@ -24,11 +24,11 @@ from forecasting.history_tier import DAILY_MINUTES, MINUTES_PER_DAY, WEEKLY_MINU
 from forecasting.persistence import PersistenceForecaster
 from forecasting.refusal import Refusal
 from forecasting.units import FloatArray, MessagesPerSecond, Replicas
-from recommender.careful import Asking, ForecasterFailure, checked_forecast
 from recommender.deciding.context import DecisionContext
-from recommender.decision import DecisionSettings
-from recommender.question import STEP_SECONDS, situation_of, uncertainty_of
-from recommender.recommendation import GateStanding
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.question import STEP_SECONDS, situation_of, uncertainty_of
+from recommender.deciding.recommendation import GateStanding
+from recommender.following.careful import Asking, ForecasterFailure, checked_forecast
 
 # A forecaster that has lost its way is found out within half a day.
 REVIEW_AFTER = timedelta(hours=12)

@@ -3,7 +3,7 @@
 from cost_model.physics.learned import PRIOR_MOVES, MoveOutcome
 from cost_model.physics.profile import Capacity
 from forecasting.forecast import HistoryTier
-from recommender.recommendation import GateStanding, GradedMove, LearnedMoves, Recommendation
+from recommender.deciding.recommendation import GateStanding, GradedMove, LearnedMoves, Recommendation
 
 
 def beliefs(advice: Recommendation) -> tuple[str, ...]:

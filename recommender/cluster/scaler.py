@@ -11,10 +11,10 @@ from typing import Any, Literal, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from recommender.decision import DecisionSettings
-from recommender.settings import GroupSettings, Settings, TargetSettings
-from recommender.settings_check import invalid_decision
-from recommender.windows import Window
+from recommender.configuring.settings import GroupSettings, Settings, TargetSettings
+from recommender.configuring.settings_check import invalid_decision
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.windows import Window
 
 Group = tuple[str, str]
 Document = Mapping[str, Any]

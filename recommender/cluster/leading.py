@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import structlog
 
-from recommender.leadership import Elector, LeaseFailedError
+from recommender.cluster.leadership import Elector, LeaseFailedError
 
 # A try is one read and two writes of half a renew deadline each, at most.
 _LAST_TRY_SECONDS = 15.0

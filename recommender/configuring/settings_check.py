@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pydantic import ValidationError
 
 from forecasting.forecast import QUANTILES
-from recommender.decision import DecisionSettings
+from recommender.deciding.decision import DecisionSettings
 
 _UNKNOWN_KEY = {"extra_forbidden", "unexpected_keyword_argument"}
 

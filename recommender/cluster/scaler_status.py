@@ -10,9 +10,9 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from forecasting.refusal import Refusal, RefusalReason
+from recommender.cluster.scaler import Document, GroupRequest, InvalidScaler
+from recommender.deciding.recommendation import Decision, Recommendation
 from recommender.ports import decision_id, wire_code
-from recommender.recommendation import Decision, Recommendation
-from recommender.scaler import Document, GroupRequest, InvalidScaler
 
 Status = Mapping[str, Any]
 # Every condition stands on an object from its first visit on; adjectives, so that each reads as a statement.

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Literal, NamedTuple, Protocol
 
+from recommender.cluster.scaler import API_GROUP, API_VERSION, KIND, PLURAL, Document, GroupRequest, standing
+from recommender.configuring.settings import Settings, TargetSettings
 from recommender.ports import RejectedError
-from recommender.scaler import API_GROUP, API_VERSION, KIND, PLURAL, Document, GroupRequest, standing
-from recommender.settings import Settings, TargetSettings
 
 State = Literal["ok", "note", "trouble", "unknown"]
 Actor = Literal["recommender", "executor"]

@@ -12,9 +12,9 @@ from cost_model.physics.profile import GroupProfile
 from forecasting.history import MINUTE_SECONDS, GroupInterval, History
 from forecasting.refusal import Refusal
 from forecasting.units import Messages, MessagesPerSecond, Seconds
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommendation import Recommendation
 from recommender.deciding.refusing import refusal
-from recommender.decision import DecisionSettings
-from recommender.recommendation import Recommendation
 
 # The rate "now" is the mean of this many base rows, half a minute; a backlog is what each of them shows, because one
 # bad sample would ask for a move, and the next one for the way back.

@@ -14,7 +14,7 @@ from cost_model.physics.skew import carried_by_count, useful_counts
 from cost_model.pricing.price import Prices
 from forecasting.history import GroupInterval
 from forecasting.units import SECONDS_PER_HOUR, MessagesPerSecond
-from recommender.recommendation import FallbackStanding
+from recommender.deciding.recommendation import FallbackStanding
 
 HEADROOM_FACTOR = 1.2
 DRAIN_SECONDS = 300.0

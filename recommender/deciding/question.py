@@ -11,7 +11,7 @@ from forecasting.history_tier import MINUTES_PER_DAY, MINUTES_PER_WEEK
 from forecasting.scenarios import scenarios_of
 from forecasting.units import FloatArray, Fraction, Messages, Seconds
 from recommender.deciding.context import DecisionContext
-from recommender.pace import rest_seconds
+from recommender.deciding.pace import rest_seconds
 
 STEP_SECONDS = 60
 # A burst that nobody foresaw has lost two thirds of itself after this many minutes.

@@ -8,8 +8,8 @@ import numpy as np
 from cost_model.physics.livelock import least_move_interval_seconds
 from cost_model.physics.profile import GroupProfile
 from forecasting.history import History
-from recommender.decision import DecisionSettings
-from recommender.recommendation import Recommendation
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommendation import Recommendation
 
 HOUR = timedelta(hours=1)
 _MINUTES = 60

@@ -7,14 +7,13 @@ from typing import Protocol
 
 import structlog
 
-from recommender.decision import DecisionSettings
-from recommender.leadership import Fence
-from recommender.ports import AdapterError, UnavailableError
-from recommender.recommendation import Decision
-from recommender.run import Group, Obstacle
-from recommender.scaler import Document, GroupRequest, Standing, place_of, standing
-from recommender.scaler_status import Status, Transition, is_news, rejected_status, status_of, transition
-from recommender.settings import GroupSettings, Settings
+from recommender.cluster.leadership import Fence
+from recommender.cluster.scaler import Document, GroupRequest, Standing, place_of, standing
+from recommender.cluster.scaler_status import Status, Transition, is_news, rejected_status, status_of, transition
+from recommender.configuring.settings import GroupSettings, Settings
+from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.recommendation import Decision
+from recommender.ports import AdapterError, Group, Obstacle, UnavailableError
 
 _REMEDY = "Mend the ConsumerGroupScaler, or remove it: the settings hold then."
 _HELD_REMEDY = "Remove hold from the ConsumerGroupScaler to have advice again."
