@@ -51,7 +51,7 @@ def test_oracle_1_at_the_optimum_a_constant_load_never_moves(plain: Situation, r
 @pytest.mark.parametrize(("move", "pays"), [(0.29, True), (0.31, False)])
 def test_oracle_2_a_move_must_pay_for_itself(plain: Situation, move: float, pays: bool) -> None:  # noqa: FBT001
     """Six replicas less for an hour save 0.30: worth a move at 0.29, not at 0.31 (the horizon being all there is)."""
-    found = weighed(_with(replace(plain, demand_messages_per_second=_steady(700.0), replicas=14), move=move))
+    found = weighed(_with(replace(plain, demand_messages_per_second=_steady(700.0), replicas=14), price_per_move=move))
     held, moved = found.cost(HOLD), single_move(found, 8, 0)
     # The move that the end of holding calls for is its only risk.
     assert held.risk == moved.risk == move
@@ -61,7 +61,7 @@ def test_oracle_2_a_move_must_pay_for_itself(plain: Situation, move: float, pays
 @pytest.mark.parametrize("move", [0.29, 0.31])
 def test_a_move_that_has_to_come_anyway_comes_at_once(plain: Situation, move: float) -> None:
     """With the end priced, staying at 14 pays for the move to 8 too, only later: whatever it costs, now is cheaper."""
-    found = weighed(_with(replace(plain, demand_messages_per_second=_steady(700.0), replicas=14), move=move))
+    found = weighed(_with(replace(plain, demand_messages_per_second=_steady(700.0), replicas=14), price_per_move=move))
     assert _advised(found) == (8, 0, 0)
 
 

@@ -18,7 +18,7 @@ PRICES = (
     "price_per_late_message",
     "price_per_duplicate_message",
     "price_per_held_message_second",
-    "move",
+    "price_per_move",
 )
 
 
