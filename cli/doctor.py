@@ -12,13 +12,13 @@ from cli.instants import read_clock
 from cli.output import Field, OutputFormat, Table, write_csv, write_json
 
 if TYPE_CHECKING:
-    from recommender.cluster.doctor import Finding
+    from recommender.cluster.doctor import Diagnosis
 
 FIELDS = [
     Field(key="state", heading="State", left=True),
     Field(key="check", heading="Check", left=True),
     Field(key="where", heading="Where", left=True),
-    Field(key="sentence", heading="Finding", left=True),
+    Field(key="sentence", heading="Diagnosis", left=True),
     Field(key="remedy", heading="Remedy", left=True),
 ]
 
@@ -76,7 +76,7 @@ def doctor(
     return ExitCode.STRICT if strict and troubled else ExitCode.OK
 
 
-def _line(finding: "Finding") -> str:
+def _line(finding: "Diagnosis") -> str:
     """Sentences are too long for columns: state, check and place, then what was found and what to do."""
     place = "" if finding.where == "-" else f" {finding.where}"
     remedy = "" if finding.remedy is None else f" -> {finding.remedy}"

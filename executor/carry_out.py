@@ -13,7 +13,7 @@ import structlog
 from api.schemas import Mode, RecommendationV1, RefusalV1, Target
 from executor.advice import AdviceClient
 from executor.errors import OutsideError, ScaleConflictError
-from executor.plan import WAY_BACK, Act, Bounds, Held, Move, Scale, conflict_at, conflicted, due_move, may_act
+from executor.plan import WAY_BACK, Act, Bounds, DueMove, Held, Scale, conflict_at, conflicted, due_move, may_act
 from executor.standing import Applied, Records, Spot, Standings, spot_of
 
 # Looks at one time. Two hundred moves that are due in one second wait for answers most of the time.
@@ -151,7 +151,7 @@ class Executor:
         except OutsideError as error:
             _log.warning("untold", **identity, error=str(error))
 
-    def _moved(self, move: Move, scale: Scale, spot: Spot | None, identity: _Identity) -> Act | Held:
+    def _moved(self, move: DueMove, scale: Scale, spot: Spot | None, identity: _Identity) -> Act | Held:
         """Make the move where nothing stands in its way; in a dry run, where nothing would if both modes were apply."""
         if self.dry_run:
             move = replace(move, mode="apply")

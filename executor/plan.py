@@ -66,7 +66,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class DueMove:
     """A change that advice asks for at this instant; what the cluster says of it is not yet known.
 
     `seen_replicas` are what the advice was made for, `seen_at` when they were seen. `through_zero` says that a count of
@@ -121,7 +121,7 @@ class Expected:
 class Act:
     """The patch to send: `move` on a workload that stands at `scale`."""
 
-    move: Move
+    move: DueMove
     scale: Scale
 
     @property
@@ -159,7 +159,7 @@ def read_advice(body: bytes) -> RecommendationV1 | RefusalV1 | Held:
 
 def due_move(
     advice: RecommendationV1 | RefusalV1, *, now: datetime, bounds: Bounds, clock_skew: timedelta
-) -> Move | Held:
+) -> DueMove | Held:
     """The move that `advice` asks for at `now`, judged by the advice alone."""
     if isinstance(advice, RefusalV1):
         return Held(
@@ -175,7 +175,7 @@ def due_move(
     )
 
 
-def may_act(move: Move, *, scale: Scale, mode: Mode, expected: Expected | None) -> Act | Held:
+def may_act(move: DueMove, *, scale: Scale, mode: Mode, expected: Expected | None) -> Act | Held:
     """Whether `move` may be made on a workload that stands at `scale`.
 
     `mode` is the executor's own; it acts only where the group's mode says `apply` too. `expected` is what the workload
@@ -269,13 +269,13 @@ def _not_in_window(advice: RecommendationV1, *, now: datetime) -> Held | None:
     return None
 
 
-def _move(advice: RecommendationV1) -> Move | Held:
+def _move(advice: RecommendationV1) -> DueMove | Held:
     if advice.target is None or advice.namespace is None:
         return Held(
             reason="no_target",
             sentence=f"no workload is known for this group; set groups.{advice.group_id}.target in the settings",
         )
-    return Move(
+    return DueMove(
         recommendation_id=advice.recommendation_id,
         group_id=advice.group_id,
         mode=advice.mode,
@@ -288,7 +288,7 @@ def _move(advice: RecommendationV1) -> Move | Held:
     )
 
 
-def _not_as_seen(move: Move, scale: Scale, expected: Expected | None) -> Held | None:
+def _not_as_seen(move: DueMove, scale: Scale, expected: Expected | None) -> Held | None:
     """Why the advice was not made for the workload as it stands; None where it was."""
     if scale.replicas == move.seen_replicas:
         return None
@@ -307,7 +307,7 @@ def _not_as_seen(move: Move, scale: Scale, expected: Expected | None) -> Held | 
     return Held(reason="conflicted", sentence=f"{differs}; nothing is changed")
 
 
-def _at_zero(move: Move, scale: Scale) -> Held | None:
+def _at_zero(move: DueMove, scale: Scale) -> Held | None:
     if move.through_zero or (scale.replicas and move.desired_replicas):
         return None
     what = "the workload stands at 0 replicas" if scale.replicas == 0 else "the advice is to set 0 replicas"

@@ -31,7 +31,7 @@ from benchmarks.lab.stage import LabTopic, PolicyResult, clock, next_grid, play_
 from benchmarks.rebalances.expected import PROTOCOLS
 from collector.meter import Interruption
 from cost_model.pricing.price import Prices
-from executor.plan import Act, Move
+from executor.plan import Act, DueMove
 from forecasting.units import MessagesPerSecond
 
 WORKLOAD = Target(api_version="apps/v1", kind="Deployment", name="lab")
@@ -104,7 +104,7 @@ class ProcessGroup:
 def carry_out(replicas: LocalReplicas, wanted: int) -> None:
     """Move the workload through the port that the executor uses."""
     scale = replicas.read("lab", WORKLOAD)
-    move = Move(
+    move = DueMove(
         recommendation_id="lab",
         group_id="lab",
         mode="apply",

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from recommender.adapters.kubernetes_client import Connection, connect
 from recommender.adapters.kubernetes_lease import KubernetesLease
-from recommender.cluster.leadership import Elector, LeaseFailedError, Terms
+from recommender.cluster.leadership import Elector, LeaseFailedError, LeaseTerms
 from tests.live.harness.control_plane import ControlPlane, built_control_plane
 
 NAMESPACE = "default"
@@ -77,7 +77,7 @@ def kill(api: Connection, name: str, kills: int) -> tuple[list[float], int]:
     def fresh() -> Process:
         lease = KubernetesLease(api, NAMESPACE, name, clock=lambda: datetime.now(UTC))  # noqa: TID251  # for people
         elector = Elector(lease, identity=uuid.uuid4().hex, clock=time.monotonic)
-        return Process(elector, time.monotonic() + chance.uniform(0.0, Terms().retry_seconds))
+        return Process(elector, time.monotonic() + chance.uniform(0.0, LeaseTerms().retry_seconds))
 
     leader = fresh()
     go_on([leader], until_leads=leader)
@@ -103,7 +103,7 @@ def go_on(processes: list[Process], *, until_leads: Process | None = None, secon
         try:
             wait_seconds = following.elector.step()
         except LeaseFailedError:
-            wait_seconds = Terms().retry_seconds
+            wait_seconds = LeaseTerms().retry_seconds
         following.due = time.monotonic() + wait_seconds
 
 

@@ -13,14 +13,14 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from recommender.adapters.kubernetes_client import asking_once, translate_error
-from recommender.cluster.leadership import Lease, LeaseFailedError, LeaseTakenError, Terms
+from recommender.cluster.leadership import Lease, LeaseFailedError, LeaseTakenError, LeaseTerms
 from recommender.ports import AdapterError
 
 _API = ("coordination.k8s.io", "v1")
 # A lease that does not say how long it lasts.
-_DEFAULT_SECONDS = Terms().lease_seconds
+_DEFAULT_SECONDS = LeaseTerms().lease_seconds
 # Half a renew deadline: a renewal that is not answered leaves time for another.
-_TIMEOUT_SECONDS = Terms().renew_deadline_seconds / 2
+_TIMEOUT_SECONDS = LeaseTerms().renew_deadline_seconds / 2
 _MISSING = "make it: kubectl apply -f deploy/manifests/replicas/lease.yaml"
 
 

@@ -34,7 +34,7 @@ METRICS_APIS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Diagnosis:
     """The answer to one question. `trouble` keeps advice from being given or followed; `remedy` is the next step."""
 
     check: str
@@ -104,9 +104,11 @@ class ClusterView(Protocol):
         ...
 
 
-def examine(view: ClusterView, settings: Settings, namespaces: Sequence[str], *, now: datetime) -> tuple[Finding, ...]:
+def examine(
+    view: ClusterView, settings: Settings, namespaces: Sequence[str], *, now: datetime
+) -> tuple[Diagnosis, ...]:
     """Every finding, in the order in which things are set up. Errors: UnavailableError where the cluster is away."""
-    findings = [Finding(check="API server", where="-", state="ok", sentence=f"Kubernetes {view.version()} answers.")]
+    findings = [Diagnosis(check="API server", where="-", state="ok", sentence=f"Kubernetes {view.version()} answers.")]
     findings += _answered("definition", "-", partial(_definition, view))
     documents: list[Document] = []
     for namespace in namespaces:
@@ -130,7 +132,7 @@ def examine(view: ClusterView, settings: Settings, namespaces: Sequence[str], *,
     return tuple(findings)
 
 
-def _answered(check: str, where: str, ask: Callable[[], Iterator[Finding]]) -> list[Finding]:
+def _answered(check: str, where: str, ask: Callable[[], Iterator[Diagnosis]]) -> list[Diagnosis]:
     """What `ask` found; where the cluster does not say, that."""
     try:
         return list(ask())
@@ -138,7 +140,7 @@ def _answered(check: str, where: str, ask: Callable[[], Iterator[Finding]]) -> l
         return [_finding(check, where, "unknown", f"{error}.", "run it as somebody who may read that")]
 
 
-def _definition(view: ClusterView) -> Iterator[Finding]:
+def _definition(view: ClusterView) -> Iterator[Diagnosis]:
     resource = f"{PLURAL}.{API_GROUP} {API_VERSION}"
     match view.definition():
         case "absent":
@@ -150,7 +152,7 @@ def _definition(view: ClusterView) -> Iterator[Finding]:
             yield _finding("definition", "-", "ok", f"{resource} is installed.")
 
 
-def _objects(view: ClusterView, namespace: str, documents: list[Document]) -> Iterator[Finding]:
+def _objects(view: ClusterView, namespace: str, documents: list[Document]) -> Iterator[Diagnosis]:
     found = view.objects(namespace)
     documents += found
     if found:
@@ -160,7 +162,7 @@ def _objects(view: ClusterView, namespace: str, documents: list[Document]) -> It
         yield _finding("objects", namespace, "note", f"No {KIND} here.", remedy)
 
 
-def _bounds(request: GroupRequest) -> Iterator[Finding]:
+def _bounds(request: GroupRequest) -> Iterator[Diagnosis]:
     """A minimum that cannot be useful: more replicas than partitions, or tasks, sit idle."""
     least, streams, partitions = request.group.min_replicas, request.group.streams, request.group.partitions
     ceiling, what = (partitions, "partitions") if streams is None else (streams.tasks, "tasks")
@@ -169,7 +171,7 @@ def _bounds(request: GroupRequest) -> Iterator[Finding]:
         yield _finding("bounds", _place(request), "trouble", sentence, f"set minReplicas to {ceiling} or less")
 
 
-def _target(view: ClusterView, request: GroupRequest) -> Iterator[Finding]:
+def _target(view: ClusterView, request: GroupRequest) -> Iterator[Diagnosis]:
     target, where = request.group.target, _place(request)
     if target is None:
         return
@@ -184,7 +186,7 @@ def _target(view: ClusterView, request: GroupRequest) -> Iterator[Finding]:
         yield _finding("target", where, "ok", f"{what} is there, and has a /scale.")
 
 
-def _autoscalers(view: ClusterView, namespace: str, here: Sequence[GroupRequest]) -> Iterator[Finding]:
+def _autoscalers(view: ClusterView, namespace: str, here: Sequence[GroupRequest]) -> Iterator[Diagnosis]:
     claims = view.autoscalers(namespace)
     for request in here:
         target = request.group.target
@@ -195,7 +197,7 @@ def _autoscalers(view: ClusterView, namespace: str, here: Sequence[GroupRequest]
             yield _finding("autoscalers", _place(request), state, sentence, remedy)
 
 
-def _rights(view: ClusterView, actor: Actor, namespace: str, here: Sequence[GroupRequest]) -> Iterator[Finding]:
+def _rights(view: ClusterView, actor: Actor, namespace: str, here: Sequence[GroupRequest]) -> Iterator[Diagnosis]:
     """What a service account lacks for its work here; an executor has none where no object says Apply."""
     needed = _RECOMMENDERS if actor == "recommender" else [*_EXECUTORS, *_rules_of_targets(view, here)]
     missing = [str(rule) for rule in needed if not view.may(actor, namespace, rule)]
@@ -222,7 +224,7 @@ def _rules_of_targets(view: ClusterView, here: Sequence[GroupRequest]) -> Iterat
                 yield Rule("get", group, f"{plural}/scale")
 
 
-def _metrics(view: ClusterView, api: str) -> Iterator[Finding]:
+def _metrics(view: ClusterView, api: str) -> Iterator[Diagnosis]:
     server = view.metrics_server(api)
     if server is None:
         sentence = "Nobody serves it: an HPA on such metrics finds none (NotFound)."
@@ -232,7 +234,7 @@ def _metrics(view: ClusterView, api: str) -> Iterator[Finding]:
     yield _finding("metrics API", api, "ok", f"Served by {known} ({server}); a cluster has one, so add no second.")
 
 
-def _lease(view: ClusterView, *, now: datetime) -> Iterator[Finding]:
+def _lease(view: ClusterView, *, now: datetime) -> Iterator[Diagnosis]:
     lease = view.lease()
     if lease is None:
         return
@@ -260,8 +262,8 @@ _EXECUTORS = (
 )
 
 
-def _finding(check: str, where: str, state: State, sentence: str, remedy: str | None = None) -> Finding:
-    return Finding(check=check, where=where, state=state, sentence=sentence, remedy=remedy)
+def _finding(check: str, where: str, state: State, sentence: str, remedy: str | None = None) -> Diagnosis:
+    return Diagnosis(check=check, where=where, state=state, sentence=sentence, remedy=remedy)
 
 
 def _place(request: GroupRequest) -> str:

@@ -18,7 +18,7 @@ _SHORTEST_WAIT_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class LeaseTerms:
     """How long a lease lasts, in seconds; the defaults are those of Kubernetes' own controllers."""
 
     lease_seconds: float = 15.0
@@ -88,10 +88,10 @@ class Elector:
     """
 
     def __init__(
-        self, leases: Leases, *, identity: str, clock: Callable[[], float], terms: Terms | None = None
+        self, leases: Leases, *, identity: str, clock: Callable[[], float], terms: LeaseTerms | None = None
     ) -> None:
         self._leases, self._identity, self._clock = leases, identity, clock
-        self.terms = terms or Terms()
+        self.terms = terms or LeaseTerms()
         self._seen: Lease | None = None
         self._seen_at = 0.0
         self._held: Lease | None = None

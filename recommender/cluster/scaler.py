@@ -116,7 +116,7 @@ class InvalidScaler:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ScalerRequests:
     """What all objects together ask for, and which of them cannot be followed, by namespace and name."""
 
     requests: Mapping[Group, GroupRequest]
@@ -182,7 +182,7 @@ def request_of(settings: Settings, scaler: Scaler) -> GroupRequest:
     return request
 
 
-def standing(settings: Settings, documents: Iterable[Document]) -> Standing:
+def standing(settings: Settings, documents: Iterable[Document]) -> ScalerRequests:
     """What the objects of a cluster ask for together; a group, and a target, is the oldest object's that names it.
 
     A group whose target is another object's has to wait: advice on both would have one workload scaled by two.
@@ -208,7 +208,7 @@ def standing(settings: Settings, documents: Iterable[Document]) -> Standing:
         except ScalerError as error:
             waits = group if owner == place else None
             troubles[place] = InvalidScaler(reason=error.reason, sentence=str(error), group=waits)
-    return Standing(requests=requests, troubles=troubles)
+    return ScalerRequests(requests=requests, troubles=troubles)
 
 
 def _taken(group: Group | None, owner: tuple[str, str]) -> ScalerError:

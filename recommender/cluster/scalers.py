@@ -8,7 +8,7 @@ from typing import Protocol
 import structlog
 
 from recommender.cluster.leadership import Fence
-from recommender.cluster.scaler import Document, GroupRequest, Standing, place_of, standing
+from recommender.cluster.scaler import Document, GroupRequest, ScalerRequests, place_of, standing
 from recommender.cluster.scaler_status import Status, Transition, is_news, rejected_status, status_of, transition
 from recommender.configuring.settings import GroupSettings, Settings
 from recommender.deciding.decision import DecisionSettings
@@ -69,7 +69,7 @@ class Scalers:
 
     objects: ScalerObjects
     settings: Settings
-    _standing: Standing = field(default_factory=lambda: Standing(requests={}, troubles={}))
+    _standing: ScalerRequests = field(default_factory=lambda: ScalerRequests(requests={}, troubles={}))
     _failing: bool = False
     _unwritten: set[tuple[str, str]] = field(default_factory=set)
     _events_failing: bool = False

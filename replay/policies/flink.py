@@ -109,7 +109,7 @@ def aligned(wanted: int, *, replicas: int, partitions: int, most: int) -> int:
 
 
 @dataclass(slots=True, kw_only=True)
-class Window:
+class RateWindow:
     """The minutes measured at the present count, from five minutes after the last rescale came true."""
 
     minutes: deque[Minute] = field(default_factory=lambda: deque(maxlen=WINDOW_MINUTES), init=False)
@@ -173,7 +173,7 @@ class Flink:
     """Decides each minute on a full window: up at once, down an hour after the first want of less."""
 
     world: World
-    _window: Window = field(default_factory=Window, init=False)
+    _window: RateWindow = field(default_factory=RateWindow, init=False)
     _downs: ScaleDowns = field(default_factory=ScaleDowns, init=False)
 
     def decide(self, seen: Observation) -> int:

@@ -8,13 +8,13 @@ import pytest
 
 from recommender.adapters import kubernetes_client
 from recommender.cluster import doctor
-from recommender.cluster.doctor import Finding
+from recommender.cluster.doctor import Diagnosis
 from recommender.ports import UnavailableError
 
 Lagcast = Callable[..., tuple[int, str, str]]
 FINDINGS = (
-    Finding(check="API server", where="-", state="ok", sentence="Kubernetes v1.36.3 answers."),
-    Finding(check="target", where="shop/orders", state="trouble", sentence="It is gone.", remedy="deploy it"),
+    Diagnosis(check="API server", where="-", state="ok", sentence="Kubernetes v1.36.3 answers."),
+    Diagnosis(check="target", where="shop/orders", state="trouble", sentence="It is gone.", remedy="deploy it"),
 )
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from api.convert import to_wire
 from api.schemas import Mode, RecommendationV1, RefusalV1
 from executor.owners import FIELD_MANAGER, Owner
-from executor.plan import Act, Bounds, Expected, Held, Move, Scale, due_move, may_act, read_advice
+from executor.plan import Act, Bounds, DueMove, Expected, Held, Scale, due_move, may_act, read_advice
 from forecasting.refusal import Refusal
 from recommender.configuring.settings import GroupSettings, TargetSettings
 from recommender.configuring.settings_group import ScaleToZeroSettings
@@ -33,13 +33,13 @@ def _wire(decision: Decision, group: GroupSettings = OWNED) -> RecommendationV1 
     return to_wire(decision, group, now=issued_at(decision))
 
 
-def _due(decision: Recommendation, *, after: timedelta = timedelta(0), bounds: Bounds | None = None) -> Move | Held:
+def _due(decision: Recommendation, *, after: timedelta = timedelta(0), bounds: Bounds | None = None) -> DueMove | Held:
     return due_move(_wire(decision), now=decision.execute_at + after, bounds=bounds or Bounds(), clock_skew=NO_SKEW)
 
 
-def _move(decision: Recommendation) -> Move:
+def _move(decision: Recommendation) -> DueMove:
     move = _due(decision)
-    assert isinstance(move, Move)
+    assert isinstance(move, DueMove)
     return move
 
 
@@ -59,8 +59,8 @@ def test_the_window_is_kept_to_the_second(advice: MakeAdvice) -> None:
     early = _due(given_advice, after=-SECOND)
     assert isinstance(early, Held)
     assert (early.reason, early.retry_at) == ("not_due", given_advice.execute_at)
-    assert isinstance(_due(given_advice), Move)
-    assert isinstance(_due(given_advice, after=safe_for), Move)
+    assert isinstance(_due(given_advice), DueMove)
+    assert isinstance(_due(given_advice, after=safe_for), DueMove)
     late, expired = _due(given_advice, after=safe_for + SECOND), _due(given_advice, after=valid_for + SECOND)
     assert isinstance(late, Held)
     assert isinstance(expired, Held)
@@ -201,7 +201,7 @@ def test_zero_is_left_and_reached_only_where_the_owner_says_so(advice: MakeAdvic
     for group in (OWNED, THROUGH_ZERO):
         wire = _wire(given_advice, group)
         move = due_move(wire, now=given_advice.execute_at, bounds=bounds, clock_skew=NO_SKEW)
-        assert isinstance(move, Move)
+        assert isinstance(move, DueMove)
         verdicts.append(may_act(move, scale=scale, mode="apply", expected=None))
     held, act = verdicts
     assert isinstance(held, Held)

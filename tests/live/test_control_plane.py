@@ -8,7 +8,7 @@ from api.schemas import Target
 from executor.errors import ScaleConflictError, ScaleError
 from executor.kubernetes_client import connect
 from executor.kubernetes_scale import KubernetesScales
-from executor.plan import Act, Move, Scale
+from executor.plan import Act, DueMove, Scale
 from recommender.adapters import kubernetes_workloads
 from recommender.adapters.kubernetes_client import connect as connect_to
 from recommender.adapters.kubernetes_workloads import pods_in
@@ -93,7 +93,7 @@ def test_the_executor_has_the_rights_that_it_needs_and_no_others(control_plane: 
 
 def act(namespace: str, target: Target, seen: Scale) -> Act:
     """From what was seen to five replicas."""
-    move = Move(
+    move = DueMove(
         recommendation_id="r-1",
         group_id="orders",
         mode="apply",

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from recommender.cluster.leadership import Elector, Lease, LeaseFailedError, LeaseTakenError, Terms
+from recommender.cluster.leadership import Elector, Lease, LeaseFailedError, LeaseTakenError, LeaseTerms
 
-TERMS = Terms()
+TERMS = LeaseTerms()
 
 
 @dataclass

@@ -19,7 +19,7 @@ from benchmarks.rebalances.measure import ProcessedBatch
 from collector.meter import Interruption, PartitionStop
 from cost_model.pricing.price import Prices
 from executor.errors import ScaleConflictError
-from executor.plan import Act, Move, Scale
+from executor.plan import Act, DueMove, Scale
 from forecasting.units import MessagesPerSecond
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -133,7 +133,7 @@ def test_the_youngest_replicas_go_first_and_an_old_version_moves_nothing() -> No
     replicas = LocalReplicas(lambda number: Process(ended, number))
     replicas.set(3)
     scale = replicas.read("lab", WORKLOAD)
-    move = Move(
+    move = DueMove(
         recommendation_id="r",
         group_id="lab",
         mode="apply",

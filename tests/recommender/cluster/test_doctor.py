@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from recommender.cluster.doctor import Actor, Finding, LeaseFacts, Rule, examine
+from recommender.cluster.doctor import Actor, Diagnosis, LeaseFacts, Rule, examine
 from recommender.cluster.scaler import Document
 from recommender.configuring.settings import Settings, TargetSettings
 from recommender.ports import RejectedError
@@ -90,7 +90,7 @@ def cluster() -> MemoryCluster:
     return MemoryCluster()
 
 
-def found(cluster: MemoryCluster, *states: str) -> list[Finding]:
+def found(cluster: MemoryCluster, *states: str) -> list[Diagnosis]:
     """The findings in one of these states."""
     findings = examine(cluster, Settings(state_dir=Path("nowhere")), ["shop"], now=NOW)
     return [each for each in findings if each.state in states]

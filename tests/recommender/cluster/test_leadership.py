@@ -6,7 +6,7 @@ import threading
 import pytest
 from structlog.testing import capture_logs
 
-from recommender.cluster.leadership import Elector, Fence, LeaseFailedError, NotLeadingError, Terms
+from recommender.cluster.leadership import Elector, Fence, LeaseFailedError, LeaseTerms, NotLeadingError
 from recommender.cluster.leading import kept
 from tests.recommender.leases import TERMS, World, goes_on
 
@@ -223,7 +223,9 @@ def test_a_lease_is_kept_through_any_trouble_and_let_go_in_the_end() -> None:
             raise trouble
 
     world.weather = once
-    elector = Elector(world, identity="a", clock=lambda: world.now, terms=Terms(lease_seconds=15, retry_seconds=0.01))
+    elector = Elector(
+        world, identity="a", clock=lambda: world.now, terms=LeaseTerms(lease_seconds=15, retry_seconds=0.01)
+    )
     with capture_logs() as logs:
         with kept(elector, began=began):
             assert began.wait(10)
