@@ -2,7 +2,7 @@
 
 Everything is told relative to the level of the last two minutes, and so is what is predicted. A column outside the
 range it had in the fit loses its say: a load three times its season, where no day before deviated by more than a tenth,
-is clamp_to_fitted_range to stay there after two minutes, while a residual of a twentieth is still drawn back.
+is expected to stay there after two minutes, while a residual of a twentieth is still drawn back.
 """
 
 from dataclasses import dataclass

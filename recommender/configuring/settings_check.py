@@ -19,7 +19,7 @@ class SettingsError(ValueError):
 
 # Limits of `DecisionSettings`, which checks nothing itself: what must hold, and how a person would say it.
 _LIMITS: dict[str, tuple[Callable[[float], bool], str]] = {
-    "price_per_replica_hour": (lambda price: price > 0, "above 0; without a price there is nothing to evaluate_plans"),
+    "price_per_replica_hour": (lambda price: price > 0, "above 0; without a price there is nothing to weigh"),
     "price_per_late_message": (lambda price: price >= 0, "0 or more"),
     "price_per_duplicate_message": (lambda price: price >= 0, "0 or more"),
     "price_per_move": (lambda price: price >= 0, "0 or more"),

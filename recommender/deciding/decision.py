@@ -59,7 +59,7 @@ class DecisionSettings:
 
     rebalance_pause_prior_seconds: float = 12.0
     """Stop of the group that one move is believed to cause until its own moves have taught better: three of them
-    evaluate_plans as much as this figure. The fluid formula gives 2-3 s for one rebalance; shy is cheaper than
+    weigh as much as this figure. The fluid formula gives 2-3 s for one rebalance; shy is cheaper than
     sorry."""
 
     horizon_seconds: int = 3600

@@ -170,9 +170,9 @@ def own_speed(random: RandomState, physics: Physics) -> float:
 
 def new_state(physics: Physics, *, partitions: int, ceiling: int, replicas: int, duration: int, seed: int) -> State:
     """A group of `replicas` members that has just become stable; nothing assigned, produced or consumed yet."""
-    # A pod told to stop keeps its slot until it has closed, a ungraceful one until its session has ended. Closing takes
-    # 1.1 s by default: there are those asked for, those of a rolling restart, and at most those that two commands have
-    # stopped, four times the ceiling.
+    # A pod told to stop keeps its slot until it has closed, or its session has ended if it left ungracefully. Closing
+    # takes 1.1 s by default: there are those asked for, those of a rolling restart, and at most those that two commands
+    # have stopped, four times the ceiling.
     closing = physics.shutdown + physics.batch
     ungraceful = physics.static_membership or closing > physics.grace
     gone = min(closing, physics.grace) + (physics.session if ungraceful else 0.0)
