@@ -26,7 +26,7 @@ def test_a_recommendation_is_shown_with_every_price_and_kept(
     lagcast: Lagcast, feature_table: Path, config: Path
 ) -> None:
     """Twelve replicas for what six carry: sentences and priced plans; `explain` adds what is believed."""
-    code, out, err = lagcast("recommend", "--once", "--features", feature_table, "--config", config, "--now", "latest")
+    code, out, err = lagcast("recommend", "--features", feature_table, "--config", config, "--now", "latest")
     assert (code, err) == (0, "")
     about_orders = out[out.index("orders  ") :]
     assert about_orders.startswith("orders  12 -> ")
