@@ -22,24 +22,25 @@ PROTOCOLS = {"eager": "eager", "cooperative": "cooperative", "kip848": "KIP-848"
 
 INTRODUCTION = """# Rebalances, measured
 
-What a change of a group's size stops and repeats on a real broker, beside what the cost model's formulas and the
-simulated group of the replay expect of it. All of this page is written from one JSON document, and that by one command:
+What a change of a group's size stops and repeats on a real broker, compared with what the cost model's formulas and the
+simulated group of the replay expect. The whole page is made from one JSON document, which one command writes:
 
     make bench-rebalances OUT=FILE ROUNDS=4
     python -m benchmarks.rebalances --page FILE > docs/rebalances.md
 
 - **Where.** One Kafka broker on loopback, a machine with {processors} processors that was busy (mean load {load:.1f})
-  with all groups at once and with other work: stops under a second are stretched. Nothing here was measured across a
+  with all groups at once and with other work, which lengthens stops under a second. Nothing here was measured across a
   network.
 - **Groups.** {partitions} partitions, {rate:g} messages/s, {few} members; then {more} more join, leave in order, join
   again and are killed (SIGKILL), {rounds} times over. Every member works in batches of a set length, whatever is in
   them. Defaults of Kafka elsewhere (heartbeats 3 s, KIP-848 5 s, automatic commits each 5 s), but a session of
   {session:g} s. Eager is `range`, cooperative `cooperative-sticky`. Static members leave without LeaveGroup.
-- **Measured**, from what members write down of each finished batch: a partition stands still from the end of one batch
-  to the beginning of the next, whoever does it, less what usually lies between two. Stops below 0.3 s count as none.
-  Each figure is the median over the changes of its kind, with the least and the most. *Lost* messages were passed over
-  and done by nobody, the sum over all changes of the kind.
-- **Lost seconds** are seconds per partition of the group, those that went on included: what compares protocols.
+- **Measured**, from what members record of each finished batch: a partition is stopped from the end of one batch to the
+  beginning of the next, by whichever member, minus the usual time between two. Stops below 0.3 s count as none. Each
+  figure is the median over the changes of its kind, with minimum and maximum. *Lost* messages were skipped and
+  processed by no member, as the sum over all changes of the kind.
+- **Lost seconds** are seconds per partition of the group, also counting partitions that did not stop: they compare
+  protocols.
 - **Expected** by the formulas from the group's own settings, with a round trip of 0.3 s, the prior, where loopback
   needs less; by the simulated group as the mean over 20 seeds. *Held*: within {share:.0%} or {seconds:g} s of the
   median, for duplicates within {share:.0%} or {messages:g} messages.
