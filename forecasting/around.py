@@ -1,4 +1,4 @@
-"""Bands around a centre: what makes a forecaster of any model that says where the middle of the load will be."""
+"""Bands around a centre: they make a forecaster of any model that predicts the middle of the load."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

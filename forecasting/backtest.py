@@ -1,4 +1,4 @@
-"""Rolling-origin backtest: forecasts from successive origins, each from its past alone, scored against what came."""
+"""Rolling-origin backtest: forecasts from successive origins, each from its past alone, scored on observed rates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _MINUTES_PER_DAY = 1440
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backtest:
-    """What was forecast at each origin, and what came.
+    """The forecast at each origin, and the values observed after it.
 
     Shapes: `origins` indices into the history, each the last minute known to its forecast; `actuals` (origins, steps),
     NaN where unknown; `paths` (origins, len(QUANTILES), steps); messages per second. Column 0 is step 1, the first

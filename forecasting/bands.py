@@ -87,14 +87,14 @@ class Bands:
 
 
 def jumps(series: LogSeries, origins: IntArray) -> FloatArray:
-    """How far the level of the last two minutes lies over (or, negative, under) that of the hour, in logarithms."""
+    """The level of the last two minutes over (or, negative, under) that of the hour, in logarithms."""
     return series.trailing_mean(origins, minutes=2) - series.trailing_mean(origins, minutes=_JUMP_MINUTES)
 
 
 def scatter_columns(
     series: LogSeries, origins: IntArray, horizons: IntArray, centre: FloatArray, season: Season
 ) -> FloatArray:
-    """What the scatter depends on, (horizons, origins, columns); `centre` is (origins, horizons)."""
+    """The columns that predict the scatter, (horizons, origins, columns); `centre` is (origins, horizons)."""
     level = series.trailing_mean(origins, minutes=2)
     shape = (len(horizons), len(origins))
     minute_of_day = (series.last_minute - series.last + origins[None, :] + horizons[:, None]) % MINUTES_PER_DAY

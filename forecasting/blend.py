@@ -35,7 +35,7 @@ _MIXTURES: FloatArray = (
 
 _PERSISTENCE_ALONE = (1.0, 0.0, 0.0, 0.0)
 
-# The level now: what two minutes say.
+# The level now: the mean of two minutes.
 _LEVEL_MINUTES = 2
 
 # The loss that earns a weight: the middle, and the upper quantiles that replicas are planned on.

@@ -36,7 +36,7 @@ _LEARNT = 0.8
 _MOST_ROWS = 12_000
 # A knot with fewer held-out errors takes the correction of the one before it.
 _ENOUGH_ERRORS = 50
-# Fewer than two leaves can be told apart in teach nothing.
+# Fewer than two leaves differ in carry no information.
 _FEWEST_ROWS = 2 * _ROWS_OF_LEAF
 _DECIMALS = 6
 # Threads that wait for each other on a busy machine turn the two seconds of a fit into minutes.
@@ -115,7 +115,7 @@ def fit_across(histories: Sequence[History]) -> FittedBoosting | Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lesson:
-    """What one group teaches: `rows` (origins, KNOTS, columns) and `moves` (origins, KNOTS), NaN where unknown."""
+    """Training rows of one group: `rows` (origins, KNOTS, columns), `moves` (origins, KNOTS), NaN where unknown."""
 
     rows: FloatArray
     moves: FloatArray
@@ -129,7 +129,7 @@ class _Lesson:
         return rows[known], moves[known]
 
     def held_out_errors(self, trees: Sequence[HistGradientBoostingRegressor]) -> FloatArray:
-        """How far moves lay over each quantile after the split, (origins, KNOTS, len(QUANTILES))."""
+        """Moves less their predicted quantiles after the split, (origins, KNOTS, len(QUANTILES))."""
         rows, moves = self.rows[self.split :], self.moves[self.split :]
         predicted = _predicted(trees, rows.reshape(-1, rows.shape[-1])).reshape(*moves.shape, len(QUANTILES))
         errors: FloatArray = moves[..., None] - predicted
@@ -149,7 +149,7 @@ def _lesson_of(history: History) -> _Lesson | None:
 
 
 def _corrections(errors: FloatArray) -> FloatArray:
-    """What brings each quantile to where its share of held-out moves lay under it, (KNOTS, len(QUANTILES))."""
+    """The corrections that calibrate each quantile on the held-out moves, (KNOTS, len(QUANTILES))."""
     corrections = np.zeros((len(KNOTS), len(QUANTILES)))
     for knot in range(len(KNOTS)):
         known = errors[np.isfinite(errors[:, knot, 0]), knot]
@@ -167,7 +167,7 @@ def _predicted(trees: Sequence[HistGradientBoostingRegressor], rows: FloatArray)
 
 
 def _rows(series: LogSeries, origins: IntArray, horizons: IntArray, season: Season) -> FloatArray:
-    """What a move may depend on, (horizons * origins, columns), 0 where a season is unknown."""
+    """The columns that predict a move, (horizons * origins, columns), 0 where a season is unknown."""
     level = series.trailing_mean(origins, minutes=_LEVEL_MINUTES)
     parts = [
         np.log(horizons)[:, None],

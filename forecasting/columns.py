@@ -70,7 +70,7 @@ GROUP_INTERVALS: tuple[Column, ...] = (
     Column(name="partition_appeared_count", kind="long"),
 )
 
-# What the fit of a fleet says of each group: one row for each horizon its forecasts were scored at, with the parameters
+# The fit of a fleet for each group: one row for each horizon its forecasts were scored at, with the parameters
 # repeated; one row without scores where the group was refused or nothing could be scored. Losses are in messages/s.
 FLEET_FITS: tuple[Column, ...] = (
     Column(name="cluster", kind="string"),

@@ -1,4 +1,4 @@
-"""Forecast: per future minute, the values that arrivals stay under with given probabilities."""
+"""Forecast: per future minute, the values that the produce rate stays under with given probabilities."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,7 +22,7 @@ class Forecast:
     Shapes: `paths` is (len(QUANTILES), steps), row i for QUANTILES[i], ascending down each column, never negative.
     Step 1 (column 0) is the first interval not yet seen: it ends at `origin_at + step_seconds`.
     `memory` is how long errors last, from one step to the next; `error_paths` are known ones, see
-    `forecasting.memory.error_paths_of`. `history_tier` says what the history allowed: reactive from
+    `forecasting.memory.error_paths_of`. `history_tier` is what the history allowed: reactive from
     30 min, daily from 2 days, weekly from 14 days.
     """
 
@@ -38,11 +38,11 @@ class Forecast:
 
     @property
     def steps(self) -> int:
-        """How many intervals ahead the paths reach."""
+        """The number of intervals that the paths reach ahead."""
         return int(self.paths.shape[1])
 
     def path(self, quantile: float) -> FloatArray:
-        """One value per step: arrivals stay under it with probability `quantile`.
+        """One value per step: the produce rate stays under it with probability `quantile`.
 
         Errors: ValueError on a quantile outside QUANTILES; interpolating would invent a figure nobody scored.
         """

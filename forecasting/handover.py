@@ -10,7 +10,7 @@ from forecasting.units import FloatArray, read_only
 
 _MODEL = "joined"
 
-# The hour's forecast has nothing left to say three hours ahead; until then the week's takes over step by step.
+# The hour's forecast has no skill three hours ahead; until then the week's takes over step by step.
 FADE_SECONDS = 7200
 
 # Of a path's mean, added before the logarithm is taken: keeps zero rates finite and changes others by a millionth.
@@ -51,7 +51,7 @@ def joined_paths(short: FloatArray, long: FloatArray, *, each: int, step_seconds
 
 
 def from_instant(long: Forecast, origin_at: datetime) -> Forecast:
-    """What `long` says of the time after `origin_at`, in steps of its length that begin there.
+    """The part of `long` after `origin_at`, in steps of its length that begin there.
 
     A step that lies across two of `long` takes their quantiles in proportion; the last, which would reach beyond its
     end, is left out. Errors: ValueError where `origin_at` lies before the origin of `long`, or leaves no whole step.
@@ -73,7 +73,7 @@ def from_instant(long: Forecast, origin_at: datetime) -> Forecast:
 
 
 def _minutes_per_step(short: Forecast, long: Forecast) -> int:
-    """How many steps of `short` one of `long` covers."""
+    """The number of steps of `short` in one step of `long`."""
     if (short.cluster, short.group, short.origin_at) != (long.cluster, long.group, long.origin_at):
         message = (
             f"short is of {short.cluster}/{short.group} at {short.origin_at.isoformat()}, "

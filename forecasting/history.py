@@ -1,4 +1,4 @@
-"""What was observed of one consumer group: single rows, and the minute series that forecasters read."""
+"""Observations of one consumer group: single rows, and the minute series that forecasters read."""
 
 from collections import deque
 from dataclasses import dataclass, replace
@@ -69,7 +69,7 @@ class History:
 
     @property
     def minutes(self) -> int:
-        """How many minutes the series span, gaps included."""
+        """The number of minutes in the series, gaps included."""
         return len(self.produce_messages_per_second)
 
     def last(self, minutes: int) -> "History":
@@ -133,7 +133,7 @@ class HistoryBuffer:
             self._recent.popleft()
 
     def history(self) -> History | None:
-        """What is known up to the last closed minute, or None before the first one."""
+        """The history up to the last closed minute, or None before the first one."""
         if self._last_minute is None:
             return None
         window = slice(max(0, self._filled - self._max_minutes), self._filled)

@@ -20,7 +20,7 @@ _SLACK_MINUTES = 60
 
 
 def known_minutes(history: History) -> int:
-    """How many minutes of the produce rate are known."""
+    """Minutes of known produce rate."""
     return int(np.count_nonzero(np.isfinite(history.produce_messages_per_second)))
 
 

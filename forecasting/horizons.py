@@ -59,7 +59,7 @@ def origins_for(first: int, last: int, *, at_most: int) -> IntArray:
 
 
 def targets_at(values: FloatArray, origins: IntArray, horizons: IntArray) -> FloatArray:
-    """What came `horizons` after `origins`, (origins, horizons); NaN where unknown or not yet seen.
+    """The values `horizons` after `origins`, (origins, horizons); NaN where unknown or not yet seen.
 
     Step 1 is the first value not yet seen:
 

@@ -62,7 +62,7 @@ def _issued(rows: pd.DataFrame, *, issued_at: datetime, holidays: tuple[date, ..
 
 
 def _silence(history: History) -> timedelta:
-    """How long before the history's end the newest known minute ended; the whole history where none is known."""
+    """The time from the end of the newest known minute to the history's end; the whole history where none is known."""
     known = np.flatnonzero(np.isfinite(history.produce_messages_per_second))
     newest = int(known[-1]) if len(known) else -1
     return timedelta(seconds=(history.minutes - 1 - newest) * MINUTE_SECONDS)

@@ -15,7 +15,7 @@ LONG_KNOTS: IntArray = np.array([1, 3, 6, 12, 24, 48, 96, 144, 288, 432, 576, 86
 
 # Before any error is known the bands are a normal's: 1.25 is its deviation over its mean distance, the scatter.
 _DEVIATION_OF_SCATTER = 1.25
-# A knot's own errors have half the say where this many of them are independent.
+# A knot's own errors have half the weight where this many of them are independent.
 _HALF_SURE = 12.0
 # An error downwards, mirrored, is not believed beyond twice the rate: what fell silent did not rise without end.
 _MOST_MIRRORED = log(2.0)
@@ -75,7 +75,7 @@ def fit_long_bands(errors: FloatArray, scatter: FloatArray) -> LongBands:
 
 
 def _independent(errors: FloatArray) -> float:
-    """How many independent errors these are worth, in their order: the count over 1 + twice the sum of correlations.
+    """The number of independent errors these are worth, in order: the count over 1 + twice the sum of correlations.
 
     About zero, not about their mean: errors that all lie on one side are worth hardly one. The sum ends where it falls
     to 0.

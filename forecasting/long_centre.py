@@ -1,4 +1,4 @@
-"""The centre of the week ahead: the middle of what the season says and what the weeks before did, raised to today."""
+"""The centre of the week ahead: the mean of the season and of the weeks before, raised to today's level."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -11,7 +11,7 @@ from forecasting.units import FloatArray, IntArray
 
 # Four weeks are read: three whole ones and the newest days, whose level they are raised to.
 _WEEKS_BEFORE = 3
-# Days that tell how far the level now lies from that of a week before; one odd day of three is outvoted.
+# Days that measure how far the level now lies from that of a week before; one odd day of three is outvoted.
 _LEVEL_DAYS = 3
 
 
@@ -33,7 +33,7 @@ class LongCentre:
 
     @classmethod
     def at(cls, series: SlotSeries, origin: int, *, weekly: bool, holidays: frozenset[int]) -> Self:
-        """What the slots up to `origin` alone say; `holidays` are days (UTC) counted from 1970."""
+        """The season of the slots up to `origin` alone; `holidays` are days (UTC) counted from 1970."""
         newest = np.arange(max(0, origin + 1 - _LEVEL_DAYS * SLOTS_PER_DAY), origin + 1)
         raises = []
         for back in range(SLOTS_PER_WEEK, (_WEEKS_BEFORE + 1) * SLOTS_PER_WEEK, SLOTS_PER_WEEK):

@@ -1,4 +1,4 @@
-"""Level, growth, day and week of a load, told apart by medians: what happened once does not become a pattern.
+"""Level, growth, day and week of a load, separated by medians: what happened once does not become a pattern.
 
 A load's logarithm is read as level of the day + growth + shape of the day + what the weekday adds. Each part is a
 median over days or weeks that weighs recent ones more, so an outage, a gap or a flash crowd is outvoted, and a level
@@ -14,7 +14,7 @@ import numpy as np
 from forecasting.slots import FIT_DAYS, SLOTS_PER_DAY, SlotSeries, weighted_median
 from forecasting.units import FloatArray, IntArray
 
-# A day's say in the shape of days: half of it after ten days.
+# A day's weight in the shape of days: half of it after ten days.
 _SHAPE_WEIGHTS: FloatArray = np.power(0.93, np.arange(FIT_DAYS, dtype=np.float64))
 # In the level now: the last two days outvote the five before them (1.7 to 1.36), one of them alone does not.
 _LEVEL_WEIGHTS: FloatArray = np.power(0.7, np.arange(7, dtype=np.float64))
@@ -27,14 +27,14 @@ _ROUNDS = 3
 _ENOUGH_SLOTS = SLOTS_PER_DAY // 4
 # Three pairs of days a week apart are the least of which a median outvotes one.
 _ENOUGH_PAIRS = 3
-# What a weekday adds is a mean over 55 minutes: two to four weeks are too few to tell five minutes apart.
+# What a weekday adds is a mean over 55 minutes: two to four weeks are too few to distinguish five minutes.
 _HALF_WINDOW = 5
 _SUNDAY = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongSeason:
-    """What the days up to an origin say of the days after it, in logarithms.
+    """The season estimated from the days up to an origin, for the days after it, in logarithms.
 
     Shapes: `day` (288,), the first entry the slot after the origin; `week` (7, 288), row d what the day adds that
     began d whole days before the last one; `free_day` (288,), what a holiday adds; `scatter` (288,), how far days lay
@@ -93,7 +93,7 @@ class LongSeason:
         return path
 
     def scatter_at(self, steps: IntArray) -> FloatArray:
-        """How far from its centre a slot at these steps has lain before."""
+        """The scatter around the centre that slots at these steps had before."""
         scatter: FloatArray = self.scatter[(steps - 1) % SLOTS_PER_DAY]
         return scatter
 
@@ -150,14 +150,14 @@ def _growth(levels: FloatArray) -> float:
 
 
 def _weekday_levels(raised: FloatArray) -> FloatArray:
-    """What each weekday adds to the level, (7,): its distance from the median of its week, by the vote of the weeks."""
+    """The effect of each weekday on the level, (7,): its distance from its week's median, as a weighted median."""
     weeks = len(raised) // _DAYS_PER_WEEK
     by_week = raised[: weeks * _DAYS_PER_WEEK].reshape(weeks, _DAYS_PER_WEEK)
     return _vote(by_week - _row_medians(by_week)[:, None])
 
 
 def _weekday_shapes(odd: FloatArray) -> FloatArray:
-    """What each weekday adds to the shape of a day, (7, 288)."""
+    """The effect of each weekday on the shape of a day, (7, 288)."""
     weeks = -(-len(odd) // _DAYS_PER_WEEK)
     padded = np.concatenate([odd, np.full((weeks * _DAYS_PER_WEEK - len(odd), SLOTS_PER_DAY), np.nan)])
     smooth = np.stack([_smooth(row) for row in padded])

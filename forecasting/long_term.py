@@ -28,7 +28,7 @@ _MODEL = "long_term"
 # A hundredth of the median rate: with a tenth, the hour's unit, the shape of a day bends when its level falls by half.
 _UNIT_OF_UNIT = 0.1
 
-# The residual from the season is told over the last 15 minutes, hour, six hours and day.
+# The residual from the season is averaged over the last 15 minutes, hour, six hours and day.
 _RESIDUAL_SLOTS = (3, 12, 72, 288)
 
 # Origins are 65 minutes apart, or a multiple: prime to the day, so that all its times are met.
@@ -44,7 +44,7 @@ _CEILING_OF_HIGHEST = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedLongTerm:
-    """What residuals are worth by horizon, (knots, residuals), their range (residuals,) in the fit, and the bands."""
+    """Weights of the residuals by horizon, (knots, residuals), their range (residuals,) in the fit, and the bands."""
 
     unit: float
     history_tier: HistoryTier
@@ -149,7 +149,7 @@ class _Past:
 
 
 def _residual_weights(past: _Past) -> tuple[FloatArray, FloatArray]:
-    """What each residual is worth at each knot, (knots, residuals), and what that adds to held-out forecasts.
+    """The weight of each residual at each knot, (knots, residuals), with its effect on held-out forecasts.
 
     A knot whose held-out errors do not get smaller by it, or whose origins span too short a time, leaves residuals
     aside.

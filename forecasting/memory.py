@@ -1,4 +1,4 @@
-"""How long a forecast's errors last: what makes scenarios of whole paths out of quantiles of single minutes.
+"""The persistence of a forecast's errors: it turns quantiles of single minutes into scenarios of whole paths.
 
 An error has three parts: one that lasts for the whole hour (a wrong level), one that fades (a burst), one that is new
 in every minute (noise). Which of them dominates differs between loads: on three recorded ones errors 10 minutes apart
@@ -38,7 +38,7 @@ class ErrorMemory:
         return self.lasting + self.fading * float(np.exp(-steps / self.fading_steps))
 
 
-# Between the three recorded loads; used until a group's own errors say more.
+# Between the three recorded loads; used until a group has enough errors of its own.
 USUAL_MEMORY = ErrorMemory(lasting=0.3, fading=0.45, fading_steps=12.0)
 
 
@@ -71,7 +71,7 @@ def memory_of(errors: FloatArray, horizons: IntArray) -> ErrorMemory:
 
 
 def error_paths_of(errors: FloatArray) -> FloatArray | None:
-    """How errors of whole hours have run, as standard normal paths (64, 60); None where fewer than 64 are known.
+    """Past errors of whole hours as standard normal paths (64, 60); None where fewer than 64 are known.
 
     Shapes: `errors` (origins, 60), one column a minute, in units of the scatter that was to be expected, NaN where
     unknown. A jump that stays keeps its minutes together in these, as it did when it came; at each step the values are

@@ -1,4 +1,4 @@
-"""Persistence: what comes next is what is now, with bands from how far that has been off at each horizon.
+"""Persistence: the next rate is the rate now, with bands from the errors of that rule at each horizon.
 
 The reactive history tier: usable from thirty known minutes, and the floor under every other model.
 """

@@ -1,4 +1,4 @@
-"""Refusal: "we cannot say, and why", as a value.
+"""Refusal: no result, with its reason, as a value.
 
 It is published like a recommendation, so that silence never looks like health. A `Refusal` is for the state of the
 world (history too short, capacity unknown); our own bugs stay exceptions.
@@ -29,7 +29,7 @@ RefusalReason = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """No advice for this group now, with the numbers that say so and what to do next.
+    """No advice for this group now, with the numbers that show why and what to do next.
 
     `evidence` pairs a quantity (unit in its name) with its value, the limit it missed included.
     `remedy` is one sentence naming the next step; `hold_replicas` is what the group has now, where that is known.

@@ -1,4 +1,4 @@
-"""Scenarios: whole paths of arrivals that a forecast holds possible, equally likely.
+"""Scenarios: whole paths of the produce rate that a forecast holds possible, equally likely.
 
 Backlog depends on how long a surprise lasts, so that drawing each minute by itself would be wrong: an error of one
 minute is most of the next one's error too. Ranks are drawn as correlated paths and read from the forecast's quantiles.
@@ -23,7 +23,7 @@ _OUTERMOST = 2.6
 def scenarios_of(forecast: Forecast, *, count: int, steps: int, skip: int = 0, ceiling: float = np.inf) -> FloatArray:
     """`count` paths of `steps` values in messages/s, (count, steps), from step `skip` of the forecast on.
 
-    What lies beyond the forecast goes on at its last step. The same forecast gives the same scenarios. Outside the
+    Beyond the forecast, its last step is repeated. The same forecast gives the same scenarios. Outside the
     outermost quantiles values follow the last slope, as a normal tail would; never negative. The tenth above p90 stays
     under `ceiling`, what the load has never come near, unless p90 is higher itself.
     """

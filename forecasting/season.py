@@ -1,4 +1,4 @@
-"""What earlier days and weeks say about a minute to come, as arrays over horizons and origins."""
+"""Seasonal values of a future minute from earlier days and weeks, as arrays over horizons and origins."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -61,7 +61,7 @@ class Season:
 
 
 def days_back(horizons: IntArray) -> IntArray:
-    """How many days back the newest earlier day lies whose whole smoothing window is already known at the origin.
+    """Days back to the newest earlier day whose whole smoothing window is already known at the origin.
 
     >>> days_back(np.array([1, 1410, 1430, 1440]))  # 1,430 + 15 minutes reach past one day
     array([1, 1, 2, 2])

@@ -1,4 +1,4 @@
-"""Seasonal naive: what came at this minute a day ago, or a week ago where two weeks are known and that errs less."""
+"""Seasonal naive: the rate at this minute a day ago, or a week ago where two weeks are known and that errs less."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class SeasonBefore:
     season_minutes: int
 
     def centre(self, ahead: Ahead) -> FloatArray:
-        """What came whole seasons before each horizon."""
+        """The values whole seasons before each horizon."""
         path: FloatArray = season_before(
             ahead.series, ahead.origin, ahead.horizons, season_minutes=self.season_minutes
         )[0]
@@ -70,7 +70,7 @@ def season_before(series: LogSeries, origins: IntArray, horizons: IntArray, *, s
 def residuals_from_season(
     series: LogSeries, origins: IntArray, horizons: IntArray, *, season_minutes: int
 ) -> FloatArray:
-    """How far the level now lies from that of the season before, in logarithms, (origins, horizons).
+    """The difference of the level now from that of the season before, in logarithms, (origins, horizons).
 
     Over as many minutes as the horizon is long, 5 to 240: what lasted an hour may last another.
     """

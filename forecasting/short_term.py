@@ -1,8 +1,8 @@
 """The short-term model: one linear regression per horizon on the level now, recent windows and the season ahead.
 
-Everything is told relative to the level of the last two minutes, and so is what is predicted. A column outside the
-range it had in the fit loses its say: a load three times its season, where no day before deviated by more than a tenth,
-is expected to stay there after two minutes, while a residual of a twentieth is still drawn back.
+Every column is relative to the level of the last two minutes, and so is the prediction. A column outside the range
+it had in the fit loses its weight: a load three times its season, where no day before deviated by more than a tenth, is
+expected to stay there after two minutes, while a residual of a twentieth is still drawn back.
 """
 
 from dataclasses import dataclass

@@ -32,7 +32,7 @@ _LEVELS = (0.03, 0.1, 0.2, 0.4, 0.8)
 _TRENDS = ((1e-6, 0.5), (0.01, 0.9), (0.01, 0.97))
 # How much of the smoothed season and of its detail, a job on the minute, is taken off before.
 _SEASONS = ((0.0, 0.0), (0.5, 0.0), (1.0, 0.0), (1.0, 1.0))
-# Parameters are judged on the hour ahead; what the farther knots say of them is the season's doing.
+# Parameters are judged on the hour ahead; the errors at farther knots depend on the season.
 _JUDGED = KNOTS <= 61
 
 # Parameters are chosen on the newest days: of fourteen it would take three times as long, and a load that has changed
@@ -48,7 +48,7 @@ _FILTER_MINUTES = 600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Smoothing:
-    """What stays of a surprise in level and trend, what stays of the trend, and the share of profile and detail."""
+    """Decay of a residual in level and trend, decay of the trend, and the share of profile and detail."""
 
     level: float
     trend: float

@@ -1,4 +1,4 @@
-"""A view of a history: from which minutes one looks how far ahead, and what the season says about it."""
+"""A view of a history: its origins, its horizons, and the season's values there."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -24,7 +24,7 @@ FIT_MINUTES = 3 * MINUTES_PER_WEEK
 # A season reaches back seven days and half a smoothing window; the widest trailing window is 240 minutes.
 _FORECAST_MINUTES = MINUTES_PER_WEEK + 300
 
-# 1,440 origins of a week are one in seven minutes: neighbours say nearly the same, and the fit stays under 300 ms.
+# 1,440 origins of a week are one in seven minutes: neighbours differ little, and the fit stays under 300 ms.
 _ORIGINS = 1500
 
 
