@@ -1,4 +1,4 @@
-"""Who is dealt which partition, and what share of them changes owner when the members do."""
+"""The assignment of partitions, and the share of them that changes owner when the members do."""
 
 from functools import lru_cache
 

@@ -14,7 +14,7 @@ _NORMAL = NormalDist()
 
 
 def backlog_from_visible_lag(lag: Messages, *, consume: MessagesPerSecond, commit_interval: Seconds) -> Messages:
-    """What waits to be processed: visible lag without the messages that are done but not yet committed.
+    """Messages that wait to be processed: visible lag without those that are processed but not yet committed.
 
     Those are half a commit interval's worth on average.
 
@@ -45,7 +45,7 @@ def late_by_pause(
 
 
 def expected_overrun(*, mean: Seconds, spread: float, limit: Seconds) -> Seconds:
-    """How far a pause outlasts `limit` on average, the pause being log-normal around its mean.
+    """The mean time by which a pause exceeds `limit`, the pause being log-normal around its mean.
 
     `spread` is the deviation of ln pause; 0 makes the pause certain. A mean pause of 8 s never passes a limit of 10 s,
     yet one in four such pauses does.

@@ -1,4 +1,4 @@
-"""What a group's own past says about the quantities that its profile would otherwise have to assume."""
+"""Estimates from a group's own past of the quantities that its profile would otherwise have to assume."""
 
 from math import ceil
 from typing import NamedTuple
@@ -16,7 +16,7 @@ SATURATED_LAG_SECONDS = 2.0
 # Older evidence weighs less than a quarter by then, a minute's weight being 0.999 of the next one's.
 LOOK_BACK_MINUTES = 1440
 # A capacity that was never reached is inferred from nearly a day of minutes, by the fullest of them: what a group has
-# done for three minutes together it can do. One odd minute is part of three such stretches, which say nothing.
+# done for three minutes together it can do. One odd minute is part of three such stretches, which are skipped.
 ENOUGH_MINUTES = 1320
 SUSTAINED_MINUTES = 3
 FULLER_STRETCHES = 3
@@ -28,7 +28,7 @@ PLANNED_BEYOND, STEP_BEYOND = 1.06, 1.15
 class Windows(NamedTuple):
     """The group's last minutes, oldest first, as fits of capacity, scalability and downstream limits read them.
 
-    `rates` (messages/s of the whole group) are NaN where a minute says nothing: members changed, or a rebalance lay in
+    `rates` (messages/s of the whole group) are NaN where a minute is not used: members changed, or a rebalance lay in
     it; `replicas` is 0 where the count is unknown. In a saturated minute the group did all it could.
     """
 
@@ -87,7 +87,7 @@ def capacity_seen(history: History, profile: GroupProfile) -> Capacity | None:
 
 
 def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Capacity | None:
-    """What every replica has shown to carry in a day, and a step beyond it.
+    """The capacity that every replica has shown within a day, and a step beyond it.
 
     Planning a step beyond what was seen shows more, step by step, until a window is saturated or the load asks for no
     more; so a group that was never at its limit is not refused for ever, and never runs much fuller than it ever did.
@@ -140,14 +140,14 @@ def quiet_seconds(history: History) -> Seconds | None:
 
 
 class MovesPerDay(NamedTuple):
-    """How often a group grows and shrinks."""
+    """The frequency with which a group grows and shrinks."""
 
     up: float
     down: float
 
 
 def moves_per_day(history: History) -> MovesPerDay:
-    """How often members changed in the last week, per day; what is known of less than a day counts as a day of it."""
+    """Changes of members in the last week, per day; less than a day of known members counts as a day."""
     members = history.members[-MINUTES_PER_WEEK:]
     known = members[np.isfinite(members)]
     change = np.diff(known)

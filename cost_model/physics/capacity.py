@@ -1,4 +1,4 @@
-"""What N replicas carry: the useful replica counts, and what one replica's observed rates say of its capacity."""
+"""The capacity of N replicas: the useful replica counts, and a capacity estimate from a replica's observed rates."""
 
 from dataclasses import dataclass, replace
 
@@ -15,7 +15,7 @@ BoolArray = NDArray[np.bool_]
 GRID_POINTS = 400
 PRIOR_SPREAD = 1.5  # of ln capacity: a factor 4.5 either way within one deviation, so that data decide
 WINDOW_SPREAD = 0.08  # of ln rate: a saturated window shows capacity to about 8 %
-OUTLIER_SHARE = 0.05  # windows that say nothing: throttled brokers, a slow downstream call
+OUTLIER_SHARE = 0.05  # windows without information: throttled brokers, a slow downstream call
 OUTLIER_DENSITY = 1.0 / 5.0  # per unit of ln rate, spread over the grid's 5.3 units
 # Each window's evidence fades by this factor with each later one: 1,000 windows of 15 s, about four hours.
 MEMORY = 0.999
@@ -58,9 +58,9 @@ def group_capacity(
     capacity: MessagesPerSecond,
     contention: Scalability | None = None,
 ) -> MessagesPerSecond:
-    """What the group carries before its busiest replica falls behind; replicas beyond the partitions add nothing.
+    """The produce rate up to which the busiest replica keeps up; replicas beyond the partitions add nothing.
 
-    `contention` is what replicas take from each other, those that sit idle included; None: nothing.
+    `contention` is the throughput that replicas take from each other, those that sit idle included; None: nothing.
 
     >>> [round(group_capacity(Replicas(n), partitions=Partitions(40), capacity=MessagesPerSecond(100.0)))
     ...  for n in (0, 7, 8, 9, 40, 50)]
@@ -74,7 +74,7 @@ def group_capacity(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CapacityBelief:
-    """Where one replica's capacity lies, given windows that show it (saturated) and windows that only bound it.
+    """The distribution of one replica's capacity, from windows that show it (saturated) and windows that only bound it.
 
     With no backlog a group consumes what is produced, however much more it could: the mean of such rates is no
     capacity. A window counts as saturated when its lag at both ends exceeds about two seconds of its rate, with no
@@ -88,7 +88,7 @@ class CapacityBelief:
 
     @classmethod
     def around(cls, guess: MessagesPerSecond) -> "CapacityBelief":
-        """What is believed before any window, within a tenth and twenty times of `guess`.
+        """The prior before any window, within a tenth and twenty times of `guess`.
 
         Errors: ValueError unless the guess is above 0; the highest rate seen per replica is a fair one.
         """
@@ -100,7 +100,7 @@ class CapacityBelief:
         return cls(log_rates=read_only(grid), log_weights=_normalised(weights))
 
     def observed(self, rates_per_replica: FloatArray, saturated: BoolArray) -> "CapacityBelief":
-        """The belief after these windows, oldest first; rates of 0 or NaN say nothing and are skipped.
+        """The belief after these windows, oldest first; rates of 0 or NaN are skipped.
 
         Shapes: equal lengths, one value per window.
         """

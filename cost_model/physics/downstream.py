@@ -13,7 +13,7 @@ from forecasting.units import FloatArray, IntArray, MessagesPerSecond
 # A scale-out that brought less than a tenth of what it should have brought was in vain; Flink's autoscaler draws the
 # same line.
 LEAST_USEFUL_GAIN = 0.1
-# Windows show throughput to about 8 %: a rise of less than a tenth cannot be told from none.
+# Windows show throughput to about 8 %: a rise of less than a tenth cannot be distinguished from none.
 LEAST_EXPECTED_RISE = 1.1
 
 
@@ -38,7 +38,7 @@ class DownstreamLimit:
 
     @property
     def sentence(self) -> str:
-        """What is wrong, and what to look at."""
+        """The problem, and where to look."""
         seen = " and ".join(str(count) for count in self.replicas_seen)
         return (
             f"with a backlog, {seen} replicas all consumed about {self.limit_messages_per_second:,.0f} messages/s: the "

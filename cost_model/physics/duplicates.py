@@ -1,4 +1,4 @@
-"""What a move makes the group process twice, or never: the distance between what was done and what was committed."""
+"""Messages that a move makes the group process twice, or never: those between the processed and the committed."""
 
 from typing import Literal
 
@@ -55,7 +55,7 @@ def lost_seconds(profile: GroupProfile) -> Seconds:
     It stores offsets when it hands messages over, so a commit in mid-batch covers messages that are not done. At a
     commit `a` ago in the running batch, `v` old, B - v is lost if a <= v; with v uniform on the batch and a on T_c:
     B**2 / (6 * T_c), or (B - T_c) / 2 + T_c**2 / (6 * B) for batches longer than the interval. Measured on Kafka 4.3
-    at B = T_c = 5 s and 200 messages/s: 161 messages a kill, where this says 167; at B = 1 s 0 to 3, where it says 7.
+    at B = T_c = 5 s and 200 messages/s: 161 messages a kill, where this gives 167; at B = 1 s 0 to 3, where it gives 7.
     """
     batch, interval = float(profile.poll_batch_seconds), float(profile.commit_interval_seconds)
     if not _stores_on_delivery(profile) or batch <= 0.0:
@@ -66,7 +66,7 @@ def lost_seconds(profile: GroupProfile) -> Seconds:
 
 
 def _stores_on_delivery(profile: GroupProfile) -> bool:
-    """Whether enable.auto.offset.store is at work, librdkafka's default."""
+    """True if enable.auto.offset.store is in effect, librdkafka's default."""
     return profile.client == "librdkafka" and profile.commit_mode == "interval" and profile.streams is None
 
 

@@ -1,16 +1,16 @@
-"""How a replica that is scaled away leaves: gracefully, ungracefully, or killed in the middle of its work."""
+"""The ways in which a removed replica leaves: gracefully, ungracefully, or killed in the middle of its work."""
 
 from cost_model.physics.profile import GroupProfile
 from forecasting.units import Fraction, Seconds
 
 
 def leaves_gracefully(profile: GroupProfile) -> bool:
-    """Whether a stopped replica gets to finish its batch and commit before Kubernetes kills it."""
+    """True if a stopped replica can finish its batch and commit before Kubernetes kills it."""
     return profile.termination_grace_seconds >= profile.batch_p99_seconds
 
 
 def sends_leave_group(profile: GroupProfile) -> bool:
-    """Whether closing a consumer tells the group: neither static members nor Streams instances do."""
+    """True if a closing consumer sends LeaveGroup: neither static members nor Streams instances do."""
     return not profile.static_membership and profile.streams is None
 
 
@@ -29,14 +29,14 @@ def killed_fraction(profile: GroupProfile) -> Fraction:
 
 
 def heartbeat_seconds(profile: GroupProfile) -> Seconds:
-    """How often a member hears from the group: its own setting, or the broker's under KIP-848."""
+    """The interval of a member's heartbeats: its own setting, or the broker's under KIP-848."""
     if profile.rebalances_as == "kip848":
         return profile.consumer_heartbeat_seconds
     return profile.heartbeat_interval_seconds
 
 
 def orphaned_seconds(profile: GroupProfile) -> Seconds:
-    """How long nobody notices an ungraceful leave.
+    """Time until an ungraceful leave is noticed.
 
     A close without LeaveGroup re-arms the session, so all of it passes; measured 12.0 s at a session of 10 s and a
     rebalance of 2 s. A kill comes half a heartbeat after the last one on average.

@@ -1,6 +1,6 @@
-"""What a group's own moves have taught: how long it stops, what moves risk, how leavers go, how full it may run.
+"""Estimates from a group's own moves: rebalance pause, risk of a move, kind of leave, target utilization.
 
-On day one everything is a prior and says "assumed"; each graded move shifts it, and from the third on it says
+On day one everything is a prior, named "assumed"; each graded move shifts it, and from the third on it is named
 "measured".
 """
 
@@ -13,14 +13,14 @@ Source = Literal["assumed", "measured"]
 # A prior counts as much as this many moves.
 PRIOR_MOVES = 3.0
 # One of how long moves stop counts less: groups differ a hundredfold, moves of one group by half, so that the first
-# move says more than all that was believed before.
+# move weighs more than all of the prior.
 PRIOR_PAUSES = 0.5
-# What a move in one direction says of the other one, as a share of a move.
+# Weight of a move in one direction for the other one, as a share of a move.
 OTHER_DIRECTION = 0.5
 # Samples come every 15 s, so that a stop under this many seconds looks like none.
 LEAST_SEEN_SECONDS = 0.5
 # Leavers send LeaveGroup unless they are killed: before any was seen, one in thirty is believed to be ungraceful, and
-# as much as one and a half moves would say. One ungraceful leave makes it 0.42.
+# as much as one and a half moves would. One ungraceful leave makes it 0.42.
 PRIOR_LEAVERS = 1.5
 PRIOR_UNGRACEFUL = 0.05
 # However harmless moves were, the next one may not be: a tenth of the prior risk stays.
@@ -36,7 +36,7 @@ class LogBelief:
 
     @classmethod
     def around(cls, value: float, *, weight: float = PRIOR_MOVES) -> "LogBelief":
-        """What is believed before anything was seen."""
+        """The prior before anything was observed."""
         return cls(mean_log=log(value), weight=weight)
 
     @property
@@ -54,10 +54,10 @@ class LogBelief:
 class MoveOutcome:
     """One move as it went: what it was expected to do, and what the rows show it did.
 
-    `rebalance_pause_seconds` is the whole group's work that was lost, in seconds of arrivals; `late_messages` those
+    `rebalance_pause_seconds` is the whole group's work that was lost, in seconds of the load; `late_messages` those
     that waited longer than promised while it settled, None where a jump of the load hides what the move did to them.
-    `ungraceful` tells whether leavers were missed only when their session ran out; None where nobody left or nobody
-    could tell. `start_up_seconds` is None unless replicas were added. `advised_as` is the id of the advice that called
+    `ungraceful` is true if leavers were missed only when their session ran out; None where nobody left or nobody
+    could know. `start_up_seconds` is None unless replicas were added. `advised_as` is the id of the advice that called
     for the move; None: somebody else moved the group, and nothing was expected.
     """
 
@@ -73,7 +73,7 @@ class MoveOutcome:
 
     @property
     def up(self) -> bool:
-        """Whether replicas were added."""
+        """True if replicas were added."""
         return self.to_replicas > self.from_replicas
 
 
@@ -104,7 +104,7 @@ class Learned:
 
     @property
     def source(self) -> Source:
-        """Whether the group's own moves outweigh the priors."""
+        """The source of the estimates: "measured" once the group's own moves outweigh the priors."""
         return "measured" if self.moves >= PRIOR_MOVES else "assumed"
 
     @property
@@ -115,7 +115,7 @@ class Learned:
 
     @property
     def usual_late_cost(self) -> float:
-        """What one move makes late, in currency, whatever the model expected of it: the prior risk, then the mean."""
+        """The cost of one move's lateness, in currency, whatever the model expected: the prior risk, then the mean."""
         return (PRIOR_MOVES * self.risk_prior + self.late_cost) / (PRIOR_MOVES + self.moves)
 
     @property
@@ -128,7 +128,7 @@ class Learned:
         """The beliefs after one more move."""
         stop = max(outcome.rebalance_pause_seconds, LEAST_SEEN_SECONDS)
         own, other = (1.0, OTHER_DIRECTION) if outcome.up else (OTHER_DIRECTION, 1.0)
-        # What nobody can tell is taken as it was expected.
+        # Unknown values are taken as expected.
         late = outcome.expected_late_messages if outcome.late_messages is None else outcome.late_messages
         excess = late_price * (late - outcome.expected_late_messages)
         start_up = self.start_up

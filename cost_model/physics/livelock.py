@@ -34,7 +34,7 @@ class SlowBatches:
 
     @property
     def sentence(self) -> str:
-        """What is wrong, and which setting to change."""
+        """The problem, and the setting to change."""
         return (
             f"a batch of up to {self.max_poll_records} records takes {self.batch_seconds:,.0f} s, over "
             f"{POLL_INTERVAL_FRACTION:.0%} of max.poll.interval.ms ({self.max_poll_interval_seconds:,.0f} s): members "

@@ -17,7 +17,7 @@ CapacitySource = Literal["configured", "saturated_windows", "unsaturated_windows
 class Capacity:
     """The most one replica consumes, as a band.
 
-    Plans are priced in scenarios around p50, as wide as p90 says. Limits, and the plans that the search proposes, use
+    Plans are priced in scenarios around p50, as wide as p90. Limits, and the plans that the search proposes, use
     p20, so that a lucky window does not remove a pod.
     """
 
@@ -30,7 +30,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsProfile:
-    """What Kafka Streams adds: tasks instead of partitions, and state that has to be where its task runs.
+    """The settings of Kafka Streams: tasks instead of partitions, and state that has to be where its task runs.
 
     `tasks` is the sum over sub-topologies of the largest source's partitions. `restore_bytes` is the changelog of all
     tasks together; `behind_bytes` is what a copy that is kept (a standby, or a volume that outlives its pod) still has
@@ -63,7 +63,7 @@ class StreamsProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleToZero:
-    """When a group may have no replica at all: nothing has come for so long. So many waiting messages end that."""
+    """Conditions of scaling to zero: the time without a message, and the lag that activates the group again."""
 
     activation_lag_messages: int = 1
     idle_seconds: Seconds = Seconds(900.0)
@@ -71,11 +71,11 @@ class ScaleToZero:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupProfile:
-    """What the planner has to know of a group, configured or measured.
+    """The planner's parameters of a group, configured or measured.
 
     `capacity` is None while unknown; then nothing may be advised. Defaults are Kafka's and Kubernetes' own, or, for
     `sync_seconds` and `poll_batch_seconds`, the priors of a near broker and short batches. `ungraceful_share` is the
-    learned share of exits that nobody is told of; None decides by grace period, static membership and Streams.
+    learned share of exits without LeaveGroup; None decides by grace period, static membership and Streams.
     `partition_weights` are the partitions' (with Streams, the tasks') shares of the load, in any unit; None: even.
     Errors: ValueError on weights that do not match the partitions, or on a share outside 0 to 1.
     """
@@ -127,7 +127,7 @@ class GroupProfile:
 
     @property
     def work_units(self) -> Partitions:
-        """What is dealt out: partitions, or the tasks of a Streams application."""
+        """The units that are assigned: partitions, or the tasks of a Streams application."""
         return self.partitions if self.streams is None else Partitions(min(self.partitions, self.streams.tasks))
 
     @property
@@ -147,7 +147,7 @@ class GroupProfile:
 
     @property
     def batch_p99_seconds(self) -> Seconds:
-        """How long a replica may need before it can answer: its slowest message, or its batch if that is longer."""
+        """Time a replica may need before it can answer: its slowest message, or its batch if that is longer."""
         return Seconds(max(self.processing_p99_seconds, self.poll_batch_seconds))
 
 

@@ -1,4 +1,4 @@
-"""What a change of replicas stops: which partitions, for how long, in how many rebalances, by protocol and client."""
+"""The effects of a change of replicas: the partitions that pause, how long, in how many rebalances, by protocol."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -33,7 +33,7 @@ class PauseClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveEffect:
-    """What one move does to the group while it happens.
+    """The effects of one move on the group while it happens.
 
     `pauses` has at most three classes: those that stay, those of replicas that leave gracefully, and of those that
     leave ungracefully. `moved_fraction` is the share of partitions that the group's assignor gives to another owner;
@@ -120,7 +120,7 @@ def _move(profile: GroupProfile, *, before: int, after: int, quiet_seconds: Seco
 
 
 def _rebalances(profile: GroupProfile, *, up: bool, changed: int, round_seconds: float) -> float:
-    """How many rebalances `changed` joins or leaves cause when they spread over S seconds and one gathers for W.
+    """The number of rebalances by `changed` joins or leaves that spread over S seconds, where one gathers for W.
 
     Formula: 1 + (k - 1) / (1 + k * W / S); ten joins, W = 3 s, over 5 / 20 / 60 s: 2.3, 4.6, 7.0. Replicas are told to
     leave together, and each does after the batch in hand. Under KIP-848 the broker gathers joins into one assignment.
@@ -135,7 +135,7 @@ def _stops_everyone(move: _Move) -> float:
     """Everybody stops from its own rejoin to the last one's, in each rebalance.
 
     The first rebalance may meet heartbeats that have drifted apart and puts them in step, so later ones cost only the
-    spread of running batches: A + (n - 1) * A_sync. Measured 2.3 s where n * A would say 5.9.
+    spread of running batches: A + (n - 1) * A_sync. Measured 2.3 s where n * A would give 5.9.
     """
     return move.first.mean_pause_seconds + (move.rebalances - 1.0) * move.first.next_pause_seconds
 
@@ -179,12 +179,12 @@ def _stops_shrinking(profile: GroupProfile, move: _Move) -> list[tuple[float, fl
 
 
 def _batch_of_a_step(profile: GroupProfile) -> float:
-    """What each step of the newer protocols waits for: nothing where the client answers beside its work."""
+    """The wait in each step of the newer protocols: nothing where the client answers beside its work."""
     return 0.0 if profile.client == "librdkafka" else float(profile.poll_batch_seconds)
 
 
 def _times_moved(profile: GroupProfile, move: _Move) -> float:
-    """How often a moved partition moves: replicas that join one by one take some twice.
+    """The number of times that a moved partition moves: replicas that join one by one take some twice.
 
     Each joiner takes floor(P / members): 40 partitions, 4 to 20 members: 1.375 of them in all, 0.80 of them at once.
     Streams moves a task once, after it has been warmed up where it goes.

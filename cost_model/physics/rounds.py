@@ -19,7 +19,7 @@ DRIFT_PER_SQRT_SECOND = 0.0045
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Responses:
-    """How long members take to rejoin after a rebalance begins: next heartbeat, then the rest of the batch in hand."""
+    """Time until members rejoin after a rebalance begins: next heartbeat, then the rest of the batch in hand."""
 
     mean_seconds: Seconds
     slowest_seconds: Seconds
@@ -105,7 +105,7 @@ def slowest_deviation(members: int) -> float:
 
 
 def settle_seconds(profile: GroupProfile) -> Seconds:
-    """How long a group takes to come to rest after a move; the next one should not come sooner.
+    """Time until a group comes to rest after a move; the next one should not come sooner.
 
     Cooperative 2 * h + 8 * B and KIP-848 2 * h' + 12 * B: shorter did not settle at batches of 5 s. An eager group is
     at rest after the round itself, two heartbeats and two batches at most.

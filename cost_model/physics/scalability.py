@@ -1,4 +1,4 @@
-"""What replicas take from each other: throughput that grows less than the replica count, fitted to what was seen."""
+"""Contention between replicas: throughput that grows less than the replica count, fitted to observations."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from scipy.optimize import least_squares
 
 from forecasting.units import FloatArray, IntArray, MessagesPerSecond, Replicas
 
-# Throughput at three counts tells C, contention and coherence apart; at two it tells C and one of them.
+# Throughput at three counts identifies C, contention and coherence; at two it identifies C and one of them.
 COUNTS_FOR_BOTH = 3
 COUNTS_FOR_CONTENTION = 2
 # A coefficient that takes less than 1 % at the largest count seen is taken as 0: windows have noise of 8 %.
@@ -18,7 +18,7 @@ LARGEST_COEFFICIENT = 10.0  # ten replicas then carry less than one does: beyond
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scalability:
-    """How much of its capacity each replica keeps in company: 1 / (1 + al * (N - 1) + be * N * (N - 1)).
+    """The share of its capacity that each of N replicas keeps: 1 / (1 + al * (N - 1) + be * N * (N - 1)).
 
     `contention` (al) is queueing at something shared, which flattens throughput; `coherence` (be) is work that replicas
     make for each other, which in the end reduces it.

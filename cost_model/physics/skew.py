@@ -59,7 +59,7 @@ class LoadClasses(NamedTuple):
 
 
 def load_classes(profile: GroupProfile, counts: Sequence[int]) -> LoadClasses:
-    """Who is busiest among so many replicas; replicas without work belong to neither class.
+    """The busiest among so many replicas; replicas without work belong to neither class.
 
     Those within 5 % of the busiest one count as busiest. Fourteen replicas on 120 even partitions: eight hold nine
     each, 0.6 of all, and six hold eight.
@@ -85,7 +85,7 @@ def load_classes(profile: GroupProfile, counts: Sequence[int]) -> LoadClasses:
 def _busiest_replicas(
     weights: tuple[float, ...], assignor: Assignor, counts: tuple[int, ...]
 ) -> tuple[FloatArray, FloatArray]:
-    """How many replicas come within 5 % of the busiest one, and the share of the load that they hold together."""
+    """The number of replicas within 5 % of the busiest one, and the share of the load that they hold together."""
     load = np.array(weights, dtype=np.float64) / sum(weights)
     deals = [np.bincount(owners(load.size, count, assignor), weights=load) for count in counts]
     near = [deal[deal * (1.0 + LEAST_GAIN_FRACTION) >= deal.max()] for deal in deals]
@@ -133,7 +133,7 @@ class HotPartition:
 
     @property
     def sentence(self) -> str:
-        """What is wrong, and what would help."""
+        """The problem, and its remedy."""
         return (
             f"partition {self.partition} carries {self.share:.0%} of the load, and one replica consumes all of it: "
             f"more than {self.max_useful_replicas} replicas carry no more; spread its keys"

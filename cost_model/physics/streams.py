@@ -1,4 +1,4 @@
-"""What Kafka Streams adds to a move: state that is restored or warmed up before its task may run elsewhere."""
+"""The part of Kafka Streams in a move: state that is restored or warmed up before its task may run elsewhere."""
 
 from math import ceil
 
@@ -10,7 +10,7 @@ _NO_TIME = Seconds(0.0)
 
 
 def moved_tasks(profile: GroupProfile, *, from_replicas: Replicas, to_replicas: Replicas) -> int:
-    """How many tasks a move gives to another replica; 0 for a group without Streams.
+    """The number of tasks that a move gives to another replica; 0 for a group without Streams.
 
     >>> from forecasting.units import Partitions
     >>> streams = StreamsProfile(stateful=True, tasks=40)
@@ -25,7 +25,7 @@ def moved_tasks(profile: GroupProfile, *, from_replicas: Replicas, to_replicas: 
 
 
 def capacity_lead_seconds(profile: GroupProfile, *, from_replicas: Replicas, to_replicas: Replicas) -> Seconds:
-    """How long after its start a bigger group carries no more than before; 0 without state.
+    """Time from its start until a bigger group carries more than before; 0 without state.
 
     Streams hands a task over once its state is warm, a few tasks at each probe: ceil(moves / warm-ups) * probe. What a
     standby or a kept volume holds does not need to be warmed, but the assignment still waits for the probe.
@@ -61,7 +61,7 @@ def restored_bytes(profile: GroupProfile, *, from_replicas: Replicas, to_replica
 
 
 def restore_seconds(profile: GroupProfile, *, from_replicas: Replicas, to_replicas: Replicas) -> Seconds:
-    """How long the tasks of replicas that leave are down for their state, at the measured rate; 0 on the way up.
+    """Time that the tasks of leaving replicas are down for their state, at the measured rate; 0 on the way up.
 
     The tasks come back on the replicas that stay, which restore theirs side by side: of 5 moved tasks on 2 replicas
     one has 3. A warm-up restores while the old owner still runs, so growing stops no task for it.

@@ -21,7 +21,7 @@ PAUSE_CLASSES = 3
 
 
 class MoveEffects(NamedTuple):
-    """What every move (n, m) does, whatever it costs; each array is (a, a).
+    """The effects of every move (n, m), whatever it costs; each array is (a, a).
 
     `lost_seconds` of the whole group's work are lost to the stop, `repeated_seconds` done twice, `dropped_seconds` done
     by nobody; `in_flight_messages` are repeated at any rate. A move up carries more `lead_seconds` after its command.
@@ -41,7 +41,7 @@ class MoveEffects(NamedTuple):
 
 
 def move_effects_now(situation: Situation, choices: tuple[int, ...], *, behind: bool) -> MoveEffects:
-    """What moves between these counts do to a group that keeps up, or to one that is `behind`: its batches are full.
+    """The effects of moves between these counts on a group that keeps up, or is `behind`: its batches are full.
 
     The length of full batches counts to a twentieth and the quiet time, whose root matters, to a factor of two, so that
     what was computed can be used again.
@@ -72,7 +72,7 @@ def move_effects_of(
     max_lag_seconds: float,
     quiet_seconds: float | None,
 ) -> MoveEffects:
-    """What every move between these counts does.
+    """The effects of every move between these counts.
 
     `rebalance_pause_prior_seconds` are the floors of a move's stop, up and down; `quiet_seconds` as in `move_effect`.
     Remembered per profile, since a group's moves stay what they are while its demand and prices change: computing them

@@ -8,7 +8,7 @@ Policy = Literal["stable", "balanced", "compact"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """What stands for a price that was not set.
+    """The preset in place of a price that was not set.
 
     `late_seconds_per_replica_hour`: so many seconds of one replica's work being late are worth one replica-hour.
     `move_replica_hours`: the risk of one move. `risk_weight`: how much the worst tenth of scenarios counts beyond the

@@ -12,7 +12,7 @@ BYTES_PER_GIGABYTE = 1e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """What things cost, in `currency`; the planner never sees a price anywhere else.
+    """Prices, in `currency`; the planner never sees a price anywhere else.
 
     `price_per_held_message_second` prices backlog before it is late, so that a plan does not spend the objective as a
     buffer. A message that a move loses costs what a late one does. `price_per_restored_gigabyte` is the traffic of
@@ -42,9 +42,9 @@ class Prices:
     ) -> "Prices":
         """All prices from the one that everybody knows, scaled by what one replica consumes; given ones win.
 
-        The policy's preset says how many seconds of one replica's work being late are worth a replica-hour, and how
+        The policy's preset sets how many seconds of one replica's work being late are worth a replica-hour, and how
         many replica-hours the risk of a move: balanced, 0.05 an hour and 1,000 messages/s give 0.05 / (100 x 1,000) =
-        5e-7 per late message, and 0.1 per move until outcomes say otherwise.
+        5e-7 per late message, and 0.1 per move until outcomes change it.
 
         >>> prices = Prices.from_replica_hour(0.05, capacity=MessagesPerSecond(1000.0))
         >>> prices.price_per_late_message, prices.price_per_duplicate_message, prices.price_per_move

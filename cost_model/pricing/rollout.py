@@ -24,19 +24,19 @@ NO_MOVE = -1
 DRAIN_SECONDS = 300.0
 # It goes down to no less than what was needed within the last 5 to 10 steps.
 REMEMBERED_STEPS = 5
-# What comes after the last step is as the last ten were on average: a peak of one minute there would stay for ever.
+# The load after the last step is the mean of the last ten: a peak of one minute there would stay for ever.
 ENDING_STEPS = 10
 
 
 class SimulationInputs(NamedTuple):
-    """What plans are played on: the group's choices and moves, the scenarios, and the prices.
+    """The inputs of the simulation: the group's choices and moves, the scenarios, and the prices.
 
-    Replicas come in three classes, each with its own share of the arrivals and its own backlog: the slower ones among
+    Replicas come in three classes, each with its own share of the load and its own backlog: the slower ones among
     those with one partition more than others, the rest of those, and the others. So a load just above the useful count
     makes some messages late, not all. Moves out of each choice are known twice: row i of a group
     that keeps up, row a + i of one that is behind, whose batches are full.
     Shapes: a choices, S scenarios, H steps. `carried` (a,) messages/s before anybody falls behind, at the
-    target utilization; `class_shares` (a, 3) of the arrivals, `class_carried` (a, 3) messages/s. Of moves (2a, a):
+    target utilization; `class_shares` (a, 3) of the load, `class_carried` (a, 3) messages/s. Of moves (2a, a):
     `start_up`, `risk`, `restore` in currency, `repeated` and `dropped` in seconds of the group's work, `in_flight` in
     messages that are repeated too; `shares` and `pauses` (2a, a, k) the partitions that a move stops, and for how long.
     `demand` (S, H); `pause_factor` and `capacity_factor` (S,). A move up takes effect `lead` (a, a) steps after its
@@ -74,7 +74,7 @@ class SimulationInputs(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Where every plan begins: the present choice, its backlog in messages, and what idle replicas have cost so far."""
+    """The start of every plan: the present choice, its backlog in messages, and the cost of idle replicas so far."""
 
     choice: int
     lag: float

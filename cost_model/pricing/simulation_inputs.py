@@ -27,7 +27,7 @@ def simulation_inputs_of(situation: Situation, uncertainty: Uncertainty) -> tupl
     choices, known = choices_of(situation), known_capacity(profile)
     each = known.p50
     carried = carried_by_count(profile, choices, capacity=MessagesPerSecond(each))
-    # The present count may carry less than a smaller useful one; its classes say so, and levels have to climb.
+    # The present count may carry less than a smaller useful one; its classes show it, and levels have to climb.
     levels = np.maximum.accumulate(np.maximum(carried, LEAST_CAPACITY_FRACTION * each))
     capacity = situation.target_utilization * levels
     class_shares, class_replicas = _classes(profile, choices)
@@ -87,7 +87,7 @@ def known_capacity(profile: GroupProfile) -> Capacity:
 
 
 class MovePrices(NamedTuple):
-    """What a move (n, m) costs whatever arrives, in currency; each array is (a, a)."""
+    """The cost of a move (n, m) at any produce rate, in currency; each array is (a, a)."""
 
     start_up: FloatArray
     restore: FloatArray
@@ -117,7 +117,7 @@ class Moves(NamedTuple):
 
 
 def moves_of(situation: Situation, choices: tuple[int, ...]) -> Moves:
-    """What moves between these counts do to the group."""
+    """The effects of moves between these counts on the group."""
     both = [move_effects_now(situation, choices, behind=behind) for behind in (False, True)]
     return Moves(
         in_flight=np.vstack([moves.in_flight_messages for moves in both]),
@@ -129,7 +129,7 @@ def moves_of(situation: Situation, choices: tuple[int, ...]) -> Moves:
 
 
 def _twice(moves: FloatArray) -> FloatArray:
-    """What a move costs whether the group is behind or not, for both."""
+    """The cost of a move, the same for a group that keeps up and for one that is behind."""
     return np.vstack((moves, moves))
 
 

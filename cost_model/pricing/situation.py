@@ -1,4 +1,4 @@
-"""Situation: what the plan search is asked."""
+"""Situation: the input of the plan search."""
 
 from dataclasses import dataclass
 
@@ -47,15 +47,15 @@ class Situation:
 
     @property
     def behind(self) -> bool:
-        """Whether what waits is more than arrives in two seconds: batches are full then."""
+        """True if the backlog exceeds two seconds of the produce rate: batches are full then."""
         return self.lag_messages > SATURATED_LAG_SECONDS * float(self.demand_messages_per_second[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Uncertainty:
-    """What may happen: scenarios of demand, and how much the bad ones count.
+    """The scenarios of demand, and the weight of the bad ones.
 
-    Shapes: `demand_messages_per_second` (S, H), equally likely paths. `rate_now_messages_per_second` is what arrives
+    Shapes: `demand_messages_per_second` (S, H), equally likely paths. `rate_now_messages_per_second` is the rate
     now. `risk_weight` in 0..1 weighs how much more expensive the worst tenth is than the mean. `planned_quantiles` are
     the quantile paths that plans of several moves are made for. `notice_seconds` pass until a surprise is seen.
     """

@@ -35,7 +35,7 @@ class Plan:
 
     @property
     def single(self) -> bool:
-        """Whether it is one move that is kept."""
+        """True if the plan is one move that is kept."""
         return len(self.moves) == 2
 
 

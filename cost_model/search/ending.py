@@ -1,4 +1,4 @@
-"""What the state is worth that a plan ends in."""
+"""The value of the state at the end of a plan."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from forecasting.units import FloatArray
 class Ending:
     """The price of the state a plan ends in; without it every plan sheds replicas and hoards lag at the end.
 
-    From (n, backlog) the group goes on to the cheapest count that carries the last demand: the move there, replica time
+    From (n, backlog) the group moves to the cheapest count that carries the last demand: the move there, replica time
     for working the backlog off, and the messages that are late until it is gone.
     Shapes: `moves` is (a, 5): pause_late, duplicates, start_up, restore, risk of the move from each choice.
     """

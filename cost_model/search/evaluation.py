@@ -40,7 +40,7 @@ ANNOUNCED_FRACTION = 0.03
 class PlanEvaluation:
     """Every finalist with its price in each scenario; the choice among them, and what staying costs.
 
-    `idle` says that some replicas hold no partition: staying is then priced, but not chosen.
+    `idle` is true if some replicas hold no partition: staying is then priced, but not chosen.
     Shapes: `totals` (plans, S), one row for each of `plans`.
     """
 
@@ -76,7 +76,7 @@ class PlanEvaluation:
         return self._announced(limit=least + ANNOUNCED_FRACTION * abs(least)) or stay
 
     def _made_step(self, step: int, target: int) -> int | None:
-        """When a move is made in the median scenario: one down waits until what arrived before allows it.
+        """The step of the command in the median scenario: a scale-in waits until the load before it allows it.
 
         None: never. Announced for the planned step, 12 replicas would become 5 half an hour before the load falls.
         """

@@ -25,9 +25,9 @@ class PlannedMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MoveCurve:
-    """What moving to `target` costs, by the step at which the move takes effect; infinite where it cannot.
+    """The cost of a move to `target`, by the step at which the move takes effect; infinite where it cannot.
 
-    `totals[t]` is the price of holding until step t, then having `target`, then going on as cheaply as possible.
+    `totals[t]` is the price of holding until step t, then having `target`, then the cheapest continuation.
     `change` is how many replicas it adds or removes; the command goes out `lead_steps` before the effect.
     """
 
@@ -96,7 +96,7 @@ class PlanSearch:
         raise ValueError(message)
 
     def itemised(self, target: int, effective_step: int) -> Cost:
-        """The plan "hold, move to `target` at `effective_step`, go on as cheaply as possible", item by item.
+        """The plan "hold, move to `target` at `effective_step`, continue as cheaply as possible", item by item.
 
         It is played forward on exact backlogs, while the curves interpolate between grid points: the totals agree
         exactly as long as backlogs are 0, and to a few percent at worst where lateness is most of the price.

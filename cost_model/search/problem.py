@@ -44,7 +44,7 @@ class Problem(NamedTuple):
 
 
 class RatePrices(NamedTuple):
-    """What running replicas cost (a,) for one step, and what a move (n, m) costs by what arrives; its lateness apart.
+    """The cost of replicas (a,) for one step, and of a move (n, m) by the produce rate; its lateness apart.
 
     Per message/s of demand: `repeat` is work done twice and `drop` work that nobody does, which counts as late.
     `in_flight` is repeated at any rate.
@@ -84,7 +84,7 @@ def tabulate(situation: Situation) -> Tables:
     replicas = np.array(choices, dtype=np.float64)
     carried = _carried(profile, choices)
     capacity = situation.target_utilization * carried
-    # Plans of this search are proposals: what they cost while the group is behind, the weighing says.
+    # Plans of this search are proposals: the weighing computes their cost while the group is behind.
     effects = move_effects_now(situation, choices, behind=False)
     rate_prices = _rate_prices(prices, replicas, effects, step=step)
     move_prices = price_moves(situation, choices, effects)
@@ -191,9 +191,9 @@ def _home(capacity: FloatArray, demand: float) -> int:
 def _ending(
     situation: Situation, problem: Problem, moving: tuple[RatePrices, MovePrices], carried: FloatArray, home: int
 ) -> Ending:
-    """What it costs to go on from each state at the end of the horizon, the last step's demand continuing.
+    """The cost from each state at the end of the horizon on, the last step's demand continuing.
 
-    What works the backlog off there is the whole capacity: the target utilization is for plans, and this is after them.
+    The whole capacity consumes the backlog there: the target utilization is for plans, and this is after them.
     """
     last, (rate_prices, move_prices) = float(situation.demand_messages_per_second[-1]), moving
     moves = (

@@ -1,4 +1,4 @@
-"""What the owner of a group could change to make its moves cheaper, with what each change would bring."""
+"""Changes by the owner of a group that would make its moves cheaper, with the effect of each."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -96,8 +96,8 @@ def _graceful_leave(profile: GroupProfile) -> Remedy | None:
     """Ungraceful leaves wait the session out, which close(LEAVE_GROUP) or an administrator's removal spares."""
     if sends_leave_group(profile):
         return None
-    told = replace(profile, ungraceful_share=Fraction(0.0))
-    now, then = _stop_of_leavers(replace(profile, ungraceful_share=Fraction(1.0))), _stop_of_leavers(told)
+    graceful = replace(profile, ungraceful_share=Fraction(0.0))
+    now, then = _stop_of_leavers(replace(profile, ungraceful_share=Fraction(1.0))), _stop_of_leavers(graceful)
     if now - then < LEAST_GAIN_SECONDS:
         return None
     close = "KafkaStreams.close with leaveGroup" if profile.streams is not None else "close(LEAVE_GROUP) (Java 4.3)"
@@ -105,7 +105,7 @@ def _graceful_leave(profile: GroupProfile) -> Remedy | None:
         f"before a scale-down {close}, or removeMembersFromConsumerGroup for the leaving instances: "
         f"their partitions would wait {then:.1f} s instead of {now:.1f} s"
     )
-    return Remedy(sentence=sentence, profile=told)
+    return Remedy(sentence=sentence, profile=graceful)
 
 
 def _kept_state(profile: GroupProfile) -> Remedy | None:

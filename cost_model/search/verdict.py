@@ -1,4 +1,4 @@
-"""What the priced scenarios say beyond the choice: how sure it is, which counts they would call for, what turns it."""
+"""The results of the priced scenarios beyond the choice: its certainty, the counts of each tail, its sensitivity."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -19,7 +19,7 @@ MADE_SHARE = 0.5
 MOST_OCTAVES = 4.0
 # Six halvings of four octaves leave a sixteenth of an octave, 4 %.
 HALVINGS = 6
-# What is asked again and again is asked of the cheapest plans: ten moves and staying in both ways, 0.7 ms a time.
+# Repeated evaluations use the cheapest plans only: ten moves and staying in both ways, 0.7 ms a time.
 CONTENDERS = 12
 
 
@@ -41,8 +41,8 @@ def _share_no_more_expensive(own: FloatArray, other: FloatArray) -> float:
 def best_moves(found: PlanEvaluation) -> tuple[int, ...]:
     """Rows of the cheapest single move to each other count, cheapest first, of those that are really made.
 
-    A move down waits until what arrives allows it, so that one planned for a moment that never comes is priced as
-    staying is; it is no way to go on.
+    A move down waits until the load allows it, so that one planned for a moment that never comes is priced as
+    staying is; it is no continuation.
     """
     best: dict[int, int] = {}
     for row in sorted(_made(found), key=lambda row: float(found.objective[row])):
@@ -72,7 +72,7 @@ def _made(found: PlanEvaluation) -> list[int]:
 
 
 def cheapest_counts(found: PlanEvaluation) -> tuple[int, int]:
-    """What to have first if one knew which scenario comes: the counts of the lowest and the highest tenth of them."""
+    """The first counts with the scenario known beforehand: those of the lowest and the highest tenth."""
     counts = np.array([found.replicas if row < 2 else plan.moves[0][1] for row, plan in enumerate(found.plans)])
     cheapest = counts[found.totals.argmin(axis=0)]
     lower = np.quantile(cheapest, LOW_SHARE, method="lower")
@@ -116,7 +116,7 @@ def turning_factor(found: PlanEvaluation, quantity: Quantity) -> float | None:
 
 
 def _nearest(turns: Callable[[float], bool], sign: float) -> float:
-    """How many octaves away the decision turns at the latest, given that it does at the outermost."""
+    """Octaves until the decision turns at the latest, given that it does at the outermost."""
     stands, turned = 0.0, MOST_OCTAVES
     for _ in range(HALVINGS):
         middle = (stands + turned) / 2.0

@@ -1,4 +1,4 @@
-"""What a change of the group's settings is worth: what its moves would cost less, as often as they are made."""
+"""The value of a change of the group's settings: the cost that its moves would save, as often as they are made."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from cost_model.search.evaluation import PlanEvaluation
 from cost_model.search.remedies import Remedy, other_ways, remedies
 from forecasting.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 
-# What a change is worth has to come to one replica-day in a week before anybody is asked to make it.
+# What a change is worth has to come to one replica-day in a week before it is recommended.
 LEAST_REPLICA_DAYS_PER_DAY = 1.0 / 7.0
 
 
@@ -36,7 +36,7 @@ def best_remedy(found: PlanEvaluation, situation: Situation, moves: MovesPerDay)
 
 
 def _price_per_day(found: PlanEvaluation, situation: Situation, profile: GroupProfile, moves: MovesPerDay) -> float:
-    """What stops, repeats and losses of a day's moves cost under a profile; what is the same under all is left out."""
+    """Cost of a day's pauses, repeats and losses by moves under a profile; costs equal under all are left out."""
     place, last = found.start.choice, len(found.choices) - 1
     near = sorted({max(place - 1, 0), place, min(place + 1, last)})
     formulas = replace(situation, profile=profile, rebalance_pause_prior_seconds=None, quiet_seconds=None)
