@@ -1,7 +1,7 @@
 """A collector in a process of its own: a client that dies costs a round, and not the collector.
 
 librdkafka ends its process (`Assertion eonce->refcnt > 0`, issue 4605 of confluentinc/librdkafka) when a broker goes
-away while it is asked about the groups that it coordinates: most restarts of a broker are enough.
+away while it is queried for the groups that it coordinates: most restarts of a broker are enough.
 """
 
 import multiprocessing
@@ -32,7 +32,7 @@ class IsolatedCollector:
         self._child: tuple[BaseProcess, Connection] | None = None
 
     def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
-        """What the collector gives. Errors: its own; UnavailableError where its process died."""
+        """The result of the collector. Errors: its own; UnavailableError where its process died."""
         if self._child is not None and not self._child[0].is_alive():
             self.close()  # it died between two rounds, which costs neither of them
         process, pipe = self._child or self._started()
@@ -85,14 +85,14 @@ class IsolatedCollector:
         except (EOFError, ConnectionError):
             raise self._ended(process) from None
         if isinstance(answer, UnavailableError):
-            # Answers to what was asked in vain come late, and it is over them that the client dies.
+            # Answers to failed requests come late, and it is over them that the client dies.
             self.close()
         if isinstance(answer, AdapterError):
             raise answer
         return answer
 
     def _ended(self, process: BaseProcess) -> Exception:
-        """Why there is no answer: killed from within or without, which passes, or ended by a bug of ours."""
+        """The reason for the missing answer: killed from within or without, which passes, or ended by a bug of ours."""
         process.join()
         self.close()
         if process.exitcode is None or process.exitcode >= 0:
@@ -104,7 +104,7 @@ class IsolatedCollector:
 
 
 def _answer(pipe: Connection, make: Callable[[], Collector]) -> None:
-    """The child: makes the collector, says so, and answers until the other side has gone."""
+    """The child: makes the collector, reports that it is ready, and answers until the other side has gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends the child in its own time
     try:
         collector = make()

@@ -22,7 +22,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
-    """What one round brought: a sample for each partition that answered, an error for each group that did not in full.
+    """The result of one round: a sample for each partition that answered, an error for each group that did not in full.
 
     An error's `group` is None where it concerns no group in particular.
     """
@@ -43,7 +43,7 @@ class KafkaAdminCollector:
     `bootstrap` is `host:port[,host:port]`; `client_config` holds librdkafka settings, for security as a rule.
     `read_committed` names the groups whose consumers are set to `isolation.level=read_committed`, or `EVERY_GROUP`: for
     them a partition ends where the first open transaction begins, as they cannot read on from there.
-    Errors: RejectedError for settings that the client does not take. Nothing is asked of the cluster yet.
+    Errors: RejectedError for settings that the client does not take. No request is sent yet.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class KafkaAdminCollector:
         return Answers(got=got, failed={**failed, **self._dead(answers.got.keys() - got.keys())})
 
     def _dead(self, names: Collection[str]) -> dict[str, AdapterError]:
-        """Why groups that the client calls dead have no samples: another kind of group, or none at all."""
+        """Reasons why groups that the client calls dead have no samples: another kind of group, or none at all."""
         if not names:
             return {}
         every_kind = self._kafka.groups_of_all_kinds()
@@ -155,7 +155,7 @@ class KafkaAdminCollector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Readings:
-    """All that one round asked, and what came back: answers by group, by topic (`layout`) and by partition.
+    """All requests of one round, and their answers: answers by group, by topic (`layout`) and by partition.
 
     `ends` are those of all partitions of groups that read alike, by group.
     """
@@ -170,7 +170,7 @@ class _Readings:
     starts: Answers[Partition, int]
 
     def samples(self, cluster: str, group: str, now: datetime) -> Iterator[OffsetSample]:
-        """A sample of each partition whose end offset is known; without it a row would say nothing."""
+        """A sample of each partition whose end offset is known; without it a row would be empty."""
         description, committed = self.described.got[group], self.committed.got[group]
         ends = self.ends[group].got
         for topic, number in sorted(self.wanted[group] & ends.keys()):
@@ -191,7 +191,7 @@ class _Readings:
             )
 
     def failures(self, group: str) -> list[AdapterError]:
-        """Everything that went wrong on the way to this group's samples, in the order in which it was asked."""
+        """Everything that went wrong on the way to this group's samples, in the order of the requests."""
         topics, partitions = sorted(self.topics.get(group, ())), sorted(self.wanted.get(group, ()))
         failures = [
             *_found([group], self.described.failed),

@@ -1,4 +1,4 @@
-"""Kafka's noes in our words: what was asked of whom, what came back, and what to do about it."""
+"""Kafka's errors in our words: the request, its receiver, the answer, and the remedy."""
 
 import re
 from collections.abc import Callable
@@ -27,7 +27,7 @@ _PASSING = frozenset(
     }
 )
 
-# What the client says of a connection that failed, and what its user can do. The first that is found counts.
+# The client's message for a connection that failed, and what its user can do. The first that is found counts.
 _NEXT_STEPS: tuple[tuple[str, str], ...] = (
     ("sasl authentication error", "check user, password or token, and that sasl.mechanisms is the user's own"),
     ("unsupported sasl mechanism", "set sasl.mechanisms to one that the broker supports"),
@@ -39,13 +39,13 @@ _NEXT_STEPS: tuple[tuple[str, str], ...] = (
     ("failed to resolve", "check the name of the host"),
     ("connection refused", "check host and port, and that the broker runs"),
 )
-# The time that a connection took to fail is another each time: with it the same trouble would be news in every round.
+# The time that a connection took to fail is another each time: with it the same failure would be news in every round.
 _PASSED_TIME = re.compile(r" \(after \d+ms in state \w+(, \d+ identical error\(s\) suppressed)?\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What Kafka was asked for, in words, and the resource it stands for: a grant is given on a group or a topic."""
+    """A request to Kafka, in words, and the resource it stands for: a grant is given on a group or a topic."""
 
     words: str
     group: str | None = None
@@ -53,10 +53,10 @@ class Question:
 
 
 class Complaints:
-    """What the client has said of its connections; the most telling word is kept, and of two such words the newer.
+    """The client's messages about its connections; the most specific is kept, and of two such messages the newer.
 
-    It says the same thing once in a while only: what explained an error in one round stays for the next one. `unshown`
-    takes secrets out of what it says.
+    The client repeats a message only once in a while: what explained an error in one round stays for the next one.
+    `unshown` takes secrets out of its messages.
     """
 
     def __init__(self, unshown: Callable[[str], str]) -> None:
@@ -64,7 +64,7 @@ class Complaints:
         self._words, self._rank, self._has_explained = "", 0, False
 
     def hear(self, complaint: KafkaError) -> None:
-        """Take one. The reason comes once, and what follows of the same trouble may be as little as "Disconnected"."""
+        """Take one. The reason comes once, later messages of the same failure may be as little as "Disconnected"."""
         words = self._unshown(_PASSED_TIME.sub("", complaint.str()))
         rank = _rank(complaint, words)
         if rank >= self._rank:
@@ -77,17 +77,17 @@ class Complaints:
         self._has_explained = False
 
     def forget(self) -> None:
-        """The trouble is over: what was said of it explains nothing that comes later."""
+        """The failure is over: its messages explain nothing later."""
         self._words, self._rank = "", 0
 
     def explain(self) -> str:
-        """The most telling word, for an error of this round; empty where nothing was said."""
+        """The most specific message, for an error of this round; empty where there is none."""
         self._has_explained = True
         return self._words
 
 
 def _rank(complaint: KafkaError, words: str) -> int:
-    """2 for a word with a next step, 1 for any other, 0 for "all brokers are down", which says less than why."""
+    """2 for a message with a next step, 1 for any other, 0 for "all brokers are down", which gives no reason."""
     if complaint.name() == "_ALL_BROKERS_DOWN":
         return 0
     return 2 if _next_step(words) else 1
@@ -107,7 +107,7 @@ def in_our_words(where: str, question: Question, cause: KafkaException, complain
 
 
 def said(answer: KafkaError) -> str:
-    """Words and code: some answers are a bare "ConsumerGroupDescribe: ", and only the code says what is wrong."""
+    """Words and code: some answers are a bare "ConsumerGroupDescribe: ", and only the code names the fault."""
     return f"{answer.str().rstrip(' :')} [{answer.name()}]"
 
 

@@ -39,7 +39,7 @@ from collector.kafka_errors import Complaints, Question, in_our_words, said
 # rounds (the client's own default is 60 s).
 _DEFAULTS = {"client.id": "lagcast", "socket.timeout.ms": "6000"}
 _LIST_SECONDS = 2.0
-# librdkafka writes to standard error unless it has a logger. What it has to say comes back in our errors, and some of
+# librdkafka writes to standard error unless it has a logger. Its messages appear in our errors, and some of
 # it shows values of settings, secrets among them.
 _client_log = logging.getLogger("confluent_kafka")
 _client_log.addHandler(logging.NullHandler())
@@ -56,7 +56,7 @@ _Changed = TypeVar("_Changed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers(Generic[Key, Value]):
-    """What came back, for each thing asked about: it is in `got` or in `failed`, never in both."""
+    """The answers, one for each key requested: it is in `got` or in `failed`, never in both."""
 
     got: Mapping[Key, Value]
     failed: Mapping[Key, AdapterError]
@@ -64,7 +64,7 @@ class Answers(Generic[Key, Value]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDescription:
-    """A group as its coordinator describes it, in Kafka's words; None where the broker did not say.
+    """A group as its coordinator describes it, in Kafka's words; None where the broker gave none.
 
     `hosts` has the address that each member connects from. `is_simple`: nobody ever joined it, its offsets are stored
     by hand.
@@ -88,7 +88,7 @@ class FirstMessage(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Where partitions begin and end."""
+    """Begin and end offsets of partitions."""
 
     ends: Answers[Partition, int]
     stable_ends: Answers[Partition, int]
@@ -96,7 +96,7 @@ class Limits(NamedTuple):
 
 
 class KafkaRequests:
-    """One admin client of one cluster. Errors: RejectedError for settings it does not take; nothing is asked yet."""
+    """One admin client of one cluster. Errors: RejectedError for settings it does not take; no request is sent yet."""
 
     def __init__(self, bootstrap: str, *, cluster: str, client_config: Mapping[str, str]) -> None:
         self.where = f"cluster {cluster!r} at {bootstrap}"
@@ -133,7 +133,7 @@ class KafkaRequests:
         """
         try:
             with warnings.catch_warnings():
-                # The client advises `list_consumer_groups` instead, which leaves out what is asked for here.
+                # The client advises `list_consumer_groups` instead, which leaves out what is requested here.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 listed: list[Any] = self._client.list_groups(timeout=_LIST_SECONDS)
         except KafkaException as cause:
@@ -223,7 +223,7 @@ class KafkaRequests:
         )
 
     def compacted(self, topics: Iterable[str]) -> frozenset[str]:
-        """Those of the topics of which Kafka removes old messages by key; none where it does not say."""
+        """Those of the topics of which Kafka removes old messages by key; none where it does not answer."""
         resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
         asked = self._answers(
             lambda: self._client.describe_configs(resources) if resources else {},
@@ -270,7 +270,7 @@ class KafkaRequests:
                 got[key] = future.result()
             except KafkaException as cause:
                 causes[key] = cause
-        self._client.poll(0)  # lets the client say what happened to its connections
+        self._client.poll(0)  # lets the client report what happened to its connections
         return Answers(got=got, failed={key: self._error(question(key), cause) for key, cause in causes.items()})
 
     def _error(self, question: Question, cause: KafkaException) -> AdapterError:

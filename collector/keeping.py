@@ -1,11 +1,11 @@
-"""Sample files of finished days: one file a day, and none when a day is older than anybody asks for.
+"""Sample files of finished days: one file a day, and none when a day is older than any request.
 
 A minute's or a round's file is right while a day grows. When it has been over for a day and an hour, nobody waits for
 single files any more: the stream lists the newest two days alone, and is late by less than an hour.
 
     date=2026-05-04/20260504T000014.000000Z-20260504T235959.000000Z-1a2b3c4d.day.parquet
 
-The day's file appears by one rename and says in its footer which files it was made of; these no longer count from that
+The day's file appears by one rename and names in its footer which files it was made of; these no longer count from that
 moment on, whoever removes them. So a kill at any point loses no row and shows none twice.
 """
 
@@ -36,7 +36,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What was done: files that became part of a day's file, and days that were removed."""
+    """The result: files that became part of a day's file, and days that were removed."""
 
     merged_files: int = 0
     removed_days: int = 0
@@ -72,7 +72,7 @@ def keep_days_forever(
     clock: Callable[[], datetime],
     wait: Callable[[float], bool],
 ) -> None:
-    """`keep_days` now and once an hour until `wait(seconds)` says stop; what was done, and what failed, is logged."""
+    """`keep_days` now and once an hour until `wait(seconds)` is true; results and failures are logged."""
     while True:
         try:
             kept = keep_days(samples_dir, now=clock(), kept_days=kept_days)
@@ -87,7 +87,7 @@ def keep_days_forever(
 
 @contextmanager
 def _alone(samples_dir: Path) -> Iterator[bool]:
-    """Whether nobody else has the folder's lock, until the block ends; it goes with the process."""
+    """True if nobody else has the folder's lock, until the block ends; it goes with the process."""
     try:
         lock = locked(samples_dir / SAMPLES_LOCK)
     except BlockingIOError:
@@ -150,7 +150,7 @@ def _pieces(path: Path) -> Iterator[pa.Table]:
 
 
 def _span(rows: pa.Table) -> pa.Table:
-    """What a file's name is made of: the groups, each with its first and its last instant."""
+    """The parts of a file's name: the groups, each with its first and its last instant."""
     firsts_and_lasts = rows.group_by(["cluster", "group"]).aggregate([("sampled_at", "min"), ("sampled_at", "max")])
     return pa.concat_tables(
         [
@@ -172,7 +172,7 @@ def _made_of(path: Path) -> list[str]:
 
 
 def _is_readable(path: Path) -> bool:
-    """Whether the file has rows and can be read to its end as samples."""
+    """True if the file has rows and can be read to its end as samples."""
     try:
         return any([rows.num_rows for rows in _pieces(path)])  # noqa: C419  # all of them are read
     except (pa.ArrowException, OSError, ValueError):

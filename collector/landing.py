@@ -34,7 +34,7 @@ _log = structlog.get_logger(__name__)
 
 
 class LandingError(ValueError):
-    """The folder cannot be landed in; one sentence says what, where and what to do."""
+    """The folder cannot be landed in; one sentence names the fault, the place and the remedy."""
 
 
 class Arrived(NamedTuple):
@@ -48,7 +48,7 @@ class Arrived(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landed:
-    """What was done: messages landed, messages set aside, offsets that Kafka had removed before they were read."""
+    """The result: messages landed, messages set aside, offsets that Kafka had removed before they were read."""
 
     messages: int = 0
     parked: int = 0
@@ -56,7 +56,7 @@ class Landed:
 
 
 class Landing:
-    """The samples of one topic of one Kafka, for the one process that lands them; `next_offsets` is where to go on.
+    """The samples of one topic of one Kafka, for the one process that lands them; `next_offsets` is where to resume.
 
     Errors: LandingError where the offsets cannot be understood.
     """

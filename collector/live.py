@@ -1,4 +1,4 @@
-"""A Kafka cluster as it is now: its rounds written down, its interruptions told, and what could not be read of it."""
+"""A Kafka cluster as it is now: its rounds stored, its interruptions reported, and its read failures."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -51,12 +51,12 @@ class LiveCluster:
             )
 
     def watch(self, heard: Callable[[Interruption], object], stop: Event) -> None:
-        """Tell `heard` of what interrupts the groups that deserve attention, until `stop`."""
+        """Call `heard` with each interruption of the groups that deserve attention, until `stop`."""
         with IsolatedCollector(self._make()) as collector:
             watch_forever(collector, lambda: self._attention.groups, heard, clock=self.clock, wait=stop.wait)
 
     def _make(self) -> "partial[KafkaAdminCollector]":
-        """What makes a collector of this cluster, in a process of its own."""
+        """The constructor of a collector of this cluster, in a process of its own."""
         return partial(
             KafkaAdminCollector,
             self.bootstrap,

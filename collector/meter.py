@@ -1,7 +1,7 @@
-"""What interrupts a group, measured from its samples alone: rebalances, restarts and stalls, and what they repeat.
+"""Interruptions of a group, measured from its samples alone: rebalances, restarts and stalls, and their repeats.
 
 A fold over readings at whatever spacing: each second from the watch, each 15 s from files that were kept. Nothing is
-asked of consumers: a partition stands still while messages wait and its committed offset does not move.
+requested of consumers: a partition stands still while messages wait and its committed offset does not move.
 """
 
 from collections import deque
@@ -21,18 +21,18 @@ COMMIT_SECONDS = 5.0
 LEAST_GAPS = 3
 # Of the last commits the median: one long stop among 21 changes nothing.
 GAPS_KEPT = 21
-# A partition that stood still for twice its usual time and this long is interrupted, whatever the group says: 10.5 s at
-# commits each 5 s, 0.9 s at commits each 0.2 s; and for as long as lies between two readings.
+# A partition that stood still for twice its usual time and this long is interrupted, whatever the group's state: 10.5 s
+# at commits each 5 s, 0.9 s at commits each 0.2 s; and for as long as lies between two readings.
 STALL_SECONDS = 0.5
 # What lies between two commits is learnt from the first readings, which are worth taking soon after each other.
 LEARNING_READINGS = 40
-# What has not gone on after this long is told as it stands, so that it does not hide what comes next.
+# An interruption that lasts this long is reported as it stands, so that it does not hide what comes next.
 LONGEST_SECONDS = 900.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStop:
-    """How long one partition was not worked on."""
+    """Time for which one partition was not consumed."""
 
     topic: str
     partition: int
@@ -41,14 +41,14 @@ class PartitionStop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interruption:
-    """One time that a group, or some of its partitions, did not go on; all of it is over unless partitions stand.
+    """One time that a group, or some of its partitions, did not consume; all of it is over unless partitions stand.
 
-    A `restart`: members left, and as many were back before all went on; a `stall`: the group said nothing of it.
+    A `restart`: members left, and as many were back before all went on; a `stall`: the group showed nothing of it.
     `stops` are the partitions that stood still for longer than between two of their commits. Where a consumer stands is
     known at its commits only: each stop may be off by `resolution_seconds`, one and a half times what lies between two
-    commits, and what lies between two readings. `rebalancing_seconds` is how long the group said that partitions were
-    changing hands. `repeated_messages_least` were seen to be committed and taken back; `repeated_messages_most` adds
-    what every stopped partition usually does between two commits, which its next owner may have done again.
+    commits, and what lies between two readings. `rebalancing_seconds` is how long the group reported that partitions
+    were changing hands. `repeated_messages_least` were seen to be committed and taken back; `repeated_messages_most`
+    adds what every stopped partition usually does between two commits, which its next owner may have done again.
     """
 
     cluster: str
@@ -68,12 +68,12 @@ class Interruption:
 
     @property
     def lost_partition_seconds(self) -> float:
-        """What all partitions together stood still."""
+        """Pauses of all partitions together."""
         return sum(stop.seconds for stop in self.stops)
 
     @property
     def lost_seconds(self) -> float:
-        """What a partition stood still on average, those that did not stop included."""
+        """The mean pause of a partition, those that did not stop included."""
         return self.lost_partition_seconds / self.partitions
 
     @property
@@ -104,7 +104,7 @@ class _Track:
         return 0.0 if self.waits_since is None else (at - self.waits_since).total_seconds()
 
     def idle_seconds(self, gap: float, step: int, spacing: float) -> float:
-        """How much of a gap between two commits, in which `step` messages were done, was no work.
+        """The part of a gap between two commits, in which `step` messages were done, that was no work.
 
         The last commit came up to a commit interval before a stop, and the next one up to another after it, or the stop
         began and ended at once after one: a gap is half an interval too long in the middle. Who was behind by then, by
@@ -135,7 +135,7 @@ class _Unrest:
     disturbed_at: datetime
     spacing_seconds: float
     fewest_members: int | None
-    is_told: bool = False  # the group itself said something, by its state or its members
+    is_told: bool = False  # the group itself showed it, by its state or its members
     rebalancing_seconds: float = 0.0
 
 
@@ -152,7 +152,7 @@ class Meter:
 
     @property
     def restless(self) -> bool:
-        """Whether it is worth looking more often: something stands still, or how the group goes on is not known yet."""
+        """True if closer readings help: a partition stands still, or the group's usual progress is not known yet."""
         return self._unrest is not None or self._readings < LEARNING_READINGS
 
     def observe(self, reading: Sequence[OffsetSample]) -> Interruption | None:
@@ -195,8 +195,8 @@ class Meter:
 
     def _look_for_stalls(self, at: datetime, since_last: float) -> None:
         if self._members == 0:
-            return  # nobody is there to stand still: that was told when they left
-        # A suspicion only: whether it was a stop is told when the partition goes on.
+            return  # nobody is there to stand still: that was reported when they left
+        # A suspicion only: whether it was a stop is decided when the partition resumes.
         suspects = (t for t in self._tracks.values() if t.stood_seconds(at) > 1.5 * t.usual_seconds + since_last)
         if self._unrest is None and any(suspects):
             self._opened(at, since_last)
@@ -225,7 +225,7 @@ class Meter:
         step, track.end, track.committed = committed - track.committed, row.end_offset, committed
         if step > 0:
             self._went_on(track, step, track.stood_seconds(at), since_last)
-        elif step < 0 and row.members:  # a group without members is set back by hand, which repeats what was asked for
+        elif step < 0 and row.members:  # a group without members is set back by hand, which repeats what was requested
             track.taken_back -= step
         nobody_is_missed = self._members == 0 and self._unrest is None
         if step != 0 or track.waits_since is None or nobody_is_missed:
@@ -238,7 +238,7 @@ class Meter:
         least = usual if is_told else 1.5 * usual + STALL_SECONDS
         if self._unrest is not None and idle > least + since_last:
             track.stop(idle)
-        # A gap of one reading says that commits come at least as often, which is known by then.
+        # A gap of one reading shows that commits come at least as often, which is known by then.
         elif not is_told and (len(track.gaps) < LEAST_GAPS or gap > since_last):
             track.gaps.append(gap)
             track.steps.append(step)
@@ -303,5 +303,5 @@ def _kind(unrest: _Unrest, members: int | None) -> Kind:
 
 
 def _usual_steps(tracks: Iterable[_Track]) -> int:
-    """What the partitions do between two commits, in messages."""
+    """The messages that partitions process between two commits."""
     return round(sum(median(track.steps) for track in tracks if track.steps))

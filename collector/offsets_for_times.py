@@ -12,7 +12,7 @@ from collector.kafka_requests import Answers, FirstMessage, KafkaRequests, Parti
 from collector.sample import CLOCK_TOLERANCE, OffsetSample
 
 STEP = timedelta(minutes=1)
-# So many minutes are asked for and handed over at a time, the newest first: 400,000 rows of 300 partitions.
+# So many minutes are requested and handed over at a time, the newest first: 400,000 rows of 300 partitions.
 CHUNK_MINUTES = 1440
 # History begins where partitions with this share of the kept messages reach back to: one that sees a message a week
 # keeps none of the days before, and must not cost the others theirs.
@@ -29,13 +29,13 @@ class Span:
 
     @property
     def minutes(self) -> int:
-        """How many minutes that is."""
+        """The number of minutes."""
         return round((self.last - self.first) / STEP) + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backfill:
-    """What can be read of the past of the groups in `present`, a reading of each of their partitions.
+    """The readable past of the groups in `present`, a reading of each of their partitions.
 
     Groups of which nothing more can be known are not in it. `left_out`: compacted topics, of which old messages vanish
     by key.
@@ -63,7 +63,7 @@ class Backfill:
 def plan_backfill(
     kafka: KafkaRequests, present: Sequence[OffsetSample], *, since: datetime, known_from: Mapping[str, datetime]
 ) -> Backfill:
-    """What Kafka still knows of the time from `since` until now, or until a group's own samples begin (`known_from`).
+    """The past in Kafka from `since` until now, or until a group's own samples begin (`known_from`).
 
     Errors: AdapterError where the brokers do not answer.
     """
@@ -88,7 +88,7 @@ def plan_backfill(
 def stamped_ahead(kafka: KafkaRequests, present: Sequence[OffsetSample], *, now: datetime) -> dict[str, float]:
     """The topics with messages that are stamped as later than it is, and by how many seconds at least the first is.
 
-    Up to CLOCK_TOLERANCE nothing is said. Whoever stamps them, producers or brokers, has another clock than this one.
+    Up to CLOCK_TOLERANCE nothing is logged. Whoever stamps them, producers or brokers, has another clock than this one.
     """
     ahead: dict[str, float] = {}
     for _, answers in kafka.offsets_at({_key(sample) for sample in present}, [now + CLOCK_TOLERANCE]):
@@ -139,7 +139,7 @@ def _samples(
 
 
 def _began(samples: Iterable[OffsetSample], oldest: Mapping[Partition, FirstMessage | None]) -> datetime | None:
-    """From when on the group's arrivals are known; None where no message is kept, or a partition did not answer."""
+    """Start of the known produce rate of the group; None where no message is kept or a partition did not answer."""
     reaching: list[tuple[int, int]] = []  # how far back, in milliseconds since 1970, and how many messages are kept
     first = None
     for sample in samples:
@@ -164,7 +164,7 @@ def _began(samples: Iterable[OffsetSample], oldest: Mapping[Partition, FirstMess
 
 
 def _answered(answers: Answers[Partition, FirstMessage | None]) -> Mapping[Partition, FirstMessage | None]:
-    """What came back. Errors: the first failure where nothing did."""
+    """The answers. Errors: the first failure where there is no answer."""
     if answers.failed and not answers.got:
         raise next(iter(answers.failed.values()))
     return answers.got

@@ -19,7 +19,7 @@ _SHARE = (
 def unsupported(kafka: KafkaRequests, protocol_types: Mapping[str, str]) -> dict[str, UnsupportedError]:
     """One sentence for each of these groups, which the cluster lists, but not as consumer groups.
 
-    Share and Streams groups both come without a protocol type; the client tells of commits of the latter alone.
+    Share and Streams groups both come without a protocol type; the client lists commits of the latter alone.
     """
     untold = [name for name, protocol_type in protocol_types.items() if not protocol_type]
     commits = kafka.committed_offsets(untold).got

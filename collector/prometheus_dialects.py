@@ -1,7 +1,7 @@
-"""How exporters of Kafka's offsets name things in Prometheus: one frozen value for each, and which of them is there.
+"""Names of Kafka's offsets in Prometheus by exporter: one frozen value for each, and the detection of the one there.
 
-What a source cannot tell is left out of its value: nothing is made up in its place. Names and labels are those of the
-exporters' documentation; nothing in here talks to anybody.
+Metrics that a source lacks are left out of its value: nothing is made up in its place. Names and labels are those of
+the exporters' documentation; nothing in here talks to anybody.
 """
 
 import re
@@ -17,7 +17,7 @@ _PREFIX = r"(?:custom_googleapis_com:|external_googleapis_com:prometheus[_:])?"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A metric: a pattern that its whole name matches, and the labels that tell it from others of that name."""
+    """A metric: a pattern that its whole name matches, and the labels that distinguish it from others of that name."""
 
     name: str
     where: tuple[tuple[str, str], ...] = ()
@@ -38,15 +38,15 @@ class Metric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """What one kind of exporter publishes, and under which labels.
+    """The metrics that one kind of exporter publishes, and their labels.
 
-    `ends` and what tells progress, `commits` or else `lags`, are alternatives: the first that is there counts, and
-    without one of each no sample can be made. Where only `lags` are told, a commit is the end less the lag.
+    `ends` and the metrics of progress, `commits` or else `lags`, are alternatives: the first that is there counts, and
+    without one of each no sample can be made. Where only `lags` are published, a commit is the end less the lag.
     `counts`: what `ends` hold, offsets of partitions, or the messages of the last minute of a topic. `starts`: where
     logs begin.
     `members` is a number of its own, or the distinct values of `member_label` on the progress. `states`: the group's
-    state, as `state_codes` of a number or as `state_label`, beside which older exporters tell the number of members as
-    the label `state_member_count`. `owners`: labels of the client that a lag is told by, which does not say its group.
+    state, as `state_codes` of a number or as `state_label`, beside which older exporters publish the number of members
+    as the label `state_member_count`. `owners`: labels of the client that reports a lag, which does not name its group.
     `cluster`: the label that names the cluster. `switch_on`: what to do where a half is missing.
     """
 
@@ -221,10 +221,10 @@ class Spoken:
 
     @property
     def progress(self) -> Selector:
-        """What tells how far groups are."""
-        told = self.commits or self.lags
-        assert told is not None  # noqa: S101  # `detect` answers with one of them
-        return told
+        """The metric of the groups' progress."""
+        progress = self.commits or self.lags
+        assert progress is not None  # noqa: S101  # `detect` answers with one of them
+        return progress
 
 
 def detect(names: Collection[str]) -> Spoken:

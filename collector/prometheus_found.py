@@ -1,4 +1,4 @@
-"""What a server of Prometheus' API knows of consumer groups: who exports it, which groups, topics and clusters."""
+"""Consumer groups on a server of Prometheus' API: their exporter, groups, topics and clusters."""
 
 import re
 from collections import Counter
@@ -13,15 +13,15 @@ from collector.prometheus_rows import STEP_SECONDS
 
 HOUR_SECONDS = 3600
 _FULLEST_SECONDS = 600.0
-# Labels by which clusters are told apart where the exporter has none of its own for that.
+# Labels by which clusters are distinguished where the exporter has none of its own for that.
 _CLUSTER_LABELS = ("cluster", "kafka_cluster", "cluster_name", "job")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discovered:
-    """What a server knows of the groups: their topics, and how many partitions these have.
+    """The groups known to a server: their topics, and how many partitions these have.
 
-    `where`: the label and value that tell the cluster from others. `every_hour`: seconds between two scrapes, for each
+    `where`: the label and value that identify the cluster. `every_hour`: seconds between two scrapes, for each
     hour that has any, by its end. `newest_age_seconds`: None where nothing came in the last five minutes.
     """
 
@@ -38,10 +38,10 @@ class Discovered:
 def discover(
     prometheus: PrometheusRequests, *, cluster: str, groups: Sequence[str] | None, since: datetime, now: datetime
 ) -> Discovered:
-    """What there is of these groups, None: of all, between two instants, in five or six small questions.
+    """The groups found (None: all of them) between two instants, in five or six small queries.
 
     Errors: RejectedError for no known dialect, an unknown group, several clusters none of which is `cluster`, or
-    clients that do not say their group while `groups` is not one name; AdapterError where the server does not answer.
+    clients that do not name their group while `groups` is not one name; AdapterError where the server does not answer.
     """
     first = -(int(-since.timestamp()) // STEP_SECONDS) * STEP_SECONDS
     last = int(now.timestamp()) // STEP_SECONDS * STEP_SECONDS
@@ -108,7 +108,7 @@ def _every_hour(prometheus: PrometheusRequests, discovered: Discovered) -> dict[
 
 
 def _cluster_of(dialect: Dialect, told: Sequence[Mapping[str, str]], cluster: str) -> dict[str, str]:
-    """The label and value by which the cluster's series are told from others; none where there is one cluster only."""
+    """The label and value by which the cluster's series are identified; none where there is one cluster only."""
     # Clients and brokers are scraped by jobs of their own, so a job is no cluster there.
     shared = [label for label in _CLUSTER_LABELS if not (dialect.owners and label == "job")]
     for label in (dialect.cluster,) if dialect.cluster else shared:
@@ -127,7 +127,7 @@ def _cluster_of(dialect: Dialect, told: Sequence[Mapping[str, str]], cluster: st
 def _topics(
     dialect: Dialect, told: Sequence[Mapping[str, str]], groups: Sequence[str] | None
 ) -> dict[str, frozenset[str]]:
-    """The topics of each group; of clients that do not say their group, all are those of the one that was named."""
+    """The topics of each group; of clients that do not name their group, all are those of the one that was named."""
     if dialect.owners and groups is not None and len(groups) == 1:
         return {groups[0]: frozenset(labels.get(dialect.topic, "") for labels in told)}
     if dialect.owners:

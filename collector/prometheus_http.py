@@ -1,4 +1,4 @@
-"""Prometheus' HTTP API, asked gently: few questions at once, again after a pause where that may help, all counted."""
+"""Prometheus' HTTP API with bounded load: few requests at once, retries after a pause where useful, all counted."""
 
 import base64
 import re
@@ -60,7 +60,7 @@ class RangeQuery:
 
     @property
     def points_per_series(self) -> int:
-        """How many points each series can have in the answer."""
+        """The number of points that each series can have in the answer."""
         return (self.last_seconds - self.first_seconds) // self.step_seconds + 1
 
 
@@ -116,7 +116,7 @@ class PrometheusRequests:
             self._malformed(expression)
 
     def ranges(self, queries: Sequence[RangeQuery]) -> list[tuple[Series, ...]]:
-        """What came back for each of the queries, in their order; at most `PARALLEL_QUERIES` are asked at once."""
+        """The series of each of the queries, in their order; at most `PARALLEL_QUERIES` run at once."""
         with ThreadPoolExecutor(PARALLEL_QUERIES, thread_name_prefix="prometheus") as threads:
             return list(threads.map(self._range, queries))
 

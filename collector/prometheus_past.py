@@ -33,9 +33,9 @@ _LATE_SECONDS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Minutes that are asked for together, by their first and last second, and how old a value may be at each.
+    """Minutes that are requested together, by their first and last second, and how old a value may be at each.
 
-    `is_news`: of groups that have samples it is asked what came after them, otherwise what came before them.
+    `is_news`: of groups that have samples the time after them is requested, otherwise the time before them.
     """
 
     first_seconds: int
@@ -51,7 +51,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastPlan:
-    """What is asked for, in this order, and what is known already: by group, the first and last second of its samples.
+    """The requests, in this order, and what is known already: by group, the first and last second of its samples.
 
     `slow_minutes` are left out: scraped less than once a minute, they have no rates.
     """
@@ -62,7 +62,7 @@ class PastPlan:
     slow_minutes: int
 
     def wanted(self, group: str, stretch: Stretch) -> AnyArray:
-        """Which of the minutes of a stretch are asked for of the group, one boolean each."""
+        """The minutes of a stretch that are requested of the group, one boolean each."""
         minutes = np.array(stretch.minutes)
         if group not in self.known:
             return np.full(len(minutes), not stretch.is_news)
@@ -72,7 +72,7 @@ class PastPlan:
 
     @property
     def queries(self) -> int:
-        """How many queries that takes."""
+        """The number of queries that the plan takes."""
         return len(self.stretches) * len(_expressions(self.discovered, window_seconds=STEP_SECONDS))
 
     @property
@@ -82,7 +82,7 @@ class PastPlan:
 
     @property
     def rows(self) -> int:
-        """Rows that come of it where every partition is told of at every minute."""
+        """Rows in the result where every partition is known at every minute."""
         return sum(
             int(self.wanted(group, stretch).sum()) * sum(self.discovered.partitions.get(topic, 0) for topic in own)
             for stretch in self.stretches
@@ -91,9 +91,9 @@ class PastPlan:
 
 
 def plan_past(discovered: Discovered, *, known: Mapping[str, tuple[datetime, datetime]]) -> PastPlan:
-    """What to ask for: what came after the samples that are `known`, oldest first, then what was before, newest first.
+    """The plan of requests: the time after the `known` samples, oldest first, then the time before, newest first.
 
-    Stopped anywhere, the samples of a group have no hole, and the next run goes on from them.
+    Stopped anywhere, the samples of a group have no hole, and the next run resumes from them.
     Errors: RejectedError where that is more than `MAX_ROWS`.
     """
     stretches, slow_minutes = [], 0
@@ -164,7 +164,7 @@ def _series(discovered: Discovered) -> int:
 def _expressions(discovered: Discovered, *, window_seconds: int) -> dict[str, str]:
     """The questions of a stretch, by the field of `Readings` that their answer is for.
 
-    Two exporters of one cluster are one: the higher of two offsets is the newer one. States and members are asked for
+    Two exporters of one cluster are one: the higher of two offsets is the newer one. States and members are queried
     as of the minute, so that a label that has gone is gone at once.
     """
     spoken, dialect = discovered.spoken, discovered.spoken.dialect

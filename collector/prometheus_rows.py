@@ -1,4 +1,4 @@
-"""What Prometheus answered for a stretch of minutes, as rows of the samples table. Pure: asks nobody, writes nothing.
+"""Prometheus' answers for a stretch of minutes, as rows of the samples table. Pure: no requests, no writes.
 
 A gap is missing, not zero: where a source was silent about a partition, or about a group, there is no row.
 """
@@ -44,7 +44,7 @@ class GroupPast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a group was at each minute: commits or lags by partition, and its members; NaN where nobody told.
+    """A group's progress at each minute: commits or lags by partition, and its members; NaN where unknown.
 
     Of topics that clients name, dots are underscores.
     """
@@ -71,10 +71,10 @@ def sample_rows(dialect: Dialect, readings: Readings, groups: Sequence[GroupPast
 
 
 def progress_of(dialect: Dialect, readings: Readings, group: str) -> Progress:
-    """What is told of how far the group was; where clients tell it, each partition by its one owner.
+    """A group's progress as its sources report it; where clients report it, each partition by its one owner.
 
-    Of two clients that tell a lag of the same partition, the owner is the one that began to later: a client may go on
-    about a partition that it has lost. Members are the clients that own a partition.
+    Of two clients that report a lag of the same partition, the owner is the one that began later: a client may go on
+    reporting a partition that it has lost. Members are the clients that own a partition.
     """
     told: dict[Partition, list[tuple[str, FloatArray]]] = {}
     for series in readings.progress:
@@ -165,7 +165,7 @@ def _rows(
 
 
 def _ends(dialect: Dialect, readings: Readings) -> dict[Partition, FloatArray]:
-    """Where each partition ended, by the topic's own name; NaN where nobody told."""
+    """The end offset of each partition, by the topic's own name; NaN where unknown."""
     told = [(_partition(dialect, series), _on_grid(readings.minutes, series)) for series in readings.ends]
     if dialect.counts == "offsets":
         return dict(told)
@@ -200,7 +200,7 @@ def _states_and_members(
     for series in readings.members:
         if series.labels.get(dialect.group) == group:
             members = _on_grid(readings.minutes, series)
-    # A group without members is called empty, and some sources tell no number then.
+    # A group without members is called empty, and some sources report no number then.
     return states, np.where(np.isnan(members) & (states == "EMPTY"), 0.0, members)
 
 

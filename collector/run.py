@@ -17,7 +17,7 @@ from forecasting.columns import BASE_INTERVAL_SECONDS
 _LEAD = timedelta(seconds=1)
 # One file a minute and group set: 1,440 a day, where a file a round is 5,760.
 FILE_SECONDS = 60
-# Kafka lists the groups that its user may describe, and says nothing of the others.
+# Kafka lists the groups that its user may describe, and leaves out the others.
 _NO_GROUP = RejectedError(
     "no group is listed: there is none yet, or this user may see none; grant this user Describe on Group '*'"
 )
@@ -26,7 +26,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Collector(Protocol):
-    """Where samples come from."""
+    """The source of samples."""
 
     def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
         """One sample for each partition of the groups (None: of all groups), and an error for each group that failed.
@@ -47,13 +47,13 @@ def collect_forever(
     wait: Callable[[float], bool],
     on_collected: Callable[[Collected], object] = lambda _: None,
 ) -> None:
-    """Collect on the grid of `interval_seconds`, hand the samples of each `file_seconds` to `sink`, until told to stop.
+    """Collect on the grid of `interval_seconds`, hand each `file_seconds` of samples to `sink` until `wait` is true.
 
     What each round brought, errors of groups included, is handed to `on_collected` first.
 
-    `wait(seconds)` sleeps that long and says whether to stop: `threading.Event().wait`, with the event set by a signal
-    handler. What was collected is handed over on the way out as well. A clock that jumps back is waited for: rows of a
-    time already written would count twice.
+    `wait(seconds)` sleeps that long and is true if it should stop: `threading.Event().wait`, with the event set by a
+    signal handler. What was collected is handed over on the way out as well. A clock that jumps back is waited for:
+    rows of a time already written would count twice.
     Errors: AdapterError of the first round, when nothing has ever been read and the settings are to blame, as a rule;
     later ones are logged, and the rest go on. A group's error is logged when it comes and when it is over, not in every
     round between. An error of the sink ends the loop.
@@ -89,7 +89,7 @@ def collect_forever(
 
 
 class _Failures:
-    """What went wrong in the last round, so that only news is logged: a line every 15 s would be 5,760 a day."""
+    """The errors of the last round, so that only news is logged: a line every 15 s would be 5,760 a day."""
 
     def __init__(self) -> None:
         self._told: frozenset[tuple[str | None, str]] = frozenset()

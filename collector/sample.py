@@ -9,12 +9,12 @@ CLOCK_TOLERANCE = timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetSample:
-    """What was read of one partition at `sampled_at`; the fields are `forecasting.columns.SAMPLES`, in that order.
+    """The reading of one partition at `sampled_at`; the fields are `forecasting.columns.SAMPLES`, in that order.
 
     `committed_offset` is read before `end_offset`: the other way round, a group that commits between the two reads
     shows negative lag (end 1,203,900, then committed 1,203,950, is -50 messages). None: nothing committed yet.
     `static_members` of the `members` have a `group.instance.id`: Kafka keeps their place while they are away.
-    `group_state` is Kafka's word (`STABLE`, `PREPARING_REBALANCING`, ...), `UNKNOWN` where the broker did not say.
+    `group_state` is Kafka's word (`STABLE`, `PREPARING_REBALANCING`, ...), `UNKNOWN` where the broker gave none.
     """
 
     cluster: str

@@ -71,7 +71,7 @@ def write_samples(samples: Iterable[OffsetSample], directory: Path) -> tuple[Pat
 
 
 def first_samples(directory: Path, *, cluster: str, groups: frozenset[str]) -> dict[str, datetime]:
-    """When the samples of each of these groups of the cluster begin; without those that have none.
+    """The first instants of the samples of each of these groups of the cluster; without groups that have none.
 
     Files are read oldest first, and none that begins after the last of the answers: two weeks are 80,640 of them.
     """
@@ -85,7 +85,7 @@ def first_samples(directory: Path, *, cluster: str, groups: frozenset[str]) -> d
 
 
 def last_samples(directory: Path, *, cluster: str, groups: frozenset[str]) -> dict[str, datetime]:
-    """When the samples of each of these groups of the cluster end; without those that have none.
+    """The last instants of the samples of each of these groups of the cluster; without groups that have none.
 
     Files are read newest first, and none that ends before the first of the answers.
     """
@@ -116,7 +116,7 @@ def _extremes(
 
 
 def _span(path: Path) -> tuple[datetime, datetime]:
-    """When the samples of a file begin and end, by its name; all time where its name does not say."""
+    """The first and last instant of a file's samples, by its name; all time where its name does not give them."""
     try:
         begin, end, _ = path.name.split("-")
         return _instant(begin), _instant(end)

@@ -1,4 +1,4 @@
-"""Which topics a group reads now: commits outlive a subscription by days, and nobody consumes what comes in there.
+"""The topics that a group reads now: commits outlive a subscription by days, and nobody consumes those topics.
 
 Kafka keeps the commits of a topic that a group has given up for seven days (`offsets.retention.minutes`). Its lag grows
 all the while, and no replica that is added could make it less.
@@ -16,7 +16,7 @@ FORGOTTEN_AFTER = timedelta(days=7)
 
 
 class Subscriptions:
-    """What each group was seen to hold, for as long as that says what it reads."""
+    """The topics that each group was seen to hold, until it holds others."""
 
     def __init__(self) -> None:
         self._held_at: dict[str, dict[str, datetime]] = {}

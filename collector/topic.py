@@ -16,7 +16,7 @@ from collector.kafka_errors import Complaints, Question, in_our_words, said
 from collector.landing import Arrived, Landed, landing
 from collector.sample import OffsetSample
 
-# Batches wait so long for a broker that is away; then they are given up, and that is told.
+# Batches wait so long for a broker that is away; then they are dropped, and that is logged.
 _DELIVERED_WITHIN_MILLISECONDS = 15 * 60 * 1000
 _LAST_WAIT_SECONDS = 30.0
 _ASK_SECONDS = 10.0
@@ -39,7 +39,7 @@ _READER = {
     "enable.auto.offset.store": False,
     "auto.offset.reset": "earliest",
 }
-# What the client says comes back in errors, and some of it shows secrets.
+# The client's messages appear in errors, and some of it shows secrets.
 _client_log = logging.getLogger("confluent_kafka")
 _client_log.addHandler(logging.NullHandler())
 _client_log.propagate = False
@@ -48,10 +48,10 @@ _log = structlog.get_logger(__name__)
 
 
 class Stop(Protocol):
-    """An event that asks to stop, as `threading.Event`."""
+    """An event that requests a stop, as `threading.Event`."""
 
     def is_set(self) -> bool:
-        """Whether to stop."""
+        """True if the process should stop."""
         ...
 
 
@@ -61,7 +61,7 @@ class _Topic(NamedTuple):
 
 
 class _Absence:
-    """Says once that no broker is there, and once that messages come again. Before `begin` errors say it."""
+    """Logs once that no broker is there, and once that messages are received again. Before `begin`, errors name it."""
 
     def __init__(self, where: str, complaints: Complaints) -> None:
         self._where = where
@@ -73,7 +73,7 @@ class _Absence:
         self._has_begun = True
 
     def hear(self, complaint: KafkaError) -> None:
-        """Take what the client says of its connections."""
+        """Take the client's message about its connections."""
         self._complaints.hear(complaint)
         if complaint.name() == "_ALL_BROKERS_DOWN" and self._has_begun and not self._is_told:
             _log.warning("brokers_away", where=self._where, error=self._complaints.explain())
@@ -113,7 +113,7 @@ class SamplePublisher:
         self._producer.poll(0)
 
     def close(self) -> None:
-        """Wait until everything is delivered, half a minute at most; what is not is said."""
+        """Wait until everything is delivered, half a minute at most; what is not is logged."""
         left = self._producer.flush(_LAST_WAIT_SECONDS)
         if left:
             _log.warning("samples_not_published", where=self._where, topic=self._topic, messages=left)
@@ -199,12 +199,12 @@ def _ask(client: Producer | Consumer, topic: str, where: str, complaints: Compla
     try:
         answer = client.list_topics(topic, timeout=_ASK_SECONDS)
     except KafkaException as cause:
-        client.poll(0)  # lets the client say what happened to its connections
+        client.poll(0)  # lets the client report what happened to its connections
         raise in_our_words(where, question, cause, complaints) from cause
-    trouble = answer.topics[topic].error
-    if trouble is not None:
-        error = in_our_words(where, question, KafkaException(trouble), complaints)
-        if trouble.name() in ("UNKNOWN_TOPIC_OR_PART", "LEADER_NOT_AVAILABLE"):
+    failure = answer.topics[topic].error
+    if failure is not None:
+        error = in_our_words(where, question, KafkaException(failure), complaints)
+        if failure.name() in ("UNKNOWN_TOPIC_OR_PART", "LEADER_NOT_AVAILABLE"):
             message = f"{error}; make the topic with a retention that outlasts any pause of `lagcast land`"
             error = RejectedError(message)
         raise error
@@ -212,7 +212,7 @@ def _ask(client: Producer | Consumer, topic: str, where: str, complaints: Compla
 
 
 def _asked_again(consumer: Consumer, topic: str, found: _Topic) -> _Topic:
-    """The topic as it is now; as it was where no broker says."""
+    """The topic as it is now; as it was where no broker answers."""
     try:
         answer = consumer.list_topics(topic, timeout=_LOOK_SECONDS)
     except KafkaException:

@@ -1,7 +1,7 @@
 """The watch: a few groups looked at twice a second, and four times a second while one of them is interrupted.
 
-At a reading each 15 s a pause of 3 s is not to be seen. What the watch asks is bounded: 8 groups, and per look one
-request for their states, one for the commits of each, and three for their partitions.
+At a reading each 15 s a pause of 3 s is not to be seen. The requests of the watch are bounded: 8 groups, and per look
+one request for their states, one for the commits of each, and three for their partitions.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,10 +25,10 @@ _log = structlog.get_logger(__name__)
 
 
 class Attention:
-    """Which groups the watch looks at: all where they are few, else the `MOST_GROUPS` that last were unsettled.
+    """The groups that the watch looks at: all where they are few, else the `MOST_GROUPS` that last were unsettled.
 
-    It hears each round of the collector; of many groups, one that has been quiet is looked at from its next rebalance
-    that a round sees.
+    It receives each round of the collector; of many groups, one that has been quiet is looked at from its next
+    rebalance that a round sees.
     """
 
     def __init__(self) -> None:
@@ -61,10 +61,10 @@ def watch_forever(
     clock: Callable[[], datetime],
     wait: Callable[[float], bool],
 ) -> None:
-    """Look at the groups that are named at each look, and tell `on_interruption` of each interruption when it is over.
+    """Look at the groups named at each look, and call `on_interruption` with each interruption when it is over.
 
-    `wait(seconds)` sleeps that long and says whether to stop. A look that fails is a gap; a group that is not named any
-    more is forgotten. Errors: none of the source's; those of `on_interruption` end the watch.
+    `wait(seconds)` sleeps that long and is true if it should stop. A look that fails is a gap; a group that is not
+    named any more is forgotten. Errors: none of the source's; those of `on_interruption` end the watch.
     """
     meters: dict[str, Meter] = {}
     while not wait(RESTLESS_SECONDS if any(meter.restless for meter in meters.values()) else RESTING_SECONDS):
@@ -75,7 +75,7 @@ def watch_forever(
         try:
             collected = collector.collect(named, now=clock())
         except AdapterError as error:
-            _log.debug("look_failed", error=str(error))  # the rounds say it where it lasts
+            _log.debug("look_failed", error=str(error))  # the rounds log it where it lasts
             continue
         for group, rows in _by_group(collected.samples):
             interruption = meters[group].observe(rows)
