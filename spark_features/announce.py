@@ -1,4 +1,4 @@
-"""Which sample files are new: a source of Spark's that lists the newest days and keeps a journal of what it has told.
+"""New sample files: a source of Spark's that lists the newest days and keeps a journal of announced files.
 
     OUT/.follow/files/2026-05-04.jsonl    a line for each file of that day's folder: its position, name and rows
 
@@ -45,12 +45,12 @@ class SampleFile:
 
     @property
     def path(self) -> Path:
-        """Where it is, relative to the folder of samples."""
+        """The file's path, relative to the folder of samples."""
         return Path(f"{_FOLDER}{self.day}", self.name)
 
 
 class Journal:
-    """The files that were told of, in the folder `path`, in their order."""
+    """The announced files, in the folder `path`, in their order."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -70,7 +70,7 @@ class Journal:
         return max(self._names, default=None)
 
     def knows(self, day: str, name: str) -> bool:
-        """Whether this file of that day's folder is in the journal."""
+        """True if this file of that day's folder is in the journal."""
         return name in self._names.get(day, ())
 
     def between(self, after: int, to: int) -> list[SampleFile]:
@@ -91,7 +91,7 @@ class Journal:
         self._keep(files)
 
     def written_ns(self) -> int | None:
-        """When the journal was last added to, as the disk says, in nanoseconds since 1970."""
+        """The last change of the journal on disk, in nanoseconds since 1970."""
         return max((day.stat().st_mtime_ns for day in self.path.glob("*.jsonl")), default=None)
 
     def mend(self) -> None:
@@ -115,7 +115,7 @@ class Journal:
 
 
 def _lines_of(path: Path) -> list[SampleFile]:
-    """The files of one day, without a last line that a kill cut short: nobody was told of it."""
+    """The files of one day, without a last line that a kill cut short: it was not announced."""
     written = path.read_bytes()
     return [SampleFile(**json.loads(line)) for line in written[: _whole(written)].splitlines()]
 
@@ -160,8 +160,8 @@ class SampleFiles(SimpleDataSourceStreamReader):
         after = start["files"]
         if self._journal.newest_position <= after:
             self._discover(after)
-        told = self._journal.between(after, self._journal.newest_position)
-        return iter([_row(file) for file in told]), {"files": told[-1].position if told else after}
+        announced = self._journal.between(after, self._journal.newest_position)
+        return iter([_row(file) for file in announced]), {"files": announced[-1].position if announced else after}
 
     def readBetweenOffsets(self, start: dict[str, int], end: dict[str, int]) -> Iterator[tuple[int, str, str]]:  # noqa: N802
         """The same files as before, for a micro-batch that was not finished."""
@@ -195,7 +195,7 @@ class SampleFiles(SimpleDataSourceStreamReader):
     def _unknown(self) -> Iterator[tuple[str, str]]:
         """Day and name of files that are not in the journal, in the order of their oldest samples.
 
-        A day that is no longer listed has no name when files came into its folder: one look at the folder tells whether
+        A day that is no longer listed has no name when files came into its folder: one look at the folder shows whether
         to look for them. That a day's files became one is no news.
         """
         first = first_followed_day(self._journal, self._started_from)
@@ -221,7 +221,7 @@ class SampleFileSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `readStream.format` takes."""
+        """The name that `readStream.format` takes."""
         return "lagcast_sample_files"
 
     def schema(self) -> str:
@@ -243,7 +243,7 @@ def _row(file: SampleFile) -> tuple[int, str, str]:
 
 
 def _names_in(folder: Path) -> list[str]:
-    """What a folder holds, sorted; nothing where it is gone."""
+    """The names in a folder, sorted; nothing where it is gone."""
     try:
         return sorted(entry.name for entry in os.scandir(folder))
     except FileNotFoundError:
@@ -251,7 +251,7 @@ def _names_in(folder: Path) -> list[str]:
 
 
 def _changed_ns(folder: Path) -> int:
-    """When a file came into the folder or left it, in nanoseconds since 1970; 0 where it is gone."""
+    """The last change of the folder's files, in nanoseconds since 1970; 0 where it is gone."""
     try:
         return folder.stat().st_mtime_ns
     except FileNotFoundError:
@@ -259,13 +259,13 @@ def _changed_ns(folder: Path) -> int:
 
 
 def _arrived_ns(folder: Path) -> int:
-    """When the last file of samples came into the folder, in nanoseconds since 1970; a day's file is made of others."""
+    """The arrival of the newest file of samples, in nanoseconds since 1970; a day's file is made of others."""
     names = [name for name in _names_in(folder) if name.endswith(".parquet") and not name.endswith(DAY_FILE)]
     return max((_named_ns(folder / name) for name in names if name[0] not in "._"), default=0)
 
 
 def _named_ns(path: Path) -> int:
-    """When the file got its name, in nanoseconds since 1970; 0 where it is gone."""
+    """The instant at which the file got its name, in nanoseconds since 1970; 0 where it is gone."""
     try:
         return path.stat().st_ctime_ns
     except FileNotFoundError:
@@ -273,7 +273,7 @@ def _named_ns(path: Path) -> int:
 
 
 def _footer(path: Path) -> tuple[int, int | None]:
-    """How many samples, and the newest instant in microseconds; 0 and None where the footer does not say."""
+    """The number of samples, and the newest instant in microseconds; 0 and None where the footer has neither."""
     try:
         footer = pq.read_metadata(path)
     except (pa.ArrowException, OSError):

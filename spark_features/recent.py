@@ -1,4 +1,4 @@
-"""What a micro-batch needs of the past, held in memory: how far each group's rows reach, and the samples behind them.
+"""The past that a micro-batch needs, held in memory: the end of each group's rows, and the samples behind them.
 
 Everything here is rebuilt after a restart from the table and from sample files; nothing of it is kept on disk.
 """
@@ -75,7 +75,7 @@ def thinned(samples: pa.Table, marks: Marks) -> pa.Table:
     """As few of the samples as give the same rows after each group's mark as all of them do.
 
     Lag in seconds looks at rows of the last LAG_RATE_SECONDS; of the time before, the newest sample of each partition
-    says whether it is known and what it is the difference to. After LOOK_BACK_SECONDS it says nothing any more.
+    decides whether it is known and what it is the difference to. After LOOK_BACK_SECONDS it is not used any more.
     20 groups of 24 partitions keep 22 rounds of samples of 264.
     """
     sampled_us = microseconds(samples, "sampled_at")

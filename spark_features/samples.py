@@ -1,4 +1,4 @@
-"""Which sample files the job reads, checked before Spark starts on them: Spark reads a missing column as nulls."""
+"""The sample files that the job reads, checked before Spark starts on them: Spark reads a missing column as nulls."""
 
 import fcntl
 import re
@@ -26,7 +26,7 @@ _STORED: dict[Kind, frozenset[tuple[str, str]]] = {
 
 
 class FeaturesError(ValueError):
-    """The features job cannot start on what it was given; one sentence says what, where and what to do."""
+    """The features job cannot start on its input; one sentence names the fault, the place and the remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ def _may_hold(path: Path, *, first: date | None, last: date | None) -> bool:
 
 
 def checked_rows(path: Path) -> int:
-    """How many samples the file holds; its footer is enough to tell that, and whether the columns are right."""
+    """The number of samples in the file; its footer is enough to count them and to check the columns."""
     try:
         footer = pq.read_metadata(path)
     except (pa.ArrowInvalid, OSError) as error:
@@ -122,7 +122,7 @@ def checked_rows(path: Path) -> int:
 
 
 def unreadable(path: Path, error: Exception) -> str:
-    """What to say of a file that parquet's reader gave up on."""
+    """The error message for a file that parquet's reader cannot read."""
     return f"{path} is no readable parquet file ({error}); remove it, or write it again"
 
 

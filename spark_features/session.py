@@ -41,13 +41,13 @@ _LOCAL_SETTINGS: dict[str, str] = {
 def spark_session(
     app_name: str, *, java: JavaRuntime, master: str = "local[*]", memory: str = "2g", log_path: Path
 ) -> SparkSession:
-    """The running session, or a new one: 2-5 s. Whatever the JVM says goes to `log_path`, never to stderr.
+    """The running session, or a new one: 2-5 s. All output of the JVM goes to `log_path`, never to stderr.
 
     `memory` is the driver's heap in Java's notation. Sets JAVA_HOME, and PYSPARK_PYTHON where it is not set, in this
     process: Spark's launcher and its workers take them from there.
     Errors: JavaError where the JVM does not come up, with the last line it wrote.
     """
-    if SparkContext._active_spark_context is not None:  # noqa: SLF001  (asked of the class; sessions are per thread)
+    if SparkContext._active_spark_context is not None:  # noqa: SLF001  (read from the class; sessions are per thread)
         return SparkSession.builder.getOrCreate()
     os.environ["JAVA_HOME"] = str(java.home)
     # Workers would take `python3` from PATH, which need not have pandas.

@@ -6,8 +6,8 @@
 
 An interval of a group is complete when it is over and a sample of it or of a later one was read: each file has all that
 its collector saw of a group in an interval. Groups do not wait for each other. What comes after its row was written is
-counted and said; the batch job of that day takes it in. A micro-batch that a kill cut short is played again; if its
-rows had become visible before, the manifest says so.
+counted and logged; the batch job of that day takes it in. A micro-batch that a kill cut short is played again; if its
+rows had become visible before, the manifest shows it.
 """
 
 import threading
@@ -48,7 +48,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowRun:
-    """What one run of the stream did: files read and set aside, samples that came too late, rows of all lengths."""
+    """Result of one run of the stream: files read and set aside, samples that came too late, rows of all lengths."""
 
     files: int = 0
     set_aside_files: int = 0
@@ -57,17 +57,17 @@ class FollowRun:
 
 
 class Stop(Protocol):
-    """An event that asks to stop, as `threading.Event`."""
+    """An event that requests a stop, as `threading.Event`."""
 
     def wait(self, timeout: float) -> bool:
-        """Whether to stop, after at most that many seconds."""
+        """True if the stream should stop, after at most that many seconds."""
         ...
 
 
 def follow_features(spark: SparkSession, samples_dir: Path, out_dir: Path, *, stop: Stop) -> FollowRun:
-    """Add the rows of every sample file in `samples_dir/date=*/` to the table until `stop`, and say what was done.
+    """Add the rows of every sample file in `samples_dir/date=*/` to the table until `stop`, and count them.
 
-    A table without rows begins with the oldest file, one that the batch job wrote is gone on with from its newest day.
+    A table without rows begins with the oldest file; one of the batch job resumes from its newest day.
     A file that cannot be read is set aside with a warning, and the others go on.
     Errors: FeaturesError on no folder, and where another run is writing.
     """
@@ -91,7 +91,7 @@ def follow_features(spark: SparkSession, samples_dir: Path, out_dir: Path, *, st
 
 
 class _MicroBatches:
-    """What is done with each micro-batch: a list of new files, or of files whose rows may be in the table already."""
+    """The processing of each micro-batch: a list of new files, or of files whose rows may be in the table already."""
 
     def __init__(self, spark: SparkSession, samples_dir: Path, out_dir: Path, *, started_from: str | None) -> None:
         self.done = FollowRun()
@@ -115,7 +115,7 @@ class _MicroBatches:
                 message = "stopped"
                 raise InterruptedError(message)
             try:
-                # A micro-batch that is played again may have its rows in the table: the positions say so.
+                # A micro-batch that is played again may have its rows in the table: the positions show it.
                 files = {row.position: Path(f"date={row.day}", row.name) for row in announced.collect()}
                 new = {position: files[position] for position in sorted(files) if position > self._table.files}
                 if new:
@@ -226,7 +226,7 @@ def _start(
 
 
 def _newest_table_day(out_dir: Path) -> str | None:
-    """The day before the newest that has base rows: samples of its evening say what its first rows are."""
+    """The day before the newest that has base rows: samples of its evening determine its first rows."""
     newest = max((part.date for part in read_manifest(out_dir).parts), default=None)
     return None if newest is None else (date.fromisoformat(newest) - timedelta(days=1)).isoformat()
 

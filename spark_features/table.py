@@ -1,4 +1,4 @@
-"""The feature table on disk: immutable folders of parquet files, and one manifest that says which of them count.
+"""The feature table on disk: immutable folders of parquet files, and one manifest that lists those that count.
 
     OUT/manifest.json                                     swapped whole by rename, read first by every reader
     OUT/versions/v7/interval_seconds=60/date=2026-01-05/  written once, listed in the manifest, never changed
@@ -42,7 +42,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Followed:
-    """How far the stream has come: the rows of the first `files` sample files of its journal are in the table."""
+    """The progress of the stream: the rows of the first `files` sample files of its journal are in the table."""
 
     journal: str
     files: int
@@ -72,7 +72,7 @@ class Manifest:
 
 
 def read_manifest(table_dir: Path) -> Manifest:
-    """What the table holds now. Errors: FeaturesError where the manifest is another program's or a later format."""
+    """The table's present manifest. Errors: FeaturesError where it is another program's or a later format."""
     path = table_dir / MANIFEST
     if not path.exists():
         return Manifest()
@@ -117,7 +117,7 @@ def writing(table_dir: Path) -> Iterator[None]:
 
 
 def fresh_folder(table_dir: Path, *, version: int) -> Path:
-    """Where the files of `version` go; what a run that died left there is removed."""
+    """The folder for the files of `version`; files that a killed run left there are removed."""
     folder = table_dir / _VERSIONS / f"v{version}"
     shutil.rmtree(folder, ignore_errors=True)
     return folder

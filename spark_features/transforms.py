@@ -22,7 +22,7 @@ LOOK_BACK_SECONDS = MEMORY_SECONDS + LAG_RATE_SECONDS + LONGEST_RATE_SECONDS
 
 _US = 1_000_000
 _GROUP = ("cluster", "group")
-# The partition comes first: it is an integer, and sorting starts to tell rows apart at the first key.
+# The partition comes first: it is an integer, and sorting distinguishes most rows by the first key.
 _PARTITION = ("partition", "topic", "group", "cluster")
 
 
@@ -76,7 +76,7 @@ def latest_in_interval(samples: DataFrame) -> DataFrame:
 
 
 def with_offset_deltas(partitions: DataFrame) -> DataFrame:
-    """What passed through each partition since its previous interval, and whether it is new or about to be forgotten.
+    """The messages of each partition since its previous interval, and its flags: new, or about to be forgotten.
 
     Deltas are null for a new partition. With nothing committed then and now, what was committed in between is 0; with
     a commit on one side only it is unknown, and so it is where nobody looked at the group: `members` is null then.
@@ -108,7 +108,7 @@ def with_offset_deltas(partitions: DataFrame) -> DataFrame:
 
 
 def with_resets_flagged(partitions: DataFrame) -> DataFrame:
-    """Which offsets went backwards: the topic was made anew, or the group was reset, replays, or lost its commit."""
+    """Offsets that went backwards: the topic was made anew, or the group was reset, replays, or lost its commit."""
     lost_commit = F.col("previous_committed_offset").isNotNull() & F.col("committed_offset").isNull()
     return partitions.withColumns(
         {
@@ -169,7 +169,7 @@ def per_group_interval(partitions: DataFrame) -> DataFrame:
 
 
 def with_partition_skew(groups: DataFrame) -> DataFrame:
-    """How much busier the busiest partition is than the mean one; null without a rate or without load."""
+    """The ratio of the busiest partition's rate to the mean one; null without a rate or without load."""
     loaded = F.col("produce_messages_per_second") > 0
     mean_rate = F.col("produce_messages_per_second") / F.col("partitions")
     return groups.withColumns(
@@ -181,7 +181,7 @@ def with_partition_skew(groups: DataFrame) -> DataFrame:
 
 
 def with_lag_seconds(groups: DataFrame) -> DataFrame:
-    """How long the newest messages took to arrive: lag over the mean rate of the last 5 minutes; null at rate 0."""
+    """The time in which the newest messages were produced: lag over the mean rate of 5 minutes; null at rate 0."""
     newest = Window.partitionBy(*_GROUP).orderBy("interval_end_us").rangeBetween(-(LAG_RATE_SECONDS * _US - 1), 0)
     rate = F.avg("produce_messages_per_second").over(newest)
     return groups.withColumn("mean_rate", rate).withColumn(
@@ -190,17 +190,17 @@ def with_lag_seconds(groups: DataFrame) -> DataFrame:
 
 
 def with_worst_lag(groups: DataFrame) -> DataFrame:
-    """How far the partition with the most lag is behind, and which it is: a sum hides one slow replica among twenty.
+    """The lag in seconds of the partition with the most, and its name: a sum hides one slow replica among twenty.
 
     Its lag over its own rate of this interval, or over the mean partition's where that is higher, since a partition
     that nearly nothing enters is not hours late: 500 messages at 0.1/s, where the mean is 10/s, are 50 s, not 5,000 s.
     """
     mean_rate = F.col("produce_messages_per_second") / F.col("partitions")
-    told = F.col("lag_messages").isNotNull() & (mean_rate > 0)
+    known = F.col("lag_messages").isNotNull() & (mean_rate > 0)
     return groups.withColumns(
         {
-            "worst_lag_seconds": F.when(told, F.col("worst.lag") / F.greatest("worst.rate", mean_rate)),
-            "worst_partition": F.when(told, F.concat_ws("-", "worst.topic", "worst.partition")),
+            "worst_lag_seconds": F.when(known, F.col("worst.lag") / F.greatest("worst.rate", mean_rate)),
+            "worst_partition": F.when(known, F.concat_ws("-", "worst.topic", "worst.partition")),
         }
     )
 
@@ -309,7 +309,7 @@ def _unless_new(column: Column) -> Column:
 
 
 def _flag(condition: Column) -> Column:
-    """A condition that is false where it cannot be told."""
+    """A condition that is false where it is unknown."""
     return F.coalesce(condition, F.lit(col=False))
 
 
