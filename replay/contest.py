@@ -36,7 +36,7 @@ POLICIES = (*RIVALS, LAGCAST)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Contest:
-    """What every policy goes through: the same arrivals, the same world, the same prices, the same first count.
+    """The inputs shared by all policies: the same load, the same world, the same prices, the same first count.
 
     `settings` are lagcast's own and the source of the prices; `names` are those of the history rows it is given.
     `start_replicas` None: enough for the peak. `arrivals`: those of this trace, world and seed, to be drawn only once.
@@ -77,7 +77,7 @@ class Contest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCost:
-    """What something cost, by item, in the currency of the prices."""
+    """A cost by item, in the currency of the prices."""
 
     pods: float
     late: float

@@ -42,7 +42,7 @@ MINUTES_PER_DAY = 1440
 
 
 def best_plan(contest: Contest, others: Iterable[Entry]) -> Entry:
-    """The cheapest of all plans replayed (at most 17) and of what the others did; it says which."""
+    """The cheapest of all plans replayed (at most 17) and of the others' plans; its name is in the note."""
     search = _Search(contest=contest)
     search.try_capacity_factors()
     search.try_reluctances()

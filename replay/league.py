@@ -1,4 +1,4 @@
-"""The league: every policy through the same contest, and the table that says who was cheaper and where lagcast lost."""
+"""The league: every policy in the same contest, and the table of who was cheaper and where lagcast lost."""
 
 from dataclasses import dataclass
 from datetime import date, timedelta

@@ -1,4 +1,4 @@
-"""What a collector would have written down of the simulated group, and the feature rows that a policy is fed with."""
+"""The samples that a collector would have written of the simulated group, and the feature rows for a policy."""
 
 from collections import deque
 from dataclasses import replace
@@ -23,7 +23,7 @@ LONGEST_RATE_SECONDS = 60
 
 
 class Names(NamedTuple):
-    """What the simulated group is called; its one topic bears the group's name."""
+    """The names of the simulated group; its one topic bears the group's name."""
 
     cluster: str
     group: str

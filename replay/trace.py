@@ -30,7 +30,7 @@ class TraceError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Trace:
-    """What is produced: value i is the mean rate over the `step_seconds` that begin at `start_at + i * step_seconds`.
+    """A produce rate over time: value i is the mean over the `step_seconds` from `start_at + i * step_seconds`.
 
     `start_at` is timezone-aware UTC; `messages_per_second` is finite, never negative and read-only.
 
@@ -47,12 +47,12 @@ class Trace:
 
     @property
     def duration_seconds(self) -> int:
-        """How long the trace lasts."""
+        """The length of the trace, in seconds."""
         return len(self.messages_per_second) * self.step_seconds
 
     @property
     def days(self) -> float:
-        """How long the trace lasts, in days."""
+        """The length of the trace, in days."""
         return self.duration_seconds / SECONDS_PER_DAY
 
     @property
@@ -87,7 +87,7 @@ class Trace:
         return replace(self, messages_per_second=read_only(self.messages_per_second * factor))
 
     def split(self, last_seconds: int) -> tuple["Trace | None", "Trace"]:
-        """What came before, and the last `last_seconds` (rounded up to whole steps); None when nothing came before.
+        """The history, and the last `last_seconds` (rounded up to whole steps); None when there is no history.
 
         >>> trace = Trace(name="t", start_at=datetime(2026, 1, 5, tzinfo=UTC), step_seconds=60,
         ...               messages_per_second=np.arange(5.0))
@@ -204,7 +204,7 @@ def _constant_step(path: Path, numbers: list[int], instants: list[datetime]) -> 
 
 
 def judged_days(trace_days: float, *, asked: float | None) -> float:
-    """How many days at the end of a trace are judged; what comes before them is history.
+    """The number of days at the end of a trace that are judged; the days before them are history.
 
     >>> [judged_days(days, asked=None) for days in (14.0, 5.0, 1.5)]
     [7.0, 2.5, 1.5]

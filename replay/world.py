@@ -80,7 +80,7 @@ Incident = RollingRestart | PoisonMessage | OffsetsReset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """How the group behaves, in figures that a broker and a cluster would show.
+    """The behaviour of the group, in figures that a broker and a cluster would show.
 
     Times are those of Kafka's defaults and short batches. Pods become ready uniformly within
     `start_up_seconds` +/- half of `start_up_spread_seconds`. Every rebalance puts the members' heartbeats in step; they
@@ -91,9 +91,9 @@ class World:
     Under `static_membership` a pod that closes stays a member until its session ends, as does one that is killed
     because it cannot close within the grace. `restore_seconds` above 0 makes it a stateful Streams application: what
     moves goes on at its old owner until it is restored at the new one, `warmup_slots` partitions at a time; the group
-    asks again each `probing_seconds`.
+    rebalances again each `probing_seconds`.
     N members do 1 / (1 + `contention` x (N - 1)) of their capacity each, `sink_messages_per_second` at most together.
-    Bursts multiply the arrivals unannounced; `missing_sample_share` of the samples lack a quarter of the partitions.
+    Bursts multiply the produce rate unannounced; `missing_sample_share` of samples lack a quarter of the partitions.
     """
 
     partitions: int
@@ -185,11 +185,11 @@ class World:
 
     @property
     def replica_ceiling(self) -> int:
-        """The most replicas that may be asked for."""
+        """The most replicas that may be requested."""
         return self.partitions if self.max_replicas is None else self.max_replicas
 
     def partition_weights(self) -> FloatArray:
-        """Each partition's share of the arrivals; they add up to 1, and are the same in every run.
+        """Each partition's share of the produce rate; they add up to 1, and are the same in every run.
 
         The weights are the log-normal's own quantiles, dealt in a fixed shuffled order; the heaviest is the hot one.
 

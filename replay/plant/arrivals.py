@@ -1,4 +1,4 @@
-"""What arrives in each partition in each second, drawn beforehand so that many policies can share one draw."""
+"""Messages produced in each partition in each second, drawn beforehand so that many policies can share one draw."""
 
 from dataclasses import dataclass
 

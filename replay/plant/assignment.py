@@ -1,4 +1,4 @@
-"""Who gets which partition: contiguous ranges under the eager protocol, as few moves as possible under cooperative."""
+"""The assignment of partitions: contiguous ranges under the eager protocol, few moves under cooperative."""
 
 import math
 
@@ -9,19 +9,19 @@ from replay.plant.state import CLOSING, GHOST, MEMBER, State
 
 @compiled
 def in_group(state: State, pod: int) -> bool:
-    """Whether the coordinator counts the pod as a member: told to stop or not, alive or killed."""
+    """True if the coordinator counts the pod as a member: stopping or not, alive or killed."""
     return bool(MEMBER <= state.pods.status[pod] <= GHOST)
 
 
 @compiled
 def is_running(state: State, partition: int) -> bool:
-    """Whether somebody consumes the partition."""
+    """True if somebody consumes the partition."""
     return math.isnan(state.partitions.stopped_at[partition])
 
 
 @compiled
 def set_rate(state: State, physics: Physics, pod: int) -> None:
-    """What the pod can do per second in its present mood and company."""
+    """The capacity of the pod per second at its present speed and group size."""
     mood = math.exp(physics.minute_speed_spread * state.pods.mood[pod])
     crowd = 1.0 + physics.contention * max(0, state.group[0].members - 1)
     state.pods.rate[pod] = physics.capacity * state.pods.speed[pod] * mood / crowd

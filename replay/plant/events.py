@@ -1,4 +1,4 @@
-"""What is due, in its order: joins, leaves, ends of sessions, heartbeats, rejoins, revocations, hand-overs."""
+"""The due events, in their order: joins, leaves, ends of sessions, heartbeats, rejoins, revocations, hand-overs."""
 
 import math
 
@@ -35,7 +35,7 @@ def membership_changed(state: State, physics: Physics, now: float, within: float
 
 @compiled
 def join(state: State, physics: Physics, pod: int, now: float) -> None:
-    """A started pod asks to join."""
+    """A started pod sends its join."""
     membership_changed(state, physics, now, ASSIGNMENT_SECONDS)
     state.pods.status[pod] = MEMBER
     state.pods.rejoined[pod] = 1
@@ -61,7 +61,7 @@ def expire(state: State, physics: Physics, pod: int, now: float) -> None:
 
 @compiled
 def go_silent(state: State, pod: int, session_ends_at: float, now: float) -> None:
-    """The pod is gone, but nobody tells the coordinator: its partitions stand still until the session ends."""
+    """The pod is gone, but the coordinator is not informed: its partitions stand still until the session ends."""
     for partition in range(state.partitions.owner.size):
         if state.partitions.owner[partition] == pod:
             stop_partition(state, partition, now)

@@ -1,4 +1,4 @@
-"""Messages in, messages out: arrivals, fair service, and how long each message waited."""
+"""Messages in, messages out: produced messages, fair service, and the wait of each message."""
 
 import math
 
@@ -165,7 +165,7 @@ def share_sink(state: State, allowance: float) -> None:
 
 @compiled
 def open_budgets(state: State, new: AnyArray, span: float) -> float:
-    """What each pod can do in the span and what waits for it; pod-seconds that it will take, the sink left aside."""
+    """Each pod's capacity in the span and its backlog; pod-seconds that it will take, the sink left aside."""
     seats, held, begins = state.seats.pods, state.seats.partitions, state.seats.begins
     end, position = state.partitions.end, state.partitions.position
     rates, carries, budgets, needs = state.pods.rate, state.pods.carry, state.pods.budget, state.pods.need

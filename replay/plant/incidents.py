@@ -29,7 +29,7 @@ class Incidents:
 
     @property
     def next_second(self) -> float:
-        """When something happens next; infinite when nothing does."""
+        """The second of the next incident; infinite when there is none."""
         return self._due[0][0] if self._due else inf
 
     def happen(self, state: State, physics: Physics, *, second: int, day: int, arrived_since: ArrivedSince) -> None:

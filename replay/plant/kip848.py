@@ -15,7 +15,7 @@ SAME_INSTANT_SECONDS = 1e-6
 
 @compiled
 def next_beat(state: State, physics: Physics, pod: int, now: float) -> float:
-    """When the member hears from the coordinator next; always later than now.
+    """The instant of the member's next heartbeat; always later than now.
 
     Rounding may leave 5 s - 4.999999999999999 s to the beat at hand, which added to 100 s is 100 s: no next one.
     """
@@ -25,7 +25,7 @@ def next_beat(state: State, physics: Physics, pod: int, now: float) -> float:
 
 @compiled
 def assign(state: State, physics: Physics, now: float, day: int) -> None:
-    """The coordinator decides who should have what; every member hears of its part when it beats."""
+    """The coordinator decides who should have what; every member receives its part at its heartbeat."""
     state.group[0].assign_at = math.inf
     state.group[0].phase = RECONCILING
     state.tally[day].rebalances += 1

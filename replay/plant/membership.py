@@ -1,9 +1,9 @@
 """Joins, leaves and rebalances of the classic group protocol, event by event in continuous time.
 
-A join or leave opens a join phase that ends when every member has rejoined; a member hears of it at its next heartbeat
+A join or leave opens a join phase that ends when every member has rejoined; a member learns of it at its next heartbeat
 and rejoins when the batch in hand is done. A join in the join phase merges; one that comes later starts it anew.
 Eager: a member commits and stops everything when it rejoins, and all resume together after the sync.
-Cooperative: members go on; after the first sync only what moves is revoked, without a second commit, so what was
+Cooperative: members continue; after the first sync only what moves is revoked, without a second commit, so what was
 consumed since the rejoin runs again at the new owner; those who revoked ask for a second round, which hands it over.
 """
 
@@ -30,7 +30,7 @@ from replay.plant.state import GHOST, JOINING, MEMBER, STABLE, SYNCING, State
 
 @compiled
 def next_heartbeat(state: State, physics: Physics, pod: int, now: float) -> float:
-    """When the pod hears from the coordinator next: heartbeats start in step and drift apart.
+    """The instant of the pod's next heartbeat: heartbeats start in step and drift apart.
 
     Never more than one interval from now, however far the drift: 10.5 s after they were in step, 2 s astray and 3 s
     apart, the last beat was 2.5 s ago and the next one comes in 0.5 s.
@@ -109,7 +109,7 @@ def hand_out(state: State, physics: Physics, now: float, day: int) -> None:
 
 @compiled
 def hand_out_changes(state: State, physics: Physics, now: float) -> None:
-    """What is free goes to its new owner; who holds what is another's begins to give it up."""
+    """Free partitions go to their new owners; a member that holds another's begins to give it up."""
     table = state.partitions
     deal_sticky(state)
     if physics.restore > 0.0:
@@ -133,7 +133,7 @@ def put_in_step(state: State, now: float) -> None:
 
 @compiled
 def all_rejoined(state: State) -> bool:
-    """Whether the join phase may end: every member is back."""
+    """True if the join phase may end: every member is back."""
     missing = 0
     for pod in range(state.pods.status.size):
         if in_group(state, pod) and state.pods.rejoined[pod] == 0:

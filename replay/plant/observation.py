@@ -1,4 +1,4 @@
-"""What the outside sees of the group at one instant, and what each day added up to."""
+"""The observation of the group from outside at one instant, and the totals of each day."""
 
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -16,9 +16,9 @@ GROUP_STATES = ("STABLE", "PREPARING_REBALANCING", "COMPLETING_REBALANCING", "RE
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Observation:
-    """What can be seen of the group from outside at one instant; offsets have one value for each partition.
+    """The visible state of the group from outside at one instant; offsets have one value for each partition.
 
-    `replicas` is what the deployment asks for, `ready_members` the pods in the group. `busy_share` is the mean share of
+    `replicas` is the deployment's count, `ready_members` the pods in the group. `busy_share` is the mean share of
     their capacity that these used in the last 15 s. `unseen_partitions` were not sampled: their offsets are those last
     seen.
     """
@@ -35,7 +35,7 @@ class Observation:
 
     @property
     def sampled(self) -> BoolArray:
-        """Which partitions were seen."""
+        """The partitions that were seen, one boolean each."""
         seen: BoolArray = np.ones(len(self.end_offsets), dtype=np.bool_)
         seen[list(self.unseen_partitions)] = False
         return seen
@@ -49,7 +49,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayTotals:
-    """What one day (or the part of it that was simulated) added up to.
+    """The totals of one day (or of the part of it that was simulated).
 
     `skipped` messages are those that a forward reset left out; `lag_message_seconds` sums up the visible lag of every
     second.

@@ -1,4 +1,4 @@
-"""What a member does with a partition: consume it, stop, commit, give it back, take it up."""
+"""The steps of a member with a partition: consume it, stop, commit, give it back, take it up."""
 
 import math
 
@@ -17,7 +17,7 @@ TAKE_UP_POLLS_COOPERATIVE, TAKE_UP_POLLS_KIP848 = 5, 6
 
 @compiled
 def batch_now(state: State, physics: Physics, pod: int) -> float:
-    """How long a batch lasts that begins now: full where there is that much backlog, else what has arrived."""
+    """The length of a batch that begins now: full where there is that much backlog, else the messages there are."""
     backlog = 0
     for partition in range(state.partitions.owner.size):
         if state.partitions.owner[partition] == pod and is_running(state, partition):

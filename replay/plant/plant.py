@@ -21,10 +21,10 @@ GRID_SECONDS = 15
 
 
 class Plant:
-    """A group under `trace`, beginning with `replicas` stable members; one seed gives the same arrivals to everybody.
+    """A group under `trace`, beginning with `replicas` stable members; one seed gives everybody the same load.
 
     Arrivals are Poisson per partition and second: those of `arrivals` if given, which must be drawn for the same world,
-    trace and seed from the first second on; else each day is drawn when it begins. Replicas asked for are kept between
+    trace and seed from the first second on; else each day is drawn when it begins. Requested replicas are kept between
     1 (0 where the world has it) and the world's ceiling.
     """
 
@@ -55,7 +55,7 @@ class Plant:
 
     @property
     def static_membership(self) -> bool:
-        """Whether every member has an instance id."""
+        """True if every member has an instance id."""
         return self._world.static_membership
 
     @property

@@ -12,7 +12,8 @@ from replay.plant.state import State
 def hold_back_the_cold(state: State, physics: Physics, now: float) -> None:
     """Leave what moves with its owner until its new one is warm, and warm up as many as there are slots.
 
-    Who has lost its owner moves at once. While something is held back, the group asks again after the probing interval.
+    Who has lost its owner moves at once. While something is held back, the group rebalances again after the probing
+    interval.
     """
     table, group = state.partitions, state.group[0]
     warming = 0

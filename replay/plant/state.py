@@ -1,4 +1,4 @@
-"""What the simulated group consists of: the arrays that the compiled loops read and change in place."""
+"""The state of the simulated group: the arrays that the compiled loops read and change in place."""
 
 import math
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from forecasting.units import SECONDS_PER_DAY, AnyArray, FloatArray, IntArray
 from replay.plant.physics import Physics
 from replay.plant.randomness import RandomState, normal, uniform
 
-# Pods: a free slot; starting, not yet in the group; a member; told to stop, and still a member until it has closed;
+# Pods: a free slot; starting, not yet in the group; a member; stopping, and still a member until it has closed;
 # killed, a member until its session ends.
 FREE, STARTING, MEMBER, CLOSING, GHOST = 0, 1, 2, 3, 4
 # The group's phases, in Kafka's order; RECONCILING is kip848's only one beside STABLE.
@@ -55,7 +55,7 @@ class PodTable(NamedTuple):
 
     `event_at` is when a starting pod joins, a member rejoins in a join phase (kip848: beats), a closing pod leaves, or
     a ghost's session ends. A member revokes at `revoke_at` and takes up at `take_up_at`, after as many more polls as
-    `revoke_step` and `take_up_polls` tell. A `doomed` one is killed while it closes. It ends its batch at `poll_at`,
+    `revoke_step` and `take_up_polls` show. A `doomed` one is killed while it closes. It ends its batch at `poll_at`,
     last committed at `committed_at`, and beats at `beat_phase` plus whole intervals (kip848). `need` is what waits for
     it, `wanted` the part of its `budget` that the sink has not granted yet. `drift` is how far its heartbeat strays,
     `speed` its own capacity factor, `mood` the momentary one (standard normal), `rate` what both make of the capacity
@@ -86,9 +86,9 @@ class PodTable(NamedTuple):
 
 
 class Seats(NamedTuple):
-    """Who consumes what now: seat i is `pods[i]` with `partitions[begins[i]:begins[i + 1]]`.
+    """The present owners: seat i is `pods[i]` with `partitions[begins[i]:begins[i + 1]]`.
 
-    There are `group.seats` of them; the block after the last one is what nobody consumes.
+    There are `group.seats` of them; the block after the last one holds the partitions that nobody consumes.
     """
 
     pods: IntArray
@@ -97,7 +97,7 @@ class Seats(NamedTuple):
 
 
 class Cohorts(NamedTuple):
-    """What waits: how many messages of which second, per partition a ring whose length is a power of two.
+    """The backlog: how many messages of which second, per partition a ring whose length is a power of two.
 
     Cohort k of a partition is in row `k & (length - 1)`. Who is served within the second of arrival is never here.
     """
@@ -106,9 +106,9 @@ class Cohorts(NamedTuple):
     messages: AnyArray
 
 
-# `replicas` is what was asked for, `alive` what is charged, `born` how many pods there have ever been, `members` who is
-# in the group and alive, `seats` how many of them consume anything. kip848 assigns at `assign_at`, Streams asks for the
-# next round at `probe_at`. `sink_carry` is the fraction of a message that the sink's last allowance left over.
+# `replicas` is the requested count, `alive` what is charged, `born` how many pods there have ever been, `members` who
+# is in the group and alive, `seats` how many of them consume anything. kip848 assigns at `assign_at`, Streams requests
+# the next round at `probe_at`. `sink_carry` is the fraction of a message that the sink's last allowance left over.
 GROUP = np.dtype(
     [
         ("phase", np.int64),
@@ -170,9 +170,9 @@ def own_speed(random: RandomState, physics: Physics) -> float:
 
 def new_state(physics: Physics, *, partitions: int, ceiling: int, replicas: int, duration: int, seed: int) -> State:
     """A group of `replicas` members that has just become stable; nothing assigned, produced or consumed yet."""
-    # A pod told to stop keeps its slot until it has closed, or its session has ended if it left ungracefully. Closing
-    # takes 1.1 s by default: there are those asked for, those of a rolling restart, and at most those that two commands
-    # have stopped, four times the ceiling.
+    # A stopping pod keeps its slot until it has closed, an ungraceful one until its session has ended. Closing takes
+    # 1.1 s by default: there are those requested, those of a rolling restart, and at most those that two commands have
+    # stopped, four times the ceiling.
     closing = physics.shutdown + physics.batch
     ungraceful = physics.static_membership or closing > physics.grace
     gone = min(closing, physics.grace) + (physics.session if ungraceful else 0.0)

@@ -1,4 +1,4 @@
-"""A user's own autoscaler as a rival: what the manifest of an HPA or of a ScaledObject says, step for step.
+"""A user's own autoscaler as a rival: the manifest of an HPA or of a ScaledObject, step for step.
 
 Its metrics are taken for the group's lag in messages, because that is what a replay has; each such guess is a note.
 """
@@ -31,19 +31,19 @@ from replay.policies.keda import capped_lag, even_lag, whole_lag
 Document = Mapping[str, Any]
 Want = Callable[[Observation], int | None]
 
-# What an HPA has of which nothing is said; of a ScaledObject.
+# Defaults of an HPA; of a ScaledObject.
 _HPA_CPU_PERCENT = 80
 _KEDA_MOST, _KEDA_THRESHOLD = 100, 10
 _SUFFIXES = {"m": "0.001", "k": "1e3", "M": "1e6", "G": "1e9", "Ki": "1024", "Mi": "1048576", "Gi": "1073741824"}
 
 
 class DeclaredError(ValueError):
-    """A manifest of which no rival can be made; the sentence says what is wrong and what would do."""
+    """A manifest of which no rival can be made; the sentence names the fault and the remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """What a manifest asks of its autoscaler: a `Policy`, and a sentence for each thing that a replay has otherwise."""
+    """The autoscaler of a manifest: a `Policy`, and a sentence for each thing that a replay has otherwise."""
 
     wants: tuple[Want, ...]
     rules: Rules
@@ -114,7 +114,7 @@ def rules_of(
 
 
 def tolerance_of(behavior: Document | None) -> Tolerance:
-    """How near is near enough, in either direction."""
+    """The tolerance of a metric around its target, in either direction."""
     said = behavior or {}
     halves = {"down": said.get("scaleDown", {}), "up": said.get("scaleUp", {})}
     given = {way: number_of(half["tolerance"]) for way, half in halves.items() if "tolerance" in half}
@@ -143,7 +143,7 @@ def _most(asked: int, ceiling: int, *, named: str) -> tuple[int, tuple[str, ...]
 
 
 def _want_of(metric: Document, near: Tolerance) -> tuple[Want | None, str]:
-    """What one metric wants, and the note that goes with it."""
+    """The count by one metric, and the note that goes with it."""
     kind = str(metric["type"])
     block = metric[kind[0].lower() + kind[1:]]
     target = block["target"]
@@ -200,5 +200,5 @@ def _policy(said: Document) -> ScalingPolicy:
 
 
 def _is_true(metadata: Document, name: str) -> bool:
-    """Whether a switch of a trigger is on: its metadata are words."""
+    """True if a switch of a trigger is on: its metadata are strings."""
     return str(metadata.get(name, "false")).lower() == "true"

@@ -51,7 +51,7 @@ class Load(NamedTuple):
     lag: float
 
     def needed(self, utilisation: float, *, with_restart: bool) -> float:
-        """The processing rate that catches up, makes up for a restart and carries arrivals at a utilisation.
+        """The processing rate that catches up, makes up for a restart and carries the produce rate at a utilisation.
 
         >>> load = Load(arriving=700.0, consumed=700.0, lag=18_000.0)
         >>> load.needed(0.7, with_restart=False), load.needed(0.0, with_restart=True)     # 18,000/1,800 + 700/0.7
@@ -63,7 +63,7 @@ class Load(NamedTuple):
         return float(floor(self.lag / CATCH_UP_SECONDS + restart + self.arriving / utilisation + 0.5))
 
     def out_of_bounds(self, processing_rate: float) -> bool:
-        """Whether the utilisation is outside 40-100 %; with over five minutes of backlog, too low does not count."""
+        """True if the utilisation is outside 40-100 %; with over five minutes of backlog, too low does not count."""
         draining = self.lag > BACKLOG_SECONDS * self.consumed
         least = 0.0 if draining else UTILISATION_LEAST
         return processing_rate < self.needed(UTILISATION_MOST, with_restart=False) or processing_rate > self.needed(
@@ -72,7 +72,7 @@ class Load(NamedTuple):
 
 
 def processing_rate(minutes: Collection[Minute]) -> float | None:
-    """What all replicas could consume, in messages/s; None where they did nothing that could be measured.
+    """The capacity of all replicas, in messages/s; None where they did nothing that could be measured.
 
     >>> processing_rate([Minute(produced=30_000, consumed=30_000, lag=0, busy_share=0.5)] * 15)
     1000.0
@@ -177,7 +177,7 @@ class Flink:
     _downs: ScaleDowns = field(default_factory=ScaleDowns, init=False)
 
     def decide(self, seen: Observation) -> int:
-        """The count that the formula asks for, once there are measurements of the present one."""
+        """The count by the formula, once there are measurements of the present one."""
         replicas = seen.replicas
         if not self._window.look(seen):
             return replicas
@@ -191,17 +191,17 @@ class Flink:
             lag=minutes[-1].lag,
         )
         want = self._want(load.needed(UTILISATION, with_restart=True) / rate, replicas)
-        asked: int | None
+        wanted: int | None
         if want >= replicas:
             self._downs.forget()
-            asked = want if load.out_of_bounds(rate) else None
+            wanted = want if load.out_of_bounds(rate) else None
         else:
             now = seen.time_seconds
-            asked = self._downs.due(want, out_of_bounds=load.out_of_bounds(rate), now_seconds=now)
-        if asked is None or asked == replicas:
+            wanted = self._downs.due(want, out_of_bounds=load.out_of_bounds(rate), now_seconds=now)
+        if wanted is None or wanted == replicas:
             return replicas
         self._downs.forget()
-        return asked
+        return wanted
 
     def _want(self, factor: float, replicas: int) -> int:
         partitions = self.world.partitions

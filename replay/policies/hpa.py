@@ -26,7 +26,7 @@ Tolerance = Callable[[float], bool]
 
 
 def is_near(ratio: float, *, down: float = TOLERANCE, up: float = TOLERANCE) -> bool:
-    """Whether a metric is near enough to its target to leave the count alone, as Kubernetes compares since 1.33.
+    """True if a metric is near enough to its target to leave the count alone, as Kubernetes compares since 1.33.
 
     `down` and `up` are the tolerances that a `behavior` stanza may name for each direction.
 
@@ -92,7 +92,7 @@ class LegacyRules(_Memory):
     stabilisation_seconds: float = STABILISATION_SECONDS
 
     def reconcile(self, wanted: int, *, replicas: int, now_seconds: float) -> int:
-        """The count that is asked for, given what the metric wants."""
+        """The requested count, by the count that the metric gives."""
         self.begin(replicas, now_seconds=now_seconds)
         recent = [(at, want) for at, want in self._wants if at >= now_seconds - self.stabilisation_seconds]
         highest = max([wanted, *(want for _, want in recent)])
@@ -103,7 +103,7 @@ class LegacyRules(_Memory):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingPolicy:
-    """How far the count may move in a period: by so many pods, or by a share of those at the period's beginning."""
+    """The limit of a period: so many pods, or a share of those at the period's beginning."""
 
     pods: int | None = None
     percent: int | None = None
@@ -143,14 +143,14 @@ DOWN = Direction(window_seconds=STABILISATION_SECONDS, policies=(ScalingPolicy(p
 
 @dataclass(slots=True, kw_only=True)
 class BehaviorRules(_Memory):
-    """A `behavior` stanza, Kubernetes' defaults where nothing is said: grow by the present want, in limited steps."""
+    """A `behavior` stanza, Kubernetes' defaults where nothing is set: grow by the present want, in limited steps."""
 
     up: Direction = UP
     down: Direction = DOWN
     _changes: list[tuple[float, int]] = field(default_factory=list)
 
     def reconcile(self, wanted: int, *, replicas: int, now_seconds: float) -> int:
-        """The count that is asked for, given what the metric wants."""
+        """The requested count, by the count that the metric gives."""
         self.begin(replicas, now_seconds=now_seconds)
         lowest, highest = (
             pick([wanted, *(want for at, want in self._wants if at > now_seconds - direction.window_seconds)])

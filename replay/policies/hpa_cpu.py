@@ -16,8 +16,8 @@ def wanted_for_cpu(
     """Replicas at which the mean utilisation would be the target; None where no pod is ready, which is an error.
 
     Pods that are not ready are left out, but where that would ask for more they count as idle. Pods whose sample is
-    missing count as idle where more would be asked for, and as using all that they requested (or the target, if that is
-    more) where less would. If then the direction turns, or more than are there would be asked for while less is used
+    missing count as idle where more would be requested, and as using all that they requested (or the target, if that is
+    more) where less would. If then the direction turns, or more than are there would be requested while less is used
     (or the other way), the count stays.
 
     >>> wanted_for_cpu(0.9, ready=4, unready=0, target_percent=50, replicas=4)     # 4 x 90/50 = 7.2
@@ -67,7 +67,7 @@ class HpaCpu:
         return reconcile([self.want(seen)], rules=self.rules, replicas=seen.replicas, now_seconds=seen.time_seconds)
 
     def want(self, seen: Observation) -> int | None:
-        """What the metric wants at this look; None where no pod is ready."""
+        """The count by the metric at this look; None where no pod is ready."""
         present = min(seen.ready_members, seen.replicas)
         ready = present if self._ready_before is None else min(present, self._ready_before)
         self._ready_before = present

@@ -44,7 +44,7 @@ def whole_lag(lag_messages: int, **_: int) -> int:
 
 @dataclass(slots=True, kw_only=True)
 class Fallback:
-    """What KEDA reports when the lag cannot be read: nothing at first, then a metric that asks for `replicas`.
+    """KEDA's result when the lag cannot be read: nothing at first, then a metric that requests `replicas`.
 
     The static behaviour; every failed read counts, the loop's and the HPA's alike, and one good read forgets them. (Two
     within some milliseconds may count as one in the real KEDA, which keeps the number in the object's status.)
@@ -74,7 +74,7 @@ class Loop:
     _active_at_seconds: int | None = field(default=None, init=False)
 
     def poll(self, *, active: bool | None, replicas: int, now_seconds: float) -> int:
-        """The count that is asked for; a trigger whose `active` is None could not be read, and moves nothing.
+        """The requested count; a trigger whose `active` is None could not be read, and moves nothing.
 
         The last active instant is kept in whole seconds, so that a cool-down may end up to a second early.
         """
@@ -111,7 +111,7 @@ class Keda:
         )
 
     def reconcile(self, lag_messages: int | None, *, partitions: int, replicas: int, now_seconds: float) -> int:
-        """The count that is asked for; a lag of None could not be read."""
+        """The requested count; a lag of None could not be read."""
         threshold, metric = self.threshold_messages, None
         if lag_messages is not None:
             metric = self.metric(lag_messages, threshold_messages=threshold, partitions=partitions)
@@ -121,7 +121,7 @@ class Keda:
         return reconcile([want], rules=self.rules, replicas=replicas, now_seconds=now_seconds)
 
     def poll(self, lag_messages: int | None, *, replicas: int, now_seconds: float) -> int:
-        """The count that its own loop asks for; a lag of None could not be read, and a fallback that answers is active.
+        """The count that its own loop requests; a lag of None could not be read, and a fallback that answers is active.
 
         The threshold of activation is compared with the lag itself, whatever the metric makes of it.
         """

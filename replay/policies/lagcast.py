@@ -1,4 +1,4 @@
-"""lagcast as a policy: the session that runs everywhere, and an executor that carries out what it says."""
+"""lagcast as a policy: the session that runs everywhere, and an executor that carries out its advice."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -17,7 +17,7 @@ from replay.world import World
 
 
 class Lagcast:
-    """Observes a row each 15 s, decides once a cycle, and asks for `desired_replicas` when `execute_at` has come.
+    """Observes a row each 15 s, decides once a cycle, and requests `desired_replicas` when `execute_at` has come.
 
     A newer answer takes the place of a recommendation that has not been carried out; a refusal keeps the present count.
     """
@@ -41,7 +41,7 @@ class Lagcast:
         self._pending: tuple[datetime, int] | None = None
 
     def decide(self, seen: Observation) -> int:
-        """The replicas that the advice in force asks for now."""
+        """The replicas of the advice in force now."""
         self._session.observe(self._rows.row(seen))
         if self._session.review_due(seen.at):
             self._session.review(seen.at)
@@ -57,7 +57,7 @@ class Lagcast:
 
 
 def profile_of(world: World, names: Names) -> GroupProfile:
-    """What a user would have configured of the group: its sizes, times and capacity, none of the world's noise."""
+    """The user's settings of the group: its sizes, times and capacity, none of the world's noise."""
     rate = MessagesPerSecond(world.capacity_messages_per_second_per_replica)
     return GroupProfile(
         cluster=names.cluster,

@@ -4,7 +4,7 @@ A reconstruction from public logs, data model and configuration; the product's r
 `(LogOffset + LagOffset / 5) / CurrentOffset * CurrentReplicas` per minute: what will be produced and the lag drained
 over five minutes, over what one consumer consumes.
 
-Its weakness: a group that keeps up consumes what is produced, so that one consumer's share says nothing of what it
+Its weakness: a group that keeps up consumes what is produced, so that one consumer's share is no evidence of what it
 could do. The count follows changes of the load and never discovers that fewer would do; `capacity_seen` measures a
 consumer by the most it was ever seen to do instead.
 """

@@ -1,4 +1,4 @@
-"""The port that every policy implements: look at the group each 15 s, say how many replicas it should have."""
+"""The port that every policy implements: look at the group each 15 s, return how many replicas it should have."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""How fast is being produced, as end offsets show it."""
+"""The present produce rate, from end offsets."""
 
 from collections import deque
 from dataclasses import dataclass, field

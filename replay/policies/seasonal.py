@@ -18,7 +18,7 @@ ROUNDS = 8
 def forecast_minutes(minutes: FloatArray, *, steps: int) -> FloatArray:
     """The next `steps` (at most a season) of a series of minutes; never negative.
 
-    Where the model cannot be fitted or is not stable it is what came a season ago, and before there is a season the
+    Where the model cannot be fitted or is not stable it is the rate a season ago, and before there is a season the
     last minute.
 
     >>> forecast_minutes(np.tile(np.arange(16.0), 3), steps=3)

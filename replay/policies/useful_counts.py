@@ -18,7 +18,7 @@ HOLD_SECONDS = 600
 
 @dataclass(slots=True, kw_only=True)
 class UsefulCounts:
-    """Room for a fifth more than what arrives and for draining in five minutes; down after ten minutes of less need."""
+    """Room for 1.2 times the produce rate and for draining in five minutes; down after ten minutes of less need."""
 
     world: World
     _carried: list[float] = field(init=False)
@@ -26,7 +26,7 @@ class UsefulCounts:
     _needs: deque[tuple[int, int]] = field(default_factory=deque, init=False)
 
     def __post_init__(self) -> None:
-        """Look up once what each count carries: asked 5,760 times a day, each time anew it would take 30 us."""
+        """Look up once the capacity of each count: computed 5,760 times a day, each time anew it would take 30 us."""
         counts = range(self.world.min_replicas, self.world.replica_ceiling + 1)
         self._carried = [self.world.carried(count) for count in counts]
 
