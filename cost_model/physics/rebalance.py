@@ -122,8 +122,8 @@ def _move(profile: GroupProfile, *, before: int, after: int, quiet_seconds: Seco
 def _rebalances(profile: GroupProfile, *, up: bool, changed: int, round_seconds: float) -> float:
     """The number of rebalances by `changed` joins or leaves that spread over S seconds, where one gathers for W.
 
-    Formula: 1 + (k - 1) / (1 + k * W / S); ten joins, W = 3 s, over 5 / 20 / 60 s: 2.3, 4.6, 7.0. Replicas are told to
-    leave together, and each does after the batch in hand. Under KIP-848 the broker gathers joins into one assignment.
+    Formula: 1 + (k - 1) / (1 + k * W / S); ten joins, W = 3 s, over 5 / 20 / 60 s: 2.3, 4.6, 7.0. Replicas stop
+    together, and each leaves after the batch in hand. Under KIP-848 the broker gathers joins into one assignment.
     """
     spread = profile.start_up_seconds * READY_SPREAD_FRACTION if up else profile.poll_batch_seconds
     if changed < 2 or spread <= 0.0 or profile.rebalances_as == "kip848":
