@@ -10,7 +10,7 @@ from forecasting.history import GroupInterval
 from recommender.deciding.decision import DecisionSettings
 from replay.plant.arrivals import Arrivals
 from replay.plant.plant import GRID_SECONDS, Plant
-from replay.policies.arms import ARMS
+from replay.policies.catalogue import CATALOGUE
 from replay.policies.fixed import count_for_peak
 from replay.policies.lagcast import Lagcast, profile_of
 from replay.policies.policy import Policy
@@ -21,15 +21,15 @@ from replay.world import World
 # Where a user gives no capacity: four fifths of all replicas just carry what is exceeded in one minute of a thousand.
 SHARE_AT_PEAK = 0.8
 PEAK_QUANTILE = 0.999
-# The rivals of a user's league, and which arm each of them is: lag targets are the most often copied, 10,000 messages.
-LEAGUE_ARMS = {
+# The rivals of a user's league, by their names in the catalogue: lag targets are those most often copied, 10,000.
+LEAGUE_POLICIES = {
     "fixed": "fixed",
     "hpa": "hpa-10000",
     "hpa-behavior": "hpa-behavior-10000",
     "keda": "keda-10000",
     "useful-counts": "useful-counts",
 }
-RIVALS: tuple[str, ...] = tuple(LEAGUE_ARMS)
+RIVALS: tuple[str, ...] = tuple(LEAGUE_POLICIES)
 LAGCAST = "lagcast"
 POLICIES = (*RIVALS, LAGCAST)
 
@@ -156,7 +156,7 @@ def play(policy_name: str, contest: Contest, history: Sequence[GroupInterval] = 
     if policy_name == LAGCAST:
         policy = Lagcast(contest.world, contest.settings, names=contest.names, history=history)
     else:
-        policy = ARMS[LEAGUE_ARMS[policy_name]].make(contest.world, contest.first_replicas)
+        policy = CATALOGUE[LEAGUE_POLICIES[policy_name]].make(contest.world, contest.first_replicas)
     return run_policy(policy_name, policy, contest)
 
 

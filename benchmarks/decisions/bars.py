@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.decisions.ours import LAGCAST
-from benchmarks.decisions.standings import FIXED, Case, variant_ratios, with_pauses
+from benchmarks.decisions.standings import FIXED, ScenarioSummary, variant_ratios, with_pauses
 from benchmarks.decisions.tournament import Run
-from replay.policies.arms import ARMS
+from replay.policies.catalogue import CATALOGUE
 
 USEFUL_COUNTS = "useful-counts"
 WRONG_FORECASTS = ("lagcast-reversed", "lagcast-constant", "lagcast-random", "lagcast-adversarial")
@@ -35,16 +35,16 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One figure of each case, by trace and world (and variant), and the most that it should come to."""
+    """One figure of each scenario, by trace and world (and variant), and the most that it should come to."""
 
     figure: str
     most: float
     values: Mapping[tuple[str, ...], float]
 
 
-def bars_section(cases: Sequence[Case], runs: Sequence[Run], tuned_on: Sequence[str]) -> str:
-    """A line for each figure: its worst case, and how many miss the bar."""
-    unseen = [case for case in cases if case.trace not in tuned_on]
+def bars_section(scenarios: Sequence[ScenarioSummary], runs: Sequence[Run], tuned_on: Sequence[str]) -> str:
+    """A line for each figure: its worst scenario, and how many miss the bar."""
+    unseen = [scenario for scenario in scenarios if scenario.trace not in tuned_on]
     bars = [bar for bar in bars_of(unseen, [run for run in runs if run.trace not in tuned_on]) if bar.values]
     if not bars:
         return ""
@@ -61,10 +61,10 @@ def _days(runs: Sequence[Run]) -> str:
     """How single days went, on all loads: means over days hide the bad ones."""
     by_day: dict[tuple[str, str, int], dict[str, float]] = {}
     for run in runs:
-        by_day.setdefault((run.trace, run.world, run.seed), {})[run.arm] = run.cost
+        by_day.setdefault((run.trace, run.world, run.seed), {})[run.policy] = run.cost
     found = []
     for (trace, world, seed), costs in by_day.items():
-        best = min((arm for arm in costs if arm in ARMS), key=lambda arm: costs[arm])
+        best = min((policy for policy in costs if policy in CATALOGUE), key=lambda policy: costs[policy])
         ours = costs[LAGCAST]
         found.append((ours / costs[best], ours / costs.get(FIXED, float("inf")), trace, world, seed, best))
     found.sort(reverse=True)
@@ -80,15 +80,15 @@ def _days(runs: Sequence[Run]) -> str:
     )
 
 
-def bars_of(cases: Sequence[Case], runs: Sequence[Run]) -> tuple[Bar, ...]:
+def bars_of(scenarios: Sequence[ScenarioSummary], runs: Sequence[Run]) -> tuple[Bar, ...]:
     """The figures that have a bar of their own."""
-    slow, real = with_pauses(cases, "slow"), with_pauses(cases, "real")
+    slow, real = with_pauses(scenarios, "slow"), with_pauses(scenarios, "real")
     wrong: dict[tuple[str, ...], float] = {
         (*place, variant): ratio for variant in WRONG_FORECASTS for place, ratio in _to_simple(runs, variant).items()
     }
     return (
-        Bar(figure="cost / fixed over-provision", most=MOST_TO_FIXED, values=_known(cases, "cost_to_fixed")),
-        Bar(figure="mean lag / that of HPA at 10,000", most=0.01, values=_known(cases, "lag_to_hpa")),
+        Bar(figure="cost / fixed over-provision", most=MOST_TO_FIXED, values=_known(scenarios, "cost_to_fixed")),
+        Bar(figure="mean lag / that of HPA at 10,000", most=0.01, values=_known(scenarios, "lag_to_hpa")),
         Bar(figure="rebalances / HPA's, slow pauses", most=0.1, values=_known(slow, "rebalances_to_hpa")),
         Bar(figure="rebalances / KEDA's, slow pauses", most=0.1, values=_known(slow, "rebalances_to_keda")),
         Bar(figure="rebalances / HPA's, real pauses", most=1.0, values=_known(real, "rebalances_to_hpa")),
@@ -102,17 +102,18 @@ def bars_of(cases: Sequence[Case], runs: Sequence[Run]) -> tuple[Bar, ...]:
     )
 
 
-def _known(cases: Iterable[Case], figure: str) -> dict[tuple[str, ...], float]:
-    values = {(case.trace, case.world): getattr(case, figure) for case in cases}
+def _known(scenarios: Iterable[ScenarioSummary], figure: str) -> dict[tuple[str, ...], float]:
+    values = {(scenario.trace, scenario.world): getattr(scenario, figure) for scenario in scenarios}
     return {place: value for place, value in values.items() if value is not None}
 
 
 def _to_simple(runs: Sequence[Run], variant: str) -> dict[Place, float]:
     """The variant's cost over that of the cheaper of the two policies that need no forecast, under the same seed."""
-    costs = {(run.trace, run.world, run.seed, run.arm): run.cost for run in runs}
+    costs = {(run.trace, run.world, run.seed, run.policy): run.cost for run in runs}
     return {
         (run.trace, run.world): run.cost
-        / min(costs[run.trace, run.world, run.seed, arm] for arm in (FIXED, USEFUL_COUNTS))
+        / min(costs[run.trace, run.world, run.seed, policy] for policy in (FIXED, USEFUL_COUNTS))
         for run in runs
-        if run.arm == variant and all((run.trace, run.world, run.seed, arm) in costs for arm in (FIXED, USEFUL_COUNTS))
+        if run.policy == variant
+        and all((run.trace, run.world, run.seed, policy) in costs for policy in (FIXED, USEFUL_COUNTS))
     }

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.decisions.ours import LAGCAST
-from benchmarks.decisions.standings import Case, cases_of, overall_of, variant_ratios, with_pauses
-from benchmarks.decisions.tournament import ARM_NAMES, VARIANT_SEED, VARIANT_WORLDS, Run
+from benchmarks.decisions.standings import ScenarioSummary, overall_of, summaries_of, variant_ratios, with_pauses
+from benchmarks.decisions.tournament import POLICY_NAMES, VARIANT_SEED, VARIANT_WORLDS, Run
 from benchmarks.decisions.worlds import WORLDS
 from recommender.deciding.decision import DecisionSettings
 
@@ -25,7 +25,7 @@ TUNED_ON = ("production-app-noisy-bursts", "nasa-http-july-flash-crowd", "orders
 TOURNAMENT = "benchmarks/decisions/tournament.py"
 # What it imports for lagcast alone, and for rivals alone: each is played again when the other has changed, not before.
 FOR_LAGCAST = ("benchmarks/decisions/ours.py", "replay/policies/lagcast.py", "forecasting/history.py")
-FOR_RIVALS = ("replay/policies/arms.py",)
+FOR_RIVALS = ("replay/policies/catalogue.py",)
 COLUMNS = tuple(field.name for field in fields(Run))
 # Figures are kept in so many digits: a thousandth of what seeds differ by, and half of what floats take.
 DIGITS = 7
@@ -115,14 +115,14 @@ def _how() -> Document:
 
 
 def _summary(runs: Sequence[Run]) -> Document:
-    """Cases, overall figures with and without the loads that were tuned on, losses, and variants of lagcast."""
-    cases = cases_of(runs)
-    unseen = [case for case in cases if case.trace not in TUNED_ON]
-    variants = [arm for arm in ARM_NAMES if arm.startswith(f"{LAGCAST}-")]
+    """Scenarios, overall figures with and without the loads that were tuned on, losses, and variants of lagcast."""
+    scenarios = summaries_of(runs)
+    unseen = [scenario for scenario in scenarios if scenario.trace not in TUNED_ON]
+    variants = [policy for policy in POLICY_NAMES if policy.startswith(f"{LAGCAST}-")]
     return {
-        "cases": [_case(case) | {"tuned_on": case.trace in TUNED_ON} for case in cases],
-        "overall": {"without_tuned_on": _overall(unseen), "with_tuned_on": _overall(cases)},
-        "lost": [_case(case) for case in cases if case.is_lost],
+        "scenarios": [_figures_of(scenario) | {"tuned_on": scenario.trace in TUNED_ON} for scenario in scenarios],
+        "overall": {"without_tuned_on": _overall(unseen), "with_tuned_on": _overall(scenarios)},
+        "lost": [_figures_of(scenario) for scenario in scenarios if scenario.is_lost],
         "variants": [
             {"variant": variant, "trace": trace, "world": world, "cost_to_lagcast": ratio}
             for variant in variants
@@ -131,13 +131,13 @@ def _summary(runs: Sequence[Run]) -> Document:
     }
 
 
-def _case(case: Case) -> Document:
-    """Its ratios; what each arm came to can be read off the runs."""
-    return {field.name: getattr(case, field.name) for field in fields(Case) if field.name != "standings"}
+def _figures_of(scenario: ScenarioSummary) -> Document:
+    """Its ratios; what each policy came to can be read off the runs."""
+    return {field.name: getattr(scenario, field.name) for field in fields(ScenarioSummary) if field.name != "standings"}
 
 
-def _overall(cases: list[Case]) -> Document:
-    """Overall figures of all cases, and of those with slow and with real pauses."""
-    groups = {"all": cases, "slow": with_pauses(cases, "slow"), "real": with_pauses(cases, "real")}
+def _overall(scenarios: list[ScenarioSummary]) -> Document:
+    """Overall figures of all scenarios, and of those with slow and with real pauses."""
+    groups = {"all": scenarios, "slow": with_pauses(scenarios, "slow"), "real": with_pauses(scenarios, "real")}
     figures = {name: overall_of(group) for name, group in groups.items()}
     return {name: None if figure is None else asdict(figure) for name, figure in figures.items()}

@@ -42,14 +42,14 @@ def main() -> int:
     files = [] if arguments.traces is None else sorted(arguments.traces.iterdir())
     traces = [read_trace(path) for path in files if path.name.endswith((".csv", ".csv.gz"))]
     long = [trace for trace in [*traces, orders_workload()] if trace.days >= LEAST_DAYS]
-    cells = [(trace, world) for trace in long for world in arguments.worlds]
+    pairs = [(trace, world) for trace in long for world in arguments.worlds]
     print(
         "| trace | world | first day, told | learned | learned / told | second day, told | learned | learned / told |"
     )
     print("|---|---|---:|---:|---:|---:|---:|---:|")
     ratios = []
     with ProcessPoolExecutor(arguments.jobs, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
-        for (trace, world), (told, learned) in zip(cells, pool.map(costs, *zip(*cells, strict=True)), strict=True):
+        for (trace, world), (told, learned) in zip(pairs, pool.map(costs, *zip(*pairs, strict=True)), strict=True):
             ratios.append([mine / known for mine, known in zip(learned, told, strict=True)])
             shown = [
                 f"{known:.2f} | {mine:.2f} | {ratio:.3f}"
@@ -74,8 +74,8 @@ def costs(trace: Trace, world: str) -> tuple[DayCosts, DayCosts]:
     )
     history = [] if past is None else history_rows(past, contest.world.partitions, SEED, contest.names)
     told, learned = (
-        run_policy(arm, OURS[arm](contest.world, contest.settings, contest.names, history), contest).daily
-        for arm in (LAGCAST, LEARNED_CAPACITY)
+        run_policy(policy, OURS[policy](contest.world, contest.settings, contest.names, history), contest).daily
+        for policy in (LAGCAST, LEARNED_CAPACITY)
     )
     return tuple(cost.total for cost in told), tuple(cost.total for cost in learned)
 

@@ -8,12 +8,12 @@ from benchmarks.decisions.document import Document, runs_in
 from benchmarks.decisions.ours import LAGCAST, OURS
 from benchmarks.decisions.picture import draw
 from benchmarks.decisions.standings import (
-    Case,
     Mean,
+    ScenarioSummary,
     Standing,
-    cases_of,
     overall_of,
     standing_of,
+    summaries_of,
     variant_ratios,
     with_pauses,
 )
@@ -21,7 +21,7 @@ from benchmarks.decisions.tournament import Run
 from benchmarks.decisions.whitepaper_page import whitepaper_section
 from benchmarks.decisions.worlds import WORLDS, Pauses
 from replay.hindsight import HINDSIGHT
-from replay.policies.arms import ARMS
+from replay.policies.catalogue import CATALOGUE
 
 # What the figures should come to. The best plan is one that saw the load, and near-random loads cannot be foreseen; the
 # best rival is chosen afterwards. Where pauses are slow moving less wins; where they are quick, little is left to win.
@@ -47,23 +47,22 @@ one command:
   everything at random anew. What came before that day, fifteen days at most, is lagcast's history. A load of less than
   two days is judged whole, without history. `+/-` is the half-width of a 95 % interval of the mean over seeds
   (Student's t); seeds judge different days, so it holds the difference between days as well.
-- **Rivals.** {arms} of {known_arms} arms: fixed counts, HPA on lag and on CPU, KEDA, each with its target swept; a
-  reconstruction of Federator's formula, Flink's, a produce-rate rule and a rule that knows capacity and the useful
-  replica counts. The *best rival* is the arm with the least mean cost in that very trace and world, chosen afterwards:
-  nobody could have known which. Rivals twice as expensive as the best one under the first seed do not play under the
-  others. {left_out}
+- **Rivals.** {policies} of {known_policies} policies: fixed counts, HPA on lag and on CPU, KEDA, each with its target
+  swept; a reconstruction of Federator's formula, Flink's, a produce-rate rule and a rule that knows capacity and the
+  useful replica counts. The *best rival* is the policy with the least mean cost in that very trace and world, chosen
+  afterwards: nobody could have known which. Rivals twice as expensive as the best one under the first seed do not play
+  under the others. {left_out}
 - **Hindsight** is the best plan found by a search that sees the whole load, each plan replayed like everybody else's:
   an upper bound of the optimum, not the optimum.
 - **Tuned on.** lagcast's target utilization, prices and pauses were chosen on {tuned_on}, and on generated loads that
-are not
-  here. {tuned_on_shown}
+  are not here. {tuned_on_shown}
 
 Versions: {versions}.
 """
 
 OVERALL = """## Overall
 
-A case is one trace in one world; its ratios are those of mean costs over seeds. The bars: cost / hindsight
+A scenario is one trace in one world; its ratios are those of mean costs over seeds. The bars: cost / hindsight
 at most {median:g} in the median and {mean:g} on average; cost / best rival on average at most {slow:g} where pauses are
 slow and {real:g} where they are as measured, and never above {worst:g}. What misses its bar is marked.
 
@@ -73,16 +72,16 @@ slow and {real:g} where they are as measured, and never above {worst:g}. What mi
 def write_page(document: Document, picture: Path) -> None:
     """The page on stdout, its picture in a file."""
     runs, published = runs_in(document, "runs"), runs_in(document, "whitepaper_runs")
-    cases, tuned_on = cases_of(runs), document["tuned_on"]
+    scenarios, tuned_on = summaries_of(runs), document["tuned_on"]
     parts = [_introduction(document, runs)]
-    if cases:
-        draw(cases, picture)
+    if scenarios:
+        draw(scenarios, picture)
         parts += [
-            _overall(cases, tuned_on),
+            _overall(scenarios, tuned_on),
             f"![Cost of pods against late messages, one panel for each world]({picture.name})\n",
-            bars_section(cases, runs, tuned_on),
-            _losses(cases),
-            *(_world(name, cases, tuned_on) for name in WORLDS),
+            bars_section(scenarios, runs, tuned_on),
+            _losses(scenarios),
+            *(_world(name, scenarios, tuned_on) for name in WORLDS),
             _variants(runs, document["variants_played_in"]),
         ]
     if published:
@@ -103,8 +102,8 @@ def ratio(value: float | None) -> str:
 def _introduction(document: Document, runs: list[Run]) -> str:
     return INTRODUCTION.format(
         seeds=len({run.seed for run in runs}),
-        arms=len({run.arm for run in runs if run.arm in ARMS}),
-        known_arms=len(ARMS),
+        policies=len({run.policy for run in runs if run.policy in CATALOGUE}),
+        known_policies=len(CATALOGUE),
         left_out=_left_out(runs),
         tuned_on=", ".join(f"`{name}`" for name in document["tuned_on"]),
         tuned_on_shown="Those that are here are shown, but the overall figures are given without them first."
@@ -115,15 +114,15 @@ def _introduction(document: Document, runs: list[Run]) -> str:
 
 
 def _left_out(runs: list[Run]) -> str:
-    """Which arms this run was not asked to play; nothing where all played."""
-    missing = [arm for arm in ARMS if arm not in {run.arm for run in runs}]
+    """Which policies this run was not asked to play; nothing where all played."""
+    missing = [policy for policy in CATALOGUE if policy not in {run.policy for run in runs}]
     return f"Not played in this run: {', '.join(missing)}." if missing else "All of them played."
 
 
-def _overall(cases: list[Case], tuned_on: list[str]) -> str:
-    unseen = [case for case in cases if case.trace not in tuned_on]
+def _overall(scenarios: list[ScenarioSummary], tuned_on: list[str]) -> str:
+    unseen = [scenario for scenario in scenarios if scenario.trace not in tuned_on]
     rows = []
-    groups = (("not tuned on", unseen), *([("all", cases)] if len(unseen) < len(cases) else []))
+    groups = (("not tuned on", unseen), *([("all", scenarios)] if len(unseen) < len(scenarios) else []))
     for words, group in groups:
         for pauses in ("slow", "real", None):
             figures = overall_of(group if pauses is None else with_pauses(group, _pauses(pauses)))
@@ -132,7 +131,7 @@ def _overall(cases: list[Case], tuned_on: list[str]) -> str:
                     (
                         words,
                         pauses or "both",
-                        str(figures.cases),
+                        str(figures.scenarios),
                         str(figures.lost),
                         _held(figures.median_to_hindsight, MOST_TO_HINDSIGHT_MEDIAN),
                         _held(figures.mean_to_hindsight, MOST_TO_HINDSIGHT_MEAN),
@@ -145,7 +144,7 @@ def _overall(cases: list[Case], tuned_on: list[str]) -> str:
                     )
                 )
     head = (
-        *("loads", "pauses", "cases", "lost", "cost / hindsight, median", "mean", "worst"),
+        *("loads", "pauses", "scenarios", "lost", "cost / hindsight, median", "mean", "worst"),
         *("cost / best rival, mean", "worst"),
     )
     said = OVERALL.format(
@@ -165,97 +164,118 @@ def _held(value: float, bar: float | None) -> str:
     return ratio(value) if bar is None or value <= bar else f"**{value:.3f}** (missed)"
 
 
-def _losses(cases: list[Case]) -> str:
-    lost = sorted((case for case in cases if case.is_lost), key=lambda case: -case.cost_to_best_rival)
+def _losses(scenarios: list[ScenarioSummary]) -> str:
+    lost = sorted(
+        (scenario for scenario in scenarios if scenario.is_lost), key=lambda scenario: -scenario.cost_to_best_rival
+    )
     rows = [
         (
-            *(case.trace, case.world, case.best_rival, shown(standing_of(case, LAGCAST).cost)),
-            shown(standing_of(case, case.best_rival).cost),
-            *(ratio(case.cost_to_best_rival), f"{case.lost_seeds} of {case.seeds}"),
+            *(scenario.trace, scenario.world, scenario.best_rival, shown(standing_of(scenario, LAGCAST).cost)),
+            shown(standing_of(scenario, scenario.best_rival).cost),
+            *(ratio(scenario.cost_to_best_rival), f"{scenario.lost_seeds} of {scenario.seeds}"),
         )
-        for case in lost
+        for scenario in lost
     ]
     head = ("trace", "world", "best rival", "lagcast", "best rival's cost", "ratio", "seeds lost")
-    said = f"{len(lost)} of {len(cases)} cases, the worst first.\n\n{table(head, rows, words=3)}" if rows else "None.\n"
-    return f"## Every case that lagcast lost\n\n{said}"
+    said = (
+        f"{len(lost)} of {len(scenarios)} scenarios, the worst first.\n\n{table(head, rows, words=3)}"
+        if rows
+        else "None.\n"
+    )
+    return f"## Every scenario that lagcast lost\n\n{said}"
 
 
-def _world(name: str, cases: list[Case], tuned_on: list[str]) -> str:
-    here = [case for case in cases if case.world == name]
+def _world(name: str, scenarios: list[ScenarioSummary], tuned_on: list[str]) -> str:
+    here = [scenario for scenario in scenarios if scenario.world == name]
     if not here:
         return ""
     kind = WORLDS[name]
     return (
         f"## World {name}\n\n{kind.sentence} Pauses: {kind.pauses}.\n\n{_against(here, tuned_on)}\n"
         f"Lateness and movement, lagcast first, the best rival second:\n\n{_lateness(here)}\n"
-        "Cost as a multiple of hindsight's, of each family's best arm in that trace:\n\n"
+        "Cost as a multiple of hindsight's, of each family's best policy in that trace:\n\n"
         f"{_families(here)}"
     )
 
 
-def _against(cases: list[Case], tuned_on: list[str]) -> str:
+def _against(scenarios: list[ScenarioSummary], tuned_on: list[str]) -> str:
     head = (
         *("trace", "best rival", "lagcast", "best rival's cost", "hindsight", "/ hindsight", "/ best rival", "/ fixed"),
         *("/ hpa-10000", "lag / hpa's", "replicas / hpa's", "rebalances / hpa's", "/ keda-10000's"),
     )
     rows = [
         (
-            case.trace + (" (tuned on)" if case.trace in tuned_on else ""),
-            case.best_rival,
-            *(shown(standing_of(case, arm).cost) for arm in (LAGCAST, case.best_rival, HINDSIGHT)),
-            *map(ratio, (case.cost_to_hindsight, case.cost_to_best_rival, case.cost_to_fixed, case.cost_to_hpa)),
-            *map(ratio, (case.lag_to_hpa, case.replicas_to_hpa, case.rebalances_to_hpa, case.rebalances_to_keda)),
+            scenario.trace + (" (tuned on)" if scenario.trace in tuned_on else ""),
+            scenario.best_rival,
+            *(shown(standing_of(scenario, policy).cost) for policy in (LAGCAST, scenario.best_rival, HINDSIGHT)),
+            *map(
+                ratio,
+                (scenario.cost_to_hindsight, scenario.cost_to_best_rival, scenario.cost_to_fixed, scenario.cost_to_hpa),
+            ),
+            *map(
+                ratio,
+                (
+                    scenario.lag_to_hpa,
+                    scenario.replicas_to_hpa,
+                    scenario.rebalances_to_hpa,
+                    scenario.rebalances_to_keda,
+                ),
+            ),
         )
-        for case in cases
+        for scenario in scenarios
     ]
     return table(head, rows, words=2)
 
 
-def _lateness(cases: list[Case]) -> str:
+def _lateness(scenarios: list[ScenarioSummary]) -> str:
     head = ("trace", "mean replicas", "mean lag", "wait p95", "wait p99", "late", "moves", "rebalances", "paused")
 
-    def pair(case: Case, word: str, figure: str) -> str:
-        both = (standing_of(case, arm) for arm in (LAGCAST, case.best_rival))
+    def pair(scenario: ScenarioSummary, word: str, figure: str) -> str:
+        both = (standing_of(scenario, policy) for policy in (LAGCAST, scenario.best_rival))
         return " / ".join(format(getattr(standing, figure), word) for standing in both)
 
     rows = [
         (
-            case.trace,
-            pair(case, ".1f", "mean_replicas"),
-            pair(case, ",.0f", "mean_lag_messages"),
-            pair(case, ".1f", "wait_p95") + " s",
-            pair(case, ".1f", "wait_p99") + " s",
-            pair(case, ".3%", "late_share"),
-            pair(case, ".0f", "moves"),
-            pair(case, ".0f", "rebalances"),
-            pair(case, ",.0f", "paused_partition_seconds") + " partition-s",
+            scenario.trace,
+            pair(scenario, ".1f", "mean_replicas"),
+            pair(scenario, ",.0f", "mean_lag_messages"),
+            pair(scenario, ".1f", "wait_p95") + " s",
+            pair(scenario, ".1f", "wait_p99") + " s",
+            pair(scenario, ".3%", "late_share"),
+            pair(scenario, ".0f", "moves"),
+            pair(scenario, ".0f", "rebalances"),
+            pair(scenario, ",.0f", "paused_partition_seconds") + " partition-s",
         )
-        for case in cases
+        for scenario in scenarios
     ]
     return table(head, rows)
 
 
-def _families(cases: list[Case]) -> str:
-    families = list(dict.fromkeys(arm.family for arm in ARMS.values()))
+def _families(scenarios: list[ScenarioSummary]) -> str:
+    families = list(dict.fromkeys(entry.family for entry in CATALOGUE.values()))
 
-    def best(case: Case, family: str) -> Standing | None:
-        here = [standing for standing in case.standings if standing.arm in ARMS and ARMS[standing.arm].family == family]
+    def best(scenario: ScenarioSummary, family: str) -> Standing | None:
+        here = [
+            standing
+            for standing in scenario.standings
+            if standing.policy in CATALOGUE and CATALOGUE[standing.policy].family == family
+        ]
         return min(here, key=lambda standing: standing.cost.mean, default=None)
 
     rows = []
-    for case in cases:
-        bound = standing_of(case, HINDSIGHT).cost.mean
-        cells = [best(case, family) for family in families]
-        figures = ["-" if cell is None else f"{cell.cost.mean / bound:.2f}" for cell in cells]
-        rows.append((case.trace, f"{case.cost_to_hindsight:.2f}", *figures))
+    for scenario in scenarios:
+        bound = standing_of(scenario, HINDSIGHT).cost.mean
+        bests = [best(scenario, family) for family in families]
+        figures = ["-" if each is None else f"{each.cost.mean / bound:.2f}" for each in bests]
+        rows.append((scenario.trace, f"{scenario.cost_to_hindsight:.2f}", *figures))
     return table(("trace", LAGCAST, *families), rows)
 
 
 def _variants(runs: list[Run], where: Document) -> str:
-    variants = [arm for arm in OURS if arm != LAGCAST and any(run.arm == arm for run in runs)]
+    variants = [policy for policy in OURS if policy != LAGCAST and any(run.policy == policy for run in runs)]
     ratios = {variant: variant_ratios(runs, variant) for variant in variants}
-    cases = list(dict.fromkeys(case for figures in ratios.values() for case in figures))
-    rows = [(*case, *(ratio(ratios[variant].get(case)) for variant in variants)) for case in cases]
+    scenarios = list(dict.fromkeys(scenario for figures in ratios.values() for scenario in figures))
+    rows = [(*scenario, *(ratio(ratios[variant].get(scenario)) for variant in variants)) for scenario in scenarios]
     return (
         "## lagcast with a part changed or left out\n\n"
         f"Cost over that of lagcast as it is, in the worlds {' and '.join(where['worlds'])} under seed {where['seed']} "

@@ -13,10 +13,10 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
 from benchmarks.decisions.ours import LAGCAST
-from benchmarks.decisions.standings import FIXED, Case, standing_of
+from benchmarks.decisions.standings import FIXED, ScenarioSummary, standing_of
 from benchmarks.decisions.worlds import WORLDS
 from replay.hindsight import HINDSIGHT
-from replay.policies.arms import ARMS
+from replay.policies.catalogue import CATALOGUE
 
 # Nothing late has no place on a logarithmic axis: one message in a million stands for none.
 LEAST_LATE_SHARE = 1e-6
@@ -24,16 +24,16 @@ COLUMNS = 3
 
 
 class Point(NamedTuple):
-    """One arm in one world: means over the traces."""
+    """One policy in one world: means over the traces."""
 
-    arm: str
+    policy: str
     late_share: float
     pods_to_fixed: float
 
 
-def draw(cases: Sequence[Case], path: Path) -> None:
-    """The picture as SVG; the same cases give the same bytes."""
-    worlds = [name for name in WORLDS if any(case.world == name for case in cases)]
+def draw(scenarios: Sequence[ScenarioSummary], path: Path) -> None:
+    """The picture as SVG; the same scenarios give the same bytes."""
+    worlds = [name for name in WORLDS if any(scenario.world == name for scenario in scenarios)]
     columns = min(COLUMNS, len(worlds))
     rows = -(-len(worlds) // columns)
     size = (3.6 * columns, 3.2 * rows + 0.8)
@@ -42,7 +42,7 @@ def draw(cases: Sequence[Case], path: Path) -> None:
             rows, columns, figsize=size, squeeze=False, sharex=True, sharey=True, layout="constrained"
         )
         for axis, world in zip(axes.flat, worlds, strict=False):
-            _panel(axis, world, points_of([case for case in cases if case.world == world]))
+            _panel(axis, world, points_of([scenario for scenario in scenarios if scenario.world == world]))
         for axis in axes.flat[len(worlds) :]:
             axis.set_visible(False)
         figure.supylabel("cost of pods over that of 40 for ever")
@@ -54,18 +54,19 @@ def draw(cases: Sequence[Case], path: Path) -> None:
         plt.close(figure)
 
 
-def points_of(cases: Sequence[Case]) -> list[Point]:
-    """One point for each arm that played in all of these cases."""
-    arms = set.intersection(*({standing.arm for standing in case.standings} for case in cases))
+def points_of(scenarios: Sequence[ScenarioSummary]) -> list[Point]:
+    """One point for each policy that played in all of these scenarios."""
+    policies = set.intersection(*({standing.policy for standing in scenario.standings} for scenario in scenarios))
     points = []
-    for arm in sorted(arms):
-        standings = [standing_of(case, arm) for case in cases]
+    for policy in sorted(policies):
+        standings = [standing_of(scenario, policy) for scenario in scenarios]
         fixed = [
-            standing_of(case, FIXED).pods if FIXED in arms else standing_of(case, HINDSIGHT).pods for case in cases
+            standing_of(scenario, FIXED).pods if FIXED in policies else standing_of(scenario, HINDSIGHT).pods
+            for scenario in scenarios
         ]
         late = max(fmean(standing.late_share for standing in standings), LEAST_LATE_SHARE)
         pods = fmean(standing.pods / base for standing, base in zip(standings, fixed, strict=True))
-        points.append(Point(arm, late, pods))
+        points.append(Point(policy, late, pods))
     return points
 
 
@@ -81,16 +82,22 @@ def front_of(points: Sequence[Point]) -> list[Point]:
 def _panel(axis: Axes, world: str, points: Sequence[Point]) -> None:
     families: dict[str, list[Point]] = {}
     for point in points:
-        if point.arm in ARMS:
-            families.setdefault(ARMS[point.arm].family, []).append(point)
+        if point.policy in CATALOGUE:
+            families.setdefault(CATALOGUE[point.policy].family, []).append(point)
     colours = mpl.colormaps["tab20"].colors  # type: ignore[attr-defined]  # a listed map has them
-    order = list(dict.fromkeys(arm.family for arm in ARMS.values()))
+    order = list(dict.fromkeys(entry.family for entry in CATALOGUE.values()))
     for family, members in sorted(families.items(), key=lambda item: order.index(item[0])):
         axis.plot(*_xy(members), "o", markersize=4, color=colours[order.index(family)], label=family)
-    rivals = front_of([point for point in points if point.arm in ARMS])
+    rivals = front_of([point for point in points if point.policy in CATALOGUE])
     axis.plot(*_xy(rivals), drawstyle="steps-post", linewidth=0.8, color="grey", label="rivals' front")
-    for arm, marker in ((LAGCAST, "*"), (HINDSIGHT, "x")):
-        axis.plot(*_xy([point for point in points if point.arm == arm]), marker, markersize=9, color="black", label=arm)
+    for policy, marker in ((LAGCAST, "*"), (HINDSIGHT, "x")):
+        axis.plot(
+            *_xy([point for point in points if point.policy == policy]),
+            marker,
+            markersize=9,
+            color="black",
+            label=policy,
+        )
     axis.set_xscale("log")
     axis.set_title(f"{world} ({WORLDS[world].pauses} pauses)")
 

@@ -8,8 +8,8 @@ without `--traces` the last two alone. FILE is a JSON document of all runs and w
 whenever a trace, world and seed is done, and a run that was stopped goes on from what FILE holds: five seeds of a few
 loads take hours. Where only lagcast's own code has changed, rivals and hindsight are taken from FILE, and lagcast's
 runs where only rivals have. `--seeds 5 --jobs 2` are how many days and draws of arrivals, and how many processes;
-`--worlds tight,fine` and `--arms lagcast,useful-counts` take a part of all. The second form writes the page, and its
-picture beside it, from the JSON alone.
+`--worlds tight,fine` and `--policies lagcast,useful-counts` take a part of all. The second form writes the page, and
+its picture beside it, from the JSON alone.
 """
 
 import argparse
@@ -30,20 +30,20 @@ from benchmarks.decisions.standings import (
     FIXED,
     PUBLISHED_HPA,
     PUBLISHED_KEDA,
-    cases_of,
+    summaries_of,
 )
 from benchmarks.decisions.tournament import (
-    ARM_NAMES,
-    Cell,
+    POLICY_NAMES,
     Run,
-    cells_of,
+    SeededScenario,
     own_loads,
-    play_cell,
-    whitepaper_cells,
+    play_scenario,
+    scenarios_of,
+    whitepaper_scenarios,
 )
 from benchmarks.decisions.worlds import WORLDS
 from replay.hindsight import HINDSIGHT
-from replay.policies.arms import ARMS
+from replay.policies.catalogue import CATALOGUE
 from replay.trace import read_trace
 
 WHITEPAPER = "whitepaper"
@@ -68,38 +68,41 @@ def main() -> int:
     parser.add_argument(
         "--worlds", type=names_among((*WORLDS, WHITEPAPER)), default=(*WORLDS, WHITEPAPER), metavar="A,B"
     )
-    parser.add_argument("--arms", type=names_among(ARM_NAMES), default=ARM_NAMES, metavar="A,B")
+    parser.add_argument("--policies", type=names_among(POLICY_NAMES), default=POLICY_NAMES, metavar="A,B")
     parser.add_argument("--page", type=Path, metavar="JSON", help="write the page of an earlier run")
     parser.add_argument("--picture", type=Path, default=Path("docs/decisions-bench.svg"), help="where the picture goes")
     arguments = parser.parse_args()
     if arguments.page is not None:
         write_page(json.loads(arguments.page.read_text()), arguments.picture)
         return 0
-    arms = tuple(dict.fromkeys((*arguments.arms, LAGCAST)))
+    policies = tuple(dict.fromkeys((*arguments.policies, LAGCAST)))
     traces = own_loads()
     if arguments.traces is not None:
         files = (path for path in arguments.traces.iterdir() if path.name.endswith((".csv", ".csv.gz")))
         traces = [*map(read_trace, sorted(files)), *traces]
-    cells = cells_of(traces, [name for name in arguments.worlds if name in WORLDS], arguments.seeds, arms)
-    published = whitepaper_cells(WHITEPAPER_SEEDS, arms) if WHITEPAPER in arguments.worlds else []
-    play(cells, published, arguments.out, jobs=arguments.jobs)
+    scenarios = scenarios_of(traces, [name for name in arguments.worlds if name in WORLDS], arguments.seeds, policies)
+    published = whitepaper_scenarios(WHITEPAPER_SEEDS, policies) if WHITEPAPER in arguments.worlds else []
+    play(scenarios, published, arguments.out, jobs=arguments.jobs)
     return 0
 
 
-def play(cells: list[Cell], published: list[Cell], out: Path, *, jobs: int) -> None:
+def play(scenarios: list[SeededScenario], published: list[SeededScenario], out: Path, *, jobs: int) -> None:
     """Play what `out` does not hold in so many processes; it is written after each.
 
-    First `published` and all cells of the first seed, then the others without the rivals that had no chance there.
+    First `published` and all scenarios under the first seed, then the others without the rivals that had no chance.
     """
     began = time.monotonic()
-    every = [*published, *cells]
+    every = [*published, *scenarios]
     held = earlier(out, every)
     spared = hopeless(run for runs in held.values() for run in runs)
-    first = [place for place, cell in enumerate(every) if place < len(published) or cell.contest.seed == FIRST_SEED]
+    first = [
+        place for place, scenario in enumerate(every) if place < len(published) or scenario.contest.seed == FIRST_SEED
+    ]
     needed = {
-        place: set(cell.arms if place in first else without(cell, spared).arms) for place, cell in enumerate(every)
+        place: set(scenario.policies if place in first else without(scenario, spared).policies)
+        for place, scenario in enumerate(every)
     }
-    done = {place: runs for place, runs in held.items() if needed[place] <= {run.arm for run in runs}}
+    done = {place: runs for place, runs in held.items() if needed[place] <= {run.policy for run in runs}}
     halves = f", parts of {len(held) - len(done)} more" if len(held) > len(done) else ""
     print(f"{len(done)} of {len(every)} are in {out}{halves}", file=sys.stderr, flush=True)
     todo = [place for place in range(len(every)) if place not in done]
@@ -108,7 +111,7 @@ def play(cells: list[Cell], published: list[Cell], out: Path, *, jobs: int) -> N
         for stage in (first, [place for place in todo if place not in first]):
             spared = set() if stage is first else hopeless(run for runs in done.values() for run in runs)
             futures = {
-                pool.submit(play_cell, without(every[place], spared), held.get(place, ())): place
+                pool.submit(play_scenario, without(every[place], spared), held.get(place, ())): place
                 for place in stage
                 if place in todo
             }
@@ -128,24 +131,29 @@ def play(cells: list[Cell], published: list[Cell], out: Path, *, jobs: int) -> N
 
 
 def hopeless(runs: Iterable[Run]) -> set[tuple[str, str, str]]:
-    """Rivals, by trace, world and arm, that were twice as expensive as the best one under the first seed."""
-    rivals = [run for run in runs if run.seed == FIRST_SEED and run.arm in ARMS]
+    """Rivals, by trace, world and policy, that were twice as expensive as the best one under the first seed."""
+    rivals = [run for run in runs if run.seed == FIRST_SEED and run.policy in CATALOGUE]
     best: dict[tuple[str, str], float] = {}
     for run in rivals:
         best[run.trace, run.world] = min(run.cost, best.get((run.trace, run.world), run.cost))
     return {
-        (run.trace, run.world, run.arm)
+        (run.trace, run.world, run.policy)
         for run in rivals
-        if run.cost > HOPELESS_RATIO * best[run.trace, run.world] and run.arm not in ALWAYS_PLAYED
+        if run.cost > HOPELESS_RATIO * best[run.trace, run.world] and run.policy not in ALWAYS_PLAYED
     }
 
 
-def without(cell: Cell, spared: set[tuple[str, str, str]]) -> Cell:
-    """The cell without those of its arms."""
-    return replace(cell, arms=tuple(arm for arm in cell.arms if (cell.trace, cell.world, arm) not in spared))
+def without(scenario: SeededScenario, spared: set[tuple[str, str, str]]) -> SeededScenario:
+    """The scenario without those of its policies that are spared."""
+    return replace(
+        scenario,
+        policies=tuple(
+            policy for policy in scenario.policies if (scenario.trace, scenario.world, policy) not in spared
+        ),
+    )
 
 
-def earlier(out: Path, cells: list[Cell]) -> dict[int, list[Run]]:
+def earlier(out: Path, scenarios: list[SeededScenario]) -> dict[int, list[Run]]:
     """What was played before, by place: lagcast's runs by the same code, rivals and hindsight by the same judge."""
     if not out.exists():
         return {}
@@ -153,19 +161,21 @@ def earlier(out: Path, cells: list[Cell]) -> dict[int, list[Run]]:
     same_code, same_judge = document["code"] == digest_of_lagcast(), document["judge"] == digest_of_judge()
     held: dict[tuple[str, str, int], list[Run]] = {}
     for run in (*runs_in(document, "whitepaper_runs"), *runs_in(document, "runs")):
-        if same_code if run.arm.startswith(LAGCAST) else same_judge:
+        if same_code if run.policy.startswith(LAGCAST) else same_judge:
             held.setdefault((run.trace, run.world, run.seed), []).append(run)
-    places = {(cell.trace, cell.world, cell.contest.seed): place for place, cell in enumerate(cells)}
+    places = {
+        (scenario.trace, scenario.world, scenario.contest.seed): place for place, scenario in enumerate(scenarios)
+    }
     return {places[name]: runs for name, runs in held.items() if name in places}
 
 
-def progress(runs: list[Run], done: int, cells: int, *, elapsed: float, left: float) -> str:
+def progress(runs: list[Run], done: int, scenarios: int, *, elapsed: float, left: float) -> str:
     """One line: what has just been played, what it came to, how long it took so far and will take."""
-    (case,) = cases_of(runs)
-    costs = {run.arm: run.cost for run in runs}
-    figures = ", ".join(f"{arm} {costs[arm]:.2f}" for arm in (LAGCAST, case.best_rival, HINDSIGHT))
+    (scenario,) = summaries_of(runs)
+    costs = {run.policy: run.cost for run in runs}
+    figures = ", ".join(f"{policy} {costs[policy]:.2f}" for policy in (LAGCAST, scenario.best_rival, HINDSIGHT))
     cpu = sum(run.seconds_of_cpu for run in runs)
     return (
-        f"{done:4d}/{cells}  {hms(elapsed)}, about {hms(left)} left  "
-        f"{case.trace} {case.world} seed {runs[0].seed}: {figures}  ({cpu:.0f} s of CPU)"
+        f"{done:4d}/{scenarios}  {hms(elapsed)}, about {hms(left)} left  "
+        f"{scenario.trace} {scenario.world} seed {runs[0].seed}: {figures}  ({cpu:.0f} s of CPU)"
     )

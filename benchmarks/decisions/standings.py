@@ -1,4 +1,4 @@
-"""What a tournament comes to: means over seeds with intervals, ratios, and every case that lagcast lost."""
+"""What a tournament comes to: means over seeds with intervals, ratios, and every scenario that lagcast lost."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from benchmarks.decisions.ours import LAGCAST
 from benchmarks.decisions.tournament import Run
 from benchmarks.decisions.worlds import WORLDS, Pauses
 from replay.hindsight import HINDSIGHT
-from replay.policies.arms import ARMS
+from replay.policies.catalogue import CATALOGUE
 
 FIXED = "fixed-ceiling"
 # What users copy from one deployment to the next, and what the white paper had.
@@ -42,9 +42,9 @@ def mean_of(values: Sequence[float]) -> Mean:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """One arm's means over the seeds of a case; units are those of `Run`."""
+    """One policy's means over the seeds of a scenario; units are those of `Run`."""
 
-    arm: str
+    policy: str
     cost: Mean
     pods: float
     mean_replicas: float
@@ -58,7 +58,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class ScenarioSummary:
     """One trace in one world, over all seeds. `to_...` is lagcast's mean over that of the other; None: not played.
 
     `best_rival` is the rival of the least mean cost, chosen afterwards, targets swept. `lost_seeds`: those under which
@@ -86,47 +86,49 @@ class Case:
         return self.cost_to_best_rival > 1.0
 
 
-def standing_of(case: Case, arm: str) -> Standing:
-    """The standing of one arm.
+def standing_of(scenario: ScenarioSummary, policy: str) -> Standing:
+    """The standing of one policy.
 
     Errors: ValueError where it did not play under every seed.
     """
-    for standing in case.standings:
-        if standing.arm == arm:
+    for standing in scenario.standings:
+        if standing.policy == policy:
             return standing
-    message = f"'{arm}' did not play under every seed of {case.trace} in {case.world}"
+    message = f"'{policy}' did not play under every seed of {scenario.trace} in {scenario.world}"
     raise ValueError(message)
 
 
-def cases_of(runs: Iterable[Run]) -> list[Case]:
-    """A case for each trace and world, in the order in which they first come."""
+def summaries_of(runs: Iterable[Run]) -> list[ScenarioSummary]:
+    """A summary for each trace and world, in the order in which they first come."""
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         groups.setdefault((run.trace, run.world), []).append(run)
-    return [_case(group) for group in groups.values()]
+    return [_summary(group) for group in groups.values()]
 
 
-def _case(runs: list[Run]) -> Case:
+def _summary(runs: list[Run]) -> ScenarioSummary:
     seeds = len({run.seed for run in runs})
-    by_arm: dict[str, list[Run]] = {}
+    by_policy: dict[str, list[Run]] = {}
     for run in runs:
-        by_arm.setdefault(run.arm, []).append(run)
+        by_policy.setdefault(run.policy, []).append(run)
     # Variants play under one seed only; their means would be of another day.
-    standings = {arm: _standing(arm, group) for arm, group in by_arm.items() if len(group) == seeds}
+    standings = {policy: _standing(policy, group) for policy, group in by_policy.items() if len(group) == seeds}
     ours = standings[LAGCAST]
-    best = min((standings[arm] for arm in standings if arm in ARMS), key=lambda standing: standing.cost.mean)
+    best = min(
+        (standings[policy] for policy in standings if policy in CATALOGUE), key=lambda standing: standing.cost.mean
+    )
 
-    def ratio(arm: str, figure: Callable[[Standing], float]) -> float | None:
-        """Lagcast's figure over that of an arm; None where it has none."""
-        theirs = figure(standings[arm]) if arm in standings else 0.0
+    def ratio(policy: str, figure: Callable[[Standing], float]) -> float | None:
+        """Lagcast's figure over that of a policy; None where it has none."""
+        theirs = figure(standings[policy]) if policy in standings else 0.0
         return figure(ours) / theirs if theirs > 0.0 else None
 
-    return Case(
+    return ScenarioSummary(
         trace=runs[0].trace,
         world=runs[0].world,
         seeds=seeds,
         standings=tuple(sorted(standings.values(), key=lambda standing: standing.cost.mean)),
-        best_rival=best.arm,
+        best_rival=best.policy,
         cost_to_hindsight=ours.cost.mean / standings[HINDSIGHT].cost.mean,
         cost_to_best_rival=ours.cost.mean / best.cost.mean,
         cost_to_fixed=ratio(FIXED, _cost),
@@ -137,8 +139,8 @@ def _case(runs: list[Run]) -> Case:
         rebalances_to_keda=ratio(PUBLISHED_KEDA, lambda standing: standing.rebalances),
         lost_seeds=sum(
             ours.cost > theirs.cost
-            for ours in by_arm[LAGCAST]
-            for theirs in by_arm[best.arm]
+            for ours in by_policy[LAGCAST]
+            for theirs in by_policy[best.policy]
             if ours.seed == theirs.seed
         ),
     )
@@ -148,9 +150,9 @@ def _cost(standing: Standing) -> float:
     return standing.cost.mean
 
 
-def _standing(arm: str, runs: list[Run]) -> Standing:
+def _standing(policy: str, runs: list[Run]) -> Standing:
     return Standing(
-        arm=arm,
+        policy=policy,
         cost=mean_of([run.cost for run in runs]),
         pods=fmean(run.pods for run in runs),
         mean_replicas=fmean(run.mean_replicas for run in runs),
@@ -166,9 +168,9 @@ def _standing(arm: str, runs: list[Run]) -> Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overall:
-    """Lagcast over several cases, each counting once, by ratios of mean costs."""
+    """Lagcast over several scenarios, each counting once, by ratios of mean costs."""
 
-    cases: int
+    scenarios: int
     lost: int
     median_to_hindsight: float
     mean_to_hindsight: float
@@ -179,34 +181,36 @@ class Overall:
     worst_world: str
 
 
-def overall_of(cases: Sequence[Case]) -> Overall | None:
-    """The cases as one; None of none."""
-    if not cases:
+def overall_of(scenarios: Sequence[ScenarioSummary]) -> Overall | None:
+    """The scenarios as one; None of none."""
+    if not scenarios:
         return None
-    to_hindsight = [case.cost_to_hindsight for case in cases]
-    worst = max(cases, key=lambda case: case.cost_to_best_rival)
+    to_hindsight = [scenario.cost_to_hindsight for scenario in scenarios]
+    worst = max(scenarios, key=lambda scenario: scenario.cost_to_best_rival)
     return Overall(
-        cases=len(cases),
-        lost=sum(case.is_lost for case in cases),
+        scenarios=len(scenarios),
+        lost=sum(scenario.is_lost for scenario in scenarios),
         median_to_hindsight=median(to_hindsight),
         mean_to_hindsight=fmean(to_hindsight),
         worst_to_hindsight=max(to_hindsight),
-        mean_to_best_rival=fmean(case.cost_to_best_rival for case in cases),
+        mean_to_best_rival=fmean(scenario.cost_to_best_rival for scenario in scenarios),
         worst_to_best_rival=worst.cost_to_best_rival,
         worst_trace=worst.trace,
         worst_world=worst.world,
     )
 
 
-def with_pauses(cases: Iterable[Case], pauses: Pauses) -> list[Case]:
-    """The cases in worlds whose pauses are slow, or real."""
-    return [case for case in cases if WORLDS[case.world].pauses == pauses]
+def with_pauses(scenarios: Iterable[ScenarioSummary], pauses: Pauses) -> list[ScenarioSummary]:
+    """The scenarios in worlds whose pauses are slow, or real."""
+    return [scenario for scenario in scenarios if WORLDS[scenario.world].pauses == pauses]
 
 
 def variant_ratios(runs: Iterable[Run], variant: str) -> dict[tuple[str, str], float]:
     """What a variant of lagcast cost over what lagcast did, under the same seed, by trace and world."""
     runs = list(runs)
-    costs = {(run.trace, run.world, run.seed): run.cost for run in runs if run.arm == LAGCAST}
+    costs = {(run.trace, run.world, run.seed): run.cost for run in runs if run.policy == LAGCAST}
     return {
-        (run.trace, run.world): run.cost / costs[run.trace, run.world, run.seed] for run in runs if run.arm == variant
+        (run.trace, run.world): run.cost / costs[run.trace, run.world, run.seed]
+        for run in runs
+        if run.policy == variant
     }

@@ -1,4 +1,4 @@
-"""The tournament: every arm through many contests, each a day of one load in one world under one seed.
+"""The tournament: every policy through many contests, each a day of one load in one world under one seed.
 
 A load is rescaled so that its busiest minutes take nine tenths of what all replicas can do. One day of it is judged,
 another for each seed; what came before is lagcast's history.
@@ -29,7 +29,7 @@ from recommender.deciding.decision import DecisionSettings
 from replay.contest import PEAK_QUANTILE, Contest, Entry, run_policy
 from replay.hindsight import HINDSIGHT, best_plan
 from replay.plant.arrivals import draw_arrivals
-from replay.policies.arms import ARMS
+from replay.policies.catalogue import CATALOGUE
 from replay.sampling import Names
 from replay.trace import Trace
 from replay.workload import orders_workload
@@ -44,7 +44,7 @@ COMMIT_LAG_SECONDS = 2.5
 VARIANT_WORLDS = ("fine", "real-quick")
 VARIANT_SEED = 0
 # Rivals, lagcast and its variants; hindsight always plays.
-ARM_NAMES = (*ARMS, *OURS)
+POLICY_NAMES = (*CATALOGUE, *OURS)
 # Whom others may move like: fixed counts, and HPA under a target that KEDA and the HPA of 2019 have as well.
 ECHOED_FAMILIES = ("fixed", "fixed-ceiling", "hpa-2019", "hpa", "keda")
 # The demo behind the white paper gave its consumers random static ids and sessions of 30 s.
@@ -56,19 +56,19 @@ _NAMES = Names("tournament", "load")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Cell:
-    """A contest under the names that its runs are listed by, what came before it, and who plays."""
+class SeededScenario:
+    """A scenario, one trace in one world, under one seed: its contest, what came before it, and which policies play."""
 
     trace: str
     world: str
     contest: Contest
     past: Trace | None
-    arms: tuple[str, ...]
+    policies: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One arm in one cell: `cost` is `pods` + `late` + `duplicates_cost`, waits are in seconds.
+    """One policy in one scenario under one seed: `cost` is `pods` + `late` + `duplicates_cost`, waits are in seconds.
 
     `day` is the instant at which the judged span begins, `late_share` and `mean_replicas` are over the whole span.
     """
@@ -77,7 +77,7 @@ class Run:
     world: str
     seed: int
     day: str
-    arm: str
+    policy: str
     family: str
     cost: float
     pods: float
@@ -149,29 +149,35 @@ def history_rows(past: Trace, partitions: int, seed: int, names: Names) -> list[
     ]
 
 
-def cells_of(traces: Iterable[Trace], worlds: Sequence[str], seeds: int, arms: Sequence[str]) -> list[Cell]:
+def scenarios_of(
+    traces: Iterable[Trace], worlds: Sequence[str], seeds: int, policies: Sequence[str]
+) -> list[SeededScenario]:
     """Every trace in every world under every seed, the first seed of all of them first."""
     scaled = [rescaled(trace) for trace in traces]
-    cells = []
+    scenarios = []
     for seed in range(seeds):
         for trace in scaled:
             past, judged = judged_day(trace, seed)
             for name in worlds:
                 has_variants = seed == VARIANT_SEED and name in VARIANT_WORLDS
-                playing = tuple(arm for arm in arms if arm in ARMS or arm == LAGCAST or has_variants)
+                playing = tuple(
+                    policy for policy in policies if policy in CATALOGUE or policy == LAGCAST or has_variants
+                )
                 contest = _contest(judged, WORLDS[name].world, seed)
-                cells.append(Cell(trace=trace.name, world=name, contest=contest, past=past, arms=playing))
-    return cells
+                scenarios.append(
+                    SeededScenario(trace=trace.name, world=name, contest=contest, past=past, policies=playing)
+                )
+    return scenarios
 
 
-def whitepaper_cells(seeds: int, arms: Sequence[str]) -> list[Cell]:
+def whitepaper_scenarios(seeds: int, policies: Sequence[str]) -> list[SeededScenario]:
     """The white paper's twin in bursts, at 20,000 to 120,000 messages a minute, for each guess at the capacity.
 
     The world's name is the number of consumers that just carry the peak. What lagcast knows beforehand are two days of
     other lists of the same kind; `lagcast-cold` knows nothing.
     """
     trace, past = in_bursts(twin()), _earlier_lists()
-    cells = []
+    scenarios = []
     for replicas in CARRYING_THE_PEAK:
         world = World(
             partitions=PARTITIONS,
@@ -180,11 +186,13 @@ def whitepaper_cells(seeds: int, arms: Sequence[str]) -> list[Cell]:
             static_membership=True,
             session_timeout_seconds=WHITEPAPER_SESSION_SECONDS,
         )
-        playing = tuple(arm for arm in arms if arm in (*ARMS, LAGCAST, COLD))
+        playing = tuple(policy for policy in policies if policy in (*CATALOGUE, LAGCAST, COLD))
         for seed in range(seeds):
             contest = _contest(trace, world, seed)
-            cells.append(Cell(trace=trace.name, world=str(replicas), contest=contest, past=past, arms=playing))
-    return cells
+            scenarios.append(
+                SeededScenario(trace=trace.name, world=str(replicas), contest=contest, past=past, policies=playing)
+            )
+    return scenarios
 
 
 def _earlier_lists() -> Trace:
@@ -197,26 +205,30 @@ def _earlier_lists() -> Trace:
     )
 
 
-def play_cell(cell: Cell, known: Sequence[Run] = ()) -> list[Run]:
-    """The runs of all who play in the cell, hindsight last; they share one draw of arrivals.
+def play_scenario(scenario: SeededScenario, known: Sequence[Run] = ()) -> list[Run]:
+    """The run of each policy of the scenario, hindsight last; they share one draw of arrivals.
 
-    `known` runs of the same cell, which an earlier run of the same plant has left, are not played again.
+    `known` runs of the same scenario and seed, which an earlier run of the same plant has left, are not played again.
     """
-    held = {run.arm: run for run in known}
-    drawn = draw_arrivals(cell.contest.world, cell.contest.trace, cell.contest.seed)
-    contest = replace(cell.contest, arrivals=drawn)
+    held = {run.policy: run for run in known}
+    drawn = draw_arrivals(scenario.contest.world, scenario.contest.trace, scenario.contest.seed)
+    contest = replace(scenario.contest, arrivals=drawn)
     stage = PlayedContest(contest=contest)
     history = (
-        [] if cell.past is None else history_rows(cell.past, contest.world.partitions, contest.seed, contest.names)
+        []
+        if scenario.past is None
+        else history_rows(scenario.past, contest.world.partitions, contest.seed, contest.names)
     )
-    timed = {arm: _timed(partial(_play, arm, stage, history)) for arm in cell.arms if arm not in held}
+    timed = {
+        policy: _timed(partial(_play, policy, stage, history)) for policy in scenario.policies if policy not in held
+    }
     if HINDSIGHT not in held:
-        held[HINDSIGHT] = _run(cell, *_timed(partial(best_plan, contest, ())))
-    played = [held[arm] if arm in held else _run(cell, *timed[arm]) for arm in cell.arms]
+        held[HINDSIGHT] = _run(scenario, *_timed(partial(best_plan, contest, ())))
+    played = [held[policy] if policy in held else _run(scenario, *timed[policy]) for policy in scenario.policies]
     # Whoever plays may have found a better plan than the search.
     best = min([held[HINDSIGHT], *played], key=lambda run: run.cost)
-    note = held[HINDSIGHT].note if best.arm == HINDSIGHT else f"best plan found: what {best.arm} did"
-    return [*played, replace(best, arm=HINDSIGHT, family=HINDSIGHT, note=note)]
+    note = held[HINDSIGHT].note if best.policy == HINDSIGHT else f"best plan found: what {best.policy} did"
+    return [*played, replace(best, policy=HINDSIGHT, family=HINDSIGHT, note=note)]
 
 
 def _contest(judged: Trace, world: World, seed: int) -> Contest:
@@ -230,13 +242,13 @@ def _contest(judged: Trace, world: World, seed: int) -> Contest:
     )
 
 
-def _play(arm: str, stage: PlayedContest, history: Sequence[GroupInterval]) -> Entry:
+def _play(name: str, stage: PlayedContest, history: Sequence[GroupInterval]) -> Entry:
     contest = stage.contest
-    if arm not in ARMS:
-        policy = OURS[arm](contest.world, contest.settings, contest.names, history)
-        return run_policy(arm, policy, contest)
-    make = partial(ARMS[arm].make, contest.world, contest.first_replicas)
-    return stage.play(arm, make) if ARMS[arm].family in ECHOED_FAMILIES else run_policy(arm, make(), contest)
+    if name not in CATALOGUE:
+        policy = OURS[name](contest.world, contest.settings, contest.names, history)
+        return run_policy(name, policy, contest)
+    make = partial(CATALOGUE[name].make, contest.world, contest.first_replicas)
+    return stage.play(name, make) if CATALOGUE[name].family in ECHOED_FAMILIES else run_policy(name, make(), contest)
 
 
 def _timed(play: Callable[[], Entry]) -> tuple[Entry, float]:
@@ -245,23 +257,23 @@ def _timed(play: Callable[[], Entry]) -> tuple[Entry, float]:
     return entry, time.process_time() - begun
 
 
-def family_of(arm: str) -> str:
+def family_of(policy: str) -> str:
     """A rival's family; lagcast, its variants and hindsight are families of their own.
 
     >>> family_of("hpa-behavior-2000"), family_of("lagcast-no-cost"), family_of("hindsight")
     ('hpa-behavior', 'lagcast-no-cost', 'hindsight')
     """
-    return ARMS[arm].family if arm in ARMS else arm
+    return CATALOGUE[policy].family if policy in CATALOGUE else policy
 
 
-def _run(cell: Cell, entry: Entry, seconds_of_cpu: float) -> Run:
+def _run(scenario: SeededScenario, entry: Entry, seconds_of_cpu: float) -> Run:
     cost = entry.cost
     return Run(
-        trace=cell.trace,
-        world=cell.world,
-        seed=cell.contest.seed,
-        day=cell.contest.trace.start_at.isoformat(),
-        arm=entry.policy,
+        trace=scenario.trace,
+        world=scenario.world,
+        seed=scenario.contest.seed,
+        day=scenario.contest.trace.start_at.isoformat(),
+        policy=entry.policy,
         family=family_of(entry.policy),
         cost=cost.total,
         pods=cost.pods,

@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.command import end_with_parent, names_among
 from benchmarks.decisions.forecasters import Foresight
-from benchmarks.decisions.tournament import Cell, cells_of, history_rows
+from benchmarks.decisions.tournament import SeededScenario, history_rows, scenarios_of
 from benchmarks.decisions.worlds import WORLDS
 from forecasting.forecaster import Forecaster
 from forecasting.persistence import PersistenceForecaster
@@ -27,7 +27,7 @@ from replay.policies.lagcast import Lagcast
 from replay.trace import read_trace
 from replay.workload import orders_workload
 
-ARM = "lagcast"
+POLICY_NAME = "lagcast"
 # One with pauses of many seconds, one with those of a second.
 USUAL_WORLDS = ("tight", "real-quick")
 
@@ -42,16 +42,16 @@ def main() -> int:
     arguments = parser.parse_args()
     files = [] if arguments.traces is None else sorted(arguments.traces.iterdir())
     traces = [read_trace(path) for path in files if path.name.endswith((".csv", ".csv.gz"))]
-    cells = cells_of([*traces, orders_workload()], arguments.worlds, arguments.seeds, (ARM,))
+    scenarios = scenarios_of([*traces, orders_workload()], arguments.worlds, arguments.seeds, (POLICY_NAME,))
     print("| trace | world | seed | foresight | forecast | / foresight | no forecast | / foresight |")
     print("|---|---|---:|---:|---:|---:|---:|---:|")
     ratios = []
     with ProcessPoolExecutor(arguments.jobs, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
-        for cell, (known, ours, without) in zip(cells, pool.map(costs, cells), strict=True):
+        for scenario, (known, ours, without) in zip(scenarios, pool.map(costs, scenarios), strict=True):
             ratios.append((ours / known, without / known))
             print(
-                f"| {cell.trace} | {cell.world} | {cell.contest.seed} | {known:.2f} | {ours:.2f} | {ours / known:.3f} "
-                f"| {without:.2f} | {without / known:.3f} |",
+                f"| {scenario.trace} | {scenario.world} | {scenario.contest.seed} | {known:.2f} "
+                f"| {ours:.2f} | {ours / known:.3f} | {without:.2f} | {without / known:.3f} |",
                 flush=True,
             )
     means = [fmean(column) for column in zip(*ratios, strict=True)]
@@ -59,19 +59,21 @@ def main() -> int:
     return 0
 
 
-def costs(cell: Cell) -> tuple[float, ...]:
+def costs(scenario: SeededScenario) -> tuple[float, ...]:
     """With foresight, with the production forecaster, without any forecast."""
-    contest = cell.contest
+    contest = scenario.contest
     history = (
-        [] if cell.past is None else history_rows(cell.past, contest.world.partitions, contest.seed, contest.names)
+        []
+        if scenario.past is None
+        else history_rows(scenario.past, contest.world.partitions, contest.seed, contest.names)
     )
 
     def played(forecaster: Forecaster | None) -> float:
         policy = Lagcast(contest.world, contest.settings, names=contest.names, history=history, forecaster=forecaster)
-        return run_policy(ARM, policy, contest).cost.total
+        return run_policy(POLICY_NAME, policy, contest).cost.total
 
     # It knows the past as well: reviewed on days of which it knows nothing, it would be left aside.
-    spans = [contest.trace] if cell.past is None else [cell.past, contest.trace]
+    spans = [contest.trace] if scenario.past is None else [scenario.past, contest.trace]
     rates = np.concatenate([span.minute_rates() for span in spans])
     known = Foresight(rates=rates, start_at=spans[0].start_at)
     return tuple(played(forecaster) for forecaster in (known, None, PersistenceForecaster()))

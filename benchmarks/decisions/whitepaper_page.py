@@ -1,7 +1,7 @@
 """The part of the page that regenerates a published comparison, beside the fair one."""
 
 from benchmarks.decisions.ours import COLD, LAGCAST
-from benchmarks.decisions.standings import FIXED, Case, Mean, cases_of, mean_of, standing_of
+from benchmarks.decisions.standings import FIXED, Mean, ScenarioSummary, mean_of, standing_of, summaries_of
 from benchmarks.decisions.tournament import Run
 from benchmarks.decisions.whitepaper import CARRYING_THE_PEAK, PUBLISHED, published_figures
 from replay.hindsight import HINDSIGHT
@@ -24,24 +24,24 @@ message are not repeated: they do not go together with the published lag at any 
 
 def whitepaper_section(runs: list[Run]) -> str:
     """The two published figures for each capacity, and who was cheaper at that."""
-    cases = {case.world: case for case in cases_of(runs)}
-    seeds = max(case.seeds for case in cases.values())
+    scenarios = {scenario.world: scenario for scenario in summaries_of(runs)}
+    seeds = max(scenario.seeds for scenario in scenarios.values())
     introduction = INTRODUCTION.format(
         replicas=PUBLISHED.replicas_fraction, lag=PUBLISHED.lag_messages_fraction, seeds=seeds
     )
     parts = [introduction, _published(runs)]
-    parts += [_fair(cases[str(count)], count) for count in CARRYING_THE_PEAK if str(count) in cases]
+    parts += [_fair(scenarios[str(count)], count) for count in CARRYING_THE_PEAK if str(count) in scenarios]
     return "\n".join(parts)
 
 
 def _published(runs: list[Run]) -> str:
     lines = [
-        "| consumers that just carry the peak | arm | consumers against 40 | mean lag against HPA 10,000 |",
+        "| consumers that just carry the peak | policy | consumers against 40 | mean lag against HPA 10,000 |",
         "|---|---|---:|---:|",
         f"| unknown | as published | {PUBLISHED.replicas_fraction:+.1%} | {PUBLISHED.lag_messages_fraction:+.2%} |",
     ]
     for count in CARRYING_THE_PEAK:
-        by_seed = {(run.seed, run.arm): run for run in runs if run.world == str(count)}
+        by_seed = {(run.seed, run.policy): run for run in runs if run.world == str(count)}
         for who in (LAGCAST, COLD):
             figures = [
                 published_figures(
@@ -49,8 +49,8 @@ def _published(runs: list[Run]) -> str:
                     mean_lag_messages=ours.mean_lag_messages,
                     hpa_mean_lag_messages=by_seed[seed, HPA].mean_lag_messages,
                 )
-                for (seed, arm), ours in by_seed.items()
-                if arm == who and (seed, HPA) in by_seed
+                for (seed, policy), ours in by_seed.items()
+                if policy == who and (seed, HPA) in by_seed
             ]
             if figures:
                 replicas = mean_of([figure.replicas_fraction for figure in figures])
@@ -59,24 +59,26 @@ def _published(runs: list[Run]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _fair(case: Case, count: int) -> str:
-    arms = dict.fromkeys((FIXED, HPA, case.best_rival, LAGCAST, COLD, HINDSIGHT))
+def _fair(scenario: ScenarioSummary, count: int) -> str:
+    policies = dict.fromkeys((FIXED, HPA, scenario.best_rival, LAGCAST, COLD, HINDSIGHT))
     lines = [
         f"### {count} consumers just carry the peak",
         "",
         (
-            f"The best rival, chosen afterwards with all targets swept, is `{case.best_rival}`; lagcast costs "
-            f"{case.cost_to_best_rival:.3f} times as much, and {case.cost_to_hindsight:.3f} times as much as hindsight."
+            f"The best rival, chosen afterwards with all targets swept, is `{scenario.best_rival}`; lagcast costs "
+            f"{scenario.cost_to_best_rival:.3f} times as much, and {scenario.cost_to_hindsight:.3f} times as much as "
+            "hindsight."
         ),
         "",
-        "| arm | cost | mean consumers | mean lag | wait p95 | late | rebalances |",
+        "| policy | cost | mean consumers | mean lag | wait p95 | late | rebalances |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
-    for arm in arms:
-        if any(standing.arm == arm for standing in case.standings):
-            it = standing_of(case, arm)
+    for policy in policies:
+        if any(standing.policy == policy for standing in scenario.standings):
+            it = standing_of(scenario, policy)
             lines.append(
-                f"| {arm} | {it.cost.mean:.2f}{'' if it.cost.half_width is None else f' +/- {it.cost.half_width:.2f}'} "
+                f"| {policy} "
+                f"| {it.cost.mean:.2f}{'' if it.cost.half_width is None else f' +/- {it.cost.half_width:.2f}'} "
                 f"| {it.mean_replicas:.1f} | {it.mean_lag_messages:,.0f} | {it.wait_p95:,.1f} s | {it.late_share:.2%} "
                 f"| {it.rebalances:,.0f} |"
             )

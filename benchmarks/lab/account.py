@@ -1,4 +1,4 @@
-"""What an arm of the lab comes to, from the messages of its topic and the batches that its replicas finished."""
+"""What a policy of the lab comes to, from the messages of its topic and the batches that its replicas finished."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ MOVE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """One arm; waits are from a message's own time stamp to the end of the first batch that did it.
+    """One policy; waits are from a message's own time stamp to the end of the first batch that did it.
 
     `lost_messages` were never done. `mean_lag_messages` are those produced and not yet done, over time.
     `stopped_partition_seconds` is what partitions stood still after moves, `longest_pause_seconds` the worst of them.
@@ -50,7 +50,7 @@ def account(
     replica_seconds: float,
     max_lag_seconds: float,
 ) -> Account:
-    """The account of one arm.
+    """The account of one policy.
 
     `produced` has, for each partition, the time stamp of each offset from 0 on; instants in seconds since 1970.
     Errors: ValueError where no message was produced.

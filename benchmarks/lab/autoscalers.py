@@ -16,8 +16,8 @@ from typing import Any
 
 import yaml
 
-from benchmarks.lab.arms import CAPACITY, LAG_OF_A_REPLICA_SECONDS, rows_before
 from benchmarks.lab.pods import DEPLOYMENT, Autoscaler, ClusterSetup
+from benchmarks.lab.policies import CAPACITY, LAG_OF_A_REPLICA_SECONDS, rows_before
 from benchmarks.lab.stage import clock, next_grid
 from collector.errors import AdapterError
 from recommender.cluster.scaler import camel_case

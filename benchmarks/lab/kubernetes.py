@@ -19,11 +19,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.lab.arms import ARMS, Setting, setting_of
 from benchmarks.lab.autoscalers import AUTOSCALERS, LOOK_SECONDS
 from benchmarks.lab.kubernetes_page import page, table_of
 from benchmarks.lab.pods import Look, Pods
-from benchmarks.lab.stage import LabTopic, PolicyResult, play_arm
+from benchmarks.lab.policies import LAB_POLICIES, Setting, setting_of
+from benchmarks.lab.stage import LabTopic, PolicyResult, play_policy
 from benchmarks.rebalances.expected import PROTOCOLS
 from tests.live.harness.control_plane import ControlPlane, built_control_plane
 
@@ -35,18 +35,18 @@ LEAST_MINUTES, MOST_MINUTES = 0.5, 12.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterResult:
-    """What an arm came to, and how its Deployment stood meanwhile."""
+    """What a policy came to, and how its Deployment stood meanwhile."""
 
     result: PolicyResult
     looks: tuple[Look, ...]
 
 
 def main() -> int:
-    """Run the arms and write their figures, or print the page of a run; 1 where a message was lost."""
+    """Run the policies and write their figures, or print the page of a run; 1 where a message was lost."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=4.0, help="how long the load of each arm is (default 4)")
+    parser.add_argument("--minutes", type=float, default=4.0, help="how long the load of each policy is (default 4)")
     parser.add_argument("--protocol", choices=tuple(PROTOCOLS), default="cooperative", help="of the group")
-    parser.add_argument("--arms", nargs="+", choices=tuple(AUTOSCALERS), default=tuple(AUTOSCALERS), help="which")
+    parser.add_argument("--policies", nargs="+", choices=tuple(AUTOSCALERS), default=tuple(AUTOSCALERS), help="which")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where the figures go, as JSON")
     parser.add_argument(
         "--page", type=Path, nargs="+", metavar="FILE", help="print the page of such figures, and run nothing"
@@ -65,10 +65,10 @@ def main() -> int:
         parser.error(f"--minutes {arguments.minutes:g}: give {bounds}")
     setting = setting_of(arguments.protocol, seconds=round(60 * arguments.minutes))
     played: list[ClusterResult] = []
-    for each in play(setting, arguments.arms):
+    for each in play(setting, arguments.policies):
         played.append(each)
         document = document_of(played, setting)
-        # After each arm, so that half an hour is not lost with the last one.
+        # After each policy, so that half an hour is not lost with the last one.
         if arguments.out is not None:
             arguments.out.parent.mkdir(parents=True, exist_ok=True)
             arguments.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
@@ -76,30 +76,30 @@ def main() -> int:
     return 1 if any(each.result.account.lost_messages for each in played) else 0
 
 
-def play(setting: Setting, arms: Sequence[str]) -> Iterator[ClusterResult]:
-    """Each arm on a broker and a control plane of its own, one after the other."""
+def play(setting: Setting, policies: Sequence[str]) -> Iterator[ClusterResult]:
+    """Each policy on a broker and a control plane of its own, one after the other."""
     binary = built_control_plane()
-    for arm in arms:
+    for policy in policies:
         with tempfile.TemporaryDirectory() as name:
-            played = play_one(arm, setting, Path(name), binary)
-        print(f"{arm}: {played.result.account}", file=sys.stderr, flush=True)
+            played = play_one(policy, setting, Path(name), binary)
+        print(f"{policy}: {played.result.account}", file=sys.stderr, flush=True)
         yield played
 
 
-def play_one(arm: str, setting: Setting, folder: Path, binary: Path) -> ClusterResult:
-    """One arm from an empty topic and an empty cluster to the last message."""
+def play_one(policy: str, setting: Setting, folder: Path, binary: Path) -> ClusterResult:
+    """One policy from an empty topic and an empty cluster to the last message."""
     groups: list[Pods] = []
-    replicas = ARMS["fixed"].replicas(setting) if arm == "fixed" else setting.first_replicas
+    replicas = LAB_POLICIES["fixed"].replicas(setting) if policy == "fixed" else setting.first_replicas
 
     def scaled(stage: LabTopic, ends: ExitStack) -> Pods:
         look = f"--horizontal-pod-autoscaler-sync-period={round(1e3 * LOOK_SECONDS)}ms"
         cluster = ControlPlane(binary, folder / "cluster", controller_flags=[look])
         ends.callback(cluster.stop)
         cluster.start()
-        groups.append(Pods(stage, ends, cluster=cluster, replicas=replicas, autoscaler=AUTOSCALERS[arm]))
+        groups.append(Pods(stage, ends, cluster=cluster, replicas=replicas, autoscaler=AUTOSCALERS[policy]))
         return groups[0]
 
-    result = play_arm(arm, setting, folder, scaled)
+    result = play_policy(policy, setting, folder, scaled)
     return ClusterResult(result=result, looks=tuple(groups[0].looks))
 
 
@@ -110,9 +110,9 @@ def document_of(played: Sequence[ClusterResult], setting: Setting) -> Document:
         "protocol": setting.world.protocol,
         "processors": os.cpu_count(),
         "load": os.getloadavg()[2],
-        "arms": [
+        "policies": [
             {
-                "arm": each.result.arm,
+                "policy": each.result.policy,
                 "moves": each.result.moves,
                 "rebalances": len(each.result.interruptions),
                 **asdict(each.result.account),

@@ -5,7 +5,6 @@ from itertools import pairwise
 from typing import Any
 
 from benchmarks.command import table
-from benchmarks.lab.arms import CAPACITY, MOST_REPLICAS, PARTITIONS
 from benchmarks.lab.autoscalers import (
     CYCLE_SECONDS,
     LAG_OF_A_REPLICA,
@@ -15,6 +14,7 @@ from benchmarks.lab.autoscalers import (
     WINDOW_SECONDS,
 )
 from benchmarks.lab.pods import START_DELAY_SECONDS
+from benchmarks.lab.policies import CAPACITY, MOST_REPLICAS, PARTITIONS
 
 Document = dict[str, Any]
 
@@ -33,9 +33,9 @@ All of this page is written from figures in JSON, and those by one command:
     make lab-kubernetes OUT=FILE MINUTES={minutes:g}
     python -m benchmarks.lab.kubernetes --page FILE > docs/lab-kubernetes.md
 
-- **Each arm** has a Kafka broker, a control plane (etcd, API server, controllers, scheduler), a topic of {partitions}
-  partitions and a Deployment of its own; the load is the same {minutes:g} minutes, and the arms run one after the
-  other. Here: {processors} processors, and a mean load of {load:.1f}, which other work is part of where there is any.
+- **Each policy** has a Kafka broker, a control plane (etcd, API server, controllers, scheduler), a topic of
+  {partitions} partitions and a Deployment of its own; the load is the same {minutes:g} minutes, and the policies run
+  one after the other. Here: {processors} processors, and a mean load of {load:.1f}, which other work is part of where there is any.
 - **Pods** are played by kwok, and become ready {delay} s after they are made. For each ready pod there is a process
   with a librdkafka consumer ({protocol}), which takes 1/{capacity:g} s a message and is ended by SIGTERM when its pod
   is deleted. At most {most} pods; the peak takes nine tenths of what they do.
@@ -55,7 +55,7 @@ All of this page is written from figures in JSON, and those by one command:
   from when a pod is made to the end of its process, the drain after the load included. Rebalances are those that
   lagcast's meter saw, those at the start included where the load had begun.
 
-One run of each arm, by {commands}: differences of a few per cent mean nothing.
+One run of each policy, by {commands}: differences of a few per cent mean nothing.
 """
 
 MOVES = """What each asked for, as `spec.replicas` at the second of the load; before 0 are the replicas to begin with:
@@ -68,13 +68,13 @@ def page(documents: Sequence[Document]) -> str:
     if any((each["seconds"], each["protocol"]) != (document["seconds"], document["protocol"]) for each in others):
         message = "they are of loads of different lengths, or of groups of different protocols"
         raise ValueError(message)
-    document = document | {"arms": [arm for each in documents for arm in each["arms"]]}
+    document = document | {"policies": [policy for each in documents for policy in each["policies"]]}
     introduction = INTRODUCTION.format(
         minutes=document["seconds"] / 60,
         processors=document["processors"],
         load=max(each["load"] for each in documents),
         protocol=document["protocol"],
-        commands="one command" if len(documents) == 1 else f"{len(documents)} commands (`--arms`)",
+        commands="one command" if len(documents) == 1 else f"{len(documents)} commands (`--policies`)",
         partitions=PARTITIONS,
         capacity=CAPACITY,
         most=MOST_REPLICAS,
@@ -86,27 +86,29 @@ def page(documents: Sequence[Document]) -> str:
         cycle=CYCLE_SECONDS,
         lag=LAG_OF_A_REPLICA,
     )
-    moves = "\n".join(f"- {NAMES[arm['arm']]}: {_moves_of(arm['replicas'])}" for arm in document["arms"])
+    moves = "\n".join(
+        f"- {NAMES[policy['policy']]}: {_moves_of(policy['replicas'])}" for policy in document["policies"]
+    )
     return f"{introduction}\n{table_of(document)}\n{MOVES}\n{moves}\n"
 
 
 def table_of(document: Document) -> str:
-    """A row for each arm."""
-    head = ("arm", "pod-seconds", "late", "wait p99", "moves", "rebalances", "duplicates", "lost")
+    """A row for each policy."""
+    head = ("policy", "pod-seconds", "late", "wait p99", "moves", "rebalances", "duplicates", "lost")
     return table(
         head,
         [
             (
-                NAMES[arm["arm"]],
-                f"{arm['replica_seconds']:,.0f}",
-                f"{arm['late_messages']:,} of {arm['messages']:,}",
-                f"{arm['wait_p99_seconds']:.1f} s",
-                str(arm["moves"]),
-                str(arm["rebalances"]),
-                f"{arm['duplicate_messages']:,}",
-                f"{arm['lost_messages']:,}",
+                NAMES[policy["policy"]],
+                f"{policy['replica_seconds']:,.0f}",
+                f"{policy['late_messages']:,} of {policy['messages']:,}",
+                f"{policy['wait_p99_seconds']:.1f} s",
+                str(policy["moves"]),
+                str(policy["rebalances"]),
+                f"{policy['duplicate_messages']:,}",
+                f"{policy['lost_messages']:,}",
             )
-            for arm in document["arms"]
+            for policy in document["policies"]
         ],
     )
 

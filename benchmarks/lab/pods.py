@@ -46,7 +46,7 @@ Autoscaler = Callable[[ClusterSetup], AbstractContextManager[Callable[[], object
 
 
 class Pods:
-    """The group of an arm: the processes of the ready pods of a Deployment, which an autoscaler scales.
+    """The group of a policy: the processes of the ready pods of a Deployment, which an autoscaler scales.
 
     Looked at five times a second; `looks` has each look that saw something else than the one before.
     """
@@ -91,7 +91,7 @@ class Pods:
         try:
             while not self._stop.wait(LOOK_EVERY_SECONDS):
                 self._look(client.AppsV1Api(connection), client.CoreV1Api(connection))
-        except Exception as error:  # noqa: BLE001  # of the client or of a process: told when the arm ends
+        except Exception as error:  # noqa: BLE001  # of the client or of a process: told when the run ends
             self._trouble.append(error)
 
     def _look(self, apps: client.AppsV1Api, core: client.CoreV1Api) -> None:

@@ -1,10 +1,10 @@
-"""Scalers on a real Kafka: the same compressed load, real replicas, one arm after the other.
+"""Scalers on a real Kafka: the same compressed load, real replicas, one policy after the other.
 
     python -m benchmarks.lab.processes --minutes 5 --protocol cooperative    or: make lab PROTOCOL=cooperative MINUTES=5
 
-Each arm has a topic of 12 partitions on a broker on loopback, a producer that follows a stretch of the project's own
+Each policy has a topic of 12 partitions on a broker on loopback, a producer that follows a stretch of the project's own
 workload (an hour of it in a minute), and replicas that are processes of librdkafka consumers and take 1/60 s a message.
-Every 15 s the arm looks at what the collector reads and says how many replicas there should be: `fixed` as many as the
+Every 15 s the policy reads what the collector reads and says how many replicas there should be: `fixed` as many as the
 peak takes, `keda` by lag (5 s of a replica's work each, an HPA without `behavior`), `lagcast` through its session. The
 table's figures come from time stamps, offsets and batches of messages; but replica-seconds are those of processes, and
 rebalances are counted by the meter. Exit code 1 where a message was lost.
@@ -25,9 +25,9 @@ from pathlib import Path
 
 from api.schemas import Target
 from benchmarks.command import table
-from benchmarks.lab.arms import ARMS, CAPACITY, Setting, rows_before, setting_of
 from benchmarks.lab.group import LocalReplicas
-from benchmarks.lab.stage import LabTopic, PolicyResult, clock, next_grid, play_arm
+from benchmarks.lab.policies import CAPACITY, LAB_POLICIES, Setting, rows_before, setting_of
+from benchmarks.lab.stage import LabTopic, PolicyResult, clock, next_grid, play_policy
 from benchmarks.rebalances.expected import PROTOCOLS
 from collector.meter import Interruption
 from cost_model.pricing.price import Prices
@@ -38,46 +38,46 @@ WORKLOAD = Target(api_version="apps/v1", kind="Deployment", name="lab")
 
 
 def main() -> int:
-    """Run all arms and print their table; 1 where a message was lost."""
+    """Run all policies and print their table; 1 where a message was lost."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=5.0, help="how long each arm runs (default 5)")
+    parser.add_argument("--minutes", type=float, default=5.0, help="how long each policy runs (default 5)")
     parser.add_argument("--protocol", choices=tuple(PROTOCOLS), default="cooperative", help="of the group")
     arguments = parser.parse_args()
     setting = setting_of(arguments.protocol, seconds=round(60 * arguments.minutes))
-    results = play(setting, tuple(ARMS))
+    results = play(setting, tuple(LAB_POLICIES))
     print(table_of(results, setting))
     return 1 if any(result.account.lost_messages for result in results) else 0
 
 
-def play(setting: Setting, arms: Sequence[str]) -> list[PolicyResult]:
-    """Each arm on a broker of its own, one after the other."""
+def play(setting: Setting, policies: Sequence[str]) -> list[PolicyResult]:
+    """Each policy on a broker of its own, one after the other."""
     results = []
-    for arm in arms:
+    for policy in policies:
         with tempfile.TemporaryDirectory() as name:
-            results.append(play_arm(arm, setting, Path(name), partial(ProcessGroup, arm)))
-        print(f"{arm}: {results[-1].account}", file=sys.stderr, flush=True)
+            results.append(play_policy(policy, setting, Path(name), partial(ProcessGroup, policy)))
+        print(f"{policy}: {results[-1].account}", file=sys.stderr, flush=True)
     return results
 
 
 class ProcessGroup:
-    """The group that an arm scales, looked at on the 15 s grid of the clock."""
+    """The group that a policy scales, looked at on the 15 s grid of the clock."""
 
-    def __init__(self, arm: str, stage: LabTopic, _: ExitStack) -> None:
-        self._arm, self._stage = ARMS[arm], stage
+    def __init__(self, policy: str, stage: LabTopic, _: ExitStack) -> None:
+        self._lab_policy, self._stage = LAB_POLICIES[policy], stage
         self._replicas = LocalReplicas(lambda number: stage.member(f"replica-{number}"))
         self._collector = stage.collector
 
     def ready(self) -> None:
-        """Have the arm's policy see the hour before, and one look at the idle group.
+        """Have the policy see the hour before, and one look at the idle group.
 
         That look is made before the load begins: lagcast reviews its forecasts with the first one, which takes seconds.
         """
         setting = self._stage.setting
-        self._replicas.set(self._arm.replicas(setting))
+        self._replicas.set(self._lab_policy.replicas(setting))
         self._stage.wait_for_members(self._replicas.count)
         at = next_grid(clock())
         before = rows_before(setting.before, self._stage.names, until=at, members=self._replicas.count)
-        self._policy = self._arm.policy(setting, before, self._stage.names)
+        self._policy = self._lab_policy.policy(setting, before, self._stage.names)
         time.sleep(max(0.0, (at - clock()).total_seconds()))
         sight = self._stage.seen(self._collector, at, replicas=self._replicas.count)
         if sight is not None:
@@ -128,14 +128,14 @@ def longest_pause(interruptions: Sequence[Interruption]) -> str:
 
 
 def table_of(results: Sequence[PolicyResult], setting: Setting) -> str:
-    """A row for each arm."""
+    """A row for each policy."""
     prices = Prices.from_replica_hour(setting.settings.price_per_replica_hour, capacity=MessagesPerSecond(CAPACITY))
     lines = []
     for result in results:
         found = result.account
         lines.append(
             (
-                result.arm,
+                result.policy,
                 f"{found.replica_seconds:,.0f}",
                 f"{found.mean_lag_messages:,.0f}",
                 f"{found.wait_p50_seconds:.1f} s",
@@ -152,7 +152,7 @@ def table_of(results: Sequence[PolicyResult], setting: Setting) -> str:
             )
         )
     head = (
-        *("arm", "replica-seconds", "mean lag", "wait p50", "wait p99", "late", "moves", "rebalances"),
+        *("policy", "replica-seconds", "mean lag", "wait p50", "wait p99", "late", "moves", "rebalances"),
         *("longest pause, meter", "stopped partition-seconds", "longest stop", "duplicates", "lost", "cost"),
     )
     return table(head, lines)

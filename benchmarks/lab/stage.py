@@ -1,4 +1,4 @@
-"""What every arm of a lab goes through: a broker, a group that comes, the load, the drain, and the account."""
+"""What every policy of a lab goes through: a broker, a group that comes, the load, the drain, and the account."""
 
 import threading
 import time
@@ -12,8 +12,8 @@ from typing import Protocol
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # documented, not in __all__
 
 from benchmarks.lab.account import Account, account
-from benchmarks.lab.arms import CAPACITY, PARTITIONS, Setting
 from benchmarks.lab.group import load, read_back, seen
+from benchmarks.lab.policies import CAPACITY, PARTITIONS, Setting
 from benchmarks.rebalances.expected import PROTOCOLS
 from benchmarks.rebalances.measure import batches_of
 from benchmarks.rebalances.members import Host, MemberOrder, host
@@ -31,9 +31,9 @@ START_LIMIT_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyResult:
-    """What an arm came to from `began_at` on, in seconds since 1970; `worked` has how many batches each member did."""
+    """What a policy came to from `began_at` on, in seconds since 1970; `worked`: how many batches each member did."""
 
-    arm: str
+    policy: str
     began_at: float
     moves: int
     interruptions: tuple[Interruption, ...]
@@ -112,10 +112,12 @@ class Scaled(Protocol):
         ...
 
 
-def play_arm(arm: str, setting: Setting, folder: Path, scaled: Callable[[LabTopic, ExitStack], Scaled]) -> PolicyResult:
-    """One arm from an empty topic to the last message; what `scaled` starts for it ends with the stack."""
+def play_policy(
+    policy: str, setting: Setting, folder: Path, scaled: Callable[[LabTopic, ExitStack], Scaled]
+) -> PolicyResult:
+    """One policy from an empty topic to the last message; what `scaled` starts for it ends with the stack."""
     jars = fetched_jars()
-    names, found = Names(cluster="lab", group=f"lab-{arm}"), list[Interruption]()
+    names, found = Names(cluster="lab", group=f"lab-{policy}"), list[Interruption]()
     with ExitStack() as ends:
         (broker,) = ends.enter_context(running_brokers(jars, folder / "kafka"))
         admin = AdminClient({"bootstrap.servers": broker.address})
@@ -145,7 +147,7 @@ def play_arm(arm: str, setting: Setting, folder: Path, scaled: Callable[[LabTopi
     for batch in batches:
         worked[batch.member] = worked.get(batch.member, 0) + 1
     return PolicyResult(
-        arm=arm,
+        policy=policy,
         began_at=began_at,
         moves=len(moves_at),
         interruptions=tuple(each for each in found if each.kind != "stall"),

@@ -1,8 +1,8 @@
-"""The lab in short: each arm on a real broker for twenty seconds, with replicas that are processes."""
+"""The lab in short: each policy on a real broker for twenty seconds, with replicas that are processes."""
 
 import pytest
 
-from benchmarks.lab.arms import setting_of
+from benchmarks.lab.policies import setting_of
 from benchmarks.lab.processes import play, table_of
 
 pytestmark = pytest.mark.kafka
@@ -16,7 +16,7 @@ def test_every_message_of_every_arm_is_done_and_accounted_for() -> None:
     setting = setting_of("cooperative", seconds=SECONDS, most_replicas=3)
     results = play(setting, ("fixed", "keda", "lagcast"))
     asked = float(setting.trace.messages_per_second.sum())
-    assert [result.arm for result in results] == ["fixed", "keda", "lagcast"]
+    assert [result.policy for result in results] == ["fixed", "keda", "lagcast"]
     for result in results:
         found = result.account
         assert found.lost_messages == 0

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.lab.arms import setting_of
 from benchmarks.lab.kubernetes import play_one
+from benchmarks.lab.policies import setting_of
 from tests.live.harness.control_plane import built_control_plane
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kubernetes]

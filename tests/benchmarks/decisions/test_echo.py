@@ -11,7 +11,7 @@ from benchmarks.decisions.echo import PlayedContest
 from replay.contest import Contest, run_policy
 from replay.plant.arrivals import draw_arrivals
 from replay.plant.plant import Observation
-from replay.policies.arms import ARMS
+from replay.policies.catalogue import CATALOGUE
 from replay.policies.policy import Policy
 from replay.trace import Trace
 from replay.world import World
@@ -57,7 +57,7 @@ def test_arms_of_one_target_are_found_to_be_one(wave: Contest) -> None:
     """HPA and KEDA at 10,000 messages answer alike below KEDA's cap of 240,000; HPA at 2,000 does not."""
     stage = PlayedContest(contest=wave)
     names = ("hpa-10000", "hpa-2000", "keda-10000")
-    entries = [stage.play(name, partial(ARMS[name].make, wave.world, 24)) for name in names]
+    entries = [stage.play(name, partial(CATALOGUE[name].make, wave.world, 24)) for name in names]
     assert [entry.note for entry in entries] == ["", "", "moves as hpa-10000 does"]
 
 

@@ -14,20 +14,20 @@ from benchmarks.decisions import run as command
 from benchmarks.decisions.document import FOR_LAGCAST, FOR_RIVALS, TOURNAMENT, imported_by, runs_in
 from benchmarks.decisions.ours import OURS
 from benchmarks.decisions.tournament import (
-    ARM_NAMES,
+    POLICY_NAMES,
     Run,
-    cells_of,
     history_rows,
     judged_day,
     own_loads,
-    play_cell,
+    play_scenario,
     rescaled,
-    whitepaper_cells,
+    scenarios_of,
+    whitepaper_scenarios,
 )
 from benchmarks.decisions.worlds import WORLDS
 from forecasting.history import HistoryBuffer
 from forecasting.units import SECONDS_PER_DAY, read_only
-from replay.policies.arms import ARMS
+from replay.policies.catalogue import CATALOGUE
 from replay.sampling import Names
 from replay.trace import Trace
 
@@ -179,37 +179,45 @@ def test_a_history_can_be_kept() -> None:
     assert not np.isnan(history.produce_messages_per_second).any()
 
 
-# Cells
+# Scenarios
 
 
 def test_every_load_meets_every_world_under_every_seed() -> None:
     """The first seed of all comes first; variants play in two worlds under the first seed only; all begin with 40."""
-    cells = cells_of([load_of(4.0)], list(WORLDS), 2, ARM_NAMES)
-    assert [(cell.world, cell.contest.seed) for cell in cells] == [(name, seed) for seed in (0, 1) for name in WORLDS]
-    with_variants = {(cell.world, cell.contest.seed) for cell in cells if set(OURS) <= set(cell.arms)}
+    scenarios = scenarios_of([load_of(4.0)], list(WORLDS), 2, POLICY_NAMES)
+    assert [(scenario.world, scenario.contest.seed) for scenario in scenarios] == [
+        (name, seed) for seed in (0, 1) for name in WORLDS
+    ]
+    with_variants = {
+        (scenario.world, scenario.contest.seed) for scenario in scenarios if set(OURS) <= set(scenario.policies)
+    }
     assert with_variants == {("fine", 0), ("real-quick", 0)}
-    assert all({*ARMS, "lagcast"} <= set(cell.arms) for cell in cells)
-    assert {cell.contest.first_replicas for cell in cells} == {40}
+    assert all({*CATALOGUE, "lagcast"} <= set(scenario.policies) for scenario in scenarios)
+    assert {scenario.contest.first_replicas for scenario in scenarios} == {40}
 
 
 def test_prices_are_those_of_a_thousand_messages_a_second() -> None:
     """0.05 a pod-hour, 5e-7 a late message, 1e-7 a duplicate."""
-    prices = cells_of([load_of(4.0)], ["fine"], 1, ("useful-counts",))[0].contest.prices
+    prices = scenarios_of([load_of(4.0)], ["fine"], 1, ("useful-counts",))[0].contest.prices
     assert prices.price_per_replica_hour == 0.05
     assert (prices.price_per_late_message, prices.price_per_duplicate_message) == pytest.approx((5e-7, 1e-7))
 
 
 def test_the_published_load_is_played_at_three_capacities() -> None:
     """40, 20 or 10 consumers just carry the peak of 112,600 messages a minute; sessions of static members last 30 s."""
-    cells = whitepaper_cells(2, ("useful-counts", "lagcast", "lagcast-cold", "lagcast-no-cost"))
-    assert [(cell.world, cell.contest.seed) for cell in cells] == [(n, s) for n in ("40", "20", "10") for s in (0, 1)]
-    for cell in cells:
-        world = cell.contest.world
-        assert world.capacity_messages_per_second_per_replica * int(cell.world) == pytest.approx(112_600 / 60, rel=1e-3)
+    scenarios = whitepaper_scenarios(2, ("useful-counts", "lagcast", "lagcast-cold", "lagcast-no-cost"))
+    assert [(scenario.world, scenario.contest.seed) for scenario in scenarios] == [
+        (n, s) for n in ("40", "20", "10") for s in (0, 1)
+    ]
+    for scenario in scenarios:
+        world = scenario.contest.world
+        assert world.capacity_messages_per_second_per_replica * int(scenario.world) == pytest.approx(
+            112_600 / 60, rel=1e-3
+        )
         assert (world.partitions, world.static_membership, world.session_timeout_seconds) == (40, True, 30.0)
-        assert cell.arms == ("useful-counts", "lagcast", "lagcast-cold")
-        assert cell.past is not None
-        assert (cell.past.days, cell.past.end_at) == (2.0, cell.contest.trace.start_at)
+        assert scenario.policies == ("useful-counts", "lagcast", "lagcast-cold")
+        assert scenario.past is not None
+        assert (scenario.past.days, scenario.past.end_at) == (2.0, scenario.contest.trace.start_at)
 
 
 def test_own_loads_need_no_file() -> None:
@@ -224,16 +232,16 @@ def test_own_loads_need_no_file() -> None:
 
 
 @pytest.mark.slow
-def test_a_cell_gives_everybody_the_same_arrivals() -> None:
-    """Two hours, two arms: a fixed count costs its pods, hindsight is no more expensive than anybody, seeds repeat."""
+def test_a_scenario_gives_everybody_the_same_arrivals() -> None:
+    """Two hours, two policies: a fixed count costs its pods, hindsight is the cheapest of all, seeds repeat."""
     trace = rescaled(replace(load_of(2 / 24, step_seconds=60), name="two-hours"))
-    (cell,) = cells_of([trace], ["fine"], 1, ("fixed-ceiling", "useful-counts"))
-    runs = play_cell(cell)
-    costs = {each.arm: each.cost for each in runs}
+    (scenario,) = scenarios_of([trace], ["fine"], 1, ("fixed-ceiling", "useful-counts"))
+    runs = play_scenario(scenario)
+    costs = {each.policy: each.cost for each in runs}
     assert list(costs) == ["fixed-ceiling", "useful-counts", "hindsight"]
     assert costs["fixed-ceiling"] == pytest.approx(40 * 2 * 0.05)
     assert costs["hindsight"] == min(costs.values())
-    again = [replace(each, seconds_of_cpu=0.0) for each in play_cell(cell)]
+    again = [replace(each, seconds_of_cpu=0.0) for each in play_scenario(scenario)]
     assert again == [replace(each, seconds_of_cpu=0.0) for each in runs]
 
 
@@ -241,13 +249,13 @@ def test_a_cell_gives_everybody_the_same_arrivals() -> None:
 def test_the_command_writes_runs_and_the_page_from_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A trace of two hours in one world: JSON with every run, a line for the cell, the same page and picture twice."""
+    """A trace of two hours in one world: JSON with every run, one line of progress, the same page and picture twice."""
     monkeypatch.setattr(command, "own_loads", list)
     rows = [f"{(START_AT + timedelta(minutes=m)).isoformat()},{1_000 + 5 * m}" for m in range(120)]
     (tmp_path / "climb.csv").write_text("\n".join(["timestamp,messages_per_second", *rows, ""]))
     out = tmp_path / "new" / "decisions.json"
     words = ["--traces", str(tmp_path), "--out", str(out), "--seeds", "1", "--jobs", "1"]
-    words += ["--worlds", "real-quick", "--arms", "fixed-ceiling,lagcast"]
+    words += ["--worlds", "real-quick", "--policies", "fixed-ceiling,lagcast"]
     monkeypatch.setattr("sys.argv", ["decisions", *words])
     assert command.main() == 0
     said = capsys.readouterr().err.splitlines()
@@ -258,11 +266,11 @@ def test_the_command_writes_runs_and_the_page_from_them(
     document = json.loads(out.read_text())
     runs = [dict(zip(document["columns"], row, strict=True)) for row in document["runs"]]
     assert document["columns"] == [field.name for field in fields(Run)]
-    assert [each["arm"] for each in runs] == ["fixed-ceiling", "lagcast", "hindsight"]
+    assert [each["policy"] for each in runs] == ["fixed-ceiling", "lagcast", "hindsight"]
     for each in runs:
         assert each["cost"] == pytest.approx(each["pods"] + each["late"] + each["duplicates_cost"], rel=1e-6)
-    (case,) = document["summary"]["cases"]
-    assert (case["trace"], case["best_rival"], case["tuned_on"]) == ("climb", "fixed-ceiling", False)
+    (scenario,) = document["summary"]["scenarios"]
+    assert (scenario["trace"], scenario["best_rival"], scenario["tuned_on"]) == ("climb", "fixed-ceiling", False)
 
     written = out.read_bytes()
     assert command.main() == 0
@@ -277,8 +285,8 @@ def test_the_command_writes_runs_and_the_page_from_them(
         assert command.main() == 0
         (first, *_) = capsys.readouterr().err.splitlines()
         assert first == f"0 of 1 are in {out}" + (", parts of 1 more" if kept else "")
-        again = {run.arm: run.note for run in runs_in(json.loads(out.read_text()), "runs")}
-        assert {arm for arm, note in again.items() if note == "of another day"} == kept
+        again = {run.policy: run.note for run in runs_in(json.loads(out.read_text()), "runs")}
+        assert {policy for policy, note in again.items() if note == "of another day"} == kept
 
     pages, pictures = [], []
     for name in ("a.svg", "b.svg"):
@@ -318,7 +326,7 @@ def test_an_unknown_world_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 def test_a_rival_is_spared_in_its_own_trace_and_world_only() -> None:
     """Out of `fine` on this load, it still plays in `tight`."""
     trace = rescaled(replace(load_of(2 / 24, step_seconds=60), name="load"))
-    fine, tight = cells_of([trace], ["fine", "tight"], 1, ("useful-counts", "keda-2000", "lagcast"))
+    fine, tight = scenarios_of([trace], ["fine", "tight"], 1, ("useful-counts", "keda-2000", "lagcast"))
     spared = {("load", "fine", "keda-2000")}
-    assert command.without(fine, spared).arms == ("useful-counts", "lagcast")
-    assert command.without(tight, spared).arms == tight.arms
+    assert command.without(fine, spared).policies == ("useful-counts", "lagcast")
+    assert command.without(tight, spared).policies == tight.policies

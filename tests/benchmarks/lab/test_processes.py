@@ -1,4 +1,4 @@
-"""The lab: an arm is accounted for message by message, and its replicas are moved through the executor's port."""
+"""The lab: a policy is accounted for message by message, and its replicas are moved through the executor's port."""
 
 import time
 from dataclasses import asdict, replace
@@ -11,9 +11,9 @@ import pytest
 from api.schemas import Target
 from benchmarks.lab import kubernetes, processes
 from benchmarks.lab.account import Account, account
-from benchmarks.lab.arms import setting_of
 from benchmarks.lab.group import LocalReplicas, Processes
 from benchmarks.lab.kubernetes_page import page
+from benchmarks.lab.policies import setting_of
 from benchmarks.lab.stage import PolicyResult
 from benchmarks.rebalances.measure import ProcessedBatch
 from collector.meter import Interruption, PartitionStop
@@ -87,7 +87,7 @@ def test_an_empty_topic_has_no_account() -> None:
 
 
 def test_the_table_says_by_how_much_the_meter_may_be_off() -> None:
-    """Two rebalances, of which one stopped two partitions for 7 s, give or take 8 s; the other arm had none."""
+    """Two rebalances, of which one stopped two partitions for 7 s, give or take 8 s; the other policy had none."""
     rebalance = Interruption(
         cluster="lab",
         group="lab-keda",
@@ -107,8 +107,8 @@ def test_the_table_says_by_how_much_the_meter_may_be_off() -> None:
     found = account_of(batch(0, 109.0, 110.0, 0, 9), batch(1, 109.0, 110.0, 0, 9))
     both = (rebalance, replace(rebalance, stops=()))
     results = [
-        PolicyResult(arm="keda", began_at=100.0, moves=1, interruptions=both, account=found, worked={}),
-        PolicyResult(arm="fixed", began_at=100.0, moves=0, interruptions=(), account=found, worked={}),
+        PolicyResult(policy="keda", began_at=100.0, moves=1, interruptions=both, account=found, worked={}),
+        PolicyResult(policy="fixed", began_at=100.0, moves=0, interruptions=(), account=found, worked={}),
     ]
     told = processes.table_of(results, setting_of("eager", seconds=20))
     assert "| keda | 7,200 | 11 | 5.5 s |" in told
@@ -174,23 +174,23 @@ def test_a_process_works_for_each_ready_pod_and_a_pod_that_never_was_ready_has_c
     assert (sorted(made), sorted(ended)) == (["a", "b"], ["a", "b"])
 
 
-def test_the_page_of_a_run_in_kubernetes_says_what_was_compressed_and_has_a_row_for_each_arm() -> None:
-    """From the figures alone: two minutes of one arm."""
+def test_the_page_of_a_run_in_kubernetes_says_what_was_compressed_and_has_a_row_for_each_policy() -> None:
+    """From the figures alone: two minutes of one policy."""
     found = asdict(account_of(batch(0, 109.0, 110.0, 0, 9), batch(1, 109.0, 110.0, 0, 9)))
-    arm = {
-        "arm": "lagcast-keda",
+    policy = {
+        "policy": "lagcast-keda",
         "moves": 3,
         "rebalances": 2,
         "replicas": [[-9.0, 1, 0], [-5.0, 1, 1], [12.4, 3, 1]],
         **found,
     }
-    document = {"seconds": 120, "protocol": "eager", "processors": 2, "load": 1.25, "arms": [arm]}
+    document = {"seconds": 120, "protocol": "eager", "processors": 2, "load": 1.25, "policies": [policy]}
     told = page([document])
     assert "make lab-kubernetes OUT=FILE MINUTES=2\n" in told
     assert "the HPA controller looks each 0.25 s (15 s)" in told
     assert "| lagcast through KEDA | 7,200 | 10 of 20 | 10.0 s | 3 | 2 | 0 | 0 |" in told
     assert "- lagcast through KEDA: 1, 3 at 12 s\n" in told
-    assert "| fixed at the peak |" in page([document, document | {"arms": [arm | {"arm": "fixed"}]}])
+    assert "| fixed at the peak |" in page([document, document | {"policies": [policy | {"policy": "fixed"}]}])
     with pytest.raises(ValueError, match="of different lengths"):
         page([document, document | {"seconds": 60}])
 

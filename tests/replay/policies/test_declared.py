@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.decisions.worlds import WORLDS
 from replay.plant import Observation
-from replay.policies.arms import ARMS
+from replay.policies.catalogue import CATALOGUE
 from replay.policies.declared import DeclaredError, declared_hpa, declared_scaled_object, number_of
 
 SEEN = Observation(
@@ -137,7 +137,7 @@ def test_nothing_is_replayed_with_none() -> None:
 
 
 def test_the_arms_of_the_benchmarks_are_what_their_manifests_say() -> None:
-    """HPA and KEDA at 10,000, by manifest and by arm: the same count at every lag, one after the other."""
+    """HPA and KEDA at 10,000, by manifest and from the catalogue: the same count at every lag, one after the other."""
     world = WORLDS["tight"].world
     spec = hpa(maxReplicas=40, metrics=[lag(10_000)])
     pairs = (
@@ -149,8 +149,8 @@ def test_the_arms_of_the_benchmarks_are_what_their_manifests_say() -> None:
         ),
     )
     draw = np.random.default_rng(1)
-    for name, policy in pairs:
-        arm, replicas = ARMS[name].make(world, 40), 40
+    for name, declared in pairs:
+        policy, replicas = CATALOGUE[name].make(world, 40), 40
         for look in range(200):
             committed = 10_000 - draw.integers(0, 30_000, 40)
             seen = replace(
@@ -160,8 +160,8 @@ def test_the_arms_of_the_benchmarks_are_what_their_manifests_say() -> None:
                 end_offsets=np.full(40, 10_000),
                 committed_offsets=committed,
             )
-            following = arm.decide(seen)
-            assert policy.decide(seen) == following, (name, look)
+            following = policy.decide(seen)
+            assert declared.decide(seen) == following, (name, look)
             replicas = following
 
 

@@ -1,4 +1,4 @@
-"""The rivals by CPU, by produce rate, by forecast and by Flink's formula, step by step, and the table of all arms."""
+"""The rivals by CPU, by produce rate, by forecast and by Flink's formula, step by step, and the catalogue."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from forecasting.units import IntArray
 from replay.plant import Observation
-from replay.policies.arms import ARMS, HPA_TARGETS_MESSAGES, KEDA_THRESHOLDS_MESSAGES
+from replay.policies.catalogue import CATALOGUE, HPA_TARGETS_MESSAGES, KEDA_THRESHOLDS_MESSAGES
 from replay.policies.flink import Flink
 from replay.policies.hpa import LegacyRules
 from replay.policies.hpa_cpu import HpaCpu
@@ -213,7 +213,7 @@ def test_flink_measures_anew_after_a_rescale(calm_world: Worlds) -> None:
     assert next(15 * place for place, replicas in enumerate(asked, start=1) if replicas != 8) == 1_800
 
 
-# The table of arms.
+# The catalogue of policies.
 
 
 def test_every_arm_of_the_comparison_is_there() -> None:
@@ -222,37 +222,37 @@ def test_every_arm_of_the_comparison_is_there() -> None:
     cpu = {f"hpa-cpu-{percent}" for percent in (20, 80)} | {f"hpa-cpu-behavior-{percent}" for percent in (20, 80)}
     hpa = {f"{kind}-{target}" for kind in ("hpa", "hpa-behavior") for target in HPA_TARGETS_MESSAGES}
     keda = {f"{kind}-{threshold}" for kind in ("keda", "keda-even") for threshold in KEDA_THRESHOLDS_MESSAGES}
-    assert set(ARMS) == singles | cpu | hpa | keda
-    published = {name for name, arm in ARMS.items() if arm.published}
+    assert set(CATALOGUE) == singles | cpu | hpa | keda
+    published = {name for name, entry in CATALOGUE.items() if entry.published}
     assert published == {"fixed-ceiling", "hpa-2019", "hpa-10000", "hpa-cpu-20", "pcc", "flink"}
 
 
 def test_arms_of_a_family_are_made_for_the_world(calm_world: Worlds) -> None:
     """The fixed ones keep the first count or take all there may be; the HPA of 2019 compares as it did then."""
     world, shown = calm_world(max_replicas=20), seen(end=0, replicas=7)
-    assert ARMS["fixed"].make(world, 7).decide(shown) == 7
-    assert ARMS["fixed-ceiling"].make(world, 7).decide(shown) == 20
+    assert CATALOGUE["fixed"].make(world, 7).decide(shown) == 7
+    assert CATALOGUE["fixed-ceiling"].make(world, 7).decide(shown) == 20
     near_enough = seen(end=110_000, lag=110_000, replicas=10)
-    assert ARMS["hpa-2019"].make(world, 10).decide(near_enough) == 11
-    assert ARMS["hpa-10000"].make(world, 10).decide(near_enough) == 10
+    assert CATALOGUE["hpa-2019"].make(world, 10).decide(near_enough) == 11
+    assert CATALOGUE["hpa-10000"].make(world, 10).decide(near_enough) == 10
 
 
 @given(
-    name=st.sampled_from(sorted(ARMS)),
+    name=st.sampled_from(sorted(CATALOGUE)),
     rates=st.lists(st.floats(0.0, 50_000.0), min_size=1, max_size=40),
     first=st.integers(2, 30),
 )
 def test_no_arm_leaves_the_bounds(name: str, rates: list[float], first: int) -> None:
     """Between 2 and 30 of 24 partitions, whatever comes, wherever they begin; each rate for two minutes."""
     world = World(partitions=24, capacity_messages_per_second_per_replica=100.0, min_replicas=2, max_replicas=30)
-    policy = ARMS[name].make(world, first)
+    policy = CATALOGUE[name].make(world, first)
     changes = follow(policy, lambda now: rates[(now - 1) // 120], seconds=120 * len(rates), replicas=first)
     assert all(2 <= replicas <= 30 for _, replicas in changes)
 
 
 def test_two_arms_of_one_name_share_no_memory(calm_world: Worlds) -> None:
-    """Each run has an arm of its own: the spike that one saw is unknown to the other."""
-    one, other = (ARMS["hpa-1000"].make(calm_world(), 4) for _ in range(2))
+    """Each run has a policy of its own: the spike that one saw is unknown to the other."""
+    one, other = (CATALOGUE["hpa-1000"].make(calm_world(), 4) for _ in range(2))
     assert one.decide(seen(end=24_000, lag=24_000, replicas=4)) == 8
     assert one.decide(seen(end=24_000, at=30, replicas=8)) == 16
     assert other.decide(seen(end=24_000, at=30, replicas=8)) == 8

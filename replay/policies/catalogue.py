@@ -27,8 +27,8 @@ Maker = Callable[[World, int], Policy]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arm:
-    """One rival. Of a family, arms differ in a setting only, and the best of them is quoted.
+class PolicyEntry:
+    """One rival. The policies of a family differ in a setting only, and the best of them is quoted.
 
     `published`: the setting stands in a public paper, log or demo, or is a product's own default; the others are ours.
     """
@@ -57,44 +57,48 @@ def _keda(world: World, _: int, *, threshold: int, metric: Callable[..., int]) -
     return Keda(threshold_messages=threshold, rules=rules, metric=metric)
 
 
-def _sweeps() -> dict[str, Arm]:
+def _sweeps() -> dict[str, PolicyEntry]:
     """The families with a setting to sweep."""
-    arms = {}
+    policies = {}
     for target in HPA_TARGETS_MESSAGES:
         published = target == PUBLISHED_TARGET_MESSAGES
-        arms[f"hpa-{target}"] = Arm(family="hpa", published=published, make=partial(_hpa, target=target))
+        policies[f"hpa-{target}"] = PolicyEntry(family="hpa", published=published, make=partial(_hpa, target=target))
         make = partial(_hpa, target=target, kind=BehaviorRules)
-        arms[f"hpa-behavior-{target}"] = Arm(family="hpa-behavior", published=False, make=make)
+        policies[f"hpa-behavior-{target}"] = PolicyEntry(family="hpa-behavior", published=False, make=make)
     for percent in CPU_TARGETS_PERCENT:
         published = percent == PUBLISHED_CPU_PERCENT
         make_cpu = partial(_hpa_cpu, percent=percent, kind=LegacyRules)
-        arms[f"hpa-cpu-{percent}"] = Arm(family="hpa-cpu", published=published, make=make_cpu)
+        policies[f"hpa-cpu-{percent}"] = PolicyEntry(family="hpa-cpu", published=published, make=make_cpu)
         make_cpu = partial(_hpa_cpu, percent=percent, kind=BehaviorRules)
-        arms[f"hpa-cpu-behavior-{percent}"] = Arm(family="hpa-cpu-behavior", published=False, make=make_cpu)
+        policies[f"hpa-cpu-behavior-{percent}"] = PolicyEntry(family="hpa-cpu-behavior", published=False, make=make_cpu)
     for threshold in KEDA_THRESHOLDS_MESSAGES:
         for family, metric in (("keda", capped_lag), ("keda-even", even_lag)):
             make_keda = partial(_keda, threshold=threshold, metric=metric)
-            arms[f"{family}-{threshold}"] = Arm(family=family, published=False, make=make_keda)
-    return arms
+            policies[f"{family}-{threshold}"] = PolicyEntry(family=family, published=False, make=make_keda)
+    return policies
 
 
 # "fixed" keeps what the group begins with, "fixed-ceiling" is the over-provision of the 2019 white paper: all there may
 # be. "hpa-2019" is that paper's HPA: a target of 10,000 and the tolerance as it was compared then. What else its
 # manifest had is unknown.
-ARMS: dict[str, Arm] = {
-    "fixed": Arm(family="fixed", published=False, make=lambda _, first_replicas: Fixed(replicas=first_replicas)),
-    "fixed-ceiling": Arm(
+CATALOGUE: dict[str, PolicyEntry] = {
+    "fixed": PolicyEntry(
+        family="fixed", published=False, make=lambda _, first_replicas: Fixed(replicas=first_replicas)
+    ),
+    "fixed-ceiling": PolicyEntry(
         family="fixed-ceiling", published=True, make=lambda world, _: Fixed(replicas=world.replica_ceiling)
     ),
-    "hpa-2019": Arm(
+    "hpa-2019": PolicyEntry(
         family="hpa-2019",
         published=True,
         make=partial(_hpa, target=PUBLISHED_TARGET_MESSAGES, near=is_near_before_1_33),
     ),
     **_sweeps(),
-    "pcc": Arm(family="pcc", published=True, make=lambda world, _: Pcc(world=world, capacity_seen=False)),
-    "pcc-max": Arm(family="pcc", published=False, make=lambda world, _: Pcc(world=world, capacity_seen=True)),
-    "flink": Arm(family="flink", published=True, make=lambda world, _: Flink(world=world)),
-    "rate-1.25": Arm(family="rate", published=False, make=lambda world, _: RateBased(world=world)),
-    "useful-counts": Arm(family="useful-counts", published=False, make=lambda world, _: UsefulCounts(world=world)),
+    "pcc": PolicyEntry(family="pcc", published=True, make=lambda world, _: Pcc(world=world, capacity_seen=False)),
+    "pcc-max": PolicyEntry(family="pcc", published=False, make=lambda world, _: Pcc(world=world, capacity_seen=True)),
+    "flink": PolicyEntry(family="flink", published=True, make=lambda world, _: Flink(world=world)),
+    "rate-1.25": PolicyEntry(family="rate", published=False, make=lambda world, _: RateBased(world=world)),
+    "useful-counts": PolicyEntry(
+        family="useful-counts", published=False, make=lambda world, _: UsefulCounts(world=world)
+    ),
 }

@@ -1,4 +1,4 @@
-"""The arms of the lab, and what they share: the load, the hour before it, and the group as it is known."""
+"""The policies of the lab, and what they share: the load, the hour before it, and the group as it is known."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ LAG_OF_A_REPLICA_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What all arms share: the load, the hour before it, and the group as it is known."""
+    """What all policies share: the load, the hour before it, and the group as it is known."""
 
     trace: Trace
     before: Trace
@@ -56,7 +56,7 @@ class LabPolicy:
     policy: Callable[[Setting, Sequence[GroupInterval], Names], Policy]
 
 
-ARMS: dict[str, LabPolicy] = {
+LAB_POLICIES: dict[str, LabPolicy] = {
     "fixed": LabPolicy(
         replicas=lambda setting: count_for_peak(setting.world, setting.trace),
         policy=lambda setting, _, __: Fixed(replicas=count_for_peak(setting.world, setting.trace)),
@@ -76,7 +76,7 @@ ARMS: dict[str, LabPolicy] = {
 
 
 def setting_of(protocol: GroupProtocol, *, seconds: int, most_replicas: int = MOST_REPLICAS) -> Setting:
-    """The setting of a run of so many seconds for each arm, with a load that takes nearly `most_replicas`."""
+    """The setting of a run of so many seconds for each policy, with a load that takes nearly `most_replicas`."""
     days = orders_workload()
     quick = replace(days, step_seconds=1)
     rates = quick.messages_per_second[FIRST_MINUTE : FIRST_MINUTE + seconds]
