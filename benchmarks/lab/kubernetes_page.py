@@ -35,7 +35,8 @@ All of this page is written from figures in JSON, and those by one command:
 
 - **Each policy** has a Kafka broker, a control plane (etcd, API server, controllers, scheduler), a topic of
   {partitions} partitions and a Deployment of its own; the load is the same {minutes:g} minutes, and the policies run
-  one after the other. Here: {processors} processors, and a mean load of {load:.1f}, which other work is part of where there is any.
+  one after the other. Here: {processors} processors, and a mean load of {load:.1f}, which other work is part of
+  where there is any.
 - **Pods** are played by kwok, and become ready {delay} s after they are made. For each ready pod there is a process
   with a librdkafka consumer ({protocol}), which takes 1/{capacity:g} s a message and is ended by SIGTERM when its pod
   is deleted. At most {most} pods; the peak takes nine tenths of what they do.
