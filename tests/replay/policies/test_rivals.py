@@ -110,7 +110,7 @@ def test_cpu_is_blind_to_lag() -> None:
 # Rate-based, and the useful counts.
 
 
-def test_the_rate_arm_follows_the_last_minute(calm_world: Worlds) -> None:
+def test_the_rate_policy_follows_the_last_minute(calm_world: Worlds) -> None:
     """1.25 x 800/100 is 10 of 8; from 800 to 400 messages/s it comes down five minutes after the last want of more."""
     policy = RateBased(world=calm_world())
     changes = follow(policy, lambda now: 800.0 if now <= 600 else 400.0, seconds=1_500, replicas=8)
@@ -120,7 +120,7 @@ def test_the_rate_arm_follows_the_last_minute(calm_world: Worlds) -> None:
 
 
 @pytest.mark.parametrize(("rate", "asked"), [(1_640.0, 20), (1_800.0, 23), (1_400.0, 20), (1_340.0, 17)])
-def test_the_rate_arm_holds_within_a_tenth(calm_world: Worlds, rate: float, asked: int) -> None:
+def test_the_rate_policy_holds_within_a_tenth(calm_world: Worlds, rate: float, asked: int) -> None:
     """Of twenty, 21 and 18 are within the tolerance, 23 and 17 are not."""
     changes = follow(RateBased(world=calm_world()), lambda _: rate, seconds=60, replicas=20)
     assert [replicas for _, replicas in changes] == [asked] * (asked != 20)
@@ -216,7 +216,7 @@ def test_flink_measures_anew_after_a_rescale(calm_world: Worlds) -> None:
 # The catalogue of policies.
 
 
-def test_every_arm_of_the_comparison_is_there() -> None:
+def test_every_policy_of_the_comparison_is_there() -> None:
     """Fixed, HPA on lag and CPU, KEDA, pcc, Flink, rate and useful-counts, with the settings that are swept."""
     singles = {"fixed", "fixed-ceiling", "hpa-2019", "pcc", "pcc-max", "flink", "rate-1.25", "useful-counts"}
     cpu = {f"hpa-cpu-{percent}" for percent in (20, 80)} | {f"hpa-cpu-behavior-{percent}" for percent in (20, 80)}
@@ -227,7 +227,7 @@ def test_every_arm_of_the_comparison_is_there() -> None:
     assert published == {"fixed-ceiling", "hpa-2019", "hpa-10000", "hpa-cpu-20", "pcc", "flink"}
 
 
-def test_arms_of_a_family_are_made_for_the_world(calm_world: Worlds) -> None:
+def test_policies_of_a_family_are_made_for_the_world(calm_world: Worlds) -> None:
     """The fixed ones keep the first count or take all there may be; the HPA of 2019 compares as it did then."""
     world, shown = calm_world(max_replicas=20), seen(end=0, replicas=7)
     assert CATALOGUE["fixed"].make(world, 7).decide(shown) == 7
@@ -242,7 +242,7 @@ def test_arms_of_a_family_are_made_for_the_world(calm_world: Worlds) -> None:
     rates=st.lists(st.floats(0.0, 50_000.0), min_size=1, max_size=40),
     first=st.integers(2, 30),
 )
-def test_no_arm_leaves_the_bounds(name: str, rates: list[float], first: int) -> None:
+def test_no_policy_leaves_the_bounds(name: str, rates: list[float], first: int) -> None:
     """Between 2 and 30 of 24 partitions, whatever comes, wherever they begin; each rate for two minutes."""
     world = World(partitions=24, capacity_messages_per_second_per_replica=100.0, min_replicas=2, max_replicas=30)
     policy = CATALOGUE[name].make(world, first)
@@ -250,7 +250,7 @@ def test_no_arm_leaves_the_bounds(name: str, rates: list[float], first: int) -> 
     assert all(2 <= replicas <= 30 for _, replicas in changes)
 
 
-def test_two_arms_of_one_name_share_no_memory(calm_world: Worlds) -> None:
+def test_two_policies_of_one_name_share_no_memory(calm_world: Worlds) -> None:
     """Each run has a policy of its own: the spike that one saw is unknown to the other."""
     one, other = (CATALOGUE["hpa-1000"].make(calm_world(), 4) for _ in range(2))
     assert one.decide(seen(end=24_000, lag=24_000, replicas=4)) == 8
