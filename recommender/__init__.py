@@ -1,4 +1,4 @@
-"""Which plan to publish, and why.
+"""The decision on which plan to publish, and the reasons for it.
 
 `deciding` makes one decision from one context; `following` keeps what a group has taught; `configuring` reads settings;
 `cluster` knows the objects of Kubernetes; `adapters` do the I/O behind the Protocols of `ports`; `run` is the loop over

@@ -1,4 +1,4 @@
-"""The account of a decision: what it rests on beside the prices of its plans, as it is published."""
+"""The account of a decision: the figures that are published with it beside the prices of its plans."""
 
 from math import log
 
@@ -28,7 +28,7 @@ _NAMES: dict[Quantity, TurningQuantity] = {
 
 
 def learned_moves(context: DecisionContext, situation: Situation) -> LearnedMoves:
-    """What moves have taught, and the target utilization and the start-up that were planned with."""
+    """Results of past moves, and the target utilization and start-up time used for planning."""
     learned = context.learned
     return LearnedMoves(
         rebalance_pause_scale_out_seconds=learned.pause_scale_out.value,
@@ -79,7 +79,7 @@ def sensitivity(
 
 
 def rebalance_impact_of(situation: Situation, target: int, *, rate: float) -> RebalanceImpact:
-    """What the move to `target` does while it happens, at `rate` messages/s; the batches of a group behind are full."""
+    """Effects of the move to `target` while it happens, at `rate` messages/s; a group with backlog has full batches."""
     profile = while_behind(situation.profile) if situation.behind else situation.profile
     before, after, priors = Replicas(situation.replicas), Replicas(target), situation.pause_priors
     if target == situation.replicas:

@@ -1,4 +1,4 @@
-"""The sentences about what advice rests on, assumed or measured, and about the moves that taught it."""
+"""The sentences on the assumed and measured figures that advice rests on, and on the group's graded moves."""
 
 from cost_model.physics.learned import PRIOR_MOVES, MoveOutcome
 from cost_model.physics.profile import Capacity
@@ -7,30 +7,30 @@ from recommender.deciding.recommendation import GateStanding, GradedMove, Learne
 
 
 def beliefs(advice: Recommendation) -> tuple[str, ...]:
-    """What is believed of the group, one sentence a quantity: its figure, and whether it is assumed or measured."""
+    """The figures believed of the group, one sentence a quantity: its value, and whether it is assumed or measured."""
     learned = advice.learned
-    worth = _worth(advice.forecast.gate)
+    forecast = _forecast(advice.forecast.gate)
     if learned is None:
-        return tuple(sentence for sentence in (_capacity(advice.capacity), worth) if sentence)
+        return tuple(sentence for sentence in (_capacity(advice.capacity), forecast) if sentence)
     known = _known_from(learned)
     up, down = learned.rebalance_pause_scale_out_seconds, learned.rebalance_pause_scale_in_seconds
-    told = (
+    sentences = (
         f"A move stops what it moves {up:.1f} s going up and {down:.1f} s going down ({known}).",
         _start_up(learned),
         f"The risk of a move is priced at {learned.move_risk:.3f} {advice.currency} ({known}).",
         _target_utilization(learned),
         _capacity(advice.capacity),
-        worth,
+        forecast,
     )
-    return tuple(sentence for sentence in told if sentence)
+    return tuple(sentence for sentence in sentences if sentence)
 
 
-def _worth(standing: GateStanding | None) -> str:
-    """What forecasting has been worth, and what is therefore done."""
+def _forecast(standing: GateStanding | None) -> str:
+    """The cost of decisions with each forecast, and the history tier that is used as a result."""
     if standing is None:
         return ""
     used = (
-        "Produce rates are taken to stay"
+        "The produce rate is assumed to stay constant"
         if standing.history_tier == "reactive"
         else f"The {standing.history_tier} forecast is used"
     )
@@ -46,7 +46,7 @@ def _from(history_tier: HistoryTier) -> str:
 
 
 def outcome_sentence(move: GradedMove) -> str:
-    """One graded move: what it did, beside what the advice expected of it."""
+    """One graded move: its measured effects, beside those that the advice expected."""
     outcome = move.outcome
     counts = f"{outcome.from_replicas} -> {outcome.to_replicas}"
     if outcome.advised_as is None:
@@ -63,13 +63,13 @@ def outcome_sentence(move: GradedMove) -> str:
 
 def _late(outcome: MoveOutcome) -> str:
     if outcome.late_messages is None:
-        return "late messages unknown, a jump of the load hides them"
+        return "late messages unknown because the produce rate jumped"
     return f"{outcome.late_messages:,.0f} messages late"
 
 
 def _how(move: GradedMove) -> str:
     seconds, ungraceful = move.outcome.start_up_seconds, move.outcome.ungraceful
-    added = f", there after {seconds:.0f} s" if seconds is not None else ""
+    added = f", ready after {seconds:.0f} s" if seconds is not None else ""
     if ungraceful is None:
         return added
     return f"{added}, left {'ungracefully' if ungraceful else 'gracefully'}"
@@ -95,17 +95,15 @@ def _target_utilization(learned: LearnedMoves) -> str:
     if learned.target_utilization_set is None:
         return f"{full}."
     if learned.target_utilization < learned.target_utilization_set:
-        return (
-            f"{full} (measured: at {learned.target_utilization_set:.0%}, as set, a backlog crept up in quiet minutes)."
-        )
-    return f"{full} (assumed, as set; no quiet minute has spoken against it)."
+        return f"{full} (measured: at {learned.target_utilization_set:.0%}, as set, a backlog grew in quiet minutes)."
+    return f"{full} (assumed, as set; no quiet minute contradicts it)."
 
 
 def _capacity(capacity: Capacity) -> str:
     known = {
         "configured": "as set",
         "saturated_windows": "measured at the group's limit",
-        "unsaturated_windows": "never seen at its limit: a step beyond what it has shown",
+        "unsaturated_windows": "never seen at its limit: assumed a step above its highest rate",
     }[capacity.source]
     age = f", {capacity.age_seconds / 60:.0f} min old" if capacity.age_seconds is not None else ""
     band = f"p20 {capacity.p20:,.0f}, p90 {capacity.p90:,.0f}"

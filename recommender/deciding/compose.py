@@ -1,4 +1,4 @@
-"""Composing: what came through the guards written down as the recommendation that is published."""
+"""Composing: the recommendation that is published for the proposal that passed the guards."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -14,9 +14,9 @@ from recommender.deciding.zero import price_by_rule
 
 
 def compose(proposal: Proposal, context: DecisionContext, *, with_sensitivity: bool) -> Recommendation:
-    """The recommendation for what came through the guards, with its price beside every other one.
+    """The recommendation for the proposal that passed the guards, with its price beside every other one.
 
-    Of 0 replicas there is no more to say than the sentences of the proposal.
+    For 0 replicas the sentences of the proposal are the only ones.
     """
     choice = proposal.choice
     if choice is None:
@@ -161,6 +161,6 @@ def _summary(context: DecisionContext) -> ForecastSummary:
 
 
 def _named(draft: Recommendation) -> Recommendation:
-    """The recommendation under its name, a digest of all that it says: the same decision has the same name."""
+    """The recommendation under its name, a digest of its content: the same decision has the same name."""
     text = repr(replace(draft, recommendation_id=""))
     return replace(draft, recommendation_id=f"r-{sha256(text.encode()).hexdigest()[:20]}")

@@ -64,13 +64,13 @@ class DecisionContext:
 
     @property
     def useful_replicas(self) -> tuple[int, ...]:
-        """The replica counts worth having within the bounds of the profile."""
+        """The useful replica counts within the bounds of the profile."""
         profile = self.profile
         return useful_counts(profile, minimum=profile.min_replicas, maximum=Replicas(profile.replica_ceiling))
 
     @property
     def passed_minutes(self) -> int:
-        """How many minutes of the forecast are over by now."""
+        """Minutes of the forecast that have passed by now."""
         return max(0, int((self.now - self.forecast.origin_at).total_seconds() // MINUTE_SECONDS))
 
 
@@ -134,7 +134,7 @@ def read_context(
 
 
 def day_one(settings: DecisionSettings, capacity: Capacity) -> Learned:
-    """What is believed of a group's moves before any was seen."""
+    """Beliefs about a group's moves before any was seen."""
     return Learned.assumed(
         rebalance_pause_seconds=settings.rebalance_pause_prior_seconds,
         risk=settings.prices(capacity.p50).price_per_move,

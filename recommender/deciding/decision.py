@@ -1,4 +1,4 @@
-"""DecisionSettings: what the owner of a group may set about how decisions are made."""
+"""DecisionSettings: the settings of decisions that the owner of a group may change."""
 
 from dataclasses import dataclass
 
@@ -10,10 +10,10 @@ from recommender.deciding.windows import Window
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionSettings:
-    """The knobs of the pure decision, each with its unit, its default and the reason for the default."""
+    """The settings of the pure decision, each with its unit, its default and the reason for the default."""
 
     policy: Policy = "balanced"
-    """What stands for prices that are not set: `stable` moves less and pays more for replicas, `compact` the other way
+    """Preset for prices that are not set: `stable` moves less and pays more for replicas, `compact` the other way
     round. A preset of `price_per_late_message`, `price_per_move` and `risk_weight`, nothing else."""
 
     price_per_replica_hour: float = 0.05
@@ -30,14 +30,14 @@ class DecisionSettings:
     """Price of one message processed twice. None: a fifth of a late message."""
 
     price_per_move: float | None = None
-    """Risk price of one change of replicas before outcomes have taught better. None: the policy's; balanced, two
+    """Risk price of one change of replicas until graded moves replace it. None: the policy's; balanced, two
     replica-hours."""
 
     price_per_restored_gigabyte: float = 0.0
     """Price of reading one gigabyte of a Streams application's state again. Default: 0, traffic within a zone."""
 
     max_lag_seconds: float = 10.0
-    """The promise to keep: a message that waits longer is late."""
+    """Longest wait of a message in seconds; one that waits longer is late."""
 
     target_utilization: float = 0.97
     """Share of a replica's capacity that plans may use, as Flink's `utilization.target`. Bursts and slow replicas are
@@ -48,25 +48,25 @@ class DecisionSettings:
     """Quantile path that plans have to carry. Must be one of `forecasting.forecast.QUANTILES`."""
 
     scenarios: int = 64
-    """How many paths of demand each plan is priced on. 64 put the mean price right to about 2 %."""
+    """Number of produce rate paths that each plan is priced on. 64 put the mean price right to about 2 %."""
 
     risk_weight: float | None = None
-    """How much the worst tenth of scenarios counts beyond the mean: 0 not at all, 1 nothing else does. None: the
+    """Weight of the worst tenth of scenarios beyond the mean: 0 ignores it, 1 counts nothing else. None: the
     policy's."""
 
     fallback_policy: bool = True
-    """Whether a simpler scaler, played beside the group, is followed when the advice has cost more for too long."""
+    """True where a simpler scaler, simulated beside the group, is followed once advice has cost more for too long."""
 
     rebalance_pause_prior_seconds: float = 12.0
-    """Stop of the group that one move is believed to cause until its own moves have taught better: three of them
-    weigh as much as this figure. The fluid formula gives 2-3 s for one rebalance; shy is cheaper than
-    sorry."""
+    """Stop of the group that one move is expected to cause until its own moves were graded: three of them
+    have the same weight as this figure. The fluid formula gives 2-3 s for one rebalance; a prior that is too high costs
+    less than one that is too low."""
 
     horizon_seconds: int = 3600
-    """How far plans look. An hour outlasts start-up plus the break-even time of ordinary moves."""
+    """Seconds that plans look ahead. An hour outlasts start-up plus the break-even time of ordinary moves."""
 
     cycle_seconds: int = 60
-    """Time between two decisions for one group."""
+    """Seconds between two decisions for one group."""
 
     scale_in_cooldown_seconds: float = 300.0
     """Least time between a move and a removal after it; the `move_interval` where that is longer, which alone holds
@@ -74,17 +74,17 @@ class DecisionSettings:
 
     max_moves_per_hour: int | None = None
     """Most changes of size within an hour, whoever made them, those of a rolling restart too; the next one waits, even
-    where more are needed. Plans do not see that coming. Default: none, a move is made where it is worth its price."""
+    where more are needed. Plans do not take it into account. Default: none, a move is made where it pays off."""
 
     windows: tuple[Window, ...] = ()
-    """Hours in which nothing is removed, or nothing is moved. Plans do not see them coming: what is best inside one
+    """Hours in which nothing is removed, or nothing is moved. Plans do not take them into account: a move inside one
     waits until it has closed. Default: none, every hour is as good as another."""
 
     valid_for_seconds: float = 300.0
-    """How long a recommendation may be acted on."""
+    """Seconds that a recommendation is valid for."""
 
     freshness_limit_seconds: float = 600.0
-    """Older samples than this are refused as stale."""
+    """Greatest age of the newest sample, in seconds; with older samples advice is refused as stale."""
 
     def prices(self, capacity: MessagesPerSecond) -> Prices:
         """These prices, the missing ones scaled by what one replica of the group consumes."""

@@ -1,4 +1,4 @@
-"""The sentences of a recommendation: the same arithmetic as its figures, in words."""
+"""The sentences of a recommendation, written from the same figures that it publishes."""
 
 from dataclasses import dataclass, replace
 
@@ -10,13 +10,13 @@ from recommender.deciding.recommendation import LearnedMoves, Recommendation
 
 # The newer protocols wait for one batch in each of their steps. At 1 s an eager stop begins to be the shorter one.
 LONG_BATCH_SECONDS = 1.0
-# An eager assignor is worth a sentence where it would lose at most this share of the group's work.
+# An eager assignor is mentioned where it would lose at most this share of the group's work.
 WORTH_SAYING_SHARE = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaving:
-    """What going down to `replicas` would have saved in a valley that is too short for it; prices in currency."""
+    """Saving of going down to `replicas` in a valley that is too short for it; prices in currency."""
 
     replicas: int
     saving_per_hour: float
@@ -27,13 +27,13 @@ class Leaving:
 
 
 def explain(advice: Recommendation, profile: GroupProfile, *, leaving: Leaving | None = None) -> tuple[str, ...]:
-    """What is expected, what the group can carry, what moves do to it, and what staying and moving would cost.
+    """The produce rate, the group's capacity, the effects of moves on it, and the costs of staying and moving.
 
-    One sentence each, then what could be changed for moves to cost less. `leaving` is given for a hold in a valley.
+    One sentence each, then the changes that would make moves cheaper. `leaving` is given for a hold in a valley.
     """
     verdict = _verdict(advice) if leaving is None else _not_worth_leaving(advice, leaving)
-    told = (_arrivals(advice), _carrying(advice), _stopping(advice, profile), verdict)
-    return (*(sentence for sentence in told if sentence), *_cheaper_moves(advice, profile))
+    sentences = (_arrivals(advice), _carrying(advice), _stopping(advice, profile), verdict)
+    return (*(sentence for sentence in sentences if sentence), *_cheaper_moves(advice, profile))
 
 
 def _arrivals(advice: Recommendation) -> str:
@@ -82,7 +82,7 @@ def _verdict(advice: Recommendation) -> str:
         moves = [plan for plan in advice.alternatives if plan.execute_at is not None]
         if not moves:
             others = set(advice.useful_replicas) - {advice.current_replicas}
-            why = "no plan with another count is worth a move" if others else "there is no other count to move to"
+            why = "no plan with another count pays for a move" if others else "there is no other useful replica count"
             return f"Stay at {advice.current_replicas}: {why}."
         rival = moves[0]
         return (
@@ -111,7 +111,7 @@ def _not_worth_leaving(advice: Recommendation, leaving: Leaving) -> str:
 
 
 def _cheaper_moves(advice: Recommendation, profile: GroupProfile) -> tuple[str, ...]:
-    """What its owner could change: how members leave, and a protocol that waits for long batches."""
+    """Settings that the owner could change: how members leave, and a protocol that waits for long batches."""
     found: tuple[str, ...] = ()
     if advice.action == "scale_in" and (profile.static_membership or profile.streams is not None):
         found = tuple(f"To make moves cheaper: {remedy.sentence}." for remedy in remedies(profile))
@@ -119,7 +119,7 @@ def _cheaper_moves(advice: Recommendation, profile: GroupProfile) -> tuple[str, 
 
 
 def _eager_instead(advice: Recommendation, profile: GroupProfile) -> tuple[str, ...]:
-    """Eager stops everybody once; where batches are long, the newer protocols stop fewer for much longer.
+    """A sentence on an eager assignor: one stop of all members, where at long batches newer protocols stop longer.
 
     Measured on Kafka 4.3 at batches of 2 s, 8 to 4 replicas, per partition of all: eager 2.4 s, cooperative 7.3 s.
     """

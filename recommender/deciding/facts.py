@@ -1,4 +1,4 @@
-"""Facts: what the newest rows say of a group, or the refusal they call for."""
+"""Facts: a group's state as its newest rows show it, or a refusal."""
 
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
@@ -31,7 +31,7 @@ BORNE_OUT = 0.25
 def rests_at_zero(
     history: History, profile: GroupProfile, previous: Recommendation | None, *, patience_seconds: float
 ) -> bool:
-    """Whether the group is at 0 by its owner's rule, and not just for a moment.
+    """True if the group is at 0 by its owner's rule, and not just for a moment.
 
     It was advised so, or nobody has joined for `patience_seconds`: a group whose pods are all replaced at once has no
     members for as long as they take to start.
@@ -49,7 +49,7 @@ def rests_at_zero(
 def usable_rows(
     history: History, settings: DecisionSettings, *, now: datetime, at_zero: bool = False
 ) -> list[GroupInterval] | Refusal:
-    """The rows that may be decided upon at `now`, at least one, or why none may: no rows, stale rows, nothing settled.
+    """The rows that may be decided upon at `now`, at least one, or a refusal: no rows, stale rows, none settled.
 
     `at_zero`: the group has no members, and is meant to have none.
     """
@@ -70,7 +70,7 @@ def rows_of_now(rows: list[GroupInterval]) -> list[GroupInterval]:
 
 
 def produce_rate_of(rows: list[GroupInterval]) -> float:
-    """The mean rate of arrivals in these rows; 0 where none knows it."""
+    """The mean produce rate of these rows; 0 where none has it."""
     rates = [row.produce_messages_per_second for row in rows if row.produce_messages_per_second is not None]
     return float(np.mean(rates)) if rates else 0.0
 
@@ -82,7 +82,7 @@ def backlog_of(rows: list[GroupInterval], *, produce_rate: float, commit_interva
 
 
 def _is_surge(rows: list[GroupInterval]) -> bool:
-    """Whether the newest row's arrivals left those before behind, and its lag bears them out: then it is believed.
+    """True if the newest produce rate exceeds the one before and its lag confirms it: then it is believed.
 
     Averaged with the row before it, a surge is seen half and answered twice.
     """
@@ -97,7 +97,7 @@ def _is_surge(rows: list[GroupInterval]) -> bool:
 
 
 def behind_seconds(rows: list[GroupInterval], commit_interval_seconds: Seconds) -> float:
-    """How far the partition that is most behind has fallen beyond what commits and chance explain; 0 where unknown.
+    """Seconds by which the worst partition lags beyond commits and chance; 0 where unknown.
 
     It is the median of the newest rows, since one sample may fall just before a commit. Nothing is read from it while a
     change of members is young: what stood still then catches up by itself.
@@ -112,7 +112,7 @@ def behind_seconds(rows: list[GroupInterval], commit_interval_seconds: Seconds) 
 
 
 def excess_seconds(row: GroupInterval, commit_interval_seconds: Seconds) -> float | None:
-    """How far the partition that is most behind waits beyond what commits and chance explain; None where unknown.
+    """Seconds by which the worst partition lags in one row beyond commits and chance; None where unknown.
 
     Within a commit interval of 5 s and 4 messages/s, 20 arrive, give or take 4.5: two of these, 2.2 s, are chance. The
     worst of 40 partitions is 2.7 of these out as a rule, so that for them 5.3 s are.
@@ -154,7 +154,7 @@ def capacity_unknown(history: History, now: datetime, *, hold: int | None) -> Re
         history,
         now,
         "capacity_unknown",
-        "What one replica can consume was neither configured nor seen: it never had to work at its limit.",
+        "The capacity of one replica was neither configured nor measured: no replica ever worked at its limit.",
         evidence=(("history_seconds", float(history.minutes * MINUTE_SECONDS)),),
         remedy=(
             "Set capacity_messages_per_second_per_replica for this group, or wait for minutes with a backlog "

@@ -1,4 +1,4 @@
-"""Findings: what makes any move harmful, however much arrives, read from a group's rows and profile."""
+"""Findings: conditions that make any move harmful, at any produce rate, read from a group's rows and profile."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -31,7 +31,7 @@ ROLLOUT_QUIET = timedelta(minutes=2)
 def finding_of(
     history: History, profile: GroupProfile, *, previous: Recommendation | None, now: datetime
 ) -> Refusal | Finding | None:
-    """What forbids any move (a refusal), what makes more replicas useless (a finding), or nothing.
+    """A refusal where no move is possible, a finding where more replicas cannot help, or None.
 
     `previous` is the recommendation in force: the rebalances that it called for are no rollout.
     """
@@ -80,10 +80,10 @@ def _livelock(history: History, profile: GroupProfile, *, now: datetime) -> Refu
 
 
 def _why_silent(slow: SlowBatches | None, churn: int) -> tuple[str, str]:
-    """What keeps a group from committing, and what to do about it."""
+    """The cause that keeps a group from committing, and its remedy."""
     if slow is None and churn < REBALANCES_OF_A_ROLLOUT:
         return (
-            "the members stay and hang, or what they write to does",
+            "the members stay and hang, or the sink that they write to hangs",
             "Look at a consumer's stack and at its sink; further replicas would hang there too.",
         )
     why = slow.sentence if slow is not None else f"the group rebalanced {churn} times meanwhile"
@@ -91,10 +91,10 @@ def _why_silent(slow: SlowBatches | None, churn: int) -> tuple[str, str]:
 
 
 def _standing_partition(history: History, profile: GroupProfile, *, now: datetime) -> Refusal | None:
-    """One partition waits for longer than a batch may last while the others go on: at a message that fails, as a rule.
+    """One partition waits for longer than a batch may last while the others are consumed: usually a message that fails.
 
-    What waits there grows by a second each second, and what waits in all by about one partition's arrivals. Where more
-    is left behind, something else is wrong as well, and that is for advice.
+    Its wait grows by a second each second, and the group's lag by about one partition's produce rate. Where the lag
+    grows faster, something else is wrong as well, and advice is given.
     """
     newest = history.recent[-1] if history.recent else None
     if newest is None or not newest.members or newest.worst_partition is None or profile.work_units == 1:
@@ -118,17 +118,17 @@ def _standing_partition(history: History, profile: GroupProfile, *, now: datetim
         history,
         now,
         "livelock_suspected",
-        f"For {seconds:,.0f} s partition {newest.worst_partition} stands still and the others go on: what waits there "
-        f"came in {waits[-1]:,.0f} s.",
-        remedy="Look at the message that this partition waits at, and at the consumer that reads it; further replicas "
-        "would wait at it too.",
+        f"For {seconds:,.0f} s partition {newest.worst_partition} was not consumed and the others were: its messages "
+        f"wait for {waits[-1]:,.0f} s.",
+        remedy="Look at the next message of this partition, and at the consumer that reads it; further replicas "
+        "would hang at it too.",
         evidence=(("partition_silent_seconds", seconds), ("worst_lag_seconds", waits[-1])),
         hold=_members(history),
     )
 
 
 def _rollout(history: History, previous: Recommendation | None, *, now: datetime) -> Refusal | None:
-    """Rebalance after rebalance, and the count is what it was: somebody restarts the pods one by one."""
+    """Several rebalances with an unchanged count: somebody restarts the pods one by one."""
     since = now - ROLLOUT_LOOK_BACK
     if previous is not None and previous.action != "hold" and since <= previous.execute_at <= now:
         return None
@@ -152,7 +152,7 @@ def _rollout(history: History, previous: Recommendation | None, *, now: datetime
 
 
 def _rebalances(rows: Sequence[GroupInterval]) -> list[datetime]:
-    """When the group was last seen unsettled in each of its rebalances, oldest first.
+    """Instants at which the group was last seen unsettled in each of its rebalances, oldest first.
 
     A rebalance is a run of rows inside one, or two settled rows with different members.
     """
@@ -169,5 +169,5 @@ def _rebalances(rows: Sequence[GroupInterval]) -> list[datetime]:
 
 
 def _members(history: History) -> int | None:
-    """The newest count that is known."""
+    """The newest known count."""
     return next((row.members for row in reversed(history.recent) if row.members), None)

@@ -1,8 +1,8 @@
-"""Guards: small named policies that may hold a planned move back, each leaving its line in the explanation.
+"""Guards: small named policies that may hold back a planned move, each with a sentence in the explanation.
 
 A guard sees the proposal and the context, and lets the proposal pass or turns it into a hold. Two put a count of their
-own in its place: the fallback policy's, and the owner's minimum. The order of `GUARDS` is the order in which they
-speak; the last that changes the proposal names the rule.
+own in its place: the fallback policy's, and the owner's minimum. They are applied in the order of `GUARDS`;
+the last that changes the proposal names the rule.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def never_fewer_on_partial_data(proposal: Proposal, context: DecisionContext) ->
 
 
 def never_fewer_while_draining(proposal: Proposal, context: DecisionContext) -> Proposal:
-    """A backlog worth more than half the promised wait is consumed before anything is removed."""
+    """A backlog of more than half of `max_lag_seconds` is consumed before anything is removed."""
     if proposal.target >= context.replicas:
         return proposal
     limit_seconds = context.settings.max_lag_seconds / 2
@@ -48,7 +48,7 @@ def never_fewer_while_draining(proposal: Proposal, context: DecisionContext) -> 
         # A backlog that drains slowly or not at all waits for what was found out.
         reason="guarded" if context.finding is None else context.finding.reason,
         sentence=(
-            f"A backlog of {context.backlog_messages:,.0f} messages is still to be consumed (limit "
+            f"A backlog of {context.backlog_messages:,.0f} messages has to be consumed first (limit "
             f"{limit_messages:,.0f}, {limit_seconds:g} s of the load or of one replica's work), so nothing is removed."
         ),
     )
@@ -76,7 +76,7 @@ def rest_between_moves(proposal: Proposal, context: DecisionContext) -> Proposal
 
 
 def follow_fallback(proposal: Proposal, context: DecisionContext) -> Proposal:
-    """The fallback policy's count in place of the plan's, once the plan's way has been more expensive for too long.
+    """The fallback policy's count in place of the plan's, once plans have been more expensive for too long.
 
     It knows no findings: nothing is added beyond the ceiling of the context's profile, nor before the group
     has had time to show what the last addition did.
@@ -94,13 +94,13 @@ def follow_fallback(proposal: Proposal, context: DecisionContext) -> Proposal:
         binding_rule="fallback_policy",
         sentences=(
             *proposal.sentences,
-            f"Advice has lately cost more than a simpler scaler would have, so that is followed: {wanted}.",
+            f"Advice has lately cost more than a simpler scaler would have, so its count is followed: {wanted}.",
         ),
     )
 
 
 def _settling(context: DecisionContext) -> bool:
-    """Whether the group has just changed size to a count that carries what arrives: what more would do is not seen.
+    """True if the group has just changed size to a count that carries the produce rate: the effect is not seen yet.
 
     State that has to warm up takes its time, taken here as that of a group which has doubled: 100 min for 40 tasks.
     """
@@ -153,7 +153,7 @@ def keep_to_windows(proposal: Proposal, context: DecisionContext) -> Proposal:
 
 
 def keep_the_minimum(proposal: Proposal, context: DecisionContext) -> Proposal:
-    """At least the configured minimum, and at once: that is the owner's word and no question of price.
+    """At least the configured minimum, and at once: the owner sets it, and no price overrides it.
 
     It is the minimum of a group that is not at 0.
     """
@@ -168,11 +168,11 @@ def keep_the_minimum(proposal: Proposal, context: DecisionContext) -> Proposal:
         command_at=context.now,
         reason="guarded",
         binding_rule="minimum",
-        sentences=(*proposal.sentences, f"{context.replicas} are fewer than min_replicas, {least}."),
+        sentences=(*proposal.sentences, f"{context.replicas} is below min_replicas, {least}."),
     )
 
 
-# What a plan must keep to; then the fallback policy; then the owner's word, whoever wants the move.
+# What a plan must keep to; then the fallback policy; then the owner's limits, whoever wants the move.
 GUARDS: tuple[Guard, ...] = (
     never_fewer_on_partial_data,
     never_fewer_while_draining,
@@ -185,7 +185,7 @@ GUARDS: tuple[Guard, ...] = (
 
 
 def pass_guards(proposal: Proposal, context: DecisionContext) -> Proposal:
-    """The proposal after every guard has spoken, in order."""
+    """The proposal after every guard was applied, in order."""
     for guard in GUARDS:
         proposal = guard(proposal, context)
     return proposal

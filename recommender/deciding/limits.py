@@ -1,4 +1,4 @@
-"""Limits: what makes more replicas useless, or lets them do less than they should, read from a group's rows."""
+"""Limits: conditions that make more replicas useless or less effective than expected, read from a group's rows."""
 
 from dataclasses import dataclass, replace
 from math import ceil
@@ -37,7 +37,7 @@ ONE_REPLICAS_SHARE = 1.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What is in the way of a group; replicas beyond `most_replicas` cannot help, and none is added while it holds."""
+    """A limit of a group; replicas beyond `most_replicas` cannot help, and none is added while it holds."""
 
     reason: FindingCode
     most_replicas: Replicas
@@ -45,7 +45,7 @@ class Finding:
 
 
 def limit_of(history: History, profile: GroupProfile) -> Finding | None:
-    """The first limit that shows, the one that leaves least room for doubt before the others."""
+    """The first limit found; the most certain ones are checked first."""
     return (
         _slow_replica(history, profile)
         or _downstream(history, profile)
@@ -55,9 +55,9 @@ def limit_of(history: History, profile: GroupProfile) -> Finding | None:
 
 
 def _slow_replica(history: History, profile: GroupProfile) -> Finding | None:
-    """Partitions of one replica wait for minutes and get no nearer, while the others keep up: that replica is slow.
+    """Partitions of one replica lag for minutes and do not catch up, while the others do: that replica is slow.
 
-    Adding replicas deals it fewer partitions, where it has several; at one for each only another pod helps.
+    With more replicas it gets fewer partitions, where it has several; with one partition each only another pod helps.
     """
     rows = [row for row in history.recent if not row.in_rebalance and row.members]
     worst = [row.worst_lag_seconds for row in rows if row.worst_lag_seconds is not None]
@@ -77,14 +77,14 @@ def _slow_replica(history: History, profile: GroupProfile) -> Finding | None:
         reason="slow_replica",
         most_replicas=Replicas(profile.replica_ceiling),
         sentence=(
-            f"One replica seems slow: for {seconds / 60.0:.0f} min partition {newest.worst_partition} has waited, "
+            f"One replica seems slow: for {seconds / 60.0:.0f} min partition {newest.worst_partition} has lagged, "
             f"{worst[-1]:,.0f} s now, and the other replicas keep up; replace the pod that reads it."
         ),
     )
 
 
 def _downstream(history: History, profile: GroupProfile) -> Finding | None:
-    """A scale-out within the last hours that brought nothing."""
+    """A scale-out within the last hours that did not raise the consume rate."""
     windows = windows_of(history, profile)
     recent = slice(-RECENT_MINUTES, None)
     replicas, rates, saturated = windows.replicas[recent], windows.rates[recent], windows.saturated[recent]
@@ -124,9 +124,9 @@ def _hot_partition(history: History, profile: GroupProfile) -> Finding | None:
 
 
 def _fallen_short(history: History, profile: GroupProfile) -> Finding | None:
-    """More and more waits, and yet the group does less than it was set to do, or did before: that holds no longer.
+    """The lag grows, and yet the group consumes less than was configured, or than it did before: that holds no longer.
 
-    Whether replicas became slow or share a limit cannot be told from one count, so that more of them may be tried.
+    One count does not show whether replicas became slow or share a limit, so more of them may be tried.
     """
     rows = [row for row in history.recent if not row.in_rebalance and row.members]
     if not rows or profile.capacity is None or profile.capacity.source not in ("configured", "unsaturated_windows"):
@@ -143,16 +143,16 @@ def _fallen_short(history: History, profile: GroupProfile) -> Finding | None:
     (should,) = carried_by_count(seen, (replicas,), capacity=profile.capacity.p20)
     if did > FALLEN_SHORT * should:
         return None
-    who, do, them = ("1 replica", "does", "it") if replicas == 1 else (f"{replicas} replicas", "do", "them")
+    who, do, them = ("1 replica", "consumes", "it") if replicas == 1 else (f"{replicas} replicas", "consume", "them")
     return Finding(
         reason="downstream_limit",
         most_replicas=Replicas(profile.replica_ceiling),
-        sentence=f"{who} should do {should:,.0f}/s and {do} {did:,.0f}: something else limits {them}.",
+        sentence=f"{who} should consume {should:,.0f}/s and {do} {did:,.0f}: something else limits {them}.",
     )
 
 
 def busiest_seen(history: History, profile: GroupProfile) -> tuple[str | None, GroupProfile]:
-    """The partition that was busiest all the while, and the profile with its share and even ones for the others.
+    """The partition that was busiest in all rows, and the profile with its share and even shares for the others.
 
     None and the profile as it is where weights are known already, none stands out, or its rate is under twice the mean.
     """

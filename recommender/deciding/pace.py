@@ -1,4 +1,4 @@
-"""Pace: when a group has changed size, as its own member counts tell, and how often it may within an hour."""
+"""Pace: the times of a group's changes of size, by its own member counts, and their greatest number within an hour."""
 
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -31,7 +31,7 @@ def rest_seconds(profile: GroupProfile, settings: DecisionSettings, *, removing:
 
 
 def last_move_at(history: History, previous: Recommendation | None, *, now: datetime) -> datetime | None:
-    """When the group last changed size, as its own member counts tell, or was last asked to."""
+    """Instant of the last change of size, by the group's own member counts or by the last advised move."""
     members = [(row.interval_end_at, row.members) for row in history.recent if row.members is not None]
     changes = [at for (_, before), (at, after) in pairwise(members) if before != after]
     if previous is not None and previous.action != "hold" and previous.execute_at <= now:
@@ -40,7 +40,7 @@ def last_move_at(history: History, previous: Recommendation | None, *, now: date
 
 
 def moves_of_the_hour(history: History, *, patience_seconds: float) -> tuple[datetime, ...]:
-    """When each change of size began that the last hour of minutes shows, whoever made it; oldest first.
+    """Starts of the changes of size in the last hour of minutes, whoever made them; oldest first.
 
     The pods of one move come one after the other: changes the same way are one move while the next follows within
     `patience_seconds`.
@@ -54,10 +54,10 @@ def moves_of_the_hour(history: History, *, patience_seconds: float) -> tuple[dat
         if change == 0.0:
             continue
         at = history.end_at - timedelta(minutes=len(members) - 1 - after)
-        goes_on = (
+        continues = (
             latest is not None and upwards == (change > 0.0) and at - latest <= timedelta(seconds=patience_seconds)
         )
-        if not goes_on:
+        if not continues:
             begun.append(at)
         latest, upwards = at, bool(change > 0.0)
     return tuple(begun)

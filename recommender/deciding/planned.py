@@ -52,7 +52,7 @@ def _reason(target: int, context: DecisionContext) -> ReasonCode:
 
 
 def price_by_plans(proposal: Proposal, choice: PlanChoice, context: DecisionContext) -> MovePrice:
-    """The price of what came through the guards, every plan that was priced beside it."""
+    """The price of the proposal after the guards, beside every other plan."""
     situation, found, best = choice.situation, choice.found, choice.best
     profile, replicas = context.profile, context.replicas
     planned = best is not None and proposal.target == best.target != replicas and proposal.binding_rule is None
@@ -102,7 +102,7 @@ def _priced_plans(found: PlanEvaluation, context: DecisionContext) -> tuple[Pric
 def _window(choice: PlanChoice, best: PlannedMove, context: DecisionContext) -> tuple[datetime, datetime]:
     """The instants between which the command may be given for a price that is as good as the best.
 
-    A plan cannot tell the seconds of one step apart, so the window lasts to the end of its last step.
+    A plan has steps and no seconds, so the window lasts to the end of its last step.
     """
     first, last = choice.found.window(best, WINDOW_TOLERANCE_IN_MOVES * choice.situation.prices.price_per_move)
     lead_steps = best.effective_step - best.command_step
@@ -115,7 +115,7 @@ def _window(choice: PlanChoice, best: PlannedMove, context: DecisionContext) -> 
 
 
 def _break_even_seconds(choice: PlanChoice, best: PlannedMove, context: DecisionContext) -> float | None:
-    """How long a smaller group has to stay smaller before it has paid for the move; None where nothing is removed."""
+    """Seconds for which a smaller group has to last before the move has paid off; None where nothing is removed."""
     removed = context.replicas - best.target
     if removed <= 0:
         return None
@@ -126,7 +126,7 @@ def _break_even_seconds(choice: PlanChoice, best: PlannedMove, context: Decision
 def explained(
     draft: Recommendation, choice: PlanChoice, context: DecisionContext, *, with_sensitivity: bool
 ) -> Recommendation:
-    """The draft with what there is to say of its plans, and with what would reverse it; its own sentences come last."""
+    """The draft with the sentences on its plans and with its sensitivity; its own sentences come last."""
     guarded = draft.binding_rule is not None
     if with_sensitivity and not guarded:
         price_per_late_message, rebalance_pause_seconds = (
@@ -141,20 +141,20 @@ def explained(
         )
         draft = replace(draft, sensitivity=turning_points)
     leaving = _leaving(choice, context) if draft.action == "hold" and not guarded else None
-    told = explain(draft, choice.situation.profile, leaving=leaving)
-    trouble = context.track_record.forecaster_failure
-    more = (*(() if trouble is None else (trouble,)), *_remarks(draft, choice, context, told))
-    return replace(draft, sentences=(*told, *more, *draft.sentences))
+    sentences = explain(draft, choice.situation.profile, leaving=leaving)
+    failure = context.track_record.forecaster_failure
+    more = (*(() if failure is None else (failure,)), *_remarks(draft, choice, context, sentences))
+    return replace(draft, sentences=(*sentences, *more, *draft.sentences))
 
 
 def _remarks(
-    draft: Recommendation, choice: PlanChoice, context: DecisionContext, told: tuple[str, ...]
+    draft: Recommendation, choice: PlanChoice, context: DecisionContext, sentences: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Why a cheaper mean was passed over, what stands in the way of more replicas, what would make moves cheaper."""
+    """Reasons against a plan with a cheaper mean, obstacles to more replicas, and changes that make moves cheaper."""
     risky = risk_remark(choice.found, currency=draft.currency) if draft.binding_rule is None else None
     skewed = skew_remark(context, replicas=draft.desired_replicas)
     in_the_way = skewed if context.finding is None else context.finding.sentence
-    cheaper = remedy_remark(choice.found, choice.situation, moves_per_day(context.history), told=told)
+    cheaper = remedy_remark(choice.found, choice.situation, moves_per_day(context.history), sentences=sentences)
     return tuple(sentence for sentence in (risky, in_the_way, cheaper) if sentence is not None)
 
 
@@ -170,7 +170,7 @@ def _rebalance_pause_seconds(draft: Recommendation, choice: PlanChoice, context:
 
 
 def _leaving(choice: PlanChoice, context: DecisionContext) -> Leaving | None:
-    """What going down would have saved, where a valley is too short for it to pay; None where none is."""
+    """The saving of going down, where a valley is too short for it to pay off; None where there is none."""
     found, low = choice.found, valley(choice.found)
     if low is None:
         return None

@@ -49,7 +49,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovePrice:
-    """What a proposed move does to the group and costs, beside staying and every other way; prices over the horizon.
+    """Effects and costs of a proposed move, beside staying and every alternative; prices over the horizon.
 
     `uncapped_replicas` is what was wanted before guards. `window` holds the instants between which the command may be
     given, None where no plan has timed the move. The rest is None where no plans were priced, or nothing is removed or

@@ -21,7 +21,7 @@ CEILING_DAYS = 0.15
 
 
 def _ungraceful_share(context: DecisionContext) -> Fraction | None:
-    """What was seen of leavers, or else what is configured.
+    """The measured share of ungraceful leaves, or else the configured one.
 
     Nothing is learned of static members: they never send LeaveGroup, however soon their pods are gone from view.
     """
@@ -85,7 +85,7 @@ def _highest_believed(context: DecisionContext) -> float:
 
 
 def _surprise(rate: float, highest: float, *, steps: int) -> FloatArray:
-    """What arrives now beyond what was thought possible, fading from step to step."""
+    """The part of the produce rate above the highest expected one, fading from step to step."""
     beyond: FloatArray = max(rate - highest, 0.0) * np.exp(-np.arange(steps) / SURPRISE_STEPS)
     return beyond
 

@@ -37,9 +37,9 @@ def recommend(
     track_record: TrackRecord | None = None,
     with_sensitivity: bool = False,
 ) -> Decision:
-    """How many replicas, and when, at the least expected price; or why nothing can be said.
+    """The count of replicas and the instant at the least expected price; or a refusal.
 
-    `previous` is the recommendation in force until now: it tells whether a move is still under way. `learned` is what
+    `previous` is the recommendation in force until now: it shows whether a move is still under way. `learned` is what
     the group's own moves have taught (None: the settings' priors). `fallback_replicas` is what the fallback policy
     wants, given when the advice has been more expensive than it for too long: it is followed then. `track_record` is
     published with the advice; `with_sensitivity` adds what would reverse it, for about 25 ms. `now` is timezone-aware.
@@ -79,7 +79,7 @@ def _under_way(context: DecisionContext) -> Recommendation | None:
 
 
 def _propose(context: DecisionContext) -> Proposal:
-    """What the owner's rule on 0 replicas asks for; else the best plan.
+    """The proposal of the owner's rule on 0 replicas; else the best plan.
 
     A move to 0 that a guard holds back is not proposed: the plans decide then on a group that stays awake.
     """

@@ -1,4 +1,4 @@
-"""Recommendation: how many replicas, when, and what every way of doing it would cost.
+"""Recommendation: the count of replicas, its instant, and the cost of every alternative.
 
 A recommender answers with a `Recommendation` or a `Refusal` (from `forecasting.refusal`); both are published.
 """
@@ -47,7 +47,7 @@ MEDIUM_CONFIDENCE = 0.6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricedPlan:
-    """One way to go on: `desired_replicas` from `execute_at`, then what is best from there; its price, itemised.
+    """One alternative: `desired_replicas` from `execute_at`, then what is best from there; its price, itemised.
 
     `execute_at` is None for the plan that stays.
     """
@@ -70,7 +70,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceImpact:
-    """What the chosen move does to the group while it happens (all zero for a hold)."""
+    """Effects of the chosen move on the group while it happens (all zero for a hold)."""
 
     protocol_profile: GroupProtocol
     rebalance_pause_seconds: float
@@ -81,7 +81,7 @@ class RebalanceImpact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateStanding:
-    """Which history tier is decided from until the next review, and what decisions from each have cost.
+    """The history tier of decisions until the next review, and the cost of past decisions from each tier.
 
     `costs` are prices of one horizon, in currency: the mean over `decisions` of the days before, taken again from each
     history_tier and priced on what came. The reactive history tier takes it that all stays as it is.
@@ -118,7 +118,7 @@ class ForecastSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedMoves:
-    """What is believed of the group's moves, and how full its replicas may be run.
+    """Beliefs about the group's moves, and the share of their capacity that its replicas may use.
 
     `move_risk` is the price of one move beyond what is expected of it, in currency; `source` says whether `moves`, the
     graded ones, outweigh the priors; `target_utilization` is the share of capacity that plans use,
@@ -155,7 +155,7 @@ class PolicyFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FallbackStanding:
-    """How much of its allowance the advice has used up: `policy` is followed while `used` is above `limit`.
+    """The used part of the advice's allowance: `policy` is followed while `used` is above `limit`.
 
     Both are in currency and fade with a half-life of half a day. The limit is what the cheaper policy has cost
     (`useful-counts` reacts with the useful replica counts in mind, `fixed` never moves), `slack_ratio` more, and one
@@ -179,7 +179,7 @@ class TurningPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackRecord:
-    """How advice and forecaster have done so far, known to whoever follows one group; None: too early to say.
+    """The record of advice and forecaster, known to whoever follows one group; None: too early to say.
 
     `forecaster_failure` is the sentence on a forecaster that failed and was replaced; None: it works.
     """
@@ -255,17 +255,17 @@ class Recommendation:
 
     @property
     def saving(self) -> float:
-        """What the choice saves against staying, over the horizon."""
+        """The saving of the choice against staying, over the horizon."""
         return self.stay.total - self.chosen.total
 
     def due_replicas(self, *, now: datetime) -> int:
-        """What the group should have at `now`: the clock-less channels (metrics, KEDA) serve this."""
+        """The replica count due at `now`: the clock-less channels (metrics, KEDA) serve this."""
         return self.desired_replicas if now >= self.execute_at else self.current_replicas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromisedPrice:
-    """What advice said that its move would cost over its horizon, and what staying would have, in `currency`."""
+    """The costs that advice published for its move and for staying, over its horizon, in `currency`."""
 
     chosen: float
     stay: float
@@ -274,7 +274,7 @@ class PromisedPrice:
 
     @property
     def saving(self) -> float:
-        """What the move was to save."""
+        """The expected saving of the move."""
         return self.stay - self.chosen
 
 

@@ -1,4 +1,4 @@
-"""Remarks: what a reader of advice should know of the group beyond the move, one sentence each, with its figures."""
+"""Remarks: further findings on the group beside the move, one sentence each, with figures."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ LEAST_LOSS_FRACTION = 0.05
 
 
 def skew_remark(context: DecisionContext, *, replicas: int) -> str | None:
-    """Which partition is in the way, and what it takes from so many replicas; None where it takes next to nothing.
+    """The limiting partition, and its produce rate beside so many replicas; None where it takes next to nothing.
 
     It has the name that rows give it; otherwise it is the heaviest of the profile's weights.
     """
@@ -36,7 +36,7 @@ def skew_remark(context: DecisionContext, *, replicas: int) -> str | None:
 
 
 def risk_remark(found: PlanEvaluation, *, currency: str) -> str | None:
-    """Why a plan that is cheaper on average was passed over; None where the choice is the cheapest on average too."""
+    """The reason why a plan with a cheaper mean was not chosen; None where the choice has the cheapest mean too."""
     passed_over = outweighed(found)
     if passed_over is None:
         return None
@@ -49,18 +49,18 @@ def risk_remark(found: PlanEvaluation, *, currency: str) -> str | None:
 
 
 def remedy_remark(
-    found: PlanEvaluation, situation: Situation, moves: MovesPerDay, *, told: tuple[str, ...]
+    found: PlanEvaluation, situation: Situation, moves: MovesPerDay, *, sentences: tuple[str, ...]
 ) -> str | None:
-    """The change of settings that makes moves cheaper by most, with its worth; None where none is worth saying.
+    """The change of settings that makes moves cheaper by most, with its saving; None where the saving is too small.
 
-    Nor is one said twice: `told` are the sentences that are there.
+    None as well where `sentences`, those that are published already, contain it.
     """
     best = best_remedy(found, situation, moves)
-    if best is None or any(best[0].sentence in sentence for sentence in told):
+    if best is None or any(best[0].sentence in sentence for sentence in sentences):
         return None
-    remedy, worth = best
+    remedy, saving = best
     return (
-        f"Worth about {worth:.2f} {situation.prices.currency} a day, at {moves.up + moves.down:.1f} moves a day: "
+        f"Saves about {saving:.2f} {situation.prices.currency} a day, at {moves.up + moves.down:.1f} moves a day: "
         f"{remedy.sentence}."
     )
 

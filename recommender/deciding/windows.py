@@ -20,11 +20,11 @@ class Window:
     """One window that opens again and again. Errors: ValueError for a schedule or a time zone that is none."""
 
     schedule: str
-    """When it opens, in the five fields of cron: minute, hour, day of month, month, day of week. `0 22 * * 5` is Friday
+    """Opening times, in the five fields of cron: minute, hour, day of month, month, day of week. `0 22 * * 5` is Friday
     at 22:00. No default: nobody knows your quiet hours."""
 
     duration_seconds: float
-    """How long it stays open: up to 604800, a week."""
+    """Seconds that it stays open: up to 604800, a week."""
 
     effect: Effect = "no_scale_in"
     """`no_scale_in`: nothing is removed; `no_moves`: nothing is added either. Default: the former, which costs replicas
@@ -40,7 +40,7 @@ class Window:
         try:
             zone = ZoneInfo(self.time_zone)
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-            message = f"time_zone is {self.time_zone!r}, which is not known; say it like Europe/Berlin"
+            message = f"time_zone is {self.time_zone!r}, which is not known; one is Europe/Berlin"
             raise ValueError(message) from error
         if len(self.schedule.split()) != 5:
             message = f"schedule is {self.schedule!r}; it has to have the five fields of cron, such as 0 22 * * 5"
@@ -48,16 +48,16 @@ class Window:
         try:
             next(CronSim(self.schedule, _SOME_INSTANT.astimezone(zone)))
         except (CronSimError, StopIteration) as error:
-            trouble = str(error) or "it never comes"
-            message = f"schedule is {self.schedule!r}, which cron does not read ({trouble}); one is 0 22 * * 5"
+            reason = str(error) or "it never comes"
+            message = f"schedule is {self.schedule!r}, which cron does not read ({reason}); one is 0 22 * * 5"
             raise ValueError(message) from error
 
     def opens_after(self, instant: datetime) -> datetime:
-        """When it opens next, later than `instant`."""
+        """The next opening later than `instant`."""
         return next(CronSim(self.schedule, instant.astimezone(ZoneInfo(self.time_zone)))).astimezone(UTC)
 
     def closes_after(self, instant: datetime) -> datetime | None:
-        """When what is open at `instant` closes; None where nothing is. One that opens again before counts as one."""
+        """The end of the opening at `instant`; None where it is closed. Openings that overlap count as one."""
         length = timedelta(seconds=self.duration_seconds)
         opened = self.opens_after(instant - length)
         if opened > instant:
@@ -67,7 +67,7 @@ class Window:
         return opened + length
 
     def forbids(self, *, removing: bool) -> bool:
-        """Whether a move that way waits while it is open."""
+        """True if a move in that direction has to wait while the window is open."""
         return removing or self.effect == "no_moves"
 
 

@@ -1,7 +1,7 @@
-"""No replica at all: when a group may go to 0, what keeps it there, and with how many replicas it is started again.
+"""Scaling to zero: the conditions for 0 replicas, for staying there, and the count to activate the group with.
 
-The owner's rule decides here, and no price: a message that comes in a quiet night is worth next to nothing, and is to
-be consumed all the same. What nobody saw never counts as nothing.
+The owner's rule decides here, and no price: one message in a quiet night costs next to nothing, and has to be consumed
+all the same. An interval without samples never counts as idle.
 """
 
 from datetime import timedelta
@@ -17,14 +17,14 @@ from recommender.deciding.context import DecisionContext
 from recommender.deciding.proposal import MovePrice, Proposal
 from recommender.deciding.recommendation import PricedPlan, ReasonCode, RebalanceImpact
 
-# What waits when a group is started is to be gone within five minutes.
+# The backlog at the start of a group has to be consumed within five minutes.
 DRAIN_SECONDS = 300.0
-# Kafka forgets where a group stood that has had no members for offsets.retention.minutes, by default seven days.
+# Kafka deletes the offsets of a group that has had no members for offsets.retention.minutes, by default seven days.
 LONGEST_REST_DAYS = 6
 
 
 def propose_by_rule(context: DecisionContext) -> Proposal | None:
-    """What the owner's rule on 0 replicas asks for; None where there is none, or it leaves the decision to plans."""
+    """The proposal of the owner's rule on 0 replicas; None where there is none, or it leaves the decision to plans."""
     rule = context.profile.scale_to_zero
     if rule is None:
         return None
@@ -32,7 +32,7 @@ def propose_by_rule(context: DecisionContext) -> Proposal | None:
 
 
 def _while_at_zero(context: DecisionContext, rule: ScaleToZero) -> Proposal:
-    """0 while nothing waits and nothing is about to come; else what that calls for, at once."""
+    """0 while no message waits or is expected; else the count to start with, at once."""
     lead = _lead_seconds(context)
     waiting, expected = _waiting_messages(context), _expected_messages(context, lead)
     coming = f"{_expected(expected)} expected within the {lead:,.0f} s that a start takes"
@@ -59,7 +59,7 @@ def _while_at_zero(context: DecisionContext, rule: ScaleToZero) -> Proposal:
 
 
 def _to_zero(context: DecisionContext, rule: ScaleToZero) -> Proposal | None:
-    """The move to 0 where nothing has come for long enough, and nothing is expected for as long.
+    """The move to 0 where no message was produced for `idle_seconds`, and none is expected for as long.
 
     Not where the fallback policy is followed: it knows no 0.
     """
@@ -76,7 +76,7 @@ def _to_zero(context: DecisionContext, rule: ScaleToZero) -> Proposal | None:
 
 
 def _is_idle(context: DecisionContext, rule: ScaleToZero) -> bool:
-    """Whether every moment of the last `idle_seconds` was seen, and not one message came or waited."""
+    """True if every moment of the last `idle_seconds` was seen, and no message was produced or waited."""
     history = context.history
     minutes = ceil(rule.idle_seconds / MINUTE_SECONDS)
     if history.minutes < minutes:
@@ -97,7 +97,7 @@ def _is_idle(context: DecisionContext, rule: ScaleToZero) -> bool:
 
 
 def _has_rested_long(context: DecisionContext) -> bool:
-    """Whether all that is known of so many days shows nobody."""
+    """True if every known minute of the last `LONGEST_REST_DAYS` days shows no member."""
     members = context.history.members[-LONGEST_REST_DAYS * MINUTES_PER_DAY :]
     return len(members) == LONGEST_REST_DAYS * MINUTES_PER_DAY and not (members > 0).any()
 
@@ -123,7 +123,7 @@ def _waiting_messages(context: DecisionContext) -> float:
 
 
 def _expected_messages(context: DecisionContext, seconds: float) -> float:
-    """How many messages are likely to come within so many seconds; 0 where nothing can be said."""
+    """The likely number of messages within the next `seconds`; 0 where nothing can be said."""
     ahead = _expected_rates(context, seconds)
     return sum(ahead) * seconds / len(ahead) if ahead else 0.0
 
@@ -136,7 +136,7 @@ def _expected_rates(context: DecisionContext, seconds: float) -> list[float]:
 
 
 def _count_to_start(context: DecisionContext) -> int:
-    """The fewest that carry what arrives, or is about to, and consume what waits within five minutes."""
+    """The smallest count that carries the present or expected produce rate and consumes the backlog in five minutes."""
     expected = max(_expected_rates(context, _lead_seconds(context)), default=0.0)
     rate = max(context.produce_messages_per_second, expected)
     wanted = rate / context.settings.target_utilization + _waiting_messages(context) / DRAIN_SECONDS
@@ -146,7 +146,7 @@ def _count_to_start(context: DecisionContext) -> int:
 
 
 def price_by_rule(proposal: Proposal, context: DecisionContext) -> MovePrice:
-    """The price of what came through the guards, beside that of staying."""
+    """The price of the proposal after the guards, beside that of staying."""
     replicas, target = context.replicas, proposal.target
     prices = context.settings.prices(context.capacity.p50)
     chosen, stay = (_cost(context, prices, count) for count in (target, replicas))
@@ -171,7 +171,7 @@ def price_by_rule(proposal: Proposal, context: DecisionContext) -> MovePrice:
 
 
 def _cost(context: DecisionContext, prices: Prices, replicas: int) -> Cost:
-    """What so many replicas cost over the horizon, and what waits too long meanwhile.
+    """The cost of `replicas` over the horizon, and of the messages that are late meanwhile.
 
     Without a replica all that waits and is likely to come is late; with some that start, what comes before they work.
     """

@@ -217,10 +217,10 @@ def test_a_poison_message_is_told_with_its_partition(
         decision = refused(watched)
     assert watched.rows[-1].worst_partition == f"{orders}-1"
     assert decision.reason == "livelock_suspected"
-    assert f"partition {orders}-1 stands still" in decision.sentence
+    assert f"partition {orders}-1 was not consumed" in decision.sentence
     assert decision.remedy == (
-        "Look at the message that this partition waits at, and at the consumer that reads it; further replicas would "
-        "wait at it too."
+        "Look at the next message of this partition, and at the consumer that reads it; further replicas would "
+        "hang at it too."
     )
     assert dict(decision.evidence)["partition_silent_seconds"] > 300
 

@@ -209,7 +209,7 @@ def test_a_hold_ends_to_the_second() -> None:
         ),
         (
             {"windows": [{"schedule": "0 22 * * 5", "durationSeconds": 60, "timeZone": "Berlin"}]},
-            "timeZone is 'Berlin', which is not known; say it like Europe/Berlin",
+            "timeZone is 'Berlin', which is not known; one is Europe/Berlin",
         ),
         ({"windows": [{"schedule": "0 22 * * 5"}]}, "durationSeconds"),
         ({"minReplicas": 0}, "minReplicas is 0 and scaleToZero.enabled is not true; say 1 or more"),

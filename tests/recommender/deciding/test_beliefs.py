@@ -30,7 +30,7 @@ def test_on_the_first_day_everything_is_assumed_and_says_so(advice: MakeAdvice) 
         "A move stops what it moves 12.0 s going up and 12.0 s going down (assumed, 0 moves seen; measured from 3 on).",
         "Added replicas are expected 30 s after the command, as set (none was seen yet).",
         "The risk of a move is priced at 0.100 USD (assumed, 0 moves seen; measured from 3 on).",
-        "Plans fill replicas to 95% of their capacity (assumed, as set; no quiet minute has spoken against it).",
+        "Plans fill replicas to 95% of their capacity (assumed, as set; no quiet minute contradicts it).",
         "One replica consumes 4,100/s (p20 3,900, p90 4,350; as set).",
     )
 
@@ -57,7 +57,7 @@ def test_what_was_measured_says_from_how_many_moves_and_how_old_it_is(advice: Ma
         "A move stops what it moves 3.4 s going up and 5.1 s going down (measured, 4 moves).",
         "Added replicas are expected 30 s after the command, as set (45 s measured).",
         "The risk of a move is priced at 0.100 USD (measured, 4 moves).",
-        "Plans fill replicas to 84% of their capacity (measured: at 95%, as set, a backlog crept up in quiet minutes).",
+        "Plans fill replicas to 84% of their capacity (measured: at 95%, as set, a backlog grew in quiet minutes).",
         "One replica consumes 4,100/s (p20 3,900, p90 4,350; measured at the group's limit, 90 min old).",
     )
 
@@ -74,7 +74,7 @@ def test_a_capacity_that_was_never_reached_is_told_as_a_step_beyond_what_was_sho
     (told,) = beliefs(advice(capacity=beyond))
     assert told == (
         "One replica consumes 1,150/s "
-        "(p20 1,060, p90 1,322; never seen at its limit: a step beyond what it has shown, 0 min old)."
+        "(p20 1,060, p90 1,322; never seen at its limit: assumed a step above its highest rate, 0 min old)."
     )
 
 
@@ -89,7 +89,7 @@ def test_advice_from_before_it_said_so_claims_nothing(advice: MakeAdvice) -> Non
 def test_a_move_is_told_beside_what_was_expected_of_it(graded_move: MakeMove) -> None:
     """Stop, late messages and start-up as they were, and what the advice had said."""
     assert outcome_sentence(graded_move()) == (
-        "6 -> 8 as advised: stopped 3.4 s (expected 12.0), 0 messages late (expected 18,400), there after 45 s; "
+        "6 -> 8 as advised: stopped 3.4 s (expected 12.0), 0 messages late (expected 18,400), ready after 45 s; "
         "it was to save 0.890 USD."
     )
 
@@ -109,4 +109,4 @@ def test_a_move_by_somebody_else_is_not_measured_against_a_promise(
 def test_what_a_jump_of_the_load_hides_is_said_to_be_unknown(graded_move: MakeMove) -> None:
     """No figure stands for what nobody could tell; what was expected is still told."""
     move = graded_move(outcome=replace(graded_move().outcome, late_messages=None))
-    assert "late messages unknown, a jump of the load hides them (expected 18,400)" in outcome_sentence(move)
+    assert "late messages unknown because the produce rate jumped (expected 18,400)" in outcome_sentence(move)

@@ -32,14 +32,14 @@ def test_a_group_with_a_backlog_that_does_a_sixth_less_than_configured_is_short(
     assert (finding is not None) is short
     if finding is not None:
         assert (finding.reason, finding.most_replicas) == ("downstream_limit", 24)
-        assert finding.sentence == "8 replicas should do 8,000/s and do 6,600: something else limits them."
+        assert finding.sentence == "8 replicas should consume 8,000/s and consume 6,600: something else limits them."
 
 
 def test_one_replica_is_spoken_of_as_one(history: MakeHistory, profile: GroupProfile) -> None:
     """The same sentence with its verbs in the singular."""
     finding = found(history(900.0, members=1, consume_messages_per_second=700.0, lag_messages=20_000.0), profile)
     assert finding is not None
-    assert finding.sentence == "1 replica should do 1,000/s and does 700: something else limits it."
+    assert finding.sentence == "1 replica should consume 1,000/s and consumes 700: something else limits it."
 
 
 def test_nobody_is_short_who_keeps_up_catches_up_or_has_just_changed(
@@ -64,7 +64,7 @@ def test_a_capacity_that_was_measured_is_not_short_of_itself(history: MakeHistor
     carried = replace(profile, capacity=replace(profile.capacity, p50=beyond, p90=beyond, source="unsaturated_windows"))
     finding = found(slow, carried)
     assert finding is not None
-    assert finding.sentence == "8 replicas should do 8,000/s and do 4,000: something else limits them."
+    assert finding.sentence == "8 replicas should consume 8,000/s and consume 4,000: something else limits them."
 
 
 def standing(
@@ -86,11 +86,11 @@ def test_a_partition_that_stands_still_while_others_go_on_is_named(history: Make
     assert isinstance(refusal, Refusal)
     assert refusal.reason == "livelock_suspected"
     assert refusal.sentence == (
-        "For 345 s partition orders-7 stands still and the others go on: what waits there came in 362 s."
+        "For 345 s partition orders-7 was not consumed and the others were: its messages wait for 362 s."
     )
     assert refusal.remedy == (
-        "Look at the message that this partition waits at, and at the consumer that reads it; further replicas would "
-        "wait at it too."
+        "Look at the next message of this partition, and at the consumer that reads it; further replicas would "
+        "hang at it too."
     )
     assert refusal.hold_replicas == 8
     assert standing(history, profile, seconds=240) is None
@@ -143,7 +143,7 @@ def test_a_replica_whose_partitions_alone_fall_behind_is_called_slow(
     assert finding is not None
     assert (finding.reason, finding.most_replicas) == ("slow_replica", 24)
     assert finding.sentence == (
-        "One replica seems slow: for 15 min partition orders-7 has waited, 700 s now, and the other replicas keep up; "
+        "One replica seems slow: for 15 min partition orders-7 has lagged, 700 s now, and the other replicas keep up; "
         "replace the pod that reads it."
     )
 

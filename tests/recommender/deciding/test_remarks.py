@@ -79,14 +79,14 @@ def test_a_group_that_moves_often_is_told_what_a_change_of_settings_is_worth(
     """Static members that wait 45 s at each of 10 scale-ins: the remedy that spares them, with its worth per day."""
     static = replace(profile, static_membership=True)
     advice = _advice(_busy(history, 20), forecast([7000.0]), static)
-    (told,) = (sentence for sentence in advice.sentences if sentence.startswith("Worth about"))
+    (told,) = (sentence for sentence in advice.sentences if sentence.startswith("Saves about"))
     assert "removeMembersFromConsumerGroup for the leaving instances" in told
     assert "USD a day, at 20.0 moves a day" in told
-    worth = float(told.removeprefix("Worth about ").split()[0])
+    worth = float(told.removeprefix("Saves about ").split()[0])
     assert worth > 24.0 * SETTINGS.price_per_replica_hour / 7.0
     halved = _advice(_busy(history, 10), forecast([7000.0]), static)
-    (less,) = (sentence for sentence in halved.sentences if sentence.startswith("Worth about"))
-    assert float(less.removeprefix("Worth about ").split()[0]) == pytest.approx(worth / 2.0, abs=0.02)
+    (less,) = (sentence for sentence in halved.sentences if sentence.startswith("Saves about"))
+    assert float(less.removeprefix("Saves about ").split()[0]) == pytest.approx(worth / 2.0, abs=0.02)
 
 
 def test_what_is_worth_less_than_a_replica_day_a_week_is_not_said(
@@ -96,7 +96,7 @@ def test_what_is_worth_less_than_a_replica_day_a_week_is_not_said(
     still = _advice(history(7000.0), forecast([7000.0]), replace(profile, static_membership=True))
     quick = _advice(_busy(history, 20), forecast([7000.0]), profile)
     for advice in (still, quick):
-        assert not any(sentence.startswith("Worth about") for sentence in advice.sentences)
+        assert not any(sentence.startswith("Saves about") for sentence in advice.sentences)
 
 
 def test_long_cooperative_batches_are_told_of_what_is_cheaper(
@@ -105,7 +105,7 @@ def test_long_cooperative_batches_are_told_of_what_is_cheaper(
     """Batches of 4 s: a stop of 22 s on the way down and 12 s repeated on the way up, ten times a day each."""
     slow = replace(profile, protocol="cooperative", poll_batch_seconds=Seconds(4.0), max_poll_records=4000)
     advice = _advice(_busy(history, 20), forecast([7000.0]), slow)
-    (told,) = (sentence for sentence in advice.sentences if sentence.startswith("Worth about"))
+    (told,) = (sentence for sentence in advice.sentences if sentence.startswith("Saves about"))
     assert "max.poll.records 400 instead of 4000" in told or "an eager assignor" in told
 
 

@@ -102,8 +102,8 @@ def test_a_move_may_wait_until_a_window_opens_and_no_longer() -> None:
         ({"schedule": "0 0 30 2 *"}, "schedule is '0 0 30 2 *', which cron does not read"),
         ({"duration_seconds": 0.0}, "duration_seconds is 0; it has to be above 0 and at most 604800"),
         ({"duration_seconds": 604_801.0}, "duration_seconds is 604801; it has to be above 0"),
-        ({"time_zone": "Berlin"}, "time_zone is 'Berlin', which is not known; say it like Europe/Berlin"),
-        ({"time_zone": "../etc/passwd"}, "is not known; say it like Europe/Berlin"),
+        ({"time_zone": "Berlin"}, "time_zone is 'Berlin', which is not known; one is Europe/Berlin"),
+        ({"time_zone": "../etc/passwd"}, "is not known; one is Europe/Berlin"),
     ],
 )
 def test_a_window_that_cannot_be_is_refused_in_a_sentence(changes: dict[str, str | float], told: str) -> None:
