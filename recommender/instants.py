@@ -6,9 +6,9 @@ from datetime import datetime
 from threading import Event
 from typing import Protocol
 
-# How long an event that nobody waits for may go unseen.
+# Longest delay until an event that nobody waits for is noticed.
 EARLY_LOOK_SECONDS = 0.1
-# How often the table is looked at: reading its manifest takes 0.1 ms.
+# Interval between two reads of the table: reading its manifest takes 0.1 ms.
 TABLE_LOOK_SECONDS = 0.25
 
 
@@ -21,7 +21,7 @@ class VersionedTable(Protocol):
         ...
 
     def newest_interval_end_at(self) -> datetime | None:
-        """When the interval of its newest row ends."""
+        """End of the interval of its newest row."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Outlook: what is expected of one group, the next hour by the minute and then the week, as one series. Pure."""
+"""Outlook: the forecast of one group, the next hour by the minute and then the week, as one series. Pure."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -45,12 +45,12 @@ class Outlook:
 
     @property
     def points(self) -> int:
-        """How many steps there are."""
+        """Number of steps."""
         return len(self.step_seconds)
 
     @property
     def ends_at(self) -> tuple[datetime, ...]:
-        """When each step ends."""
+        """End of each step."""
         return tuple(self.begins_at + timedelta(seconds=int(end)) for end in np.cumsum(self.step_seconds))
 
     def coarser(self, step_seconds: int) -> "Outlook":
@@ -84,7 +84,7 @@ class Outlook:
 
 
 def hour_ahead(advice: Recommendation | None, *, now: datetime) -> Outlook | str:
-    """The forecast that `advice` was made from, where some of it is still to come; else the sentence that says why."""
+    """The forecast that `advice` was made from, where some of it is still to come; else a sentence with the reason."""
     if advice is None or advice.forecast.origin_at is None:
         return "The next hour is not known: no advice with a forecast was made for this group yet."
     kept = advice.forecast
@@ -110,7 +110,7 @@ def hour_ahead(advice: Recommendation | None, *, now: datetime) -> Outlook | str
 
 
 def week_ahead(week: Forecast | None, *, now: datetime) -> Forecast | str:
-    """`week` where it is fresh enough to be used, else the sentence that says why not."""
+    """`week` where it is fresh enough to be used, else a sentence with the reason."""
     if week is None:
         why = "no long forecast of this group was issued in the last 7 days"
         return f"The week ahead is not known: {why}; `lagcast forecast` issues one, or says why not."
@@ -189,11 +189,11 @@ def fitted_to(
     if step_seconds is not None and step_seconds > int(ahead.step_seconds.min()) and step_seconds % coarsest:
         message = f"step is {step_seconds} s; it has to be a multiple of {coarsest} s, the length of the longest steps"
         raise ValueError(message)
-    asked = step_seconds or 0
-    fit = (ahead.coarser(asked) if asked >= coarsest else ahead).between(since, end_at)
+    requested = step_seconds or 0
+    fit = (ahead.coarser(requested) if requested >= coarsest else ahead).between(since, end_at)
     if fit.points <= most_points:
         return fit
-    wider = max(asked, coarsest)
+    wider = max(requested, coarsest)
     while (coarser := ahead.coarser(wider).between(since, end_at)).points > most_points:
         wider += coarsest
     if step_seconds is None:

@@ -1,4 +1,4 @@
-"""What the recommender writes through, as Protocols, and how a decision is called outside.
+"""The Protocols that the recommender writes through, and the names of decisions outside.
 
 An adapter that the world lets down raises one of the three `AdapterError`s, always `from` its cause.
 """
@@ -21,7 +21,7 @@ Group = tuple[str, str]
 
 
 class Obstacle(NamedTuple):
-    """Why nothing can be decided for a group, in the words of whoever tried."""
+    """The reason why nothing can be decided for a group, as a sentence."""
 
     reason: RefusalReason
     sentence: str
@@ -30,7 +30,7 @@ class Obstacle(NamedTuple):
 
 
 class AdapterError(Exception):
-    """The outside world failed us; the sentence names the adapter, what was asked of whom, and what came back."""
+    """An outside system failed; the sentence names the adapter, the request and its receiver, and the answer."""
 
 
 class UnavailableError(AdapterError):
@@ -46,7 +46,7 @@ class MalformedError(AdapterError):
 
 
 class DecisionStore(Protocol):
-    """Keeps every decision that was published and every move that was graded: what is saved once is never changed.
+    """Keeps every decision that was published and every move that was graded: a saved record is never changed.
 
     Both come back equal to what was saved. Errors: UnavailableError where the store does not answer,
     MalformedError where what it holds was written by another version.
@@ -90,7 +90,7 @@ class DecisionStore(Protocol):
     def thin(self, *, now: datetime) -> int:
         """Forget what nobody will ask for; how many decisions went.
 
-        Older than a day: those that say in their clock hour what the group was told before in that hour. Older than 90
+        Older than a day: those that repeat what was published to the group before in their clock hour. Older than 90
         days: all but the last one of each group. Graded moves stay: they teach.
         """
         ...
@@ -126,7 +126,7 @@ class Publisher(Protocol):
 
 
 def decision_id(decision: Decision) -> str:
-    """The name under which a decision is kept and asked for; a refusal by a digest of group, cycle and reason.
+    """The name under which a decision is stored and read; a refusal by a digest of group, cycle and reason.
 
     >>> from datetime import UTC, datetime
     >>> from forecasting.refusal import Refusal
@@ -143,7 +143,7 @@ def decision_id(decision: Decision) -> str:
 
 
 def issued_at(decision: Decision) -> datetime:
-    """When the decision was made."""
+    """Instant of the decision."""
     return decision.issued_at if isinstance(decision, Recommendation) else decision.refused_at
 
 
@@ -153,9 +153,9 @@ def thinned_until(now: datetime) -> datetime:
 
 
 def dedup_key(decision: Decision) -> tuple[str | int, ...]:
-    """What a decision tells its reader to have, and why; two that say the same are a repetition.
+    """Key of the advised count and its reason; two decisions with the same key are a repetition.
 
-    Not when: what is to be done at once, or in a quarter of an hour, is a minute later in each decision.
+    Its instant is left out: what is to be done at once, or in a quarter of an hour, is a minute later in each decision.
 
     >>> from datetime import UTC, datetime
     >>> from forecasting.refusal import Refusal

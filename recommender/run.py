@@ -24,7 +24,7 @@ from recommender.steps import Step, StepTimes, Timer
 
 # The profile of (cluster, group, partitions seen); None leaves the group out.
 ProfileOf = Callable[[str, str, int], GroupProfile | None]
-# How decisions on (cluster, group) are made.
+# Settings of decisions on (cluster, group).
 SettingsOf = Callable[[str, str], DecisionSettings]
 
 # Forecasts look back four weeks at most: the long season is a week, and three of them outvote an odd one.
@@ -36,7 +36,7 @@ OUTCOMES_KEPT_IN_MIND = 500
 # One review for so many groups each cycle: in half a day of minutes there are 720 cycles.
 GROUPS_PER_REVIEW = 500
 
-# What is thinned out at a time is an hour of repetitions a group.
+# One step of thinning removes an hour of repetitions a group.
 TIDY_EVERY = timedelta(hours=1)
 
 _log = structlog.get_logger()
@@ -73,18 +73,18 @@ class _Watched:
     settings: DecisionSettings
     partitions: int
     seen_until: datetime
-    trouble: str | None = None
+    failure: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
 class Recommender:
-    """Decides for all groups of `histories`. One group's trouble becomes that group's refusal; the rest go on.
+    """Decides for all groups of `histories`. One group's failure becomes that group's refusal; the rest are decided.
 
-    `settings_of` has the groups that are decided otherwise than by `settings`; both it and `profile_of` are asked anew
-    in each cycle. `obstacles` says which groups cannot be read now: they are refused with its sentence, rows or not.
-    `stops` gives what was measured of a group's rebalances since it was last asked. Forecasters are asked through
+    `settings_of` has the groups that are decided otherwise than by `settings`; both it and `profile_of` are called anew
+    in each cycle. `obstacles` gives the groups that cannot be read now: they are refused with its sentence.
+    `stops` gives what was measured of a group's rebalances since its last call. Forecasters are called through
     `asking`: one without a limit lets a group whose forecaster hangs hold up all others. `timer` times the steps of a
-    cycle, and `observe_steps` is told the seconds of each when the cycle is over.
+    cycle, and `observe_steps` gets the seconds of each when the cycle is over.
     """
 
     histories: Histories
@@ -100,7 +100,7 @@ class Recommender:
     observe_steps: Callable[[Mapping[Step, float]], object] = lambda _: None
     _watched: dict[Group, _Watched] = field(default_factory=dict)
     _tidied_at: datetime | None = None
-    _told: dict[Group, tuple[str | int, ...]] = field(default_factory=dict)
+    _latest_keys: dict[Group, tuple[str | int, ...]] = field(default_factory=dict)
     _rehearsed: bool = False
 
     def run_once(self, *, now: datetime) -> tuple[Decision, ...]:
@@ -122,7 +122,7 @@ class Recommender:
         return tuple(decisions)
 
     def review(self, *, now: datetime) -> None:
-        """Review what forecasts are worth for the groups that have waited longest: a few each cycle, all in half a day.
+        """Review the history tier of the groups that have waited longest: a few each cycle, all in half a day.
 
         It takes as long as a few hundred decisions: with all groups at once, advice would come late.
         """
@@ -131,7 +131,7 @@ class Recommender:
         for group, session in due[: 1 + len(self._watched) // GROUPS_PER_REVIEW]:
             try:
                 session.review(now)
-            except Exception:  # noqa: BLE001  # advice goes on from the history tier before
+            except Exception:  # noqa: BLE001  # advice continues from the history tier before
                 _log.exception("review_failed", cluster=group[0], group=group[1])
 
     def tidy(self, *, now: datetime) -> None:
@@ -161,14 +161,14 @@ class Recommender:
             try:
                 session = self._session(group, now=now)
                 self._rehearsed = session is not None and isinstance(session.recommend(now), Recommendation)
-            except Exception as error:  # noqa: BLE001  # who leads says so in a refusal
+            except Exception as error:  # noqa: BLE001  # the leader publishes it as a refusal
                 _log.debug("rehearsal_failed", cluster=group[0], group=group[1], error=str(error))
             self._watched.pop(group, None)
 
     def start_anew(self) -> None:
         """Know nothing but what table and store have, as after a restart: another has led meanwhile."""
         self._watched.clear()
-        self._told.clear()
+        self._latest_keys.clear()
 
     def _decide(self, group: Group, times: StepTimes, *, now: datetime) -> Decision | None:
         try:
@@ -226,11 +226,11 @@ class Recommender:
         return session
 
     def _log_trouble(self, group: Group) -> None:
-        """One line when a forecaster fails, and none while it goes on failing in the same way."""
+        """One line when a forecaster fails, and none while it keeps failing in the same way."""
         watched = self._watched[group]
-        before, watched.trouble = watched.trouble, watched.session.forecaster_trouble
-        if watched.trouble is not None and watched.trouble != before:
-            _log.warning("failing_forecaster", cluster=group[0], group=group[1], sentence=watched.trouble)
+        before, watched.failure = watched.failure, watched.session.forecaster_trouble
+        if watched.failure is not None and watched.failure != before:
+            _log.warning("failing_forecaster", cluster=group[0], group=group[1], sentence=watched.failure)
 
     def _as_before(self, watched: _Watched, group: Group, settings: DecisionSettings) -> bool:
         """Whether nobody has changed what is known of the group since its session began."""
@@ -267,10 +267,10 @@ class Recommender:
 
     def _log_decision(self, decision: Decision) -> None:
         # A line for what is new: of 20 groups that are decided on every 15 s, each repetition would be 115,200 a day.
-        group, told = (decision.cluster, decision.group), dedup_key(decision)
-        log = _log.debug if self._told.get(group) == told else _log.info
+        group, key = (decision.cluster, decision.group), dedup_key(decision)
+        log = _log.debug if self._latest_keys.get(group) == key else _log.info
         log("decided", **log_fields(decision))
-        self._told[group] = told
+        self._latest_keys[group] = key
 
 
 def _failed(reason: RefusalReason, error: Exception) -> Obstacle:
@@ -281,9 +281,9 @@ def _failed(reason: RefusalReason, error: Exception) -> Obstacle:
 def run_forever(
     recommender: Recommender, *, instants: Iterator[datetime], report: Report | None = None, fence: Fence | None = None
 ) -> None:
-    """A cycle at each of `instants`, which comes to its end when the process is asked to stop.
+    """A cycle at each of `instants`, which ends when the process is stopped.
 
-    `report` is told all decisions of a cycle at once. With a `fence`, cycles are those of one who leads or stands by; a
+    `report` gets all decisions of a cycle at once. With a `fence`, cycles are those of one who leads or stands by; a
     cycle in which the lead is lost ends where that is seen.
     """
     for now in instants:

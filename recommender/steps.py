@@ -1,4 +1,4 @@
-"""How long each step of a cycle takes, by a timer that is handed in."""
+"""Durations of the steps of a cycle, by a timer that is handed in."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

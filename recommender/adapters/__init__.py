@@ -1,1 +1,1 @@
-"""What the recommender reads from and writes to. Adapters do not know each other."""
+"""Adapters that the recommender reads from and writes to. They do not know each other."""

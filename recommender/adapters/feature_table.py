@@ -124,7 +124,7 @@ class FeatureTable:
         return _rows(self._table(may_hold, columns=_NAMES, wanted=wanted).sort_by("interval_end_at"))
 
     def newest_interval_end_at(self) -> datetime | None:
-        """When the newest base row ends, of any group; None for a table without rows."""
+        """End of the newest base row, of any group; None for a table without rows."""
         newest = pc.max(self._table(_of_newest_day, columns=("interval_end_at",))["interval_end_at"])
         return _instant(newest.cast(pa.int64()).as_py()) if newest.is_valid else None
 

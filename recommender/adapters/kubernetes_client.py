@@ -14,7 +14,7 @@ from urllib3.exceptions import HTTPError
 
 from recommender.ports import RejectedError, UnavailableError
 
-# What adapters hold, by a name that others may use without knowing the client.
+# The client that adapters hold, by a name that others may use without knowing the client.
 Connection = client.ApiClient
 TIMEOUT_SECONDS = 10
 
@@ -71,7 +71,7 @@ def translate_error(asked: str, *, grant: str, missing: str = "is it there?") ->
 
 
 def _complaint(error: ApiException) -> str:
-    """What the API server says in its own words, where it says anything."""
+    """The API server's own message, where there is one."""
     try:
         return str(json.loads(error.body or "")["message"])
     except (ValueError, KeyError, TypeError):

@@ -37,7 +37,7 @@ class KubernetesDoctor:
             return str(self._version.get_code(_request_timeout=TIMEOUT_SECONDS).git_version)
 
     def definition(self) -> Literal["absent", "outdated", "current"]:
-        """Whether the resource is served, and with the newest fields. Errors: AdapterError."""
+        """True if the resource is served, with the newest fields. Errors: AdapterError."""
         name = f"{PLURAL}.{API_GROUP}"
         found = self._cluster_object("apiextensions.k8s.io", "v1", "customresourcedefinitions", name)
         versions = {} if found is None else {each["name"]: each for each in found["spec"]["versions"]}
@@ -55,7 +55,7 @@ class KubernetesDoctor:
         return items
 
     def may(self, actor: Actor, namespace: str, rule: Rule) -> bool:
-        """Whether the service account may do that. Errors: AdapterError."""
+        """True if the service account may do that. Errors: AdapterError."""
         account = self._accounts[actor]
         home, _, name = account.partition("/")
         resource, _, part = rule.resource.partition("/")
@@ -76,7 +76,7 @@ class KubernetesDoctor:
         return bool(answer.status.allowed)
 
     def plural(self, target: TargetSettings) -> str | None:
-        """What the kind is called in paths; None where it has no `/scale`. Errors: AdapterError."""
+        """Name of the kind in paths; None where it has no `/scale`. Errors: AdapterError."""
         group, _, version = target.api_version.rpartition("/")
         if not group:
             return None
@@ -87,7 +87,7 @@ class KubernetesDoctor:
         return next((e.name for e in known if e.kind == target.kind and f"{e.name}/scale" in names), None)
 
     def is_there(self, target: TargetSettings) -> bool:
-        """Whether the workload is there. Errors: AdapterError."""
+        """True if the workload exists. Errors: AdapterError."""
         group, _, version = target.api_version.rpartition("/")
         plural = self.plural(target)
         if plural is None:
@@ -135,7 +135,7 @@ class KubernetesDoctor:
 
 
 def _if_there(call: Any, *words: str) -> Any:  # noqa: ANN401  # a method of the client, and its JSON
-    """What `call` answers; None where there is no such thing."""
+    """The answer of `call`; None where the object does not exist."""
     try:
         return call(*words, _request_timeout=TIMEOUT_SECONDS)
     except ApiException as error:

@@ -31,7 +31,7 @@ class KubernetesLease:
         self._custom = client.CustomObjectsApi(asking_once(api))
         self._place = (*_API, namespace, "leases", name)
         self._name, self._clock = f"{namespace}/{name}", clock
-        # What stands beside the holder, such as labels and when it was acquired, is written back as it was.
+        # Fields beside the holder, such as labels and the time of acquisition, are written back unchanged.
         self._document: dict[str, Any] = {}
 
     def read(self) -> Lease:

@@ -196,5 +196,5 @@ class KubernetesScalers:
 
 
 def _version(document: Document) -> int:
-    """Which of two states of an object is the later: versions of one object are numbers that grow."""
+    """The later of two states of an object: versions of one object are numbers that grow."""
     return int(document["metadata"]["resourceVersion"])

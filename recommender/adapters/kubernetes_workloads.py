@@ -64,7 +64,7 @@ def _all(page_of: Any, namespace: str) -> list[dict[str, Any]]:  # noqa: ANN401 
 
 
 def _has_scale(custom: client.CustomObjectsApi, api_version: str, kind: str) -> bool:
-    """Whether the cluster serves a `/scale` for that kind; kinds of the core group have none worth a target."""
+    """True if the cluster serves a `/scale` for that kind; no kind of the core group can be a target."""
     group, _, version = api_version.rpartition("/")
     if not group:
         return False

@@ -1,4 +1,4 @@
-"""Which workload runs a consumer group: from the addresses of its members over pods to what owns them. Pure.
+"""Discovery of the workload of a consumer group: from its members' addresses over pods to their owners. Pure.
 
 A guess could have somebody else's workload scaled, so whatever does not agree is an answer of its own.
 """
@@ -13,7 +13,7 @@ _ADDRESSES_SHOWN = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Workload:
-    """What owns pods; `has_scale` where its kind has a `/scale`, so that it can be a target."""
+    """An owner of pods; `has_scale` where its kind has a `/scale`, so that it can be a target."""
 
     namespace: str
     kind: str
@@ -100,7 +100,7 @@ def _discover_one(
 
 
 def _disagreement(hosts: Sequence[str], owners: Mapping[str, Collection[Workload | None]]) -> NotFound | None:
-    """Why the members at `hosts` cannot be said to be in pods of one owner; None where they can."""
+    """The reason why the members at `hosts` are not all in pods of one owner; None where they are."""
     members, strangers = len(hosts), sorted(set(hosts) - owners.keys())
     if not owners:
         return _no_target(members, f"No pod of these namespaces has a member's address ({_listed(strangers)})")
@@ -109,11 +109,11 @@ def _disagreement(hosts: Sequence[str], owners: Mapping[str, Collection[Workload
     if unclear:
         return _ambiguous(members, f"Pods of several workloads share a member's address ({_listed(unclear)})")
     counted = Counter(str(next(iter(owners[host])) or "no workload") for host in hosts if host in owners)
-    told = " and ".join(f"{count} in pods of {name}" for name, count in sorted(counted.items()))
+    owners = " and ".join(f"{count} in pods of {name}" for name, count in sorted(counted.items()))
     if strangers:
         elsewhere = members - counted.total()
-        return _ambiguous(members, f"Members are {told}, and {elsewhere} elsewhere ({_listed(strangers)})")
-    return _ambiguous(members, f"Members are {told}") if len(counted) > 1 else None
+        return _ambiguous(members, f"Members are {owners}, and {elsewhere} elsewhere ({_listed(strangers)})")
+    return _ambiguous(members, f"Members are {owners}") if len(counted) > 1 else None
 
 
 def _no_target(members: int, sentence: str) -> NotFound:

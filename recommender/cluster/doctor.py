@@ -1,4 +1,4 @@
-"""What stands between a cluster and advice that is followed there: one finding for each question, with its remedy.
+"""Checks of a cluster for obstacles to advice and scaling: one finding for each question, with its remedy.
 
 Nothing here knows a cluster; `ClusterView` does.
 """
@@ -21,7 +21,7 @@ _ROLES: dict[Actor, str] = {
     "executor": "deploy/manifests/executor/target-role.yaml",
 }
 _INSTALL = "kubectl apply -f deploy/manifests/scalers/crd.yaml"
-# Which server answers an API of metrics, by what its Service is called.
+# Server of a metrics API, by the name of its Service.
 _ADAPTERS = (
     ("keda", "KEDA"),
     ("prometheus-adapter", "prometheus-adapter"),
@@ -65,14 +65,14 @@ class LeaseFacts:
 
 
 class ClusterView(Protocol):
-    """A cluster as the doctor asks it. Errors of each: RejectedError for a clear no, UnavailableError for no answer."""
+    """A cluster as the doctor sees it. Errors of each: RejectedError for a refusal, UnavailableError for no answer."""
 
     def version(self) -> str:
-        """What the API server calls itself."""
+        """Version that the API server reports."""
         ...
 
     def definition(self) -> Literal["absent", "outdated", "current"]:
-        """Whether ConsumerGroupScalers are served, and with the fields that this release writes."""
+        """True if ConsumerGroupScalers are served with the fields that this release writes."""
         ...
 
     def objects(self, namespace: str) -> Sequence[Document]:
@@ -80,15 +80,15 @@ class ClusterView(Protocol):
         ...
 
     def may(self, actor: Actor, namespace: str, rule: Rule) -> bool:
-        """Whether the service account of `actor` may do that in a namespace."""
+        """True if the service account of `actor` may do that in a namespace."""
         ...
 
     def plural(self, target: TargetSettings) -> str | None:
-        """What the target's kind is called in paths; None where the cluster does not know it, or it has no `/scale`."""
+        """Name of the target's kind in paths; None where the cluster does not know it, or it has no `/scale`."""
         ...
 
     def is_there(self, target: TargetSettings) -> bool:
-        """Whether the workload itself is there."""
+        """True if the workload itself exists."""
         ...
 
     def autoscalers(self, namespace: str) -> Mapping[tuple[str, str], tuple[str, ...]]:
@@ -132,8 +132,8 @@ def examine(
     return tuple(findings)
 
 
-def _answered(check: str, where: str, ask: Callable[[], Iterator[Diagnosis]]) -> list[Diagnosis]:
-    """What `ask` found; where the cluster does not say, that."""
+def _answered(check: str, where: str, ask: Callable[[], Iterator[Finding]]) -> list[Finding]:
+    """The finding of `ask`; one that says so where the cluster does not answer."""
     try:
         return list(ask())
     except RejectedError as error:
@@ -197,8 +197,8 @@ def _autoscalers(view: ClusterView, namespace: str, here: Sequence[GroupRequest]
             yield _finding("autoscalers", _place(request), state, sentence, remedy)
 
 
-def _rights(view: ClusterView, actor: Actor, namespace: str, here: Sequence[GroupRequest]) -> Iterator[Diagnosis]:
-    """What a service account lacks for its work here; an executor has none where no object says Apply."""
+def _rights(view: ClusterView, actor: Actor, namespace: str, here: Sequence[GroupRequest]) -> Iterator[Finding]:
+    """The permissions that a service account lacks; an executor lacks none where no object says Apply."""
     needed = _RECOMMENDERS if actor == "recommender" else [*_EXECUTORS, *_rules_of_targets(view, here)]
     missing = [str(rule) for rule in needed if not view.may(actor, namespace, rule)]
     if not missing:
@@ -219,7 +219,7 @@ def _rules_of_targets(view: ClusterView, here: Sequence[GroupRequest]) -> Iterat
         if plural is not None:
             yield Rule("get", group, plural)
             yield Rule("patch", group, f"{plural}/scale")
-            # Where the count of another kind stands, its /scale alone says.
+            # Only its /scale has the count of another kind.
             if group != "apps":
                 yield Rule("get", group, f"{plural}/scale")
 

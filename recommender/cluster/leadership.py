@@ -1,4 +1,4 @@
-"""Which of several recommenders may publish: the law of a lease, by the monotonic clock of one machine.
+"""Election of the one recommender that may publish: the rules of a lease, by the monotonic clock of one machine.
 
 A holder counts from the moment at which its last renewal *was sent*, the others from the moment at which they first saw
 it. What was sent was not seen before, so whoever waits for longer than the holder believes comes after it, whatever the
@@ -18,8 +18,8 @@ _SHORTEST_WAIT_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseTerms:
-    """How long a lease lasts, in seconds; the defaults are those of Kubernetes' own controllers."""
+class Terms:
+    """Durations of a lease, in seconds; the defaults are those of Kubernetes' own controllers."""
 
     lease_seconds: float = 15.0
     """Nobody else takes a lease that was seen to be renewed so recently."""
@@ -32,13 +32,13 @@ class LeaseTerms:
 
     @property
     def margin_seconds(self) -> float:
-        """What was begun by a holder has so long to be over before anybody else can begin: 5 s."""
+        """Seconds for a holder's running work to end before anybody else can begin: 5 s."""
         return self.lease_seconds - self.renew_deadline_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """What stands in the cluster. `version` changes with every write.
+    """The Lease as the cluster keeps it. `version` changes with every write.
 
     `holder` is empty where it was released; None where nobody has ever held it, as after it was made anew.
     """
@@ -73,7 +73,7 @@ class NotLeadingError(Exception):
 
 
 class Leadership(Protocol):
-    """Whether this process may publish."""
+    """True if this process may publish."""
 
     def term(self) -> int | None:
         """Number of the term that is certainly in force now; None: none. A term that has ended never comes back."""
@@ -108,7 +108,7 @@ class Elector:
 
     @property
     def holder(self) -> str | None:
-        """Who held the lease when it was last seen."""
+        """The holder of the lease when it was last read."""
         return None if self._seen is None else self._seen.holder
 
     def step(self) -> float:
@@ -192,7 +192,7 @@ class Fence:
 
     @property
     def closed(self) -> bool:
-        """Whether the term that the cycle began in has ended, or never was."""
+        """True if the term that the cycle began in has ended, or there was none."""
         return self._term is None or self._leadership.term() != self._term
 
     def check(self) -> None:

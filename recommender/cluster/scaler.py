@@ -74,12 +74,12 @@ class Hold:
     until: datetime | None
 
     def holds(self, now: datetime) -> bool:
-        """Whether it is in force."""
+        """True if it is in force."""
         return self.until is None or now < self.until
 
     @property
     def sentence(self) -> str:
-        """What it asks for, as one sentence."""
+        """The request of the object, as one sentence."""
         end = "until hold is removed" if self.until is None else f"until {self.until:%Y-%m-%dT%H:%M:%SZ}"
         return f"Held at {self.replicas} replicas {end}."
 
@@ -99,7 +99,7 @@ class Scaler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRequest:
-    """What holds for a group that an object asks for: its settings, and those of decisions on it."""
+    """Settings in force for the group of an object, and those of decisions on it."""
 
     scaler: Scaler
     group: GroupSettings
@@ -108,7 +108,7 @@ class GroupRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvalidScaler:
-    """Why an object is not followed. `group` is the one that has to wait for it; None: another object has it."""
+    """The reason why an object is not followed. `group` is the one that waits for it; None: another object has it."""
 
     reason: InvalidReason
     sentence: str
@@ -116,8 +116,8 @@ class InvalidScaler:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScalerRequests:
-    """What all objects together ask for, and which of them cannot be followed, by namespace and name."""
+class Standing:
+    """The requests of all objects, and the objects that cannot be followed, by namespace and name."""
 
     requests: Mapping[Group, GroupRequest]
     troubles: Mapping[tuple[str, str], InvalidScaler]
@@ -162,7 +162,7 @@ def read_scaler(document: Document) -> Scaler:
 
 
 def request_of(settings: Settings, scaler: Scaler) -> GroupRequest:
-    """What holds for the scaler's group: what it names, and where it is silent the settings.
+    """Settings of the scaler's group: its own fields, and the settings for those it leaves out.
 
     Errors: ScalerError where the two do not go together.
     """
@@ -182,8 +182,8 @@ def request_of(settings: Settings, scaler: Scaler) -> GroupRequest:
     return request
 
 
-def standing(settings: Settings, documents: Iterable[Document]) -> ScalerRequests:
-    """What the objects of a cluster ask for together; a group, and a target, is the oldest object's that names it.
+def standing(settings: Settings, documents: Iterable[Document]) -> Standing:
+    """The requests of a cluster's objects together; a group, and a target, is the oldest object's that names it.
 
     A group whose target is another object's has to wait: advice on both would have one workload scaled by two.
     """

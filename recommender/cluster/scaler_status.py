@@ -1,4 +1,4 @@
-"""What a ConsumerGroupScaler is told: its `status`, when that is worth writing, and which changes are an Event.
+"""The `status` of a ConsumerGroupScaler, the changes of it that are written, and those that are an Event.
 
 Numbers that are not whole are decimal strings, as the API conventions of Kubernetes want them.
 """
@@ -38,7 +38,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """A change that is worth an Event."""
+    """A change that is published as an Event."""
 
     kind: Literal["Normal", "Warning"]
     reason: Literal["RecommendationChanged", "RecommendationWithheld", "ScalerRejected"]
@@ -76,7 +76,7 @@ def rejected_status(document: Document, trouble: InvalidScaler, *, now: datetime
 
 
 def is_news(before: Status, after: Status, *, now: datetime, cycle_seconds: float) -> bool:
-    """Whether `after` tells its reader anything that `before` does not, or keeps its advice from lapsing.
+    """True if `after` informs its reader of anything new, or keeps its advice from expiring.
 
     Figures that move with every sample are not news; they are written along with what is.
     """
@@ -123,7 +123,7 @@ def _recommendation(advice: Recommendation, before: Mapping[str, Any]) -> dict[s
 
 
 def _execute_at(advice: Recommendation, before: Mapping[str, Any]) -> str | None:
-    """When to move; None for a hold.
+    """Instant of the move; None for a hold.
 
     A move that is due and was told so keeps its instant: said again each minute, "now" would be news each minute.
     """
@@ -229,7 +229,7 @@ def _executing(request: GroupRequest) -> Verdict:
 
 
 def _conflicted(request: GroupRequest, before: Status) -> Verdict:
-    """Who else scales the workload, as an executor has found it and keeps in `status.conflict`; while mode is Apply."""
+    """Another writer of the workload's count, as an executor keeps it in `status.conflict`; while mode is Apply."""
     found = before.get("conflict")
     if found is None or request.group.mode != "apply":
         sentence = (

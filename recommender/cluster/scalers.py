@@ -1,4 +1,4 @@
-"""Objects and decisions brought together once a cycle: what objects ask for comes in, what was decided goes out."""
+"""Exchange between objects and decisions once a cycle: requests of objects come in, decisions go out."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -76,16 +76,16 @@ class Scalers:
 
     @property
     def decision(self) -> DecisionSettings:
-        """How decisions are made where no object says otherwise."""
+        """Settings of decisions where no object has its own."""
         return self.settings.decision
 
     def of(self, cluster: str, group: str) -> GroupSettings:
-        """What is set for a group."""
+        """Settings of a group."""
         request = self._standing.requests.get((cluster, group))
         return self.settings.of(cluster, group) if request is None else request.group
 
     def decision_of(self, cluster: str, group: str) -> DecisionSettings:
-        """How decisions on a group are made."""
+        """Settings of decisions on a group."""
         request = self._standing.requests.get((cluster, group))
         return self.settings.decision_of(cluster, group) if request is None else request.decision
 
@@ -162,7 +162,7 @@ class Scalers:
         try:
             self.objects.record_event(document, event, now=now)
             self._events_failing = False
-        except AdapterError as error:  # the status says it all
+        except AdapterError as error:  # the status has the reason
             if not self._events_failing:
                 _log.warning("event_not_made", object="/".join(place_of(document)), error=str(error))
             self._events_failing = True
@@ -179,6 +179,6 @@ class Scalers:
         if place in self._standing.troubles:
             return rejected_status(document, self._standing.troubles[place], now=now)
         request = followed.get(place)
-        if request is None:  # it came since the look, and is told in the next cycle
+        if request is None:  # it came since the look: its status is written in the next cycle
             return None
         return status_of(document, request, newest.get((request.scaler.cluster, request.scaler.group)), now=now)

@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - the library takes 0.1 s to import, which only those pay who name a country
-"""Which days run like holidays: by country and subdivision, and by date."""
+"""Days that run like holidays: by country and subdivision, and by date."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -32,19 +32,19 @@ __all__ = ["GroupSettings", "InForce", "Settings", "SettingsError", "TargetSetti
 
 
 class InForce(Protocol):
-    """What holds for a group now: the settings, or the settings and what the group's owner asks for elsewhere."""
+    """Settings in force for a group: those of the file, alone or with the requests of the group's owner elsewhere."""
 
     @property
     def decision(self) -> DecisionSettings:
-        """How decisions are made unless a group says otherwise."""
+        """Settings of decisions unless a group has its own."""
         ...
 
     def of(self, cluster: str, group: str, /) -> GroupSettings:
-        """What is set for a group."""
+        """Settings of a group."""
         ...
 
     def decision_of(self, cluster: str, group: str, /) -> DecisionSettings:
-        """How decisions on a group are made."""
+        """Settings of decisions on a group."""
         ...
 
 
@@ -60,10 +60,10 @@ class Settings(BaseSettings):
     )
 
     decision: DecisionSettings = DecisionSettings()
-    """How decisions are made, for every group."""
+    """Settings of decisions, for every group."""
 
     groups: dict[str, GroupSettings] = Field(default_factory=dict)
-    """What is known of single groups, by group name; `*` holds for the rest. Default: nothing, all is measured."""
+    """Settings of single groups, by group name; `*` holds for the rest. Default: none, all is measured."""
 
     state_dir: Path
     """Folder for the store and the logs. Default: `$XDG_STATE_HOME/lagcast`, else `~/.local/state/lagcast`, where
@@ -74,7 +74,7 @@ class Settings(BaseSettings):
     database server. A password belongs into the variable LAGCAST_STORE_URL, not into the file."""
 
     host: str = "127.0.0.1"
-    """Address to serve on. Default: this machine only, because the API asks nobody who they are."""
+    """Address to serve on. Default: this machine only, because the API has no authentication."""
 
     port: int = Field(default=8686, ge=1, le=65535)
     """TCP port to serve on. Default: 8686, assigned to no common service."""
@@ -93,8 +93,8 @@ class Settings(BaseSettings):
     @field_validator("decision")
     @classmethod
     def _decision_in_limits(cls, decision: DecisionSettings) -> DecisionSettings:
-        if trouble := invalid_decision(decision):
-            raise ValueError(trouble)
+        if failure := invalid_decision(decision):
+            raise ValueError(failure)
         return decision
 
     @field_validator("groups")
@@ -120,7 +120,7 @@ class Settings(BaseSettings):
         return groups
 
     def group(self, group: str) -> GroupSettings:
-        """What is set for `group`: its own keys, then those of `*`, then the defaults."""
+        """Settings of `group`: its own keys, then those of `*`, then the defaults."""
         shared, own = self.groups.get(ANY_GROUP), self.groups.get(group)
         if shared is None or own is None:
             return own or shared or GroupSettings()
@@ -132,11 +132,11 @@ class Settings(BaseSettings):
         return self.group(group)
 
     def decision_of(self, _cluster: str, _group: str) -> DecisionSettings:
-        """How decisions on a group are made: as on every other."""
+        """Settings of decisions on a group: the same as on every other."""
         return self.decision
 
     def holidays(self, first: date, last: date) -> HolidayCalendar:
-        """Which days from `first` to `last`, both included, run like holidays, for every group."""
+        """Days from `first` to `last`, both included, that run like holidays, for every group."""
         return HolidayCalendar(
             shared=self.group(ANY_GROUP).holidays.between(first, last),
             own={name: self.group(name).holidays.between(first, last) for name in self.groups},

@@ -1,4 +1,4 @@
-"""What may be wrong with settings, each in one sentence: where, which key, which value, what is expected instead."""
+"""Checks of settings, each failure in one sentence: source, key, value and expectation."""
 
 import math
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""What may be set for one consumer group, and for the workload that runs it."""
+"""Settings of one consumer group, and of the workload that runs it."""
 
 from dataclasses import fields
 from typing import Any, Literal, Self
@@ -20,7 +20,7 @@ from recommender.configuring.holidays import HolidaySettings
 
 Mode = Literal["off", "recommend", "apply"]
 
-# What holds for every group that is not named.
+# Name of the settings for every group that is not named.
 ANY_GROUP = "*"
 _PROFILE_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(GroupProfile)}
 _STREAMS_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(StreamsProfile)}
@@ -46,7 +46,7 @@ class TargetSettings(BaseModel):
 
 
 class StreamsSettings(BaseModel):
-    """What a Kafka Streams application adds: tasks instead of partitions, and state that has to be where they run."""
+    """Settings of a Kafka Streams application: tasks instead of partitions, and state that has to be where they run."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
@@ -55,7 +55,7 @@ class StreamsSettings(BaseModel):
     what replicas share out."""
 
     stateful: bool
-    """Whether tasks keep state in stores. No default: a warm-up takes minutes, and its absence none."""
+    """True where tasks keep state in stores. No default: a warm-up takes minutes, and its absence none."""
 
     restore_bytes: float = Field(default=_STREAMS_DEFAULTS["restore_bytes"], ge=0)
     """Bytes of changelog that all tasks together read where no copy is kept. Default: 0."""
@@ -80,10 +80,10 @@ class StreamsSettings(BaseModel):
     """`commit.interval.ms`, in seconds. Default: 30, Kafka's own."""
 
     exactly_once: bool = _STREAMS_DEFAULTS["exactly_once"]
-    """Whether `processing.guarantee` is `exactly_once_v2`. Default: no, Kafka's own."""
+    """True where `processing.guarantee` is `exactly_once_v2`. Default: false, Kafka's own."""
 
     volume_kept: bool = _STREAMS_DEFAULTS["volume_kept"]
-    """Whether state lies on a volume that outlives its pod. Default: no, as on a Deployment."""
+    """True where state lies on a volume that outlives its pod. Default: false, as on a Deployment."""
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -96,17 +96,17 @@ class StreamsSettings(BaseModel):
 
 
 class ScaleToZeroSettings(BaseModel):
-    """Whether there may be no replica at all, from when on, and what ends that."""
+    """Scaling to zero: permission for 0 replicas, the idle time before, and the lag that activates the group."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     enabled: bool = False
-    """Whether 0 replicas may be advised and set, and a workload that stands at 0 be started. Default: no, because
+    """True where 0 replicas may be advised and set, and a workload at 0 be started. Default: false, because
     whoever stopped a workload meant it."""
 
     activation_lag_messages: int = Field(default=_ZERO_DEFAULTS["activation_lag_messages"], ge=1)
-    """So many waiting messages start the group again; fewer count as none. Default: 1. Markers of transactions wait for
-    ever: a topic of theirs needs more than it has partitions."""
+    """Number of waiting messages that activates the group; fewer count as none. Default: 1. Markers of transactions
+    wait for ever: a topic of theirs needs more than it has partitions."""
 
     idle_seconds: float = Field(default=_ZERO_DEFAULTS["idle_seconds"], ge=60)
     """Seconds without a message, all of them seen, before 0 replicas are advised; and none may be expected in as many
@@ -114,7 +114,7 @@ class ScaleToZeroSettings(BaseModel):
 
 
 class GroupSettings(BaseModel):
-    """What the owner of a consumer group knows of it. Under the name `*`: what holds unless a group says otherwise."""
+    """Settings of a consumer group, as its owner knows it. Under the name `*`: values for all other groups."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
@@ -126,7 +126,7 @@ class GroupSettings(BaseModel):
     without any, from 22 hours of samples on, taken to be a step above the fullest of them."""
 
     protocol: GroupProtocol = _PROFILE_DEFAULTS["protocol"]
-    """How a rebalance stops the group: `eager` stops all partitions, `cooperative` those that move. Default: eager,
+    """Rebalance protocol: `eager` stops all partitions, `cooperative` those that move. Default: eager,
     the more expensive one, so that nothing is promised that the group cannot do."""
 
     client: Client = _PROFILE_DEFAULTS["client"]
@@ -138,7 +138,7 @@ class GroupSettings(BaseModel):
     in the defaults of both clients."""
 
     static_membership: bool = _PROFILE_DEFAULTS["static_membership"]
-    """Whether `group.instance.id` is set: a member that closes is then missed only when its session has run out.
+    """True where `group.instance.id` is set: a member that closes is then missed only when its session has run out.
     Default: no, Kafka's own."""
 
     min_replicas: int = Field(default=_PROFILE_DEFAULTS["min_replicas"], ge=1)
@@ -161,7 +161,7 @@ class GroupSettings(BaseModel):
     auto-commit of Kafka's client."""
 
     commit_mode: CommitMode = _PROFILE_DEFAULTS["commit_mode"]
-    """When offsets are committed: each `interval`, after each `batch` or after each `message`. Default: interval, the
+    """Time of offset commits: each `interval`, after each `batch` or after each `message`. Default: interval, the
     clients' auto-commit."""
 
     poll_batch_seconds: float = Field(default=_PROFILE_DEFAULTS["poll_batch_seconds"], ge=0)
@@ -184,21 +184,21 @@ class GroupSettings(BaseModel):
     """Seconds that the slowest hundredth of messages takes; moves keep five times that distance. Default: 1."""
 
     streams: StreamsSettings | None = None
-    """What Kafka Streams adds. Default: none, a plain consumer."""
+    """Settings of Kafka Streams. Default: none, a plain consumer."""
 
     holidays: HolidaySettings = HolidaySettings()
-    """Days that run like holidays, for the week ahead; a group's own take the place of those under `*`. Default: none,
-    each day runs like its weekday."""
+    """Days with a load like that of holidays, for the week ahead; a group's own replace those under `*`. Default: none,
+    each day has the load of its weekday."""
 
     target: TargetSettings | None = None
-    """The workload that runs the group. Default: none, the advice is published and nobody can act on it."""
+    """The workload that runs the group. Default: none, advice is published and cannot be carried out."""
 
     mode: Mode = "recommend"
     """`off`: the group is left out; `recommend`: advice only; `apply`: an executor may act on it. Default: recommend,
-    because nothing is scaled that nobody asked to scale."""
+    because nothing is scaled without a request."""
 
     scale_to_zero: ScaleToZeroSettings = ScaleToZeroSettings()
-    """No replicas while nothing comes. Default: never."""
+    """Scaling to zero while no message is produced. Default: disabled."""
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:
@@ -209,7 +209,7 @@ class GroupSettings(BaseModel):
         return self
 
     def profile(self, cluster: str, group: str, *, partitions: int) -> GroupProfile:
-        """How the group behaves when its size changes; `partitions` is what the samples show, settings win.
+        """The profile for the cost model; `partitions` is the count in the samples, settings win.
 
         A configured capacity is a band of no width: nobody knows better. None leaves it to be measured.
         """

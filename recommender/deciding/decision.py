@@ -14,7 +14,7 @@ class DecisionSettings:
 
     policy: Policy = "balanced"
     """Preset for prices that are not set: `stable` moves less and pays more for replicas, `compact` the other way
-    round. A preset of `price_per_late_message`, `price_per_move` and `risk_weight`, nothing else."""
+    round. It sets `price_per_late_message`, `price_per_move` and `risk_weight`, nothing else."""
 
     price_per_replica_hour: float = 0.05
     """Price of one replica for one hour, in `currency`. A small pod on a shared node costs about this much."""

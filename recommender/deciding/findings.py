@@ -16,7 +16,7 @@ from recommender.deciding.refusing import refusal
 LEAST_SILENCE_SECONDS = 180.0
 # A commit that failed is tried again at the next one; three in a row do not fail by chance.
 COMMITS_MISSED = 3.0
-# What waits in a partition that stands still grows by a second a second, less what rates of 15 s are uncertain by.
+# The lag of a partition that is not consumed grows by a second a second, less the uncertainty of rates of 15 s.
 STANDING_GROWTH = 0.8
 # And what is left of all produce rates is one partition's share: over half of the mean's, for keys are uneven, under
 # twice.

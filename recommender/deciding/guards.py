@@ -172,7 +172,7 @@ def keep_the_minimum(proposal: Proposal, context: DecisionContext) -> Proposal:
     )
 
 
-# What a plan must keep to; then the fallback policy; then the owner's limits, whoever wants the move.
+# Rules for plans; then the fallback policy; then the owner's limits, whoever wants the move.
 GUARDS: tuple[Guard, ...] = (
     never_fewer_on_partial_data,
     never_fewer_while_draining,

@@ -13,7 +13,7 @@ from forecasting.history import History
 from forecasting.units import Replicas
 from recommender.deciding.recommendation import FindingCode
 
-# What a sink could carry two hours ago is a new question.
+# The limit of a sink two hours ago no longer holds.
 RECENT_MINUTES = 120
 # A count counts as tried from so many minutes at its limit on: one alone may have been a pause.
 LEAST_SATURATED_MINUTES = 3
@@ -31,7 +31,7 @@ LEAST_SHORT_SECONDS = 600.0
 FALLEN_SHORT = 5.0 / 6.0
 # No pause for a rebalance leaves a partition so far behind for ten minutes, and getting no nearer.
 SLOW_WAIT_SECONDS = 60.0
-# What waits is some partitions' share: that of one replica, a fifth more for keys that are uneven.
+# The lag is some partitions' share: that of one replica, a fifth more for keys that are uneven.
 ONE_REPLICAS_SHARE = 1.2
 
 

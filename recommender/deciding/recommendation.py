@@ -280,7 +280,7 @@ class PromisedPrice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradedMove:
-    """One move of a group that is over: what it was expected to do and what it did, known at `graded_at`.
+    """One move of a group that is over: its expected and its measured effects, known at `graded_at`.
 
     `promised` is None where somebody else moved the group: nothing was promised of that move.
     """

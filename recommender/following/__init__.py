@@ -1,4 +1,4 @@
-"""What a session follows of one group between two decisions: its capacity, the forecast, and what its moves teach.
+"""State of one group between two decisions: its capacity, its forecast, and the results of its moves.
 
 This is state that rows and decisions change, stepped from outside. Reading a property changes nothing. `now` is an
 argument, and code that may fail or hang is asked through `Asking`: nothing here reads a clock, logs, starts a thread,

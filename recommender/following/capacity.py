@@ -1,4 +1,4 @@
-"""What one replica carries: as it was configured, or as the group has shown it."""
+"""Capacity of one replica: as configured, or as measured in the group's history."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -22,11 +22,11 @@ class CapacityTracker:
 
     @property
     def known(self) -> Capacity | None:
-        """What was configured, or else what was found last; None until anything was."""
+        """The configured capacity, or else the last one measured; None until there is one."""
         return self._seen if self.profile.capacity is None else self.profile.capacity
 
     def look(self, history: History, *, surprised: bool) -> Capacity | None:
-        """What is known once `history` has been looked at: every few minutes, and at once if `surprised`.
+        """The capacity after a look at `history`: every few minutes, and at once if `surprised`.
 
         What was once known stays known, and grows older, until something else is.
         """

@@ -1,4 +1,4 @@
-"""Careful asking: a forecaster that fails, hangs or talks nonsense costs a history tier, never the decision.
+"""Careful calls: a forecaster that fails, hangs or gives impossible values costs a history tier, never the decision.
 
 Forecasters may be anybody's code. What they raise, what they do not answer in time and what no load can be comes back
 as `ForecasterFailure`, a value with a sentence that is published. Time is limited by the process around: it hands in an
@@ -26,7 +26,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class ForecasterFailure:
-    """Why a forecaster is not listened to, as the end of a sentence."""
+    """The reason why a forecaster is not used, as the end of a sentence."""
 
     why: str
 
@@ -35,32 +35,32 @@ class Asking(Protocol):
     """A way to call code that may fail: `asked`, which waits as long as it takes, or one with a limit."""
 
     def __call__(self, question: Callable[[], Answer], /) -> Answer | ForecasterFailure:
-        """The answer, or what went wrong with it; it raises nothing that the question does."""
+        """The answer, or the failure; it raises nothing that the question does."""
         ...
 
 
 def asked(question: Callable[[], Answer], /) -> Answer | ForecasterFailure:
-    """The answer of foreign code, or what went wrong with it.
+    """The answer of foreign code, or the failure.
 
     >>> asked(lambda: 6 * 7), asked(lambda: 1 // 0)
     (42, ForecasterFailure(why='it failed with ZeroDivisionError: integer division or modulo by zero'))
     """
     try:
         return question()
-    except Exception as error:  # noqa: BLE001  # whatever it is, it is this forecaster's trouble and no one else's
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is a failure of this forecaster alone
         return ForecasterFailure(f"it failed with {type(error).__name__}: {error}")
 
 
 def checked_forecast(
     fitted: FittedForecaster, history: History, *, steps: int
 ) -> Forecast | Refusal | ForecasterFailure:
-    """What `fitted.forecast` answers, or its trouble where that is nonsense."""
+    """The answer of `fitted.forecast`, or a failure where its values are impossible."""
     answer = fitted.forecast(history, steps=steps)
     return answer if isinstance(answer, Refusal) else nonsense(answer, history) or answer
 
 
 def nonsense(forecast: Forecast, history: History) -> ForecasterFailure | None:
-    """What no load can be: values that are no number, negative, or beyond all that was seen; None where all is well."""
+    """A failure for impossible values: not a number, negative, or far beyond the history; None where none is."""
     paths = forecast.paths
     if paths.ndim != 2 or paths.shape[0] != len(QUANTILES) or paths.shape[1] == 0:
         return ForecasterFailure(

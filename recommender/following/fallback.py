@@ -1,4 +1,4 @@
-"""The fallback policy: what simpler scalers would have cost on the same load, and how much more the advice may cost.
+"""The fallback policy: the cost of simpler scalers on the same load, and the most that advice may cost beyond it.
 
 Two simpler scalers are played beside the group in a fluid model: one that never moves from the largest useful count,
 and one that reacts to the produce rate with the useful replica counts in mind. When what was advised has cost more than
@@ -103,17 +103,17 @@ class FallbackPolicy:
 
     @property
     def reacting(self) -> float:
-        """What reacting has cost, all its moves at the price that the group's own moves have taught until now."""
+        """Cost of reacting, all its moves at the price learned from the group's own moves until now."""
         return self._reacting + self._moves * self.learned.usual_late_cost
 
     @property
     def wanted(self) -> int | None:
-        """What the cheaper scaler has now."""
+        """The present count of the cheaper scaler."""
         return self._useful[-1] if self.staying <= self.reacting else self.replicas
 
     @property
     def exhausted(self) -> bool:
-        """Whether the advice has cost more than the cheaper scaler and its allowance."""
+        """True if the advice has cost more than the cheaper scaler and its allowance."""
         return self.actual > self.standing.limit
 
     @property

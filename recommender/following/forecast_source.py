@@ -1,4 +1,4 @@
-"""Where a group's forecast comes from: the model fitted last, or persistence while that is better or all there is."""
+"""Source of a group's forecast: the model fitted last, or persistence while that is better or all there is."""
 
 from datetime import datetime, timedelta
 
@@ -23,8 +23,8 @@ REFIT_AFTER = timedelta(hours=1)
 class ForecastSource:
     """Fits `forecaster` once an hour of data, and falls back to persistence where it fails, loses or costs money.
 
-    A forecaster that fails or talks nonsense is asked again when it is to be fitted again. `standing` is the review
-    that was made before, if one was. All that the forecaster does is asked through `asking`.
+    A forecaster that fails or gives impossible values is not called until its next fit. `standing` is the review
+    that was made before, if one was. All calls of the forecaster go through `asking`.
     """
 
     def __init__(
@@ -83,23 +83,23 @@ class ForecastSource:
 
     @property
     def reviewed_at(self) -> datetime | None:
-        """When the last review was made, or tried; None before the first one."""
+        """Instant of the last review, or of the last attempt; None before the first one."""
         return self._reviewed_at
 
     def review_due(self, now: datetime) -> bool:
-        """Whether the last review is half a day old, or none was made."""
+        """True if the last review is half a day old, or none was made."""
         return self._reviewed_at is None or now >= self._reviewed_at + REVIEW_AFTER
 
     @property
     def trouble(self) -> str | None:
-        """A sentence on a forecaster that is not used, and why; None of one that is."""
+        """A sentence on a forecaster that is not used, with the reason; None for one that is."""
         if not isinstance(self._fitted, ForecasterFailure):
             return None
         return f"Forecaster {self._forecaster.name} is not used: {self._fitted.why}; arrivals are taken to stay."
 
     @property
     def track_record(self) -> TrackRecord:
-        """What forecasts have been worth lately, as it is published; the guard is not known here."""
+        """The record of recent forecasts, as it is published; the fallback policy is not known here."""
         skill = self._trust.skill
         return TrackRecord(
             gate=self._standing,
@@ -109,7 +109,7 @@ class ForecastSource:
         )
 
     def _score(self, history: History, forecast: Forecast, persistence: Forecast) -> None:
-        """Once a minute, score what was said of it, and note what is said of the minutes to come."""
+        """Once a minute, score the forecasts of it, and note those of the minutes to come."""
         if self._scored_minute == history.end_at:
             return
         self._scored_minute = history.end_at
@@ -118,7 +118,7 @@ class ForecastSource:
         self._trust.note(forecast, persistence, minute=minute)
 
     def _seen(self, history: History) -> History:
-        """What the history tier in force looks back on."""
+        """The part of the history that the tier in force uses."""
         return history if self._standing is None else seen_from(history, self._standing.history_tier)
 
     def _fit(self, history: History) -> None:
@@ -128,7 +128,7 @@ class ForecastSource:
         self._persistence = PersistenceForecaster().fit(history)
 
     def _persisting(self, history: History, *, steps: int) -> Forecast | Refusal:
-        """That all stays as it is, from the last fit; a history that was too short for one may suffice by now."""
+        """The persistence forecast of the last fit; a history that was too short for one may suffice by now."""
         if self._persistence is None or isinstance(self._persistence, Refusal):
             self._persistence = PersistenceForecaster().fit(history)
         if isinstance(self._persistence, Refusal):

@@ -1,4 +1,4 @@
-"""The gate: whether forecasting has lately been worth it for a group, in money, and from how much history.
+"""The gate: the choice of a history tier for a group by the cost of its recent decisions with and without a forecast.
 
 Decisions of the last days are taken again, from each history tier and from what was known then, and the
 plan that each chooses is priced on what came. The highest history tier is used whose plans were not more expensive than
@@ -67,7 +67,7 @@ def review(
 ) -> GateStanding | None:
     """The history tier to decide from, and what decisions from each have cost; None where too little is known.
 
-    The lowest history tier says that all stays as it is. One whose forecaster refuses, fails, talks nonsense or takes
+    The lowest history tier is persistence. One whose forecaster refuses, fails, gives impossible values or takes
     longer for all its answers than `asking` allows is left out.
     """
     highest = history_tier_of(history)
@@ -120,7 +120,7 @@ def _as_cheap(more: FloatArray) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judged:
-    """What the judged decisions have in common."""
+    """The inputs that all judged decisions share."""
 
     history: History
     profile: GroupProfile
@@ -130,7 +130,7 @@ class _Judged:
 
     @property
     def steps(self) -> int:
-        """How many minutes a decision looks ahead."""
+        """Minutes that a decision looks ahead."""
         return self.settings.horizon_seconds // STEP_SECONDS
 
     def origins(self) -> list[int]:
@@ -147,17 +147,17 @@ class _Judged:
     def forecasts(
         self, forecaster: Forecaster, history_tier: HistoryTier, origins: Sequence[int]
     ) -> list[Forecast] | Refusal | ForecasterFailure:
-        """What the forecaster says at each origin of what it knew then, fitted anew each day; or why it does not."""
+        """The forecasts from each origin with the history until then, fitted anew each day; or the first failure."""
         fitted: FittedForecaster | None = None
         fitted_origin = origins[0]
         answers = []
         for origin in origins:
             known = seen_from(self.history.until(origin), history_tier)
             if fitted is None or origin - fitted_origin >= _REFIT_MINUTES:
-                learnt = forecaster.fit(known)
-                if isinstance(learnt, Refusal):
-                    return learnt
-                fitted, fitted_origin = learnt, origin
+                answer_of_fit = forecaster.fit(known)
+                if isinstance(answer_of_fit, Refusal):
+                    return answer_of_fit
+                fitted, fitted_origin = answer_of_fit, origin
             answer = checked_forecast(fitted, known, steps=self.steps)
             if isinstance(answer, Refusal | ForecasterFailure):
                 return answer
@@ -169,7 +169,7 @@ class _Judged:
         return np.array([self._price(forecast, origin) for forecast, origin in zip(forecasts, origins, strict=True)])
 
     def _price(self, forecast: Forecast, origin: int) -> float:
-        """What the plan comes to that is chosen on this forecast, for a group that is sized for the present."""
+        """The price of the plan chosen on this forecast, for a group that is sized for the present."""
         known = self.history.until(origin)
         rate = MessagesPerSecond(float(known.produce_messages_per_second[-1]))
         context = DecisionContext(

@@ -1,4 +1,4 @@
-"""Grading: what a move really did to the group, read from the rows around it.
+"""Grading: the measured effects of a move on the group, read from the rows around it.
 
 A move is watched from its command (or, where somebody else moved the group, from the first row that shows it) until the
 group has been quiet for a while. Its stop is what was measured of its rebalances, where somebody looked often enough;
@@ -28,7 +28,7 @@ ROWS_BEFORE = 8
 UNGRACEFUL_SHARE_OF_SESSION = 0.6
 # A move in two steps causes a few rebalances; twenty replicas that come one by one cause twenty.
 STOPS_KEPT = 20
-# Where a lack of replicas alone builds up more than this share of the promised wait, nobody can tell what the move
+# Where a lack of replicas alone builds up more than this share of the promised wait, nobody can measure what the move
 # made late: 40,000/s that are late for 75 s after a jump would be 30 replica-hours.
 SHORT_SHARE = 0.5
 # While the capacity is unknown, a group that changes for longer than an hour without a quiet minute is graded by the
@@ -39,7 +39,7 @@ WAITING_KEPT = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A move that was advised under an id, and what was expected of it. `stopped_share` of the partitions stop."""
+    """A move that was advised under an id, and its expected effects. `stopped_share` of the partitions stop."""
 
     at: datetime
     from_replicas: int
@@ -53,7 +53,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredPause:
-    """What somebody who looked more often than rows come saw of one rebalance.
+    """One rebalance as measured by an observer that samples more often than rows are written.
 
     `lost_seconds` is what all partitions together stood still, over their number; each stop may be off by
     `resolution_seconds`.
@@ -66,7 +66,7 @@ class MeasuredPause:
 
 
 class _Look(NamedTuple):
-    """What one row says of a move."""
+    """The figures of one row that grade a move."""
 
     row: GroupInterval
     rate: float
@@ -107,12 +107,12 @@ class Grader:
     _measured: deque[MeasuredPause] = field(default_factory=lambda: deque(maxlen=STOPS_KEPT))
 
     def commanded(self, command: Command) -> None:
-        """A move was advised for now; the rows will tell whether it came."""
+        """A move was advised for now; the rows will show whether it was made."""
         if self._watch is None and self._lags:
             self._watch = self._opened(command.at, command.from_replicas, command)
 
     def measured(self, stop: MeasuredPause) -> None:
-        """Keep what was measured; a move that it falls into is graded by it."""
+        """Keep a measured pause; a move that it falls into is graded by it."""
         self._measured.append(stop)
 
     def observe(self, row: GroupInterval, capacity: MessagesPerSecond | None) -> GradedMove | None:
@@ -186,14 +186,14 @@ class Grader:
         return self._graded(watch)
 
     def _over(self, watch: _Watch) -> bool:
-        """Whether the group has been quiet for long enough, or shown for too long that no move comes."""
+        """True if the group has been quiet for long enough, or no move has come for too long."""
         if watch.last_change_at is None:
             patience = PATIENCE_FACTOR * self.profile.start_up_seconds + self.profile.session_timeout_seconds
             return (watch.seen_until - watch.began_at).total_seconds() > patience + QUIET_SECONDS
         return (watch.seen_until - watch.last_change_at).total_seconds() >= QUIET_SECONDS
 
     def _gradable(self, watch: _Watch) -> bool:
-        """Whether the group has moved, and had no backlog before: what a move adds to one cannot be told."""
+        """True if the group has moved without a backlog: the effect of a move on a backlog cannot be measured."""
         most = self.max_lag_seconds / 2 + self.profile.commit_interval_seconds
         return watch.last_change_at is not None and watch.lag_seconds_before <= most
 
@@ -228,7 +228,7 @@ class Grader:
         )
 
     def _rebalance_pause_seconds(self, watch: _Watch, *, stopped_share: float) -> float:
-        """As it was measured, if it was, and by more than measuring is off; else as lag rose.
+        """The measured pause, if there is one above the resolution; else the pause that explains the rise of the lag.
 
         Rows of 15 s show the lag that is left when they are read: a stop of 3 s may be consumed by then.
         """

@@ -1,4 +1,4 @@
-"""What a group's moves teach: each is watched and graded, and shifts the beliefs that the next one is priced by.
+"""Learning from a group's moves: each is watched and graded, and shifts the beliefs that the next one is priced by.
 
 A move can be graded only where it is known what a replica carries, for a shortage builds up lag as well. One that is
 over before that is kept, and teaches as soon as it is known.
@@ -88,7 +88,7 @@ class MoveLearner:
             self._grader.commanded(self._command(advice, now=now))
 
     def drain_outcomes(self) -> tuple[GradedMove, ...]:
-        """The moves that were graded since this was last asked, oldest first."""
+        """The moves that were graded since the last call, oldest first."""
         graded = tuple(self._graded)
         self._graded.clear()
         return graded

@@ -27,7 +27,7 @@ from recommender.following.forecast_source import ForecastSource
 from recommender.following.grading import MeasuredPause
 from recommender.following.moves import MoveLearner
 
-# Lag worth this much more than what a commit interval leaves is a surprise.
+# Lag of so many seconds more than a commit interval leaves is a surprise.
 SURPRISING_LAG_SECONDS = 2.0
 
 
@@ -86,11 +86,11 @@ class Session:
 
     @property
     def learned(self) -> Learned:
-        """What the group's moves have taught so far; while the capacity is unknown, the priors."""
+        """Results of the group's moves so far; while the capacity is unknown, the priors."""
         return self._moves.learned
 
     def drain_outcomes(self) -> tuple[GradedMove, ...]:
-        """The moves that were graded since this was last asked, for whoever keeps them."""
+        """The moves that were graded since the last call, for whoever stores them."""
         return self._moves.drain_outcomes()
 
     def _compare(self, row: GroupInterval, capacity: Capacity) -> None:
@@ -107,7 +107,7 @@ class Session:
         self._fallback.observe(row)
 
     def due(self, now: datetime) -> bool:
-        """Whether it is time for a decision: a cycle has passed, or more arrives than the group was left to carry."""
+        """True if a decision is due: a cycle has passed, or the produce rate exceeds the group's target capacity."""
         if self._decided_at is None or (now - self._decided_at).total_seconds() >= self._settings.cycle_seconds:
             return True
         return self._surprised()
@@ -126,14 +126,14 @@ class Session:
         return rate > self._settings.target_utilization * carried or behind
 
     def recommend(self, now: datetime, *, with_sensitivity: bool = False) -> Decision:
-        """Advice from all that was observed until `now`, or a refusal that says what is missing.
+        """Advice from all that was observed until `now`, or a refusal that names what is missing.
 
         `with_sensitivity`: also what would reverse the decision, which takes a few times as long as the decision.
         """
         return self.decide(self.forecast(now), now=now, with_sensitivity=with_sensitivity)
 
     def forecast(self, now: datetime) -> Forecast | Refusal:
-        """What is expected to come, for `decide`; or why nobody can tell."""
+        """The forecast of the produce rate, for `decide`; or a refusal."""
         history = self._buffer.history()
         return self._nothing_observed(now) if history is None else self._forecasts.forecast(history)
 
@@ -193,9 +193,9 @@ class Session:
 
     @property
     def reviewed_at(self) -> datetime | None:
-        """When the last review was made, or tried; None before the first one."""
+        """Instant of the last review, or of the last attempt; None before the first one."""
         return self._forecasts.reviewed_at
 
     def review_due(self, now: datetime) -> bool:
-        """Whether the last review is half a day old, or none was made."""
+        """True if the last review is half a day old, or none was made."""
         return self._forecasts.review_due(now)

@@ -1,4 +1,4 @@
-"""Trust: whether a forecaster has lately been better than saying that all stays as it is.
+"""Trust: the recent skill of a forecaster against persistence, which says that all stays as it is.
 
 Each minute both forecasts are noted at two leads; when the minute has come, both are scored. A forecaster that has lost
 for a while is not listened to until it has won again.
@@ -16,7 +16,7 @@ from forecasting.scores import pinball_losses
 # Scored quantiles: the middle, and one that plans are made for.
 QUANTILES = (0.5, 0.9)
 LEADS = (5, 20)
-# Two hours of minutes at two leads; less than half an hour of them says nothing.
+# Two hours of minutes at two leads; less than half an hour of them is too little.
 MOST_SCORES = 240
 LEAST_SCORES = 40
 # Trust is lost at a tenth worse than persistence, and won back at equal.
@@ -42,9 +42,9 @@ class Trust:
         """Remember what both say of the minutes to come; `minute` is the last one seen."""
         for lead in LEADS:
             if lead <= forecast.steps and lead <= persistence.steps:
-                said = tuple(float(forecast.path(q)[lead - 1]) for q in QUANTILES)
+                predicted = tuple(float(forecast.path(q)[lead - 1]) for q in QUANTILES)
                 stays = tuple(float(persistence.path(q)[lead - 1]) for q in QUANTILES)
-                self._claims.append(_Claim(minute + lead, said, stays))
+                self._claims.append(_Claim(minute + lead, predicted, stays))
 
     def seen(self, rate: float, *, minute: int) -> None:
         """Score all claims about a minute that has come; one whose rate is unknown (NaN) scores nobody."""
@@ -67,7 +67,7 @@ class Trust:
 
 def _losses(rate: float, claims: list[_Claim]) -> list[tuple[float, float]]:
     """Of each claim the loss of the forecast and of persistence, summed over the scored quantiles."""
-    said = np.array([side for claim in claims for side in (claim.forecast, claim.persistence)])
+    predicted = np.array([side for claim in claims for side in (claim.forecast, claim.persistence)])
     came = np.array([rate])
-    losses = [pinball_losses(came, said[:, [row]], quantile=quantile) for row, quantile in enumerate(QUANTILES)]
+    losses = [pinball_losses(came, predicted[:, [row]], quantile=quantile) for row, quantile in enumerate(QUANTILES)]
     return [(float(own), float(other)) for own, other in np.sum(losses, axis=0).reshape(-1, 2)]

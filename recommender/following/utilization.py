@@ -1,7 +1,7 @@
-"""How full a group may run, taught by its own quiet minutes.
+"""Target utilization of a group, learned from its own quiet minutes.
 
-A backlog that creeps up while the group should keep up says that it cannot be run so full: some of its replicas are
-slower, or some partitions heavier, than the one figure of capacity knows.
+A backlog that grows while the group should keep up shows that its target utilization is too high: some of its
+replicas are slower, or some partitions heavier, than the one figure of capacity knows.
 """
 
 from collections import deque

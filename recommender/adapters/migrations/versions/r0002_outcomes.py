@@ -1,4 +1,4 @@
-"""The table of graded moves: what each was expected to do, and what it did.
+"""The table of graded moves: the expected and the measured effects of each.
 
 Revision ID: 0002
 Revises: 0001
