@@ -27,7 +27,7 @@ class GroupKeyError(ValueError):
 
 
 class CursorError(ValueError):
-    """A page was asked for behind something that is no cursor of ours."""
+    """A page was requested behind something that is no cursor of ours."""
 
 
 def group_key(cluster: str, group: str) -> str:
@@ -108,7 +108,7 @@ def to_outcome(move: GradedMove) -> wire.Outcome:
 
 
 def to_learned(learned: LearnedMoves | None) -> parts.Learned | None:
-    """What is believed of the group's moves, as it is published; None where the advice is from before it said so."""
+    """Beliefs about the group's moves, as they are published; None where the advice is too old to have them."""
     return None if learned is None else parts.Learned(**asdict(learned))
 
 

@@ -9,7 +9,7 @@ Instant = Annotated[AwareDatetime, AfterValidator(lambda instant: instant.astime
 
 
 class Wire(BaseModel):
-    """What all messages share: immutable, and described by the sentences under their fields."""
+    """Base of all messages: immutable, and described by the sentences under their fields."""
 
     model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
@@ -23,7 +23,7 @@ class Target(Wire):
 
 
 class ExecuteWindow(Wire):
-    """When the move may be carried out; `execute_at` lies inside."""
+    """Instants between which the move may be carried out; `execute_at` lies inside."""
 
     not_before: Instant
     latest_safe: Instant
@@ -33,15 +33,15 @@ class ExecuteWindow(Wire):
 
 
 class DataQuality(Wire):
-    """What the decision rests on."""
+    """Data that the decision rests on."""
 
     as_of: Instant
-    """When the newest usable row ended."""
+    """End of the newest usable row."""
     age_seconds: FiniteFloat
-    """How old that row was when the decision was made."""
+    """Age of that row when the decision was made."""
     history_seconds: FiniteFloat
     history_tier: Literal["reactive", "daily", "weekly"]
-    """What the history allowed: reactive from 30 min, daily from 2 days, weekly from 14 days."""
+    """History tier that the data allowed: reactive from 30 min, daily from 2 days, weekly from 14 days."""
     counts: dict[str, int]
 
 
@@ -73,7 +73,7 @@ class QuantilePaths(Wire):
 
 
 class HistoryTierCost(Wire):
-    """What a decision has cost that was made from one history tier: the mean price over the horizon, on what came."""
+    """Cost of past decisions from one history tier: the mean price over the horizon, on the measured produce rate."""
 
     history_tier: Literal["reactive", "daily", "weekly"]
     cost: FiniteFloat
@@ -91,14 +91,14 @@ class Gate(Wire):
 
 
 class Forecast(Wire):
-    """What was expected to be produced; step 1 ends `step_seconds` after the forecast was made."""
+    """Forecast of the produce rate; step 1 ends `step_seconds` after the forecast was made."""
 
     model: str
     horizon_seconds: FiniteFloat
     step_seconds: int
     produce_messages_per_second: QuantilePaths
     skill_vs_persistence: FiniteFloat | None = None
-    """How the forecaster has done lately: 1 minus its loss over that of "all stays as it is"; above 0 is better."""
+    """Recent skill of the forecaster: 1 minus its loss over that of "all stays as it is"; above 0 is better."""
     trusted: bool | None = None
     """False while the forecaster has lost for so long that persistence is used instead."""
     gate: Gate | None = None
@@ -111,7 +111,7 @@ class ForecastPart(Wire):
     model: str
     history_tier: Literal["reactive", "daily", "weekly"]
     issued_at: Instant
-    """When it was made: it knows nothing of what came after."""
+    """Instant at which it was made: it rests on nothing later."""
     step_seconds: int
     ends_at: Instant
 
@@ -130,7 +130,7 @@ class QuantileSeries(Wire):
 
 
 class RebalanceImpact(Wire):
-    """What the move does to the group while it happens."""
+    """Effects of the move on the group while it happens."""
 
     protocol_profile: Literal["eager", "cooperative", "kip848"]
     rebalance_pause_seconds: FiniteFloat
@@ -176,7 +176,7 @@ class CostComparison(Wire):
 
 
 class FallbackPolicy(Wire):
-    """How much of its allowance the advice has used up; `policy` is followed while `used` is above `limit`.
+    """Used part of the advice's allowance; `policy` is followed while `used` is above `limit`.
 
     Both are in the currency of `cost`, and fade with a half-life of half a day.
     """
@@ -205,10 +205,10 @@ class TurningPoint(Wire):
 
 
 class Learned(Wire):
-    """What is believed of the group's moves, and how full its replicas may be run."""
+    """Beliefs about the group's moves, and the share of their capacity that its replicas may use."""
 
     rebalance_pause_scale_out_seconds: FiniteFloat
-    """How long a move that adds replicas stops what it stops."""
+    """Rebalance pause of a move that adds replicas."""
     rebalance_pause_scale_in_seconds: FiniteFloat
     move_risk: FiniteFloat
     """Price of one move beyond what is expected of it, in the currency of `cost`."""
@@ -221,13 +221,13 @@ class Learned(Wire):
     target_utilization_set: FiniteFloat | None = None
     """The most that settings allow; plans use less where quiet minutes showed that it is too full."""
     start_up_seconds: FiniteFloat | None = None
-    """When plans expect added replicas to work, from the command on: as set."""
+    """Seconds from the command until plans expect added replicas to consume: as set."""
     start_up_seen_seconds: FiniteFloat | None = None
-    """How long it took in graded moves; absent while none was seen."""
+    """Seconds that it took in graded moves; absent while none was seen."""
 
 
 class Expected(Wire):
-    """What the advice said of its move; amounts are over its horizon."""
+    """Figures that the advice published for its move; amounts are over its horizon."""
 
     rebalance_pause_seconds: FiniteFloat
     late_messages: FiniteFloat
@@ -242,7 +242,7 @@ class Expected(Wire):
 
 
 class Happened(Wire):
-    """What the rows around a move show."""
+    """Measured effects of a move, from the rows around it."""
 
     rebalance_pause_seconds: FiniteFloat
     """Work of the partitions that were moved, in seconds of arrivals, that was lost."""
@@ -251,7 +251,7 @@ class Happened(Wire):
     start_up_seconds: FiniteFloat | None = None
     """From the command to the first added replica; absent where none was added, or nobody knows of a command."""
     left_ungracefully: bool | None = None
-    """Whether leavers were missed only when their session ran out; absent where nobody left or nobody could tell."""
+    """True where leavers were missed only when their session ran out; absent where nobody left or it is unknown."""
 
 
 class Policy(Wire):
@@ -264,7 +264,7 @@ class Policy(Wire):
     price_per_move: FiniteFloat
     """Risk price of one move before outcomes have taught."""
     risk_weight: FiniteFloat
-    """How much the worst tenth of scenarios counts beyond the mean, 0 to 1."""
+    """Weight of the worst tenth of scenarios beyond the mean, 0 to 1."""
 
 
 class Reason(Wire):

@@ -14,11 +14,11 @@ MEDIA_TYPE = "application/problem+json"
 
 
 class NotFoundError(LookupError):
-    """What was asked for is not known here; the sentence says where to look."""
+    """The requested object is not known here; the sentence names the place to look."""
 
 
 class UnfitError(ValueError):
-    """What was asked for is well said and cannot be answered so; the sentence names limit and next step."""
+    """The request is valid and cannot be answered so; the sentence names limit and next step."""
 
 
 def answer_with_problems(app: FastAPI) -> None:

@@ -1,4 +1,4 @@
-"""What the routes answer, as functions of the store and an instant; no HTTP in here."""
+"""Answers of the routes, as functions of the store and an instant; no HTTP in here."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from recommender.deciding.recommendation import Decision
 from recommender.outlook import Outlook, fitted_to, hour_ahead, outlook, week_ahead
 from recommender.ports import AdapterError, DecisionStore, LongForecasts
 
-# What a chart can show; a week in minutes would be five times as many.
+# Most points that a chart can show; a week in minutes would be five times as many.
 POINTS_LIMIT = 2000
 
 
@@ -42,7 +42,7 @@ class Reader:
         """The `limit` groups behind `cursor`; work grows with the page, not with the number of groups."""
         after = group_of_key(cursor) if cursor is not None else None
         now = self.clock()
-        # One more than asked tells whether a next page exists.
+        # One more than requested shows whether a next page exists.
         decisions = self.store.latest_page(cluster=cluster, group=group, after=after, limit=limit + 1)
         shown = decisions[:limit]
         return wire.GroupPage(
@@ -58,7 +58,7 @@ class Reader:
         )
 
     def recommendation(self, key: str) -> wire.DecisionV1:
-        """What was last decided for the group called `key`."""
+        """The latest decision for the group called `key`."""
         return self._as_wire(self._latest(key))
 
     def outcomes(self, key: str, *, cursor: str | None, limit: int) -> wire.OutcomePage:
@@ -80,7 +80,7 @@ class Reader:
     def forecast(
         self, key: str, *, since: datetime | None, until: datetime | None, step_seconds: int | None
     ) -> wire.ForecastSeries:
-        """What is expected of the group called `key` from `since` (None: now) to `until` (None: as far as it goes)."""
+        """The forecast for the group called `key` from `since` (None: now) to `until` (None: its end)."""
         cluster, group = group_of_key(key)
         now = self.clock()
         hour = hour_ahead(self.store.latest_recommendation(cluster, group), now=now)

@@ -1,4 +1,4 @@
-"""The routes: what can be asked over HTTP, and what comes back."""
+"""The routes: requests over HTTP, and their answers."""
 
 from collections.abc import Mapping
 from hashlib import sha256
@@ -54,7 +54,7 @@ def v1(reader: Reader) -> APIRouter:
 
     @routes.get("/groups/{group_key}/recommendation", response_model=wire.DecisionV1, responses=unknown)
     async def recommendation(group_key: str, if_none_match: Annotated[str | None, Header()] = None) -> Response:
-        """What was last decided for the group: a Recommendation or a Refusal, told apart by `kind`."""
+        """The latest decision for the group: a Recommendation or a Refusal, distinguished by `kind`."""
         return _tagged(await run_in_threadpool(reader.recommendation, group_key), if_none_match)
 
     @routes.get(
@@ -87,7 +87,7 @@ def v1(reader: Reader) -> APIRouter:
         ] = None,
         accept: Annotated[str | None, Header()] = None,
     ) -> Response:
-        """What is expected to be produced: the next hour by the minute, then the week; at most 2,000 points."""
+        """Forecast of the produce rate: the next hour by the minute, then the week; at most 2,000 points."""
         series = await run_in_threadpool(reader.forecast, group_key, since=since, until=until, step_seconds=step)
         headers = {"Vary": "Accept"}
         if _CSV in (accept or ""):
@@ -103,12 +103,12 @@ def v1(reader: Reader) -> APIRouter:
 
 
 def service(reader: Reader) -> APIRouter:
-    """What operators ask: is it alive, is it ready, how much did it do, where is everything."""
+    """Routes for operators: liveness, readiness, metrics, and an index."""
     routes = APIRouter(tags=["service"])
 
     @routes.get("/", response_class=JSONResponse)
     async def index() -> dict[str, str]:
-        """Where everything is, relative to this address."""
+        """Links to all routes, relative to this address."""
         return {
             "groups": "api/v1/groups",
             "openapi": "openapi.json",
@@ -119,7 +119,7 @@ def service(reader: Reader) -> APIRouter:
 
     @routes.get("/livez", response_class=PlainTextResponse)
     async def livez() -> str:
-        """The process answers; nothing outside of it is asked."""
+        """The process answers; no other system is checked."""
         return "ok\n"
 
     @routes.get("/readyz", response_class=PlainTextResponse, responses={503: {"description": "Not ready"}})
@@ -128,10 +128,10 @@ def service(reader: Reader) -> APIRouter:
     ) -> PlainTextResponse:
         """The store answers and a decision cycle has completed."""
         checks = await run_in_threadpool(reader.readiness)
-        failing = [name for name, trouble in checks if trouble is not None]
+        failing = [name for name, failure in checks if failure is not None]
         lines = [f"not ready: {', '.join(failing)}" if failing else "ok"]
         if verbose is not None:
-            lines = [*(f"{name}: {trouble or 'ok'}" for name, trouble in checks), *lines]
+            lines = [*(f"{name}: {failure or 'ok'}" for name, failure in checks), *lines]
         return PlainTextResponse("\n".join(lines) + "\n", status_code=503 if failing else 200)
 
     @routes.get("/metrics", response_class=PlainTextResponse)

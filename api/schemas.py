@@ -71,17 +71,17 @@ class RecommendationV1(Wire):
     """Absent: advice only, nothing can be scaled."""
     mode: Mode
     scale_to_zero: bool = False
-    """Whether 0 replicas may be set, and a workload that stands at 0 be started."""
+    """True where 0 replicas may be set, and a workload that stands at 0 be started."""
     action: Literal["hold", "scale_out", "scale_in"]
     current_replicas: int
     desired_replicas: int
     due_replicas: int | None = None
-    """What the group should have at the instant of the answer: `desired_replicas` from `execute_at` on,
+    """Replicas that the group should have at the instant of the answer: `desired_replicas` from `execute_at` on,
     `current_replicas` before; absent once the advice has expired."""
     desired_replicas_lower: int | None = None
-    """What would be cheapest in the lowest tenth of scenarios."""
+    """The cheapest count in the lowest tenth of scenarios."""
     desired_replicas_upper: int | None = None
-    """What would be cheapest in the highest tenth of scenarios."""
+    """The cheapest count in the highest tenth of scenarios."""
     uncapped_replicas: int
     useful_replicas: tuple[int, ...]
     """The counts between which the busiest replica's load changes; more than the last one cannot help."""
@@ -103,7 +103,7 @@ class RecommendationV1(Wire):
     fallback_policy: FallbackPolicy | None = None
     """Absent while the fallback policy is off, and before it has seen a row."""
     sensitivity: tuple[TurningPoint, ...] | None = None
-    """What would reverse the decision, the nearest first; absent where nothing was found or looked for."""
+    """Changes that would reverse the decision, the nearest first; absent where none was found or searched for."""
     confidence: FiniteFloat | None = None
     """Share of scenarios in which the choice is no more expensive than staying; for a hold, than the best move."""
     confidence_level: Literal["high", "medium", "low"] | None = None
@@ -113,7 +113,7 @@ class RecommendationV1(Wire):
 
 
 class Remedy(Wire):
-    """What to do about a refusal."""
+    """Next step after a refusal."""
 
     sentence: str
 
@@ -143,7 +143,7 @@ DECISION_V1: TypeAdapter[RecommendationV1 | RefusalV1] = TypeAdapter(DecisionV1)
 
 
 class GroupSummary(Wire):
-    """One group on a page of groups: what was last decided for it, in short."""
+    """One group on a page of groups: its latest decision, in short."""
 
     group_key: str
     """Opaque and URL-safe: the group's name in paths."""
@@ -174,7 +174,7 @@ class GroupPage(Wire):
 
 
 class Group(Wire):
-    """One group: where it stands on this API, and what was last decided for it."""
+    """One group: its address on this API, and its latest decision."""
 
     group_key: str
     cluster: str
@@ -183,7 +183,7 @@ class Group(Wire):
 
 
 class Outcome(Wire):
-    """One move of a group that is over: what was expected of it, and what happened."""
+    """One move of a group that is over: its expected and its measured effects."""
 
     graded_at: Instant
     from_replicas: int
@@ -203,13 +203,13 @@ class OutcomePage(Wire):
     cluster: str
     group_id: str
     learned: Learned | None = None
-    """What the last advice believed; absent before there was any."""
+    """Beliefs of the last advice; absent before there was any."""
     outcomes: tuple[Outcome, ...]
     next: str | None = None
 
 
 class ForecastSeries(Wire):
-    """What is expected to be produced for one group: the next hour by the minute, then the week in five minutes.
+    """Forecast of the produce rate of one group: the next hour by the minute, then the week in five minutes.
 
     Step i ends at `ends_at[i]` and is `step_seconds[i]` long; there is no gap between steps.
     """
@@ -224,11 +224,11 @@ class ForecastSeries(Wire):
     step_seconds: tuple[int, ...]
     produce_messages_per_second: QuantileSeries
     notes: tuple[str, ...] | None = None
-    """Why the hour or the week is not in it; absent where both are."""
+    """The reason why the hour or the week is not in it; absent where both are."""
 
 
 class Problem(Wire):
-    """Why a request was not answered (RFC 9457): one sentence in `detail`, the next step included."""
+    """Problem with a request (RFC 9457): one sentence in `detail`, the next step included."""
 
     type: str = "about:blank"
     title: str

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Features = Annotated[Path, typer.Option(metavar="DIR", help="The feature table that `lagcast features` writes.")]
 Config = Annotated[Path | None, typer.Option(metavar="FILE", help="Settings file (YAML).")]
-StateDir = Annotated[Path | None, typer.Option(metavar="DIR", help="Where decisions are kept.")]
+StateDir = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for decisions.")]
 
 
 def recommend(
@@ -31,11 +31,12 @@ def recommend(
     features: Features,
     config: Config = None,
     state_dir: StateDir = None,
+    _once: Annotated[bool, typer.Option("--once", help="One cycle, then stop; `lagcast serve` repeats it.")] = True,
     now: Annotated[
         str | None, typer.Option(metavar="INSTANT", help="Decide as of this instant; `latest`: as of the newest row.")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 3 if any group is refused.")] = False,
-    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="How to write the answer.")] = (
+    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="Format of the answer.")] = (
         OutputFormat.TABLE
     ),
 ) -> int:
@@ -62,7 +63,7 @@ def recommend(
 
 
 def instant_of(text: str | None, table: "FeatureTable", *, option: str = "--now") -> datetime:
-    """What `option` means: the clock where it is not given, the end of the data for `latest`, else an instant.
+    """The instant of `option`: the clock where it is not given, the end of the data for `latest`, else as written.
 
     Errors: InputError for what is no instant, and for `latest` of a table without rows.
     """
@@ -110,7 +111,7 @@ def serve(
     """Decide again and again, and answer over REST, until Ctrl-C or SIGTERM.
 
     With --bootstrap each decision is published on two Kafka topics as well. With --kubernetes, what a group's
-    ConsumerGroupScaler asks for wins over the settings, and its status tells what was decided. With --lease several
+    ConsumerGroupScaler requests wins over the settings, and its status has the decision. With --lease several
     may run on one store: one of them decides, and another takes over when it is gone.
     """
     from api.app import create_app
@@ -166,12 +167,14 @@ def serve(
             ) as publishers,
         ):
             talk.line(f"lagcast {version()} serves {url_of(bound)} and decides every {cycle_seconds} s; Ctrl-C stops")
-            heard = [metrics, *publishers]
+            all_publishers = [metrics, *publishers]
             loop = recommender(
                 table,
                 in_force,
                 store,
-                publishers=heard if fence is None else [FencedPublisher(each, fence) for each in heard],
+                publishers=all_publishers
+                if fence is None
+                else [FencedPublisher(each, fence) for each in all_publishers],
                 obstacles=dict if scalers is None else lambda: scalers.look(table.groups(), now=read_clock()),
                 observe_steps=metrics.observe_steps,
             )

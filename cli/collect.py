@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # The options of every command that talks to Kafka.
 Bootstrap = Annotated[str, typer.Option(metavar="HOST:PORT", help="Kafka brokers, separated by commas.")]
-Cluster = Annotated[str, typer.Option(help="What to call the cluster in every row.")]
+Cluster = Annotated[str, typer.Option(help="Name of the cluster in every row.")]
 Groups = Annotated[list[str] | None, typer.Option(help="Only this group; may be given several times.")]
 ReadCommitted = Annotated[
     list[str] | None,
@@ -36,7 +36,7 @@ def collect(
     *,
     bootstrap: Bootstrap,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where samples are appended as parquet files.")
+        Path | None, typer.Option(metavar="DIR", help="Folder to which samples are appended as parquet files.")
     ] = None,
     topic: Annotated[
         str | None, typer.Option(metavar="NAME", help="A Kafka topic to put samples on, for `lagcast land`.")
@@ -88,7 +88,7 @@ def collect(
 def _sinks(
     ends: ExitStack, bootstrap: str, out: Path | None, topic: str | None, settings: "Mapping[str, str]"
 ) -> "list[Callable[[Sequence[OffsetSample]], object]]":
-    """Where samples go: files first, since they cannot be away."""
+    """Destinations of samples: files first, since they are always reachable."""
     from collector.sinks import write_samples
     from collector.topic import SamplePublisher
 

@@ -41,15 +41,13 @@ SECONDS_PER_DAY = 86_400
 def demo(
     *,
     headless: Annotated[bool, typer.Option("--headless", help="End when done, on a terminal too.")] = False,
-    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="How to write the table.")] = (
-        OutputFormat.TABLE
-    ),
+    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="Format of the table.")] = (OutputFormat.TABLE),
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same table.")] = 7,
     days: Annotated[int, typer.Option(min=2, max=60, help="Days to generate; the last one is judged.")] = 14,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Make features anew, although there are some.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Compute features again, even if there are some.")] = False,
     host: Annotated[str, typer.Option(help="Address to serve on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; the next free one if it is taken.")] = 8686,
-    state_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where the demo keeps what it makes.")] = None,
+    state_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for the files of the demo.")] = None,
 ) -> int:
     """Run everything on a generated load: samples, Spark features, forecast, decision, REST, and the league table.
 
@@ -88,7 +86,7 @@ def demo(
         )
         if sys.stderr.isatty() and sys.stdin.isatty() and not headless:
             with stopped_by_signals() as stop:
-                talk.line(f"{url_of(bound)} goes on answering; Ctrl-C stops")
+                talk.line(f"{url_of(bound)} keeps answering; Ctrl-C stops")
                 stop.wait()
     return ExitCode.OK
 
@@ -175,7 +173,7 @@ def _instead_of(wanted: int, got: int) -> str:
 
 
 def _answer(url: str) -> str:
-    """One line on what the service answers, asked over HTTP like anybody would."""
+    """One line on an answer of the service, requested over HTTP."""
     import httpx2
 
     answer = httpx2.get(url, timeout=10.0)

@@ -1,4 +1,4 @@
-"""Where the demo keeps what it made: features by seed, days and code, and its own decisions."""
+"""Folder of the demo: features by seed, days and code, and its own decisions."""
 
 import hashlib
 import shutil
@@ -50,7 +50,7 @@ class FeatureFolder:
 
     @property
     def is_there(self) -> bool:
-        """Whether it was made before."""
+        """True if it was made before."""
         return self.path.is_dir()
 
     def forget(self) -> None:

@@ -42,7 +42,7 @@ def discover(
     objects: Annotated[
         bool, typer.Option("--objects", help="Print a ConsumerGroupScaler for each group that was found, to apply.")
     ] = False,
-    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="How to write the answer.")] = (
+    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="Format of the answer.")] = (
         OutputFormat.TABLE
     ),
 ) -> int:

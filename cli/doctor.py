@@ -42,8 +42,8 @@ def doctor(
     lease: Annotated[
         str, typer.Option(metavar="NAMESPACE/NAME", help="Lease of the recommenders, if there are several.")
     ] = "lagcast/lagcast-recommender",
-    strict: Annotated[bool, typer.Option("--strict", help="Exit code 3 if anything is in trouble.")] = False,
-    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="How to write the answer.")] = (
+    strict: Annotated[bool, typer.Option("--strict", help="Exit code 3 if any finding is `trouble`.")] = False,
+    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="Format of the answer.")] = (
         OutputFormat.TABLE
     ),
 ) -> int:
@@ -72,8 +72,8 @@ def doctor(
     else:
         for finding in findings:
             typer.echo(_line(finding))
-    troubled = any(finding.state == "trouble" for finding in findings)
-    return ExitCode.STRICT if strict and troubled else ExitCode.OK
+    failing = any(finding.state == "trouble" for finding in findings)
+    return ExitCode.STRICT if strict and failing else ExitCode.OK
 
 
 def _line(finding: "Diagnosis") -> str:

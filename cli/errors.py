@@ -15,7 +15,7 @@ import typer
 
 
 class ExitCode(IntEnum):
-    """What the shell sees."""
+    """Exit codes of the commands."""
 
     OK = 0
     FAILURE = 1
@@ -25,7 +25,7 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-# What typer raises for words that it does not understand. Typer carries its own copy of click and exports only the
+# Error of typer for arguments that it does not know. Typer carries its own copy of click and exports only the
 # leaves of this tree, so its root is found from one of them.
 _USAGE_ERROR: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
@@ -86,9 +86,9 @@ def run_with_exit_code(command: Callable[[], int], *, debug: bool) -> int:
             return _say(_usage_sentence(error), ExitCode.USAGE)
         code = exit_code_of(error)
         if code is ExitCode.FAILURE:
-            # What Java says of itself goes on for pages; its first lines name the trouble.
-            told = textwrap.shorten(str(error), width=500, placeholder=" ...")
-            return _say(f"a bug of ours, {type(error).__name__}: {told}. `--debug` shows where.", code)
+            # Messages of Java fill pages; their first lines name the failure.
+            sentence = textwrap.shorten(str(error), width=500, placeholder=" ...")
+            return _say(f"a bug of ours, {type(error).__name__}: {sentence}. `--debug` shows where.", code)
         return _say(str(error), code)
 
 

@@ -37,12 +37,12 @@ ITEMS = {
 
 
 def explain(
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="Consumer group, as Kafka calls it.")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Name of the consumer group in Kafka.")],
     *,
-    cluster: Annotated[str | None, typer.Option(help="Which cluster, where several have such a group.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="Cluster of the group, where several have such a group.")] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings file (YAML).")] = None,
-    state_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where decisions are kept.")] = None,
-    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="How to write the answer.")] = (
+    state_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for decisions.")] = None,
+    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="Format of the answer.")] = (
         OutputFormat.TABLE
     ),
 ) -> int:
@@ -102,7 +102,7 @@ def write_decision(decision: "Decision", output: OutputFormat, *, settings: "Set
 
 
 def known_text(decision: "Decision", moves: "Sequence[GradedMove]") -> str:
-    """What the advice rests on, assumed or measured, and what the group's last moves did beside what was expected."""
+    """The assumed and measured figures of the advice, and the group's last moves beside their expected effects."""
     from recommender.deciding.beliefs import beliefs, outcome_sentence
     from recommender.deciding.recommendation import Recommendation
 
@@ -138,7 +138,7 @@ def headline(advice: "Recommendation") -> str:
 
 
 def refusal_text(refusal: "Refusal") -> str:
-    """Why there is no advice, the figures that say so, and the next step."""
+    """The reason why there is no advice, the figures behind it, and the next step."""
     lines = [f"{refusal.group}  refused   [{refusal.reason}]", f" - {refusal.sentence}"]
     lines += [f" - {name}: {value:,.0f}" for name, value in refusal.evidence]
     return "\n".join([*lines, f" next: {refusal.remedy}", ""])

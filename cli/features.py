@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def features(
     *,
     samples: Annotated[Path, typer.Option(metavar="DIR", help="Offset samples, as `lagcast collect` writes them.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The feature table; made where it is not there yet.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The feature table; created if it does not exist.")],
     first: Annotated[str | None, typer.Option("--from", metavar="DATE", help="First day to write anew (UTC).")] = None,
     last: Annotated[str | None, typer.Option("--to", metavar="DATE", help="Last day to write anew (UTC).")] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Add rows as samples come, until Ctrl-C.")] = False,
@@ -41,7 +41,7 @@ def features(
     first_day = parse_date(first, option="--from") if first is not None else None
     last_day = parse_date(last, option="--to") if last is not None else None
     talk = Talk()
-    # What is wrong with the samples is said at once, not after the JVM has come up.
+    # A fault of the samples is reported at once, not after the start of the JVM.
     find_samples(samples, first=first_day, last=last_day)
     with talk.running(), spark_beside(talk, log_path=settings_of().state_dir / "spark.log") as starting:
         make_features(starting, samples, out, talk=talk, first=first_day, last=last_day)
@@ -56,7 +56,7 @@ def _follow(samples: Path, out: Path, *, has_span: bool) -> int:
     from spark_features.samples import require_folder
 
     if has_span:
-        message = "--follow goes on from where the table ends; give it without --from and --to"
+        message = "--follow continues from the end of the table; give it without --from and --to"
         raise InputError(message)
     require_folder(samples)
     log_to_stderr()

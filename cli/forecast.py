@@ -16,13 +16,13 @@ from cli.progress import Talk
 def forecast(
     *,
     features: Annotated[Path, typer.Option(metavar="DIR", help="The feature table that `lagcast features` writes.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Long forecasts and fits; made where it is not there yet.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Long forecasts and fits; created if it does not exist.")],
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings file (YAML): holidays.")] = None,
     at: Annotated[
         str | None, typer.Option(metavar="INSTANT", help="Forecast as of this instant; the newest row unless set.")
     ] = None,
     keep_days: Annotated[
-        int, typer.Option(min=2, metavar="DAYS", help="How many days issues are kept; older ones go.")
+        int, typer.Option(min=2, metavar="DAYS", help="Days that issues are kept; older ones are deleted.")
     ] = KEPT_DAYS,
 ) -> int:
     """Forecast the week ahead of every group, in steps of five minutes, and score the model on its last eight days.

@@ -31,11 +31,12 @@ def history(
         ),
     ] = "",
     prometheus: Annotated[
-        str, typer.Option(metavar="URL", help="A server that scraped an exporter: arrivals, commits, lag and members.")
+        str,
+        typer.Option(metavar="URL", help="A server that scraped an exporter: produce rates, commits, lag and members."),
     ] = "",
     cluster: Cluster = "default",
     group: Groups = None,
-    days: Annotated[int, typer.Option(min=1, max=365, help="How far back to look at most.")] = DAYS,
+    days: Annotated[int, typer.Option(min=1, max=365, help="Most days of the past to read.")] = DAYS,
     client_config: Annotated[
         Path | None,
         typer.Option(
@@ -44,11 +45,11 @@ def history(
             "basic.username, basic.password, ssl.ca.location and header.NAME.",
         ),
     ] = None,
-    estimate: Annotated[bool, typer.Option("--estimate", help="Say what would be asked, and stop there.")] = False,
+    estimate: Annotated[bool, typer.Option("--estimate", help="Print the planned requests, and stop.")] = False,
 ) -> int:
     """Write the past, minute by minute, from Kafka (not one message is read) or from Prometheus: name one of both.
 
-    A second run goes on where the first one stopped. From Kafka it needs Describe on groups and topics.
+    A second run resumes where the first one stopped. From Kafka it needs Describe on groups and topics.
     """
     if bool(bootstrap) == bool(prometheus):
         message = "history wants one source: give --bootstrap HOST:PORT for Kafka, or --prometheus URL, not both"
@@ -109,9 +110,9 @@ def backfill(
                 f"    messages of topic {topic} are stamped {seconds:,.0f} s after now: set this machine's clock and "
                 "theirs by NTP; until then produce rates count when they are stamped"
             )
-        asked = f"{len(plan.spans)} groups, {len(plan.minutes):,} minutes"
+        requested = f"{len(plan.spans)} groups, {len(plan.minutes):,} minutes"
         if only_estimate:
-            stage.note = f"{asked}: a request each to every broker concerned, {plan.samples:,} rows"
+            stage.note = f"{requested}: a request each to every broker concerned, {plan.samples:,} rows"
             return 0
         rows = 0
         for samples in past_samples(kafka, plan):
@@ -119,7 +120,7 @@ def backfill(
             rows += len(samples)
             if stop is not None and stop.is_set():
                 break
-        stage.note = f"{asked}, {rows:,} rows"
+        stage.note = f"{requested}, {rows:,} rows"
     return rows
 
 

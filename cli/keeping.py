@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - pyarrow is imported when a command runs, so that `--help` answers in 0.2 s
-"""How long samples are kept, and the thread that sees to it, for every command that writes them."""
+"""Retention of samples, and the thread that applies it, for every command that writes them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ KEPT_DAYS = 35
 # The newest two days are the stream's, and the one before them may just have ended.
 LEAST_KEPT_DAYS = 4
 KeepDays = Annotated[
-    int, typer.Option(min=LEAST_KEPT_DAYS, metavar="DAYS", help="How many days samples are kept; older ones go.")
+    int, typer.Option(min=LEAST_KEPT_DAYS, metavar="DAYS", help="Days that samples are kept; older ones are deleted.")
 ]
 
 

@@ -1,4 +1,4 @@
-# ruff: noqa: PLC0415 - the Kubernetes client is imported when a lease is asked for, so that `--help` answers in 0.2 s
+# ruff: noqa: PLC0415 - the Kubernetes client is imported when a lease is requested, so that `--help` answers in 0.2 s
 """A lease of a Kubernetes cluster, as a command that publishes holds it or waits for it."""
 
 import re
@@ -28,7 +28,7 @@ _NAME = "[a-z0-9]([-a-z0-9.]*[a-z0-9])?"
 
 
 class Lead:
-    """Whether this process may publish, as an `Elector` says; `began` is set when it has begun to."""
+    """True if this process may publish, by an `Elector`; `began` is set when it has begun to."""
 
     def __init__(self, elector: "Elector") -> None:
         from recommender.cluster.leadership import Fence
@@ -41,7 +41,7 @@ class Lead:
 
 
 def lead_of(lease: str | None, kubeconfig: Path | None) -> Lead | None:
-    """The lead that `--lease` asks for; None without it. Nothing is asked of the cluster yet.
+    """The lead for `--lease`; None without it. The cluster is not called yet.
 
     Errors: InputError where that is no name of a Lease, and where there is no cluster.
     """

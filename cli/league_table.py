@@ -52,7 +52,7 @@ def lost_days(league: "League") -> list[Record]:
 
 
 def lost_days_sentence(league: "League") -> str:
-    """Which days lagcast lost, and to whom; said unasked."""
+    """The days that lagcast lost, and the winners; always printed."""
     days = league.lost_days
     judged = len(league.entries[0].daily)
     if not days:

@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - structlog is imported by commands that log, so that `--help` answers in 0.2 s
-"""Where log lines go: to stderr, as text on a terminal and as JSON elsewhere."""
+"""Logging to stderr, as text on a terminal and as JSON elsewhere."""
 
 import logging
 import sys

@@ -68,7 +68,7 @@ def lagcast(
     ] = False,
     _debug: Annotated[bool, typer.Option("--debug", help="Show a traceback with an error; works anywhere.")] = False,
 ) -> None:
-    """How many replicas a Kafka consumer group should have, and when, with the price of every alternative.
+    """Replica counts for Kafka consumer groups, and the time of each change, with the price of every alternative.
 
     Answers go to stdout, talk to stderr. Exit codes: 0 answered, 1 our failure, 2 usage or configuration,
     3 refused under --strict, 4 Kafka, Java or Spark not reachable, 130 interrupted.

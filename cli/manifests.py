@@ -13,22 +13,20 @@ from cli.output import write_documents
 if TYPE_CHECKING:
     from manifests.outgoing import FollowedGroup
 
-export = typer.Typer(no_args_is_help=True, help="Print what has HPA or KEDA follow the advice. Nothing is applied.")
+export = typer.Typer(no_args_is_help=True, help="Print objects for HPA or KEDA to use the advice. Nothing is applied.")
 
-GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="Consumer group, as Kafka calls it.")]
+GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the consumer group in Kafka.")]
 Config = Annotated[Path, typer.Option(metavar="FILE", help="Settings file (YAML): the group's target and bounds.")]
-Cluster = Annotated[str, typer.Option(help="What the Kafka cluster is called.")]
+Cluster = Annotated[str, typer.Option(help="Name of the Kafka cluster.")]
 Kubernetes = Annotated[
-    str, typer.Option(metavar="VERSION", help="Of the cluster; before 1.33 an HPA has no `tolerance`.")
+    str, typer.Option(metavar="VERSION", help="Kubernetes version; before 1.33 an HPA has no `tolerance`.")
 ]
 
 
 def import_objects(
     *,
     file: Annotated[Path, typer.Option("-f", "--file", metavar="FILE", help="Manifests (YAML); - is stdin.")],
-    cluster: Annotated[str | None, typer.Option(help="What the Kafka cluster is called, where they do not say.")] = (
-        None
-    ),
+    cluster: Annotated[str | None, typer.Option(help="Name of the Kafka cluster, where the files have none.")] = (None),
     group: Annotated[str | None, typer.Option(help="Consumer group of an HPA that names none.")] = None,
 ) -> int:
     """Print ConsumerGroupScalers for AlamedaScalers, ScaledObjects and HPAs; what they cannot say goes to stderr."""
@@ -53,7 +51,7 @@ def keda(
     cluster: Cluster = "default",
     kubernetes: Kubernetes = "1.33",
 ) -> int:
-    """A ScaledObject of KEDA that asks Prometheus or lagcast itself."""
+    """A ScaledObject of KEDA that reads from Prometheus or lagcast itself."""
     from manifests.outgoing import external_trigger, kubernetes_version, prometheus_trigger, scaled_object
 
     followed = _followed(config, cluster, group)
@@ -63,7 +61,7 @@ def keda(
         case None, str():
             trigger = external_trigger(followed, scaler)
         case _:
-            message = "KEDA asks one of them: give either --prometheus URL or --scaler HOST:PORT"
+            message = "KEDA reads from one of them: give either --prometheus URL or --scaler HOST:PORT"
             raise InputError(message)
     write_documents([scaled_object(followed, trigger, kubernetes=kubernetes_version(kubernetes))])
     return ExitCode.OK

@@ -1,4 +1,4 @@
-"""What a command answers, on stdout: a table for eyes, JSON or CSV for programs, from the same records."""
+"""Answers of a command, on stdout: a table for eyes, JSON or CSV for programs, from the same records."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ Record = Mapping[str, Any]
 
 
 class OutputFormat(StrEnum):
-    """How an answer is written."""
+    """Format of an answer."""
 
     TABLE = "table"
     JSON = "json"
@@ -38,7 +38,7 @@ class Table:
     records: Sequence[Record]
 
     def cells(self) -> list[list[str]]:
-        """What eyes see, row by row, without the headings."""
+        """Rows of the table, without the headings."""
         return [
             ["-" if record[field.key] is None else field.show(record[field.key]) for field in self.fields]
             for record in self.records

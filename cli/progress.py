@@ -1,4 +1,4 @@
-"""The talk on stderr: which stage runs, what is waited for, one line with its seconds for each that is finished."""
+"""Progress on stderr: the running stage, its present wait, and one line with its seconds for each finished one."""
 
 import sys
 import threading
@@ -21,7 +21,7 @@ class Stage:
 
     @property
     def seconds(self) -> float:
-        """How long it has been running."""
+        """Seconds since it started."""
         return time.perf_counter() - self.began_seconds
 
 

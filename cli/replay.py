@@ -29,7 +29,7 @@ START_UP_SPREAD_SECONDS = 10.0
 
 
 class Protocol(StrEnum):
-    """How a rebalance stops the group."""
+    """Rebalance protocol of the group."""
 
     EAGER = "eager"
     COOPERATIVE = "cooperative"
@@ -58,19 +58,19 @@ def replay(
             "just carry the load at its peak.",
         ),
     ] = None,
-    protocol: Annotated[Protocol, typer.Option(help="What a rebalance stops.")] = Protocol.EAGER,
+    protocol: Annotated[Protocol, typer.Option(help="Rebalance protocol of the group.")] = Protocol.EAGER,
     days: Annotated[
         float | None,
         typer.Option(min=0.01, help="Judge the last N days. Unless given: half of the trace, seven at most."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same table.")] = 7,
-    start_up: Annotated[float, typer.Option(min=0, help="Seconds from the command to a new replica at work.")] = 30.0,
+    start_up: Annotated[
+        float, typer.Option(min=0, help="Seconds from the command until a new replica consumes.")
+    ] = 30.0,
     price_per_replica_hour: Annotated[
         float, typer.Option(min=0.000001, help="Price of one replica for one hour.")
     ] = 0.05,
-    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="How to write the table.")] = (
-        OutputFormat.TABLE
-    ),
+    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="Format of the table.")] = (OutputFormat.TABLE),
 ) -> int:
     """Judge lagcast on your own load against a fixed size, HPA, KEDA and a reactive rule, in a simulated group.
 
@@ -131,7 +131,7 @@ def parse_rivals(text: str) -> tuple[str, ...]:
 
 
 def write_league(league: "League", output: OutputFormat, *, talk: Talk) -> None:
-    """The league on stdout; what lagcast lost is in the JSON document, and told on stderr otherwise."""
+    """The league on stdout; the days that lagcast lost are in the JSON document, and on stderr otherwise."""
     table = league_table(league)
     if output is OutputFormat.JSON:
         write_json(league_document(league))
@@ -141,7 +141,7 @@ def write_league(league: "League", output: OutputFormat, *, talk: Talk) -> None:
 
 
 def league_document(league: "League") -> dict[str, object]:
-    """The league as one document: what was judged, every policy, and the days that lagcast lost."""
+    """The league as one document: the judged span, every policy, and the days that lagcast lost."""
     contest = league.contest
     return {
         "trace": contest.trace.name,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def own_rivals(paths: Iterable[Path], *, ceiling: int) -> "dict[str, Declared]":
-    """What each HPA and ScaledObject of the files would do in a world of at most `ceiling` replicas, by its name.
+    """The behaviour of each HPA and ScaledObject of the files in a world of at most `ceiling` replicas, by its name.
 
     Errors: InputError naming the file, ManifestError where it cannot be read.
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def spark_beside(talk: Talk, *, log_path: Path) -> Iterator["Future[SparkSession]"]:
-    """A Spark that starts in its own thread while the block goes on; it is stopped when the block ends."""
+    """A Spark that starts in its own thread while the block runs; it is stopped when the block ends."""
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark") as thread:
         starting = thread.submit(_started, talk, log_path)
         try:

@@ -1,4 +1,4 @@
-"""How a command that goes on until it is asked to stop hears of it."""
+"""Stop signals of a command that runs until it is stopped."""
 
 import signal
 import socket
@@ -19,28 +19,28 @@ def stopped_by_signals() -> Iterator[Event]:
     into a socket as the signal comes is read in a thread that waits for nothing else.
     """
     stop = Event()
-    heard, told = socket.socketpair()
-    told.settimeout(0.0)
+    reader, writer = socket.socketpair()
+    writer.settimeout(0.0)
 
     def listen() -> None:
-        while numbers := heard.recv(64):
+        while numbers := reader.recv(64):
             if not stop.is_set() and any(number in _ASKS_TO_STOP for number in numbers):
                 stop.set()
 
     listening = Thread(target=listen, name="signals")
     # A signal without a handler of Python's is not written.
     before = {number: signal.signal(number, _leave_to_the_listener) for number in _ASKS_TO_STOP}
-    told_before = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+    writer_before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     listening.start()
     try:
         yield stop
     finally:
-        signal.set_wakeup_fd(told_before)
+        signal.set_wakeup_fd(writer_before)
         for number, handler in before.items():
             signal.signal(number, handler)
-        told.close()
+        writer.close()
         listening.join()
-        heard.close()
+        reader.close()
 
 
 def _leave_to_the_listener(_signal: int, _frame: FrameType | None) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def write_observed(contest: "Contest", trace: "Trace", samples: Path, *, talk: Talk) -> None:
-    """What a collector would have written while `trace` went through the contest's world at the fixed count."""
+    """The samples of a collector while `trace` goes through the contest's world at the fixed count."""
     with talk.stage("workload", "simulating what a collector would see") as stage:
         from collector.sinks import write_table
         from replay.sampling import samples_of

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from recommender.ports import Group, Obstacle
     from recommender.stops import MeasuredStops
 
-# How often the first sample is looked for.
+# Interval between two looks for the first sample.
 LOOK_SECONDS = 0.25
 
 
@@ -45,17 +45,17 @@ def up(
     group: Groups = None,
     read_committed: ReadCommitted = None,
     client_config: ClientConfig = None,
-    days: Annotated[int, typer.Option(min=1, max=365, help="How far back to read past produce rates at most.")] = DAYS,
+    days: Annotated[int, typer.Option(min=1, max=365, help="Most days of past produce rates to read.")] = DAYS,
     keep_days: KeepDays = KEPT_DAYS,
     publish: Publish = TOPICS,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings file (YAML).")] = None,
-    state_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where samples and decisions are kept.")] = None,
+    state_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for samples and decisions.")] = None,
     host: Annotated[str | None, typer.Option(help="Address to serve on; 127.0.0.1 unless set.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="TCP port; 8686 unless set.")] = None,
 ) -> int:
     """Watch a Kafka cluster: read past produce rates, then samples every 15 s, and advise after each, until Ctrl-C.
 
-    Advice only: replicas are never touched. Started again, it goes on from what it kept.
+    Advice only: replicas are never touched. Started again, it resumes from what it stored.
     """
     from api.app import create_app
     from cli.server import listen, serving, url_of
@@ -206,7 +206,7 @@ def obstacles_of(cluster: str, unread: "Mapping[str, AdapterError]") -> "dict[Gr
 
 @contextmanager
 def threads_until(stop: Event) -> Iterator[ThreadPoolExecutor]:
-    """Three threads that are told to stop when the block ends, however it ends."""
+    """Three threads that are stopped when the block ends, however it ends."""
     with ThreadPoolExecutor(3, thread_name_prefix="up") as threads:
         try:
             yield threads

@@ -43,7 +43,7 @@ def settings_of(config: Path | None = None, *, state_dir: Path | None = None) ->
 
 
 def open_store(settings: "Settings", *, may_write: Callable[[], None] = lambda: None) -> "SqlDecisionStore":
-    """The store of decisions that the settings name, brought up to date; `may_write` is asked before each commit."""
+    """The store of decisions that the settings name, brought up to date; `may_write` is called before each commit."""
     from recommender.adapters.store_sql import SqlDecisionStore
 
     return SqlDecisionStore(settings.store_url, may_write=may_write)
@@ -83,7 +83,7 @@ def recommender(
 
 
 def cluster_client(kubeconfig: Path | None, *, option: str = "--kubernetes") -> "Connection":
-    """A client for the cluster of a kubeconfig, or for the one around this process; `option` asks for it.
+    """A client for the cluster of a kubeconfig, or for the one around this process; `option` requests it.
 
     Errors: InputError where there is no cluster, or no package to talk to one: it is an extra of 75 MB.
     """

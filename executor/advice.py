@@ -18,7 +18,7 @@ DATE_RESOLUTION = timedelta(seconds=2)
 
 
 class AdviceClient:
-    """One API, asked again and again over the same connection."""
+    """One API, called repeatedly over the same connection."""
 
     def __init__(self, url: str) -> None:
         """`url` is the root of the API, such as http://127.0.0.1:8686."""
@@ -48,7 +48,7 @@ class AdviceClient:
     def advice(
         self, key: str, *, clock: Callable[[], datetime]
     ) -> tuple[RecommendationV1 | RefusalV1 | Held, timedelta]:
-        """What is advised for the group called `key`, and by how much the clocks differ at least.
+        """The advice for the group called `key`, and the least difference of the clocks.
 
         Errors: AdviceError.
         """
@@ -74,7 +74,7 @@ class AdviceClient:
 def proven_skew(date_header: str | None, *, between: tuple[datetime, datetime]) -> timedelta:
     """The least by which our clock differs from that of the server; zero where the header proves nothing.
 
-    `between` is when we asked and when we had the answer: an answer that takes three seconds is no clock that differs.
+    `between` are the instants of the request and of its answer: three seconds until an answer are no difference.
 
     >>> noon = datetime(2026, 1, 5, 12, tzinfo=UTC)
     >>> at = [noon + timedelta(seconds=seconds) for seconds in (2, 4, 5)]

@@ -31,11 +31,11 @@ class Scales(Protocol):
     """The cluster, as far as an executor may touch it."""
 
     def read(self, namespace: str, target: Target) -> Scale:
-        """How the workload stands; `other_writers` are not looked for. Errors: ScaleError."""
+        """The scale of the workload; `other_writers` are not looked for. Errors: ScaleError."""
         ...
 
     def writers(self, namespace: str) -> Writers:
-        """Which workloads of the namespace autoscalers claim. Errors: ScaleError."""
+        """The workloads of the namespace that autoscalers claim. Errors: ScaleError."""
         ...
 
     def apply(self, act: Act) -> int:
@@ -56,7 +56,7 @@ class Executor:
     """Carries out advice; knows what it left each workload with, so that it never fights somebody who changes it back.
 
     `dry_run` shows the patches that would be sent if both modes were apply, and sends none. `leaderless` says why no
-    recommender is known to lead, asked last before each patch.
+    recommender is known to lead, checked last before each patch.
     """
 
     advice: AdviceClient
@@ -84,9 +84,9 @@ class Executor:
         look = partial(self._look, writers=_WritersOnce(self.scales))
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="look") as threads:
             outcomes = tuple(threads.map(look, known))
-            # Of two hundred moves that are due in one second none waits for what is told of another.
+            # Of two hundred moves that are due in one second none waits for the reports on another.
             made, self._made = self._made, []
-            list(threads.map(self._told, made))
+            list(threads.map(self._report, made))
         self._standings.keep_unwritten()
         return outcomes
 
@@ -133,7 +133,7 @@ class Executor:
     def _watched(
         self, spot: Spot | None, advice: RecommendationV1 | RefusalV1, writers: "_WritersOnce", identity: _Identity
     ) -> Held | None:
-        """Who else has the count of a workload with nothing due: looked at once for each advice, so once in a cycle."""
+        """Other writers of the count of a workload with nothing due: checked once for each advice, once in a cycle."""
         if spot is None or not self._standings.is_unchecked(spot, advice.recommendation_id):
             return None
         scale = self._scale(spot.namespace, spot.target, writers)
@@ -182,7 +182,7 @@ class Executor:
         applied = Applied(recommendation_id=act.move.recommendation_id, replicas=replicas, at=self.clock())
         self._standings.acted(spot, applied)
         if replicas != act.move.desired_replicas:
-            made = f"the cluster made {replicas} replicas of the {act.move.desired_replicas} that were asked for"
+            made = f"the cluster made {replicas} replicas of the {act.move.desired_replicas} that were requested"
             limited = conflicted("LimitedByCluster", f"{made}; {WAY_BACK}")
             self._note(spot, act.scale, limited, identity)
             return self._held(limited, identity)
@@ -190,7 +190,7 @@ class Executor:
         self._made.append(_Made(act, spot, applied.at, identity))
         return act
 
-    def _told(self, made: "_Made") -> None:
+    def _report(self, made: "_Made") -> None:
         """Keep for the next executor what was made, and leave an Event at the workload."""
         self._standings.keep(made.spot)
         try:
@@ -204,7 +204,7 @@ class Executor:
 
 
 class _Made(NamedTuple):
-    """A move that was made, and has still to be told of."""
+    """A move that was made, and has still to be reported."""
 
     act: Act
     spot: Spot
@@ -213,7 +213,7 @@ class _Made(NamedTuple):
 
 
 class _WritersOnce:
-    """Who scales what, asked once for each namespace however many of its workloads are looked at."""
+    """The workloads that autoscalers claim, read once for each namespace, for any number of its workloads."""
 
     def __init__(self, scales: Scales) -> None:
         self._scales = scales

@@ -1,4 +1,4 @@
-"""What the outside world may do to an executor; each message is one sentence with the next step."""
+"""Errors of the outside world; each message is one sentence with the next step."""
 
 
 class OutsideError(Exception):

@@ -30,15 +30,15 @@ def connect(kubeconfig: Path | None) -> client.ApiClient:
     return client.ApiClient(settings)
 
 
-def translate_error(error: ApiException | HTTPError, asked: str) -> ScaleError:
-    """What the client raised when it was to do what `asked` says, as a sentence with the next step."""
+def translate_error(error: ApiException | HTTPError, action: str) -> ScaleError:
+    """The client's error on the action `action`, as a sentence with the next step."""
     if not isinstance(error, ApiException):
-        return ScaleError(f"could not {asked}: {error}; is the cluster reachable?")
+        return ScaleError(f"could not {action}: {error}; is the cluster reachable?")
     if error.status == CONFLICT:
-        return ScaleConflictError(f"could not {asked}: somebody changed it at the same time")
+        return ScaleConflictError(f"could not {action}: somebody changed it at the same time")
     remedy = ""
     if error.status == FORBIDDEN:
         remedy = "; apply deploy/manifests/executor/target-role.yaml in its namespace"
     elif error.status == NOT_FOUND:
         remedy = "; is it there?"
-    return ScaleError(f"could not {asked}: the API server answered {error.status} {error.reason}{remedy}")
+    return ScaleError(f"could not {action}: the API server answered {error.status} {error.reason}{remedy}")

@@ -32,7 +32,7 @@ class KubernetesLease:
         self._clock = clock
 
     def read(self) -> Sighting:
-        """How the Lease stands. Errors: ScaleError."""
+        """The Lease as it stands. Errors: ScaleError."""
         asked_at = self._clock()
         try:
             answer: Any = self._custom.get_namespaced_custom_object_with_http_info(

@@ -1,4 +1,4 @@
-"""What the executor keeps in ConsumerGroupScalers: its own two fields of `status`, by server-side apply."""
+"""Records of the executor in ConsumerGroupScalers: its own two fields of `status`, by server-side apply."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -55,7 +55,7 @@ class KubernetesRecords:
                 "message": record.conflict.message,
                 "since": _instant(record.conflict.since),
             }
-        # With the uid, an object that was deleted and made again meanwhile is not told what its namesake was.
+        # With the uid, an object that was deleted and made again meanwhile does not get the record of its namesake.
         metadata = {"namespace": namespace, "name": record.name, "uid": record.uid}
         body = {"apiVersion": f"{_GROUP}/{_VERSION}", "kind": _KIND, "metadata": metadata, "status": status}
         try:

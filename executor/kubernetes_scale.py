@@ -23,7 +23,7 @@ _NOTE_LIMIT = 1000  # an Event's message may have 1,024 bytes
 
 
 class KubernetesScales:
-    """Workloads of any kind that has a `/scale`, in one cluster. Which kinds have one, it is asked once."""
+    """Workloads of any kind that has a `/scale`, in one cluster. The kinds that have one are read once."""
 
     def __init__(self, api: client.ApiClient) -> None:
         self._autoscaling = client.AutoscalingV2Api(api)
@@ -153,7 +153,7 @@ class KubernetesScales:
         return group, version, namespace, plural, target.name
 
     def _plural(self, group: str, version: str, kind: str) -> str:
-        """What a kind is called in paths, as the cluster says. Errors: ScaleError where it has no `/scale`."""
+        """Name of the kind in paths, from the cluster. Errors: ScaleError where it has no `/scale`."""
         what = f"{kind} of {group}/{version}"
         if not group:
             message = f"{kind} of {version} cannot be scaled; name a target whose apiVersion has a group, like apps/v1"

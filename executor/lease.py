@@ -1,7 +1,7 @@
 """Is the recommender alive whose advice is carried out? Judged from its Lease, by the executor's own monotonic clock.
 
 Instants in the Lease are compared with each other, never with a clock of ours: that they change says that somebody
-renews. A renewal that shows in one look and not in the one before was made after that one was asked for.
+renews. A renewal that shows in one look and not in the one before was made after that one was requested.
 """
 
 import threading
@@ -36,7 +36,7 @@ class Leases(Protocol):
     name: str
 
     def read(self) -> Sighting:
-        """How it stands. Errors: OutsideError."""
+        """The Lease as it stands. Errors: OutsideError."""
         ...
 
 
@@ -72,7 +72,7 @@ class LeaseWatch:
             self._alive_until = not_before + found.lease_seconds
 
     def held(self) -> Held | None:
-        """Why no patch may be sent now; None where a recommender holds the Lease for certain."""
+        """The reason why no patch may be sent now; None where a recommender holds the Lease for certain."""
         now, last, until, lease = self._clock(), self._last, self._alive_until, f"the Lease {self._leases.name}"
         if last is not None and last.clock_skew > CLOCK_SKEW_LIMIT:
             sentence = (

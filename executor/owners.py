@@ -1,4 +1,4 @@
-"""Who has set a workload's count: the API server notes beside each object which manager wrote which field. Pure.
+"""Owners of a workload's count: the API server records beside each object which manager wrote which field. Pure.
 
 `/scale` does not show these notes, so the workload itself is read.
 """
@@ -13,7 +13,7 @@ FIELD_MANAGER = "lagcast-executor"
 
 _Path = tuple[str, ...]
 _REPLICAS: _Path = ("f:spec", "f:replicas")
-# What says that a tool of GitOps looks after a workload: the mark's place and name, the tool, and its field managers.
+# Marks of a workload that a GitOps tool manages: the mark's place and name, the tool, and its field managers.
 _GIT_MARKS = (
     ("labels", "argocd.argoproj.io/instance", "Argo CD", "argocd"),
     ("annotations", "argocd.argoproj.io/tracking-id", "Argo CD", "argocd"),

@@ -15,7 +15,7 @@ from executor.owners import FIELD_MANAGER, Owner
 
 # Fields of version 1 never change their meaning, so every 1.x is understood; another major version is not.
 KNOWN_SCHEMA_MAJOR = "1"
-# How an owner lets an executor at a workload again that somebody else has changed.
+# The steps with which an owner hands a workload back to an executor after somebody else changed it.
 WAY_BACK = "nothing is changed; to hand it over again, set the group's mode to recommend, and a cycle later to apply"
 # With clocks further apart than this, "not before" and "not after" mean nothing.
 CLOCK_SKEW_LIMIT = timedelta(seconds=2)
@@ -37,7 +37,7 @@ HeldReason = Literal[
     "mode",
     "no_leader",
 ]
-# Who or what else has the count: what an owner of the workload has to know, and is told where they look.
+# Other owners of the count: an owner of the workload has to know them, and reads them in the status.
 ConflictReason = Literal["Autoscaled", "DeclaredInGit", "ChangedByOthers", "ChangedSinceAdvice", "LimitedByCluster"]
 
 
@@ -66,8 +66,8 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DueMove:
-    """A change that advice asks for at this instant; what the cluster says of it is not yet known.
+class Move:
+    """A change that advice requests at this instant; the answer of the cluster is not yet known.
 
     `seen_replicas` are what the advice was made for, `seen_at` when they were seen. `through_zero` says that a count of
     0 may be set, and may be left.
@@ -100,12 +100,12 @@ class Scale:
 
     @property
     def strangers(self) -> tuple[Owner, ...]:
-        """Who has written the count, other than an executor of ours."""
+        """Writers of the count, other than an executor of ours."""
         return tuple(owner for owner in self.owners if owner.manager != FIELD_MANAGER)
 
     @property
     def is_ours(self) -> bool:
-        """Whether an executor of ours, and nobody else, is noted to have written the count."""
+        """True if an executor of ours, and nobody else, is recorded as writer of the count."""
         return bool(self.owners) and not self.strangers
 
 
@@ -159,8 +159,8 @@ def read_advice(body: bytes) -> RecommendationV1 | RefusalV1 | Held:
 
 def due_move(
     advice: RecommendationV1 | RefusalV1, *, now: datetime, bounds: Bounds, clock_skew: timedelta
-) -> DueMove | Held:
-    """The move that `advice` asks for at `now`, judged by the advice alone."""
+) -> Move | Held:
+    """The move that `advice` requests at `now`, judged by the advice alone."""
     if isinstance(advice, RefusalV1):
         return Held(
             reason="refused",
@@ -175,8 +175,8 @@ def due_move(
     )
 
 
-def may_act(move: DueMove, *, scale: Scale, mode: Mode, expected: Expected | None) -> Act | Held:
-    """Whether `move` may be made on a workload that stands at `scale`.
+def may_act(move: Move, *, scale: Scale, mode: Mode, expected: Expected | None) -> Act | Held:
+    """The verdict on `move` for a workload that stands at `scale`.
 
     `mode` is the executor's own; it acts only where the group's mode says `apply` too. `expected` is what the workload
     was left with: one that stands elsewhere was changed by somebody, and is left to them.
@@ -201,7 +201,7 @@ def may_act(move: DueMove, *, scale: Scale, mode: Mode, expected: Expected | Non
 
 
 def conflict_at(scale: Scale, *, expected: Expected | None) -> Held | None:
-    """Who else has the count of a workload that stands at `scale`; None where nobody is known to."""
+    """Another owner of the count of a workload that stands at `scale`; None where none is known."""
     if scale.other_writers:
         return conflicted(
             "Autoscaled", f"{', '.join(scale.other_writers)} scales the same workload; nothing is changed"
@@ -288,8 +288,8 @@ def _move(advice: RecommendationV1) -> DueMove | Held:
     )
 
 
-def _not_as_seen(move: DueMove, scale: Scale, expected: Expected | None) -> Held | None:
-    """Why the advice was not made for the workload as it stands; None where it was."""
+def _not_as_seen(move: Move, scale: Scale, expected: Expected | None) -> Held | None:
+    """The reason why the advice was not made for the workload as it stands; None where it was."""
     if scale.replicas == move.seen_replicas:
         return None
     differs = f"the advice saw {move.seen_replicas} replicas, the workload has {scale.replicas}"

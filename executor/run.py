@@ -1,4 +1,4 @@
-"""The process `lagcast-executor`. Off until asked: without `--mode apply` it only reports what it would do."""
+"""The process `lagcast-executor`. Off by default: without `--mode apply` it only reports what it would do."""
 
 import json
 import signal
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from executor.kubernetes_scale import KubernetesScales
 
 EXIT_USAGE, EXIT_UNREACHABLE = 2, 4
-# Between two looks it sees so soon that it is asked to stop.
+# Between two looks it notices a request to stop within this time.
 HEARS_SECONDS = 0.5
 
 _log = structlog.get_logger()
@@ -90,13 +90,13 @@ def _look_once(executor: Executor, keys: list[str] | None) -> int:
 
 
 def _look_until_stopped(executor: Executor, keys: list[str] | None, interval_seconds: float) -> int:
-    asked: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
-    while not asked:
+    signals: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: signals.append(number))
+    while not signals:
         outcomes = _outcomes(executor, keys)
         until = time.monotonic() + seconds_to_wait(outcomes, now=_read_clock(), longest=interval_seconds)
         # A signal that the system hands to another thread does not wake this one.
-        while not asked and (left := until - time.monotonic()) > 0:
+        while not signals and (left := until - time.monotonic()) > 0:
             time.sleep(min(left, HEARS_SECONDS))
     return 0
 

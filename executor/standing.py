@@ -1,4 +1,4 @@
-"""What is known of each workload from one look to the next, and over the executor's own end.
+"""State of each workload from one look to the next, and over the executor's own end.
 
 Beside the advice an executor needs two things: the count that it left a workload with, and whether somebody has taken
 the workload from it. Both are kept where an owner looks, in the status of the group's ConsumerGroupScaler.
@@ -16,7 +16,7 @@ from api.schemas import RecommendationV1, RefusalV1, Target
 from executor.errors import OutsideError
 from executor.plan import ConflictReason, Expected, Held, Scale
 
-# Whose workload it stays until its owner says otherwise; of the others the next look at the cluster tells the end.
+# Conflicts that last until the owner ends them; for the others the next look at the cluster shows the end.
 _LASTING: tuple[ConflictReason, ...] = ("ChangedByOthers", "LimitedByCluster")
 
 _log = structlog.get_logger()
@@ -44,7 +44,7 @@ class Spot(NamedTuple):
 
 
 def spot_of(advice: RecommendationV1 | RefusalV1) -> Spot | None:
-    """Where `advice` belongs; None where no workload is known."""
+    """The workload of `advice`; None where none is known."""
     if advice.target is None or advice.namespace is None:
         return None
     target = advice.target
@@ -71,7 +71,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What an executor keeps in one ConsumerGroupScaler, which it finds again by name and uid.
+    """Record of an executor in one ConsumerGroupScaler, which it finds again by name and uid.
 
     `workload` is what it is about, as kind and name: an object may be given another target.
     """
@@ -84,7 +84,7 @@ class Record:
 
 
 class Records(Protocol):
-    """Where it is kept."""
+    """The object that keeps it."""
 
     def read(self, namespace: str) -> Mapping[tuple[str, str], Record]:
         """The ConsumerGroupScalers of a namespace by cluster and group. Errors: ScaleError."""
@@ -97,7 +97,7 @@ class Records(Protocol):
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of one workload; `checked` is the advice on which it was last looked at without anything due."""
+    """State of one workload; `checked` is the advice on which it was last looked at without anything due."""
 
     expected: Expected | None = None
     applied: Applied | None = None
@@ -107,7 +107,7 @@ class _Known:
 
 @dataclass(slots=True)
 class Standings:
-    """What one executor knows of all its workloads; safe to be asked from several threads, each about its own groups.
+    """State of all workloads of one executor; thread-safe where each thread has its own groups.
 
     A group without a ConsumerGroupScaler is known for as long as the process runs. Errors of each method: ScaleError,
     where it cannot be read what was kept; without that nothing may be done.
@@ -129,14 +129,14 @@ class Standings:
         return self._of(spot).expected
 
     def lost(self, spot: Spot) -> Held | None:
-        """Why a workload is left to others until its owner hands it over again; None where it is not."""
+        """The reason why a workload is left to others until its owner hands it over again; None where it is not."""
         known = self._of(spot).conflict
         if known is None or known.reason not in _LASTING:
             return None
         return Held(reason="conflicted", sentence=known.message, conflict=known.reason)
 
     def is_unchecked(self, spot: Spot, recommendation_id: str) -> bool:
-        """Whether nobody has looked at the workload since that advice came; asking counts as looking."""
+        """True if nobody has looked at the workload since that advice came; the call counts as looking."""
         known = self._of(spot)
         before, known.checked = known.checked, recommendation_id
         return before != recommendation_id
@@ -169,7 +169,7 @@ class Standings:
         self._keep(spot, self._of(spot))
 
     def keep_unwritten(self) -> None:
-        """Try once more what could not be written: what is due next may be the end of this process.
+        """Try once more the writes that failed: the process may end next.
 
         What fails again ends it, for each failure of a cluster that is away may take ten seconds.
         """
@@ -179,7 +179,7 @@ class Standings:
                 return
 
     def forget(self, spot: Spot) -> None:
-        """The owner has taken the workload back: what was set there, and who changed it, is over."""
+        """The owner has handed the workload back: the record of its count and of its other writer is removed."""
         self._of(spot)
         self._known[spot] = _Known()
         self._keep(spot, self._known[spot])

@@ -15,7 +15,7 @@ from manifests.objects import (
 API_GROUP = "autoscaling.containers.ai"
 POLICIES = {"stable": "Stable", "compact": "Compact"}
 
-_METRICS = "offsets are read from Kafka itself, no exporter is asked"
+_METRICS = "offsets are read from Kafka itself, no exporter is needed"
 _TOPICS = "all topics are watched to which the group commits"
 _FIRST_VERSION = {
     "scalingTool": "advice is the same whatever carries it out",
@@ -26,7 +26,7 @@ _KAFKA = {"exporterNamespace": _METRICS, "topics": _TOPICS}
 
 
 def first_version(source: Document, beside: Sequence[Document], *, cluster: str) -> Imported:
-    """Of an AlamedaScaler v1alpha1; its workloads are told by their labels, among the documents `beside` it."""
+    """Of an AlamedaScaler v1alpha1; its workloads are found by their labels, among the documents `beside` it."""
     spec = source["spec"]
     kafka = spec.get("kafka")
     if kafka is None:
@@ -86,20 +86,20 @@ def second_version(source: Document, *, cluster: str | None) -> Imported:
 
 def _controller(source: Document, controller: Document, *, name: str, cluster: str, path: str) -> Imported:
     kafka = controller["kafka"]
-    asked, bounds = kafka["consumerGroup"], kafka.get("hpaParameters") or {}
-    target, warnings = target_of(asked, path=f"{path}.kafka.consumerGroup")
+    group, bounds = kafka["consumerGroup"], kafka.get("hpaParameters") or {}
+    target, warnings = target_of(group, path=f"{path}.kafka.consumerGroup")
     least, said = least_replicas(bounds.get("minReplicas"), path=f"{path}.kafka.hpaParameters.minReplicas")
     warnings += said
-    if "groupId" not in asked:
+    if "groupId" not in group:
         warnings += (
-            f"{path}.kafka.consumerGroup has no groupId: it is {asked['name']!r} now, as its workload; check it",
+            f"{path}.kafka.consumerGroup has no groupId: it is {group['name']!r} now, as its workload; check it",
         )
     document = scaler(
         source,
         name=name,
-        namespace=asked.get("namespace"),
+        namespace=group.get("namespace"),
         cluster=cluster,
-        group=asked.get("groupId", asked["name"]),
+        group=group.get("groupId", group["name"]),
         target=target,
         least=least,
         most=bounds.get("maxReplicas"),
@@ -114,7 +114,7 @@ def _controller(source: Document, controller: Document, *, name: str, cluster: s
         kafka, taken=("consumerGroup", "hpaParameters"), path=f"{path}.kafka", reasons=_KAFKA
     )
     warnings += without_equivalent(
-        asked,
+        group,
         taken=("namespace", "name", "kind", "groupId"),
         path=f"{path}.kafka.consumerGroup",
         reasons={"topic": _TOPICS},

@@ -135,7 +135,7 @@ PANELS = (
 
 
 def queries() -> Iterator[str]:
-    """What is asked of Prometheus. Several recommenders show the same of a group, hence the aggregates."""
+    """The queries to Prometheus. Several recommenders show the same of a group, hence the aggregates."""
     for panel in PANELS:
         for line in panel.lines:
             yield line.query.replace("GROUPS", _OF_GROUPS)

@@ -14,7 +14,7 @@ from manifests.objects import (
 API_GROUP = "autoscaling"
 # Versions that Kubernetes has removed: v2beta1 in 1.25, v2beta2 in 1.26.
 REMOVED = ("autoscaling/v2beta1", "autoscaling/v2beta2")
-# What exporters call the group among the labels of their metrics.
+# Names of the group's label in the metrics of exporters.
 GROUP_LABELS = ("group", "consumergroup", "consumer_group", "group_id", "groupId")
 
 _REASONS = {
@@ -23,7 +23,7 @@ _REASONS = {
 }
 
 _TWO_WRITERS = (
-    "it goes on scaling the same workload: remove it before mode is Apply, or have it follow lagcast_due_replicas, "
+    "it still scales the same workload: remove it before mode is Apply, or have it follow lagcast_due_replicas, "
     "as lagcast export hpa prints it"
 )
 

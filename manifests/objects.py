@@ -51,7 +51,7 @@ def _listed(document: Any) -> Sequence[Any]:  # noqa: ANN401  # whatever a file 
 
 
 def place_of(document: Document) -> str:
-    """How a person would name the object.
+    """The name of the object for a reader.
 
     >>> place_of({"kind": "ScaledObject", "metadata": {"name": "orders", "namespace": "shop"}})
     'ScaledObject shop/orders'
@@ -108,19 +108,19 @@ def scaler(
     }
 
 
-def least_replicas(asked: int | None, *, path: str) -> tuple[int, tuple[str, ...]]:
-    """At least one replica, and a sentence where none was asked for.
+def least_replicas(given: int | None, *, path: str) -> tuple[int, tuple[str, ...]]:
+    """At least one replica, and a sentence where none was given.
 
     >>> least_replicas(0, path="spec.minReplicaCount")
     (1, ('spec.minReplicaCount is 0: minReplicas is 1; for none while nothing comes, set scaleToZero.enabled',))
     """
-    if asked is None or asked >= 1:
-        return asked or 1, ()
-    return 1, (f"{path} is {asked}: minReplicas is 1; for none while nothing comes, set scaleToZero.enabled",)
+    if given is None or given >= 1:
+        return given or 1, ()
+    return 1, (f"{path} is {given}: minReplicas is 1; for none while nothing comes, set scaleToZero.enabled",)
 
 
 def target_of(reference: Document, *, path: str) -> tuple[Document | None, tuple[str, ...]]:
-    """The workload of a scaleTargetRef, or a sentence where its API group is not told."""
+    """The workload of a scaleTargetRef, or a sentence where its API group is missing."""
     kind = reference.get("kind", "Deployment")
     if kind not in SCALED_KINDS and "apiVersion" not in reference:
         return None, (f"{path}.kind is {kind}: no target, because {path}.apiVersion is missing; add it to spec.target",)

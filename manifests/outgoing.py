@@ -1,4 +1,4 @@
-"""What has HPA or KEDA follow `lagcast_due_replicas`, and what Prometheus needs for it; made for `lagcast export`.
+"""Objects with which HPA, KEDA and Prometheus use `lagcast_due_replicas`; made for `lagcast export`.
 
 While a group is refused, or its advice has expired, that metric has no sample: HPA and KEDA then leave replicas alone.
 """
@@ -86,7 +86,7 @@ def prometheus_trigger(followed: FollowedGroup, address: str) -> Document:
 
 
 def external_trigger(followed: FollowedGroup, address: str) -> Document:
-    """A trigger that asks lagcast itself, at the address of `lagcast serve --keda-port`."""
+    """A trigger that reads from lagcast itself, at the address of `lagcast serve --keda-port`."""
     metadata = {"scalerAddress": address, "cluster": followed.cluster, "groupId": followed.group}
     return {"type": "external", "metadata": metadata}
 
@@ -94,7 +94,7 @@ def external_trigger(followed: FollowedGroup, address: str) -> Document:
 def scaled_object(followed: FollowedGroup, trigger: Document, *, kubernetes: tuple[int, int]) -> Document:
     """A ScaledObject of KEDA that has as many replicas as the trigger says are due.
 
-    Beside another trigger it is a floor: KEDA has the most that any of its triggers asks for.
+    Beside another trigger it is a floor: KEDA scales to the most that any of its triggers requests.
     """
     return {
         "apiVersion": "keda.sh/v1alpha1",
@@ -106,7 +106,7 @@ def scaled_object(followed: FollowedGroup, trigger: Document, *, kubernetes: tup
             "pollingInterval": 15,
             "minReplicaCount": 0 if followed.to_zero else followed.least,
             "maxReplicaCount": followed.most,
-            # That nothing has come for long enough is decided already. While it hears an error KEDA does not go to 0.
+            # The idle time is part of the advice already. While it gets an error KEDA does not go to 0.
             **({"cooldownPeriod": 0} if followed.to_zero else {}),
             "advanced": {"horizontalPodAutoscalerConfig": {"behavior": _at_once(followed, kubernetes)}},
             "triggers": [trigger],
@@ -115,7 +115,7 @@ def scaled_object(followed: FollowedGroup, trigger: Document, *, kubernetes: tup
 
 
 def adapter_values() -> Document:
-    """Values for the Helm chart of prometheus-adapter: the metric that the HPA asks for, of every group."""
+    """Values for the Helm chart of prometheus-adapter: the metric that the HPA reads, of every group."""
     rule = {
         "seriesQuery": f'{METRIC}{{cluster!="",group!=""}}',
         # Groups belong to a cluster of Kafka, not to a namespace.
@@ -189,7 +189,7 @@ def _target(followed: FollowedGroup) -> Document:
 
 
 def _at_once(followed: FollowedGroup, kubernetes: tuple[int, int]) -> Document:
-    """Moves as they are due: when is decided already, and how far."""
+    """Scaling behaviour for moves as they are due: their time and size are decided already."""
     # By default a tenth: of eleven replicas, a twelfth that is due would never come.
     tolerance = {"tolerance": "0"} if kubernetes >= TOLERANCE_SINCE else {}
     return {

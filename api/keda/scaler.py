@@ -1,4 +1,4 @@
-"""The external scaler: KEDA asks how many replicas are due, and hears an error while there is no advice.
+"""The external scaler: KEDA reads the count of replicas that is due, and gets an error while there is no advice.
 
 An error has KEDA leave replicas as they are, or fall back where its object says so; never is it answered with 0.
 """
@@ -25,7 +25,7 @@ from forecasting.refusal import Refusal
 from recommender.ports import AdapterError, DecisionStore
 
 METRIC = "lagcast-due-replicas"
-# How often a stream looks whether something else is due; KEDA itself polls every 30 s by default.
+# Interval at which a stream checks for a new due count; KEDA itself polls every 30 s by default.
 LOOK_SECONDS = 1.0
 
 
@@ -34,30 +34,30 @@ class Due:
     """So many replicas are due now; or why nobody can say, with the state of gRPC that says it to a machine."""
 
     replicas: int = 0
-    trouble: str = ""
+    failure: str = ""
     code: grpc.StatusCode = grpc.StatusCode.OK
 
 
 def due(store: DecisionStore, metadata: Mapping[str, str], *, now: datetime) -> Due:
-    """What is due for the group that a trigger's `metadata` names by `cluster` and `groupId`."""
+    """The due count of the group that a trigger's `metadata` names by `cluster` and `groupId`."""
     missing = [key for key in ("cluster", "groupId") if not metadata.get(key)]
     if missing:
-        trouble = f"the trigger's metadata lack {' and '.join(missing)}"
-        return Due(trouble=trouble, code=grpc.StatusCode.INVALID_ARGUMENT)
+        failure = f"the trigger's metadata lack {' and '.join(missing)}"
+        return Due(failure=failure, code=grpc.StatusCode.INVALID_ARGUMENT)
     cluster, group = metadata["cluster"], metadata["groupId"]
     try:
         decision = store.latest(cluster, group)
     except AdapterError as error:
-        return Due(trouble=str(error), code=grpc.StatusCode.UNAVAILABLE)
+        return Due(failure=str(error), code=grpc.StatusCode.UNAVAILABLE)
     if decision is None:
         return Due(
-            trouble=f"nothing was decided for group {group!r} of cluster {cluster!r}", code=grpc.StatusCode.NOT_FOUND
+            failure=f"nothing was decided for group {group!r} of cluster {cluster!r}", code=grpc.StatusCode.NOT_FOUND
         )
     if isinstance(decision, Refusal):
-        return Due(trouble=f"no advice: {decision.sentence}", code=grpc.StatusCode.UNAVAILABLE)
+        return Due(failure=f"no advice: {decision.sentence}", code=grpc.StatusCode.UNAVAILABLE)
     if now > decision.valid_until:
         expired = f"the last advice expired at {decision.valid_until:%Y-%m-%dT%H:%M:%SZ}"
-        return Due(trouble=expired, code=grpc.StatusCode.UNAVAILABLE)
+        return Due(failure=expired, code=grpc.StatusCode.UNAVAILABLE)
     return Due(replicas=decision.due_replicas(now=now))
 
 
@@ -70,16 +70,16 @@ class ExternalScaler:
         self._leads = leads
 
     async def IsActive(self, asked: Any, context: Any) -> Any:  # noqa: ANN401, N802  # gRPC's
-        """Whether there is anything to scale for."""
+        """True if at least one replica is due."""
         return IsActiveResponse(result=await self._replicas(asked, context) > 0)
 
     async def StreamIsActive(self, asked: Any, context: Any) -> AsyncIterator[Any]:  # noqa: ANN401, N802  # gRPC's
         """The same at once, and again whenever it changes; it ends with an error while there is no advice."""
-        told: bool | None = None
+        reported: bool | None = None
         while True:
             active = await self._replicas(asked, context) > 0
-            if active != told:
-                told = active
+            if active != reported:
+                reported = active
                 yield IsActiveResponse(result=active)
             await asyncio.sleep(LOOK_SECONDS)
 
@@ -89,7 +89,7 @@ class ExternalScaler:
         return GetMetricSpecResponse(metricSpecs=[MetricSpec(metricName=METRIC, targetSize=1, targetSizeFloat=1.0)])
 
     async def GetMetrics(self, asked: Any, context: Any) -> Any:  # noqa: ANN401, N802  # gRPC's
-        """How many replicas are due."""
+        """The count of replicas that is due."""
         replicas = await self._replicas(asked.scaledObjectRef, context)
         value = MetricValue(metricName=METRIC, metricValue=replicas, metricValueFloat=float(replicas))
         return GetMetricsResponse(metricValues=[value])
@@ -97,15 +97,15 @@ class ExternalScaler:
     async def _replicas(self, reference: Any, context: Any) -> int:  # noqa: ANN401  # gRPC's
         found = await asyncio.to_thread(due, self._store, dict(reference.scalerMetadata), now=self._clock())
         if not self._leads():
-            trouble = "another lagcast leads, or none; ask again over a new connection"
-            found = Due(trouble=trouble, code=grpc.StatusCode.UNAVAILABLE)
-        if found.trouble:
+            failure = "another lagcast leads, or none; ask again over a new connection"
+            found = Due(failure=failure, code=grpc.StatusCode.UNAVAILABLE)
+        if found.failure:
             await _abort(context, found)
         return found.replicas
 
 
 async def _abort(context: Any, found: Due) -> NoReturn:  # noqa: ANN401  # gRPC's
-    await context.abort(found.code, found.trouble)
+    await context.abort(found.code, found.failure)
     raise AssertionError  # abort raises
 
 

@@ -208,7 +208,7 @@ def test_what_the_cluster_makes_of_a_patch_is_looked_at(
     acting = executor()
     (held,) = acting.run_once(None)
     assert isinstance(held, Held)
-    assert held.sentence.startswith("the cluster made 7 replicas of the 8 that were asked for; ")
+    assert held.sentence.startswith("the cluster made 7 replicas of the 8 that were requested; ")
     acting.run_once(None)
     assert len(cluster.patches) == 1
 
