@@ -31,7 +31,6 @@ def recommend(
     features: Features,
     config: Config = None,
     state_dir: StateDir = None,
-    _once: Annotated[bool, typer.Option("--once", help="One cycle, then stop; `lagcast serve` repeats it.")] = True,
     now: Annotated[
         str | None, typer.Option(metavar="INSTANT", help="Decide as of this instant; `latest`: as of the newest row.")
     ] = None,

@@ -66,7 +66,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class DueMove:
     """A change that advice requests at this instant; the answer of the cluster is not yet known.
 
     `seen_replicas` are what the advice was made for, `seen_at` when they were seen. `through_zero` says that a count of
@@ -159,7 +159,7 @@ def read_advice(body: bytes) -> RecommendationV1 | RefusalV1 | Held:
 
 def due_move(
     advice: RecommendationV1 | RefusalV1, *, now: datetime, bounds: Bounds, clock_skew: timedelta
-) -> Move | Held:
+) -> DueMove | Held:
     """The move that `advice` requests at `now`, judged by the advice alone."""
     if isinstance(advice, RefusalV1):
         return Held(
@@ -175,7 +175,7 @@ def due_move(
     )
 
 
-def may_act(move: Move, *, scale: Scale, mode: Mode, expected: Expected | None) -> Act | Held:
+def may_act(move: DueMove, *, scale: Scale, mode: Mode, expected: Expected | None) -> Act | Held:
     """The verdict on `move` for a workload that stands at `scale`.
 
     `mode` is the executor's own; it acts only where the group's mode says `apply` too. `expected` is what the workload
@@ -288,7 +288,7 @@ def _move(advice: RecommendationV1) -> DueMove | Held:
     )
 
 
-def _not_as_seen(move: Move, scale: Scale, expected: Expected | None) -> Held | None:
+def _not_as_seen(move: DueMove, scale: Scale, expected: Expected | None) -> Held | None:
     """The reason why the advice was not made for the workload as it stands; None where it was."""
     if scale.replicas == move.seen_replicas:
         return None

@@ -109,11 +109,11 @@ def _disagreement(hosts: Sequence[str], owners: Mapping[str, Collection[Workload
     if unclear:
         return _ambiguous(members, f"Pods of several workloads share a member's address ({_listed(unclear)})")
     counted = Counter(str(next(iter(owners[host])) or "no workload") for host in hosts if host in owners)
-    owners = " and ".join(f"{count} in pods of {name}" for name, count in sorted(counted.items()))
+    counts = " and ".join(f"{count} in pods of {name}" for name, count in sorted(counted.items()))
     if strangers:
         elsewhere = members - counted.total()
-        return _ambiguous(members, f"Members are {owners}, and {elsewhere} elsewhere ({_listed(strangers)})")
-    return _ambiguous(members, f"Members are {owners}") if len(counted) > 1 else None
+        return _ambiguous(members, f"Members are {counts}, and {elsewhere} elsewhere ({_listed(strangers)})")
+    return _ambiguous(members, f"Members are {counts}") if len(counted) > 1 else None
 
 
 def _no_target(members: int, sentence: str) -> NotFound:

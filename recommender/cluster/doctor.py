@@ -132,7 +132,7 @@ def examine(
     return tuple(findings)
 
 
-def _answered(check: str, where: str, ask: Callable[[], Iterator[Finding]]) -> list[Finding]:
+def _answered(check: str, where: str, ask: Callable[[], Iterator[Diagnosis]]) -> list[Diagnosis]:
     """The finding of `ask`; one that says so where the cluster does not answer."""
     try:
         return list(ask())
@@ -197,7 +197,7 @@ def _autoscalers(view: ClusterView, namespace: str, here: Sequence[GroupRequest]
             yield _finding("autoscalers", _place(request), state, sentence, remedy)
 
 
-def _rights(view: ClusterView, actor: Actor, namespace: str, here: Sequence[GroupRequest]) -> Iterator[Finding]:
+def _rights(view: ClusterView, actor: Actor, namespace: str, here: Sequence[GroupRequest]) -> Iterator[Diagnosis]:
     """The permissions that a service account lacks; an executor lacks none where no object says Apply."""
     needed = _RECOMMENDERS if actor == "recommender" else [*_EXECUTORS, *_rules_of_targets(view, here)]
     missing = [str(rule) for rule in needed if not view.may(actor, namespace, rule)]

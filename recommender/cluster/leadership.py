@@ -18,7 +18,7 @@ _SHORTEST_WAIT_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class LeaseTerms:
     """Durations of a lease, in seconds; the defaults are those of Kubernetes' own controllers."""
 
     lease_seconds: float = 15.0

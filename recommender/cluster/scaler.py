@@ -116,7 +116,7 @@ class InvalidScaler:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ScalerRequests:
     """The requests of all objects, and the objects that cannot be followed, by namespace and name."""
 
     requests: Mapping[Group, GroupRequest]
@@ -182,7 +182,7 @@ def request_of(settings: Settings, scaler: Scaler) -> GroupRequest:
     return request
 
 
-def standing(settings: Settings, documents: Iterable[Document]) -> Standing:
+def standing(settings: Settings, documents: Iterable[Document]) -> ScalerRequests:
     """The requests of a cluster's objects together; a group, and a target, is the oldest object's that names it.
 
     A group whose target is another object's has to wait: advice on both would have one workload scaled by two.

@@ -77,4 +77,4 @@ def test_no_channel_without_a_clock_of_its_own_outlives_the_advice(
     assert metrics_of(store, clock)["lagcast_due_replicas"] == 8
     clock.now = given.valid_until + timedelta(seconds=1)
     assert "lagcast_due_replicas" not in metrics_of(store, clock)
-    assert due(store, ORDERS, now=clock()).trouble.startswith("the last advice expired at")
+    assert due(store, ORDERS, now=clock()).failure.startswith("the last advice expired at")
