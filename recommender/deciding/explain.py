@@ -51,7 +51,7 @@ def _carrying(advice: Recommendation) -> str:
     capacity = advice.capacity
     return (
         f"One replica consumes {capacity.p50:,.0f}/s (p20 {capacity.p20:,.0f}, {capacity.source}); "
-        f"replica counts that differ: {', '.join(str(count) for count in advice.useful_replicas)}."
+        f"useful replica counts: {', '.join(str(count) for count in advice.useful_replicas)}."
     )
 
 
