@@ -42,7 +42,7 @@ def doctor(
     lease: Annotated[
         str, typer.Option(metavar="NAMESPACE/NAME", help="Lease of the recommenders, if there are several.")
     ] = "lagcast/lagcast-recommender",
-    strict: Annotated[bool, typer.Option("--strict", help="Exit code 3 if any finding is `trouble`.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit code 3 if any finding is `problem`.")] = False,
     output: Annotated[OutputFormat, typer.Option("-o", "--output", help="Format of the answer.")] = (
         OutputFormat.TABLE
     ),
@@ -72,7 +72,7 @@ def doctor(
     else:
         for finding in findings:
             typer.echo(_line(finding))
-    failing = any(finding.state == "trouble" for finding in findings)
+    failing = any(finding.state == "problem" for finding in findings)
     return ExitCode.STRICT if strict and failing else ExitCode.OK
 
 

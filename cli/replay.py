@@ -88,7 +88,7 @@ def replay(
 
     load = read_trace(trace)
     rivals, own = parse_rivals(against), own_rivals(manifest or (), ceiling=partitions)
-    past, judged = load.split(round(judged_days(load.days, asked=days) * SECONDS_PER_DAY))
+    past, judged = load.split(round(judged_days(load.days, requested=days) * SECONDS_PER_DAY))
     contest = Contest(
         trace=judged,
         world=World(

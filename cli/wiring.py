@@ -76,7 +76,7 @@ def recommender(
         publishers=publishers,
         obstacles=obstacles,
         stops=stops,
-        asking=TimeLimit(),
+        caller=TimeLimit(),
         timer=time.perf_counter,
         observe_steps=observe_steps,
     )

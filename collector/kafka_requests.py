@@ -118,10 +118,10 @@ class KafkaRequests:
     def group_names(self) -> tuple[tuple[str, ...], tuple[AdapterError, ...]]:
         """Every consumer group that the cluster lists, sorted, and an error for each broker that could not list its."""
         question = Question(words="its list of groups")
-        asked = self._answers(lambda: {"": self._client.list_consumer_groups()}, lambda _: question)
-        if asked.failed:
-            return (), tuple(asked.failed.values())
-        listed = asked.got[""]
+        answered = self._answers(lambda: {"": self._client.list_consumer_groups()}, lambda _: question)
+        if answered.failed:
+            return (), tuple(answered.failed.values())
+        listed = answered.got[""]
         names = sorted(listing.group_id for listing in listed.valid or ())
         return tuple(names), tuple(self._error(question, KafkaException(error)) for error in listed.errors or ())
 
@@ -144,15 +144,15 @@ class KafkaRequests:
     def descriptions(self, groups: Iterable[str]) -> Answers[str, GroupDescription]:
         """State, protocol, members and assignments of the groups; a group that the cluster does not know is DEAD."""
         names = list(groups)
-        asked = self._answers(
+        answered = self._answers(
             lambda: self._client.describe_consumer_groups(names) if names else {},
             lambda name: Question(words=f"the state of group {name!r}", group=name),
         )
-        return _mapped(asked, _description)
+        return _mapped(answered, _description)
 
     def committed_offsets(self, groups: Iterable[str]) -> Answers[str, dict[Partition, int]]:
         """Per group, the partitions with a commit and the next offset that the group will read of each."""
-        asked = self._answers(
+        answered = self._answers(
             # The client takes one group a call, but does not wait for one answer before it sends the next request.
             lambda: {
                 name: self._client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(name)])[name]
@@ -160,16 +160,16 @@ class KafkaRequests:
             },
             lambda name: Question(words=f"the commits of group {name!r}", group=name),
         )
-        return _mapped(asked, _commits)
+        return _mapped(answered, _commits)
 
     def partitions(self, topics: Iterable[str]) -> Answers[str, frozenset[Partition]]:
         """The partitions of each topic."""
         names = list(topics)
-        asked = self._answers(
+        answered = self._answers(
             lambda: self._client.describe_topics(TopicCollection(names)) if names else {},
             lambda topic: Question(words=f"the partitions of topic {topic!r}", topic=topic),
         )
-        return _mapped(asked, lambda topic: frozenset((topic.name, partition.id) for partition in topic.partitions))
+        return _mapped(answered, lambda topic: frozenset((topic.name, partition.id) for partition in topic.partitions))
 
     def limits(self, *, open_ended: Iterable[Partition], stable: Iterable[Partition]) -> Limits:
         """End and log start of each partition; of the `stable` ones the end is the last stable offset.
@@ -207,7 +207,7 @@ class KafkaRequests:
     def _first_messages(
         self, instant: datetime, futures: Mapping[TopicPartition, "Future[Any]"]
     ) -> tuple[datetime, Answers[Partition, FirstMessage | None]]:
-        asked = self._answers(
+        answered = self._answers(
             lambda: futures,
             lambda key: Question(
                 words=f"the offset of {instant:%Y-%m-%dT%H:%M:%SZ} in partition {key.topic}-{key.partition}",
@@ -217,20 +217,20 @@ class KafkaRequests:
         return instant, Answers(
             got={
                 _partition(key): FirstMessage(int(answer.offset), int(answer.timestamp)) if answer.offset >= 0 else None
-                for key, answer in asked.got.items()
+                for key, answer in answered.got.items()
             },
-            failed={_partition(key): error for key, error in asked.failed.items()},
+            failed={_partition(key): error for key, error in answered.failed.items()},
         )
 
     def compacted(self, topics: Iterable[str]) -> frozenset[str]:
         """Those of the topics of which Kafka removes old messages by key; none where it does not answer."""
         resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
-        asked = self._answers(
+        answered = self._answers(
             lambda: self._client.describe_configs(resources) if resources else {},
             lambda resource: Question(words=f"the settings of topic {resource.name!r}", topic=str(resource.name)),
         )
         return frozenset(
-            str(resource.name) for resource, found in asked.got.items() if "compact" in found["cleanup.policy"].value
+            str(resource.name) for resource, found in answered.got.items() if "compact" in found["cleanup.policy"].value
         )
 
     def _ask(
@@ -240,18 +240,18 @@ class KafkaRequests:
         return self._client.list_offsets(request, **level) if request else {}
 
     def _offsets(self, futures: Mapping[TopicPartition, "Future[Any]"], what: str) -> Answers[Partition, int]:
-        asked = self._answers(
+        answered = self._answers(
             lambda: futures,
             lambda key: Question(words=f"the {what} of partition {key.topic}-{key.partition}", topic=key.topic),
         )
         odd = {
             key: self._odd_offset(answer.offset, f"the {what} of partition {key.topic}-{key.partition}")
-            for key, answer in asked.got.items()
+            for key, answer in answered.got.items()
             if answer.offset < 0
         }
         return Answers(
-            got={_partition(key): int(answer.offset) for key, answer in asked.got.items() if key not in odd},
-            failed={_partition(key): error for key, error in {**asked.failed, **odd}.items()},
+            got={_partition(key): int(answer.offset) for key, answer in answered.got.items() if key not in odd},
+            failed={_partition(key): error for key, error in {**answered.failed, **odd}.items()},
         )
 
     def _odd_offset(self, offset: int, words: str) -> AdapterError:
@@ -277,8 +277,8 @@ class KafkaRequests:
         return in_our_words(self.where, question, cause, self._complaints)
 
 
-def _mapped(asked: Answers[Key, Any], change: Callable[[Any], _Changed]) -> Answers[Key, _Changed]:
-    return Answers(got={key: change(value) for key, value in asked.got.items()}, failed=asked.failed)
+def _mapped(answered: Answers[Key, Any], change: Callable[[Any], _Changed]) -> Answers[Key, _Changed]:
+    return Answers(got={key: change(value) for key, value in answered.got.items()}, failed=answered.failed)
 
 
 def _partition(key: TopicPartition) -> Partition:

@@ -47,8 +47,8 @@ def discover(
     last = int(now.timestamp()) // STEP_SECONDS * STEP_SECONDS
     spoken = detect(prometheus.metric_names(first_seconds=first, last_seconds=last))
     dialect = spoken.dialect
-    asked = {} if groups is None or dialect.owners else {dialect.group: groups}
-    told = prometheus.label_sets(spoken.progress.text(asked), first_seconds=first, last_seconds=last)
+    queries = {} if groups is None or dialect.owners else {dialect.group: groups}
+    told = prometheus.label_sets(spoken.progress.text(queries), first_seconds=first, last_seconds=last)
     where = _cluster_of(dialect, told, cluster)
     topics = _topics(dialect, [labels for labels in told if where.items() <= labels.items()], groups)
     missing = sorted(set(groups or ()) - topics.keys())

@@ -176,18 +176,18 @@ def _expressions(discovered: Discovered, *, window_seconds: int) -> dict[str, st
     progress = f"max by ({whose}, {place}) (last_over_time({spoken.progress.text(grouped)}[{window_seconds}s]))"
     if dialect.counts == "messages":
         progress = f"sum by ({whose}, {dialect.topic}) ({progress})"
-    asked = {"ends": ends, "progress": progress}
+    queries = {"ends": ends, "progress": progress}
     if spoken.starts is not None:
         starts = of_topics(discovered, spoken.starts)
-        asked["starts"] = f"max by ({place}) (last_over_time({starts}[{window_seconds}s]))"
+        queries["starts"] = f"max by ({place}) (last_over_time({starts}[{window_seconds}s]))"
     if dialect.member_label:
         members = spoken.progress.text(grouped, present=dialect.member_label)
-        asked["members"] = f"count by ({whose}) (count by ({whose}, {dialect.member_label}) ({members}))"
+        queries["members"] = f"count by ({whose}) (count by ({whose}, {dialect.member_label}) ({members}))"
     if spoken.members is not None:
-        asked["members"] = f"max by ({whose}) ({spoken.members.text(grouped)})"
+        queries["members"] = f"max by ({whose}) ({spoken.members.text(grouped)})"
     if spoken.states is not None and dialect.state_label:
         labels = ", ".join(filter(None, (whose, dialect.state_label, dialect.state_member_count)))
-        asked["states"] = f"count by ({labels}) ({spoken.states.text(grouped)})"
+        queries["states"] = f"count by ({labels}) ({spoken.states.text(grouped)})"
     elif spoken.states is not None:
-        asked["states"] = f"max by ({whose}) ({spoken.states.text(grouped)})"
-    return asked
+        queries["states"] = f"max by ({whose}) ({spoken.states.text(grouped)})"
+    return queries

@@ -39,7 +39,7 @@ def first_version(source: Document, beside: Sequence[Document], *, cluster: str)
     groups = kafka.get("consumerGroups", [])
     for number, group in enumerate(groups):
         path = f"spec.kafka.consumerGroups[{number}]"
-        target, troubles = _labelled(source, group.get("resource", {}), beside, path=f"{path}.resource")
+        target, warnings = _labelled(source, group.get("resource", {}), beside, path=f"{path}.resource")
         least, said = least_replicas(group.get("minReplicas"), path=f"{path}.minReplicas")
         document = scaler(
             source,
@@ -51,13 +51,13 @@ def first_version(source: Document, beside: Sequence[Document], *, cluster: str)
             most=group.get("maxReplicas"),
             policy=POLICIES.get(str(spec.get("policy", "")).lower()),
         )
-        troubles += without_equivalent(
+        warnings += without_equivalent(
             group,
             taken=("name", "resource", "minReplicas", "maxReplicas"),
             path=path,
             reasons={"majorTopic": _TOPICS},
         )
-        made += Imported(documents=(document,), warnings=troubles + said)
+        made += Imported(documents=(document,), warnings=warnings + said)
         if spec.get("enableExecution"):
             made += _execution(document)
     return made

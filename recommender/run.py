@@ -16,7 +16,7 @@ from forecasting.refusal import Refusal, RefusalReason
 from recommender.cluster.leadership import Fence, NotLeadingError
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Decision, Recommendation
-from recommender.following.careful import Asking, asked
+from recommender.following.careful import Caller, call
 from recommender.following.grading import MeasuredPause
 from recommender.following.session import Session
 from recommender.ports import AdapterError, DecisionStore, Group, Obstacle, Publisher, dedup_key
@@ -83,7 +83,7 @@ class Recommender:
     `settings_of` has the groups that are decided otherwise than by `settings`; both it and `profile_of` are called anew
     in each cycle. `obstacles` gives the groups that cannot be read now: they are refused with its sentence.
     `stops` gives what was measured of a group's rebalances since its last call. Forecasters are called through
-    `asking`: one without a limit lets a group whose forecaster hangs hold up all others. `timer` times the steps of a
+    `caller`: one without a limit lets a group whose forecaster hangs hold up all others. `timer` times the steps of a
     cycle, and `observe_steps` gets the seconds of each when the cycle is over.
     """
 
@@ -96,7 +96,7 @@ class Recommender:
     publishers: Sequence[Publisher] = ()
     obstacles: Callable[[], Mapping[Group, Obstacle]] = dict
     stops: Callable[[Group], Sequence[MeasuredPause]] = lambda _: ()
-    asking: Asking = asked
+    caller: Caller = call
     observe_steps: Callable[[Mapping[Step, float]], object] = lambda _: None
     _watched: dict[Group, _Watched] = field(default_factory=dict)
     _tidied_at: datetime | None = None
@@ -181,7 +181,7 @@ class Recommender:
                 self.store.keep_outcomes(session.drain_outcomes())
             with times.timing("forecast"):
                 forecast = session.forecast(now)
-            self._log_trouble(group)
+            self._log_failure(group)
             with times.timing("decide"):
                 return session.decide(forecast, now=now)
         except NotLeadingError:
@@ -218,17 +218,17 @@ class Recommender:
             previous = None
         newest = self.store.outcomes(*group, limit=OUTCOMES_KEPT_IN_MIND)
         outcomes = [move for move in reversed(newest) if move.graded_at <= now]
-        session = Session(profile, settings, rows, previous=previous, outcomes=outcomes, asking=self.asking)
+        session = Session(profile, settings, rows, previous=previous, outcomes=outcomes, caller=self.caller)
         for stop in stops:
             session.measured(stop)
         seen_until = rows[-1].interval_end_at if rows else now - LOOK_BACK
         self._watched[group] = _Watched(session, profile, settings, partitions, seen_until)
         return session
 
-    def _log_trouble(self, group: Group) -> None:
+    def _log_failure(self, group: Group) -> None:
         """One line when a forecaster fails, and none while it keeps failing in the same way."""
         watched = self._watched[group]
-        before, watched.failure = watched.failure, watched.session.forecaster_trouble
+        before, watched.failure = watched.failure, watched.session.forecaster_failure
         if watched.failure is not None and watched.failure != before:
             _log.warning("failing_forecaster", cluster=group[0], group=group[1], sentence=watched.failure)
 

@@ -203,14 +203,14 @@ def _constant_step(path: Path, numbers: list[int], instants: list[datetime]) -> 
     return int(step)
 
 
-def judged_days(trace_days: float, *, asked: float | None) -> float:
+def judged_days(trace_days: float, *, requested: float | None) -> float:
     """The number of days at the end of a trace that are judged; the days before them are history.
 
-    >>> [judged_days(days, asked=None) for days in (14.0, 5.0, 1.5)]
+    >>> [judged_days(days, requested=None) for days in (14.0, 5.0, 1.5)]
     [7.0, 2.5, 1.5]
-    >>> judged_days(14.0, asked=3.0), judged_days(1.5, asked=3.0)
+    >>> judged_days(14.0, requested=3.0), judged_days(1.5, requested=3.0)
     (3.0, 1.5)
     """
     if trace_days < LEAST_DAYS_WITH_HISTORY:
         return trace_days
-    return min(trace_days, asked if asked is not None else min(MOST_JUDGED_DAYS, trace_days / 2))
+    return min(trace_days, requested if requested is not None else min(MOST_JUDGED_DAYS, trace_days / 2))

@@ -66,18 +66,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the feature table")
     parser.add_argument("--from", type=date.fromisoformat, dest="first", metavar="DAY", help="first day to write (UTC)")
     parser.add_argument("--to", type=date.fromisoformat, dest="last", metavar="DAY", help="last day to write (UTC)")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     # spark-submit decides where it runs, and on which Java.
     spark = SparkSession.builder.appName("lagcast features").config(map=dict(SQL_SETTINGS)).getOrCreate()
     try:
-        run = build_features(spark, asked.samples, asked.out, first=asked.first, last=asked.last)
+        run = build_features(spark, options.samples, options.out, first=options.first, last=options.last)
     except FeaturesError as error:
         sys.stderr.write(f"{error}\n")
         return 2
     finally:
         spark.stop()
     rows = ", ".join(f"{rows} of {seconds} s" for seconds, rows in run.rows)
-    sys.stdout.write(f"{asked.out} version {run.feature_table_version}: {run.sample_rows} samples -> {rows}\n")
+    sys.stdout.write(f"{options.out} version {run.feature_table_version}: {run.sample_rows} samples -> {rows}\n")
     return 0
 
 

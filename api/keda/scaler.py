@@ -69,28 +69,28 @@ class ExternalScaler:
         self._clock = clock
         self._leads = leads
 
-    async def IsActive(self, asked: Any, context: Any) -> Any:  # noqa: ANN401, N802  # gRPC's
+    async def IsActive(self, request: Any, context: Any) -> Any:  # noqa: ANN401, N802  # gRPC's
         """True if at least one replica is due."""
-        return IsActiveResponse(result=await self._replicas(asked, context) > 0)
+        return IsActiveResponse(result=await self._replicas(request, context) > 0)
 
-    async def StreamIsActive(self, asked: Any, context: Any) -> AsyncIterator[Any]:  # noqa: ANN401, N802  # gRPC's
+    async def StreamIsActive(self, request: Any, context: Any) -> AsyncIterator[Any]:  # noqa: ANN401, N802  # gRPC's
         """The same at once, and again whenever it changes; it ends with an error while there is no advice."""
         reported: bool | None = None
         while True:
-            active = await self._replicas(asked, context) > 0
+            active = await self._replicas(request, context) > 0
             if active != reported:
                 reported = active
                 yield IsActiveResponse(result=active)
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def GetMetricSpec(self, asked: Any, context: Any) -> Any:  # noqa: ANN401, N802  # gRPC's
+    async def GetMetricSpec(self, request: Any, context: Any) -> Any:  # noqa: ANN401, N802  # gRPC's
         """One metric, whose value is the count itself: one for each replica."""
-        del asked, context
+        del request, context
         return GetMetricSpecResponse(metricSpecs=[MetricSpec(metricName=METRIC, targetSize=1, targetSizeFloat=1.0)])
 
-    async def GetMetrics(self, asked: Any, context: Any) -> Any:  # noqa: ANN401, N802  # gRPC's
+    async def GetMetrics(self, request: Any, context: Any) -> Any:  # noqa: ANN401, N802  # gRPC's
         """The count of replicas that is due."""
-        replicas = await self._replicas(asked.scaledObjectRef, context)
+        replicas = await self._replicas(request.scaledObjectRef, context)
         value = MetricValue(metricName=METRIC, metricValue=replicas, metricValueFloat=float(replicas))
         return GetMetricsResponse(metricValues=[value])
 
@@ -121,7 +121,7 @@ def handlers(scaler: ExternalScaler) -> grpc.GenericRpcHandler:
     return grpc.method_handlers_generic_handler(
         SERVICE,
         {
-            name: handler(method, request_deserializer=asked.FromString, response_serializer=answer.SerializeToString)
-            for name, (handler, method, asked, answer) in methods.items()
+            name: handler(method, request_deserializer=request.FromString, response_serializer=answer.SerializeToString)
+            for name, (handler, method, request, answer) in methods.items()
         },
     )

@@ -75,11 +75,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Times the week ahead of a generated fleet.")
     parser.add_argument("--groups", type=int, default=40)
     parser.add_argument("--days", type=int, default=28)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_table(folder / "features", groups=asked.groups, days=asked.days)
+        write_table(folder / "features", groups=options.groups, days=options.days)
         spark = spark_session("fleet", java=find_java(os.environ), log_path=folder / "spark.log")
         issue_one = partial(issue_group, issued_at=END_AT, holidays_of=HolidayCalendar(shared=(), own={}))
         since = END_AT - timedelta(days=HISTORY_DAYS)
@@ -92,9 +92,9 @@ def main() -> int:
         # Spark's JVM and workers; other work on the machine makes a run longer, and not this.
         busy = sum(sum(child.cpu_times()[:4]) for child in psutil.Process().children(recursive=True))
         spark.stop()
-    print(f"{issue.forecast_groups} groups of {asked.days} days, {cores} cores: {seconds:.0f} s")
-    print(f"processor time of Spark and its workers: {busy:.0f} s, {busy / asked.groups:.2f} s a group")
-    idle, here = (total * 1000 / asked.groups / 60 for total in (busy / cores, seconds))
+    print(f"{issue.forecast_groups} groups of {options.days} days, {cores} cores: {seconds:.0f} s")
+    print(f"processor time of Spark and its workers: {busy:.0f} s, {busy / options.groups:.2f} s a group")
+    idle, here = (total * 1000 / options.groups / 60 for total in (busy / cores, seconds))
     print(f"1,000 groups in proportion: {idle:.0f} min where nothing else runs, {here:.0f} min as things were")
     return 0
 

@@ -76,8 +76,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=60, help="files that are counted")
     parser.add_argument("--warm-up", type=int, default=20, help="files before those")
     parser.add_argument("--pause", type=float, default=1.0, help="seconds between one file's rows and the next file")
-    asked = parser.parse_args()
-    sizes = {"groups": asked.groups, "partitions": asked.partitions}
+    options = parser.parse_args()
+    sizes = {"groups": options.groups, "partitions": options.partitions}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         spark = spark_session("stream_latency", java=find_java(os.environ), log_path=folder / "spark.log", memory="1g")
@@ -87,8 +87,8 @@ def main() -> int:
 
         def feed() -> None:
             wait_for(folder / "features", ROUNDS_BEFORE, stop)
-            for number in range(ROUNDS_BEFORE + 1, ROUNDS_BEFORE + asked.warm_up + asked.rounds + 1):
-                time.sleep(asked.pause)
+            for number in range(ROUNDS_BEFORE + 1, ROUNDS_BEFORE + options.warm_up + options.rounds + 1):
+                time.sleep(options.pause)
                 made = write_round(number, folder / "made", **sizes)
                 visible = folder / "samples" / made.parent.name / made.name
                 visible.parent.mkdir(exist_ok=True)
@@ -108,10 +108,10 @@ def main() -> int:
             spark.stop()
             shutil.rmtree(folder / "made", ignore_errors=True)
         parts = len(read_manifest(folder / "features").parts)
-    counted = np.array(took[asked.warm_up :])
+    counted = np.array(took[options.warm_up :])
     p50, p95 = np.quantile(counted, (0.50, 0.95))
     sys.stdout.write(
-        f"{asked.groups} groups of {asked.partitions} partitions, {len(counted)} files after {asked.warm_up}: "
+        f"{options.groups} groups of {options.partitions} partitions, {len(counted)} files after {options.warm_up}: "
         f"rows visible after {p50:.2f} s at p50, {p95:.2f} s at p95, {counted.max():.2f} s at most\n"
         f"{run.rows:,} rows in {parts} parts; load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n"
     )

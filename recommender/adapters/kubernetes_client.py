@@ -47,7 +47,7 @@ def asking_once(api: Connection) -> Connection:
 
 
 @contextmanager
-def translate_error(asked: str, *, grant: str, missing: str = "is it there?") -> Iterator[None]:
+def translate_error(action: str, *, grant: str, missing: str = "is it there?") -> Iterator[None]:
     """Turn what the client raises into the ports' errors, each a sentence with the next step.
 
     `grant` is what may be done to be allowed to, `missing` what to look at where there is no such thing.
@@ -55,10 +55,10 @@ def translate_error(asked: str, *, grant: str, missing: str = "is it there?") ->
     try:
         yield
     except HTTPError as error:
-        message = f"could not {asked}: {error}; is the cluster reachable?"
+        message = f"could not {action}: {error}; is the cluster reachable?"
         raise UnavailableError(message) from error
     except ApiException as error:
-        answered = f"could not {asked}: the API server answered {error.status} {error.reason}"
+        answered = f"could not {action}: the API server answered {error.status} {error.reason}"
         if error.status == HTTPStatus.FORBIDDEN:
             message = f"{answered}; grant {grant}"
         elif error.status == HTTPStatus.NOT_FOUND:

@@ -74,9 +74,9 @@ class KubernetesLease:
 
 
 @contextmanager
-def _failing(asked: str, *, grant: str) -> Iterator[None]:
+def _failing(action: str, *, grant: str) -> Iterator[None]:
     try:
-        with translate_error(asked, grant=f"{grant} on leases.coordination.k8s.io", missing=_MISSING):
+        with translate_error(action, grant=f"{grant} on leases.coordination.k8s.io", missing=_MISSING):
             yield
     except AdapterError as error:
         raise LeaseFailedError(str(error)) from error

@@ -182,9 +182,9 @@ class SqlDecisionStore:
         return tuple(from_outcome_document(document) for document in documents)
 
     @contextmanager
-    def _writing(self, asked: str) -> Iterator[sa.Connection]:
+    def _writing(self, action: str) -> Iterator[sa.Connection]:
         """A transaction that is committed at the end of the block, if this process may write then."""
-        with self._translated_errors(asked), self._engine.begin() as connection:
+        with self._translated_errors(action), self._engine.begin() as connection:
             yield connection
             self._may_write()
 
@@ -203,16 +203,16 @@ class SqlDecisionStore:
         return tuple(from_document(row.kind, row.document) for row in rows)
 
     @contextmanager
-    def _translated_errors(self, asked: str) -> Iterator[None]:
+    def _translated_errors(self, action: str) -> Iterator[None]:
         """Turn the library's errors into the port's, naming the store and what was asked of it."""
         try:
             yield
         except DBAPIError as cause:
             passing = isinstance(cause, OperationalError | IntegrityError) or cause.connection_invalidated
-            message = f"could not {asked} the decision store {self._name}: {cause.orig}"
+            message = f"could not {action} the decision store {self._name}: {cause.orig}"
             raise (UnavailableError if passing else RejectedError)(message) from cause
         except SQLAlchemyError as cause:
-            message = f"could not {asked} the decision store {self._name}: {cause}"
+            message = f"could not {action} the decision store {self._name}: {cause}"
             raise RejectedError(message) from cause
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Thread
 
-from recommender.following.careful import Answer, ForecasterFailure, asked
+from recommender.following.careful import Answer, ForecasterFailure, call
 
 # Fitting four weeks of minutes takes 0.08 s: 10 s is a hang, and leaves a cycle of 60 s to the other groups.
 TIME_LIMIT_SECONDS = 10.0
@@ -12,7 +12,7 @@ TIME_LIMIT_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class TimeLimit:
-    """An `Asking` that waits so many seconds for each answer.
+    """A `Caller` that waits so many seconds for each answer.
 
     The question runs in a thread of its own, 0.05 ms more than a call: one that hangs is left behind, and does not keep
     the process from ending.
@@ -26,7 +26,7 @@ class TimeLimit:
     def __call__(self, question: Callable[[], Answer], /) -> Answer | ForecasterFailure:
         """The answer, or what went wrong with it; that it took too long is one such thing."""
         answers: list[Answer | ForecasterFailure] = []
-        thread = Thread(target=lambda: answers.append(asked(question)), name="forecaster", daemon=True)
+        thread = Thread(target=lambda: answers.append(call(question)), name="forecaster", daemon=True)
         thread.start()
         thread.join(self.seconds)
         return answers[0] if answers else ForecasterFailure(f"it did not answer within {self.seconds:g} s")

@@ -13,7 +13,7 @@ from recommender.cluster.scaler import API_GROUP, API_VERSION, KIND, PLURAL, Doc
 from recommender.configuring.settings import Settings, TargetSettings
 from recommender.ports import RejectedError
 
-State = Literal["ok", "note", "trouble", "unknown"]
+State = Literal["ok", "note", "problem", "unknown"]
 Actor = Literal["recommender", "executor"]
 
 _ROLES: dict[Actor, str] = {
@@ -35,7 +35,7 @@ METRICS_APIS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """The answer to one question. `trouble` keeps advice from being given or followed; `remedy` is the next step."""
+    """The answer to one question. `problem` keeps advice from being given or followed; `remedy` is the next step."""
 
     check: str
     where: str
@@ -114,9 +114,9 @@ def examine(
     for namespace in namespaces:
         findings += _answered("objects", namespace, partial(_objects, view, namespace, documents))
     known = standing(settings, documents)
-    for (namespace, name), trouble in known.troubles.items():
+    for (namespace, name), problem in known.invalid.items():
         remedy = f"kubectl -n {namespace} edit cgs {name}"
-        findings.append(_finding("objects", f"{namespace}/{name}", "trouble", trouble.sentence, remedy))
+        findings.append(_finding("objects", f"{namespace}/{name}", "problem", problem.sentence, remedy))
     requests = sorted(known.requests.values(), key=lambda each: (each.scaler.namespace, each.scaler.name))
     for each in requests:
         findings += _bounds(each)
@@ -144,10 +144,10 @@ def _definition(view: ClusterView) -> Iterator[Diagnosis]:
     resource = f"{PLURAL}.{API_GROUP} {API_VERSION}"
     match view.definition():
         case "absent":
-            yield _finding("definition", "-", "trouble", f"{resource} is not installed.", _INSTALL)
+            yield _finding("definition", "-", "problem", f"{resource} is not installed.", _INSTALL)
         case "outdated":
             sentence = f"{resource} lacks fields that this release writes; they would be dropped without notice."
-            yield _finding("definition", "-", "trouble", sentence, _INSTALL)
+            yield _finding("definition", "-", "problem", sentence, _INSTALL)
         case "current":
             yield _finding("definition", "-", "ok", f"{resource} is installed.")
 
@@ -168,7 +168,7 @@ def _bounds(request: GroupRequest) -> Iterator[Diagnosis]:
     ceiling, what = (partitions, "partitions") if streams is None else (streams.tasks, "tasks")
     if ceiling is not None and least > ceiling:
         sentence = f"minReplicas is {least}, above the useful maximum: there are {ceiling} {what}, the rest sits idle."
-        yield _finding("bounds", _place(request), "trouble", sentence, f"set minReplicas to {ceiling} or less")
+        yield _finding("bounds", _place(request), "problem", sentence, f"set minReplicas to {ceiling} or less")
 
 
 def _target(view: ClusterView, request: GroupRequest) -> Iterator[Diagnosis]:
@@ -178,10 +178,10 @@ def _target(view: ClusterView, request: GroupRequest) -> Iterator[Diagnosis]:
     what = f"{target.kind} {target.name}"
     if view.plural(target) is None:
         sentence = f"{target.kind} of {target.api_version} is not known to the cluster, or has no /scale."
-        yield _finding("target", where, "trouble", sentence, "correct kind and apiVersion of the target")
+        yield _finding("target", where, "problem", sentence, "correct kind and apiVersion of the target")
     elif not view.is_there(target):
         remedy = "correct the target, or deploy it"
-        yield _finding("target", where, "trouble", f"{what} is not in namespace {target.namespace}.", remedy)
+        yield _finding("target", where, "problem", f"{what} is not in namespace {target.namespace}.", remedy)
     else:
         yield _finding("target", where, "ok", f"{what} is there, and has a /scale.")
 
@@ -191,7 +191,7 @@ def _autoscalers(view: ClusterView, namespace: str, here: Sequence[GroupRequest]
     for request in here:
         target = request.group.target
         for name in claims.get((target.kind, target.name), ()) if target is not None else ():
-            state: State = "trouble" if request.group.mode == "apply" else "note"
+            state: State = "problem" if request.group.mode == "apply" else "note"
             sentence = f"{name} scales the same workload; the executor leaves it alone."
             remedy = "remove one of them, or let it follow the advice: lagcast export"
             yield _finding("autoscalers", _place(request), state, sentence, remedy)
@@ -207,7 +207,7 @@ def _rights(view: ClusterView, actor: Actor, namespace: str, here: Sequence[Grou
     idle = actor == "executor" and all(request.group.mode != "apply" for request in here)
     sentence = f"The {actor} may not {', '.join(missing)}{'; no object here says Apply' if idle else ''}."
     remedy = f"kubectl -n {namespace} apply -f {_ROLES[actor]}"
-    yield _finding("rights", namespace, "note" if idle else "trouble", sentence, remedy)
+    yield _finding("rights", namespace, "note" if idle else "problem", sentence, remedy)
 
 
 def _rules_of_targets(view: ClusterView, here: Sequence[GroupRequest]) -> Iterator[Rule]:
@@ -244,7 +244,7 @@ def _lease(view: ClusterView, *, now: datetime) -> Iterator[Diagnosis]:
         return
     renewed = f"{lease.holder} renewed the Lease {age.total_seconds():,.0f} s ago"
     sentence = f"{renewed}, and it lasts {lease.duration_seconds:.0f} s: no recommender leads."
-    yield _finding("lease", "-", "trouble", sentence, "see whether a recommender runs, and whether clocks agree")
+    yield _finding("lease", "-", "problem", sentence, "see whether a recommender runs, and whether clocks agree")
 
 
 _RECOMMENDERS = (

@@ -120,7 +120,7 @@ class ScalerRequests:
     """The requests of all objects, and the objects that cannot be followed, by namespace and name."""
 
     requests: Mapping[Group, GroupRequest]
-    troubles: Mapping[tuple[str, str], InvalidScaler]
+    invalid: Mapping[tuple[str, str], InvalidScaler]
 
 
 def camel_case(name: str) -> str:
@@ -177,8 +177,8 @@ def request_of(settings: Settings, scaler: Scaler) -> GroupRequest:
         )
     except ValidationError as error:
         raise ScalerError(_sentence(error)) from error
-    if trouble := invalid_decision(request.decision):
-        raise ScalerError(_in_camel_case(trouble))
+    if invalid := invalid_decision(request.decision):
+        raise ScalerError(_in_camel_case(invalid))
     return request
 
 
@@ -188,7 +188,7 @@ def standing(settings: Settings, documents: Iterable[Document]) -> ScalerRequest
     A group whose target is another object's has to wait: advice on both would have one workload scaled by two.
     """
     requests: dict[Group, GroupRequest] = {}
-    troubles: dict[tuple[str, str], InvalidScaler] = {}
+    invalid: dict[tuple[str, str], InvalidScaler] = {}
     owners: dict[Group, tuple[str, str]] = {}
     eldest_first = sorted(documents, key=lambda each: (each["metadata"]["creationTimestamp"], place_of(each)))
     targets = _targets_of_settings(settings, {group[1] for group in map(_group_of, eldest_first) if group is not None})
@@ -207,8 +207,8 @@ def standing(settings: Settings, documents: Iterable[Document]) -> ScalerRequest
             requests[known.scaler.cluster, known.scaler.group] = known
         except ScalerError as error:
             waits = group if owner == place else None
-            troubles[place] = InvalidScaler(reason=error.reason, sentence=str(error), group=waits)
-    return ScalerRequests(requests=requests, troubles=troubles)
+            invalid[place] = InvalidScaler(reason=error.reason, sentence=str(error), group=waits)
+    return ScalerRequests(requests=requests, invalid=invalid)
 
 
 def _taken(group: Group | None, owner: tuple[str, str]) -> ScalerError:

@@ -63,14 +63,14 @@ def status_of(document: Document, request: GroupRequest, decision: Decision | No
     return status
 
 
-def rejected_status(document: Document, trouble: InvalidScaler, *, now: datetime) -> Status:
+def rejected_status(document: Document, invalid: InvalidScaler, *, now: datetime) -> Status:
     """The status of an object that is not followed: one sentence, and nothing known of the rest."""
     unknown = Verdict(holds=None, reason="NotFollowed", sentence="The object is not followed; see Ready.")
     verdicts = dict.fromkeys(CONDITIONS, unknown)
-    verdicts["Ready"] = Verdict(holds=False, reason=trouble.reason, sentence=trouble.sentence)
-    if trouble.reason == "Conflicted":
-        what = "SameGroup" if trouble.group is None else "SameTarget"
-        verdicts["Conflicted"] = Verdict(holds=True, reason=what, sentence=trouble.sentence)
+    verdicts["Ready"] = Verdict(holds=False, reason=invalid.reason, sentence=invalid.sentence)
+    if invalid.reason == "Conflicted":
+        what = "SameGroup" if invalid.group is None else "SameTarget"
+        verdicts["Conflicted"] = Verdict(holds=True, reason=what, sentence=invalid.sentence)
     generation = document["metadata"]["generation"]
     return {"observedGeneration": generation, "conditions": _conditions(document, verdicts, now=now)}
 

@@ -69,7 +69,7 @@ class Scalers:
 
     objects: ScalerObjects
     settings: Settings
-    _standing: ScalerRequests = field(default_factory=lambda: ScalerRequests(requests={}, troubles={}))
+    _standing: ScalerRequests = field(default_factory=lambda: ScalerRequests(requests={}, invalid={}))
     _failing: bool = False
     _unwritten: set[tuple[str, str]] = field(default_factory=set)
     _events_failing: bool = False
@@ -93,11 +93,11 @@ class Scalers:
         """Read the objects anew; the groups without advice: not valid, held, or not among the `observed`."""
         self._standing = standing(self.settings, self.objects.documents())
         bad = {
-            trouble.group: Obstacle(
-                "conflicted" if trouble.reason == "Conflicted" else "config_invalid", trouble.sentence, _REMEDY
+            invalid.group: Obstacle(
+                "conflicted" if invalid.reason == "Conflicted" else "config_invalid", invalid.sentence, _REMEDY
             )
-            for trouble in self._standing.troubles.values()
-            if trouble.group is not None
+            for invalid in self._standing.invalid.values()
+            if invalid.group is not None
         }
         unseen = {
             group: Obstacle("no_data", _NO_ROWS, _NO_ROWS_REMEDY)
@@ -176,8 +176,8 @@ class Scalers:
         now: datetime,
     ) -> Status | None:
         place = place_of(document)
-        if place in self._standing.troubles:
-            return rejected_status(document, self._standing.troubles[place], now=now)
+        if place in self._standing.invalid:
+            return rejected_status(document, self._standing.invalid[place], now=now)
         request = followed.get(place)
         if request is None:  # it came since the look: its status is written in the next cycle
             return None

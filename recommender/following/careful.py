@@ -2,7 +2,7 @@
 
 Forecasters may be anybody's code. What they raise, what they do not answer in time and what no load can be comes back
 as `ForecasterFailure`, a value with a sentence that is published. Time is limited by the process around: it hands in an
-`Asking`.
+`Caller`.
 """
 
 from collections.abc import Callable
@@ -31,18 +31,18 @@ class ForecasterFailure:
     why: str
 
 
-class Asking(Protocol):
-    """A way to call code that may fail: `asked`, which waits as long as it takes, or one with a limit."""
+class Caller(Protocol):
+    """A way to call code that may fail: `call`, which waits as long as it takes, or one with a limit."""
 
     def __call__(self, question: Callable[[], Answer], /) -> Answer | ForecasterFailure:
         """The answer, or the failure; it raises nothing that the question does."""
         ...
 
 
-def asked(question: Callable[[], Answer], /) -> Answer | ForecasterFailure:
+def call(question: Callable[[], Answer], /) -> Answer | ForecasterFailure:
     """The answer of foreign code, or the failure.
 
-    >>> asked(lambda: 6 * 7), asked(lambda: 1 // 0)
+    >>> call(lambda: 6 * 7), call(lambda: 1 // 0)
     (42, ForecasterFailure(why='it failed with ZeroDivisionError: integer division or modulo by zero'))
     """
     try:

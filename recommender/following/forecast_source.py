@@ -12,7 +12,7 @@ from forecasting.refusal import Refusal
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.question import STEP_SECONDS
 from recommender.deciding.recommendation import GateStanding, TrackRecord
-from recommender.following.careful import Asking, ForecasterFailure, checked_forecast
+from recommender.following.careful import Caller, ForecasterFailure, checked_forecast
 from recommender.following.gate import REVIEW_AFTER, review, seen_from
 from recommender.following.trust import Trust
 
@@ -24,15 +24,15 @@ class ForecastSource:
     """Fits `forecaster` once an hour of data, and falls back to persistence where it fails, loses or costs money.
 
     A forecaster that fails or gives impossible values is not called until its next fit. `standing` is the review
-    that was made before, if one was. All calls of the forecaster go through `asking`.
+    that was made before, if one was. All calls of the forecaster go through `caller`.
     """
 
     def __init__(
-        self, forecaster: Forecaster, settings: DecisionSettings, *, standing: GateStanding | None, asking: Asking
+        self, forecaster: Forecaster, settings: DecisionSettings, *, standing: GateStanding | None, caller: Caller
     ) -> None:
         self._forecaster = forecaster
         self._settings = settings
-        self._asking = asking
+        self._caller = caller
         self._fitted: FittedForecaster | Refusal | ForecasterFailure | None = None
         self._fitted_at: datetime | None = None
         self._persistence: FittedForecaster | Refusal | None = None
@@ -53,7 +53,7 @@ class ForecastSource:
         if isinstance(self._fitted, Refusal):
             return self._fitted
         fitted, seen = self._fitted, self._seen(history)
-        forecast = self._asking(lambda: checked_forecast(fitted, seen, steps=steps))
+        forecast = self._caller(lambda: checked_forecast(fitted, seen, steps=steps))
         if isinstance(forecast, ForecasterFailure):
             self._fitted = forecast
             return persistence
@@ -75,7 +75,7 @@ class ForecastSource:
             return None
         before = self._standing
         self._standing = review(
-            history, self._forecaster, profile, self._settings, learned=learned, asking=self._asking
+            history, self._forecaster, profile, self._settings, learned=learned, caller=self._caller
         )
         if self._standing is None or before is None or self._standing.history_tier != before.history_tier:
             self._fitted_at = None
@@ -91,7 +91,7 @@ class ForecastSource:
         return self._reviewed_at is None or now >= self._reviewed_at + REVIEW_AFTER
 
     @property
-    def trouble(self) -> str | None:
+    def failure(self) -> str | None:
         """A sentence on a forecaster that is not used, with the reason; None for one that is."""
         if not isinstance(self._fitted, ForecasterFailure):
             return None
@@ -105,7 +105,7 @@ class ForecastSource:
             gate=self._standing,
             forecast_skill=skill,
             forecast_trusted=self._trust.trusted if skill is not None else None,
-            forecaster_failure=self.trouble,
+            forecaster_failure=self.failure,
         )
 
     def _score(self, history: History, forecast: Forecast, persistence: Forecast) -> None:
@@ -123,7 +123,7 @@ class ForecastSource:
 
     def _fit(self, history: History) -> None:
         seen = self._seen(history)
-        self._fitted = self._asking(lambda: self._forecaster.fit(seen))
+        self._fitted = self._caller(lambda: self._forecaster.fit(seen))
         self._fitted_at = history.end_at
         self._persistence = PersistenceForecaster().fit(history)
 

@@ -28,7 +28,7 @@ from recommender.deciding.context import DecisionContext
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.question import STEP_SECONDS, situation_of, uncertainty_of
 from recommender.deciding.recommendation import GateStanding
-from recommender.following.careful import Asking, ForecasterFailure, checked_forecast
+from recommender.following.careful import Caller, ForecasterFailure, checked_forecast
 
 # A forecaster that has lost its way is found out within half a day.
 REVIEW_AFTER = timedelta(hours=12)
@@ -63,12 +63,12 @@ def review(
     settings: DecisionSettings,
     *,
     learned: Learned,
-    asking: Asking,
+    caller: Caller,
 ) -> GateStanding | None:
     """The history tier to decide from, and what decisions from each have cost; None where too little is known.
 
     The lowest history tier is persistence. One whose forecaster refuses, fails, gives impossible values or takes
-    longer for all its answers than `asking` allows is left out.
+    longer for all its answers than `caller` allows is left out.
     """
     highest = history_tier_of(history)
     if highest in (None, "reactive") or profile.capacity is None or not history.recent:
@@ -86,7 +86,7 @@ def review(
     costs: dict[HistoryTier, FloatArray] = {}
     for history_tier in _HISTORY_TIERS[: _HISTORY_TIERS.index(highest) + 1]:
         candidate: Forecaster = PersistenceForecaster() if history_tier == "reactive" else forecaster
-        forecasts = asking(partial(judged.forecasts, candidate, history_tier, origins))
+        forecasts = caller(partial(judged.forecasts, candidate, history_tier, origins))
         if isinstance(forecasts, list):
             costs[history_tier] = judged.prices(forecasts, origins)
     if len(costs) < 2:

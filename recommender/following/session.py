@@ -21,7 +21,7 @@ from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommend import recommend
 from recommender.deciding.recommendation import Decision, GateStanding, GradedMove, Recommendation
 from recommender.following.capacity import CapacityTracker
-from recommender.following.careful import Asking, asked
+from recommender.following.careful import Caller, call
 from recommender.following.fallback import FallbackPolicy
 from recommender.following.forecast_source import ForecastSource
 from recommender.following.grading import MeasuredPause
@@ -38,8 +38,8 @@ class Session:
     was seen the answer is a `Refusal`. `history` holds earlier base rows, oldest first; `outcomes` are moves that were
     graded before, oldest first: they teach as they were kept, and rows up to the newest of them do not teach again.
 
-    A forecaster that fails, talks nonsense or takes longer for an answer than `asking` allows is replaced by
-    persistence, saying so, until it is to be fitted again. As it stands, `asking` waits as long as an answer takes.
+    A forecaster that fails, talks nonsense or takes longer for an answer than `caller` allows is replaced by
+    persistence, saying so, until it is to be fitted again. As it stands, `caller` waits as long as an answer takes.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Session:
         forecaster: Forecaster | None = None,
         previous: Recommendation | None = None,
         outcomes: Iterable[GradedMove] = (),
-        asking: Asking = asked,
+        caller: Caller = call,
     ) -> None:
         self._profile = profile
         self._settings = settings
@@ -61,7 +61,7 @@ class Session:
             forecaster if forecaster is not None else BlendForecaster(),
             settings,
             standing=previous.forecast.gate if previous is not None else None,
-            asking=asking,
+            caller=caller,
         )
         self._moves = MoveLearner(profile, settings, outcomes)
         self._previous = previous
@@ -178,9 +178,9 @@ class Session:
         )
 
     @property
-    def forecaster_trouble(self) -> str | None:
+    def forecaster_failure(self) -> str | None:
         """A sentence on a forecaster that is not used, and why; None of one that is."""
-        return self._forecasts.trouble
+        return self._forecasts.failure
 
     def review(self, now: datetime) -> GateStanding | None:
         """Take decisions of the last days again from each history tier, and choose one.

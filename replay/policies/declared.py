@@ -136,10 +136,10 @@ def number_of(quantity: object) -> float:
         raise DeclaredError(message) from error
 
 
-def _most(asked: int, ceiling: int, *, named: str) -> tuple[int, tuple[str, ...]]:
-    if asked <= ceiling:
-        return asked, ()
-    return ceiling, (f"{named} is {asked}: it is replayed with {ceiling}, as many as there are partitions",)
+def _most(requested: int, ceiling: int, *, named: str) -> tuple[int, tuple[str, ...]]:
+    if requested <= ceiling:
+        return requested, ()
+    return ceiling, (f"{named} is {requested}: it is replayed with {ceiling}, as many as there are partitions",)
 
 
 def _want_of(metric: Document, near: Tolerance) -> tuple[Want | None, str]:

@@ -159,10 +159,10 @@ class BehaviorRules(_Memory):
         oldest = now_seconds - max(self.up.window_seconds, self.down.window_seconds)
         self._wants = [*((at, want) for at, want in self._wants if at > oldest), (now_seconds, wanted)]
         stabilised = min(max(replicas, lowest), highest)
-        asked = self._limited(stabilised, replicas=replicas, now_seconds=now_seconds)
-        if asked != replicas:
-            self.rescaled(asked - replicas, now_seconds=now_seconds)
-        return asked
+        requested = self._limited(stabilised, replicas=replicas, now_seconds=now_seconds)
+        if requested != replicas:
+            self.rescaled(requested - replicas, now_seconds=now_seconds)
+        return requested
 
     def rescaled(self, change: int, *, now_seconds: float) -> None:
         """Remember a rescale for as long as any policy looks back."""

@@ -14,7 +14,7 @@ from recommender.ports import UnavailableError
 Lagcast = Callable[..., tuple[int, str, str]]
 FINDINGS = (
     Diagnosis(check="API server", where="-", state="ok", sentence="Kubernetes v1.36.3 answers."),
-    Diagnosis(check="target", where="shop/orders", state="trouble", sentence="It is gone.", remedy="deploy it"),
+    Diagnosis(check="target", where="shop/orders", state="problem", sentence="It is gone.", remedy="deploy it"),
 )
 
 
@@ -31,14 +31,14 @@ def test_each_finding_is_a_line(lagcast: Lagcast) -> None:
     assert (code, err) == (0, "")
     assert out.splitlines() == [
         "ok       API server: Kubernetes v1.36.3 answers.",
-        "trouble  target shop/orders: It is gone. -> deploy it",
+        "problem  target shop/orders: It is gone. -> deploy it",
     ]
 
 
 def test_json_has_the_same(lagcast: Lagcast) -> None:
     """With null where there is nothing to do."""
     _, out, _ = lagcast("doctor", "--kubernetes", "shop", "-o", "json")
-    assert [(each["state"], each["remedy"]) for each in json.loads(out)] == [("ok", None), ("trouble", "deploy it")]
+    assert [(each["state"], each["remedy"]) for each in json.loads(out)] == [("ok", None), ("problem", "deploy it")]
 
 
 def test_trouble_is_an_exit_code_under_strict(lagcast: Lagcast) -> None:

@@ -21,7 +21,7 @@ def told(lagcast: Lagcast, cluster: ControlPlane, *words: object, code: int = 0)
     given = ("--kubeconfig", cluster.kubeconfig, "-o", "json", *words)
     said = lagcast("doctor", *given)
     assert said[0] == code, said
-    found: dict[str, list[str]] = {"ok": [], "note": [], "trouble": [], "unknown": []}
+    found: dict[str, list[str]] = {"ok": [], "note": [], "problem": [], "unknown": []}
     for each in json.loads(said[1]):
         found[each["state"]].append(f"{each['check']} {each['where']}: {each['sentence']}")
     return found
@@ -40,7 +40,7 @@ def test_what_is_set_up_is_in_order_and_what_is_not_is_told(
         "patch consumergroupscalers/status.lagcast.io, create events, get deployments.apps, "
         "patch deployments/scale.apps"
     )
-    assert found["trouble"] == [
+    assert found["problem"] == [
         f"target {place}: Deployment orders is not in namespace {namespace}.",
         f"autoscalers {place}: HorizontalPodAutoscaler {place} scales the same workload; the executor leaves it alone.",
         f"rights {namespace}: The executor may not {missing}.",
@@ -51,7 +51,7 @@ def test_what_is_set_up_is_in_order_and_what_is_not_is_told(
     executor_in(installed, namespace)
     installed.kubectl("-n", namespace, "delete", "hpa", "orders")
     found = told(lagcast, installed, "--kubernetes", namespace, "--strict")
-    assert (found["trouble"], found["unknown"]) == ([], [])
+    assert (found["problem"], found["unknown"]) == ([], [])
     assert "definition -: consumergroupscalers.lagcast.io v1alpha1 is installed." in found["ok"]
     assert f"target {place}: Deployment orders is there, and has a /scale." in found["ok"]
     assert f"rights {namespace}: The executor may do what it has to." in found["ok"]
@@ -70,13 +70,13 @@ def test_whoever_may_not_ask_is_told_so(kubeconfig: Path, namespace: str, lagcas
 def test_a_cluster_without_the_definition_is_told(
     control_plane: ControlPlane, lagcast: Lagcast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Asked for a version that nobody serves: what to install; that there are no objects is no trouble of its own."""
+    """Asked for a version that nobody serves: what to install; that there are no objects is no problem of its own."""
     monkeypatch.setattr("recommender.adapters.kubernetes_doctor.API_VERSION", "v9")
     name = fresh_name("bare")
     control_plane.kubectl("create", "namespace", name)
     found = told(lagcast, control_plane, "--kubernetes", name)
-    assert found["trouble"][0] == "definition -: consumergroupscalers.lagcast.io v1alpha1 is not installed."
-    assert [line for line in found["trouble"][1:] if not line.startswith("rights")] == []
+    assert found["problem"][0] == "definition -: consumergroupscalers.lagcast.io v1alpha1 is not installed."
+    assert [line for line in found["problem"][1:] if not line.startswith("rights")] == []
     assert f"objects {name}: No ConsumerGroupScaler here." in found["note"]
 
 

@@ -98,7 +98,7 @@ def test_p8_a_forecaster_that_raises_or_hangs_is_replaced_at_once(
     """The same cycle brings the advice that persistence would have led to, and a sentence on what went wrong."""
     NEVER.clear()
     broken = Broken(way, at_fit=at_fit)
-    session = Session(profile, DecisionSettings(), rows(row), forecaster=broken, asking=TimeLimit(0.2))
+    session = Session(profile, DecisionSettings(), rows(row), forecaster=broken, caller=TimeLimit(0.2))
     decision = session.recommend(NOW)
     NEVER.set()
     plain = Session(profile, DecisionSettings(), rows(row), forecaster=PersistenceForecaster()).recommend(NOW)

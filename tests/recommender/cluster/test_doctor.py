@@ -99,7 +99,7 @@ def found(cluster: MemoryCluster, *states: str) -> list[Diagnosis]:
 def test_a_cluster_in_order_has_no_trouble(cluster: MemoryCluster) -> None:
     """An object that says Apply, its workload, all rights: every check is answered, and none needs a step."""
     cluster.add("orders", mode="Apply", target={"name": "orders"})
-    assert found(cluster, "trouble", "unknown") == []
+    assert found(cluster, "problem", "unknown") == []
     sentences = [(each.check, each.sentence) for each in found(cluster, "ok")]
     assert sentences == [
         ("API server", "Kubernetes v1.36.3 answers."),
@@ -161,11 +161,11 @@ def test_what_is_wrong_is_one_line_with_a_remedy(
     cluster.add("orders", mode="Apply", target={"name": "orders"})
     for name, value in changes.items():
         setattr(cluster, name, value)
-    (trouble,) = found(cluster, "trouble")
-    assert trouble.check == check
-    assert sentence in trouble.sentence
-    assert trouble.remedy is not None
-    assert remedy in trouble.remedy
+    (problem,) = found(cluster, "problem")
+    assert problem.check == check
+    assert sentence in problem.sentence
+    assert problem.remedy is not None
+    assert remedy in problem.remedy
 
 
 def test_objects_that_are_not_followed_are_told(cluster: MemoryCluster) -> None:
@@ -174,7 +174,7 @@ def test_objects_that_are_not_followed_are_told(cluster: MemoryCluster) -> None:
     cluster.add("billing", target={"name": "orders"})
     cluster.add("again", groupId="orders")
     cluster.add("cheap", prices={"pricePerReplicaHour": 0})
-    told = {each.where: each for each in found(cluster, "trouble")}
+    told = {each.where: each for each in found(cluster, "problem")}
     assert told.keys() == {"shop/billing", "shop/again", "shop/cheap"}
     assert "shop/orders has the target Deployment orders already" in told["shop/billing"].sentence
     assert "shop/orders names group 'orders' of cluster 'prod' already" in told["shop/again"].sentence
@@ -188,8 +188,8 @@ def test_objects_that_are_not_followed_are_told(cluster: MemoryCluster) -> None:
 def test_a_minimum_above_the_useful_maximum_is_told(cluster: MemoryCluster, group: dict[str, Any], told: str) -> None:
     """Replicas beyond the partitions, or beyond the tasks, sit idle."""
     cluster.add("orders", minReplicas=25, group=group)
-    (trouble,) = found(cluster, "trouble")
-    assert f"minReplicas is 25, above the useful maximum: there are {told}" in trouble.sentence
+    (problem,) = found(cluster, "problem")
+    assert f"minReplicas is 25, above the useful maximum: there are {told}" in problem.sentence
 
 
 def test_an_executor_that_nobody_wants_is_no_trouble(cluster: MemoryCluster) -> None:
@@ -197,7 +197,7 @@ def test_an_executor_that_nobody_wants_is_no_trouble(cluster: MemoryCluster) -> 
     cluster.add("orders", target={"name": "orders"})
     cluster.denied = {("executor", "deployments/scale")}
     cluster.claims = {("Deployment", "orders"): ("HorizontalPodAutoscaler shop/x",)}
-    assert found(cluster, "trouble") == []
+    assert found(cluster, "problem") == []
     notes = [each.sentence for each in found(cluster, "note") if each.check in ("rights", "autoscalers")]
     assert notes == [
         "HorizontalPodAutoscaler shop/x scales the same workload; the executor leaves it alone.",
@@ -237,17 +237,17 @@ def test_b4_who_serves_metrics_is_told(cluster: MemoryCluster, server: str, told
 
 
 def test_what_may_not_be_asked_is_unknown_and_the_rest_goes_on(cluster: MemoryCluster) -> None:
-    """Never an ok, never a trouble; the line says what to grant."""
+    """Never an ok, never a problem; the line says what to grant."""
     cluster.ungraceful = True
     unknown = found(cluster, "unknown")
     assert [each.check for each in unknown] == ["rights", "rights"]
     assert all("grant create on subjectaccessreviews" in each.sentence for each in unknown)
-    assert found(cluster, "trouble") == []
+    assert found(cluster, "problem") == []
 
 
 def test_a_fresh_lease_names_its_holder(cluster: MemoryCluster) -> None:
     """Without a Lease there is nothing to say; a renewal within its duration is in order."""
-    assert not [each for each in found(cluster, "ok", "trouble") if each.check == "lease"]
+    assert not [each for each in found(cluster, "ok", "problem") if each.check == "lease"]
     cluster.leader = LeaseFacts(holder="a", renewed_at=NOW - timedelta(seconds=4), duration_seconds=15)
     (told,) = (each for each in found(cluster, "ok") if each.check == "lease")
     assert told.sentence == "a leads; renewed 4 s ago."

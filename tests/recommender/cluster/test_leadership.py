@@ -107,8 +107,8 @@ def test_a_renewal_whose_answer_is_lost_costs_no_term() -> None:
     answers = iter([None, LeaseFailedError()])
 
     def lost() -> None:
-        if (trouble := next(answers)) is not None:
-            raise trouble
+        if (failure := next(answers)) is not None:
+            raise failure
 
     world.weather = lost
     with pytest.raises(LeaseFailedError):
@@ -216,11 +216,11 @@ def test_a_cycle_publishes_in_its_own_term_only() -> None:
 def test_a_lease_is_kept_through_any_trouble_and_let_go_in_the_end() -> None:
     """What nobody expected, a token that cannot be read for one, is said once; the term begins when it is over."""
     world, began = World(), threading.Event()
-    troubles = iter([OSError("no such token")] * 3)
+    failures = iter([OSError("no such token")] * 3)
 
     def once() -> None:
-        for trouble in troubles:
-            raise trouble
+        for failure in failures:
+            raise failure
 
     world.weather = once
     elector = Elector(

@@ -101,11 +101,11 @@ def test_the_oldest_object_has_the_group(documents: list[dict[str, Any]]) -> Non
     """In whatever order they are seen, one is followed, and each other one is told which."""
     known = standing(SETTINGS, documents)
     assert {group: request.scaler.name for group, request in known.requests.items()} == {("prod", "orders"): "3"}
-    assert {place: trouble.reason for place, trouble in known.troubles.items()} == {
+    assert {place: invalid.reason for place, invalid in known.invalid.items()} == {
         ("shop", str(age)): "Conflicted" for age in range(3)
     }
-    assert "shop/3 names group 'orders' of cluster 'prod' already" in known.troubles["shop", "0"].sentence
-    assert all(trouble.group is None for trouble in known.troubles.values())
+    assert "shop/3 names group 'orders' of cluster 'prod' already" in known.invalid["shop", "0"].sentence
+    assert all(invalid.group is None for invalid in known.invalid.values())
 
 
 @given(
@@ -118,12 +118,12 @@ def test_a_target_is_the_oldest_objects(documents: list[dict[str, Any]]) -> None
     other = document(name="other", groupId="other", target={"name": "consumer", "kind": "StatefulSet"})
     known = standing(SETTINGS, [*documents, other])
     assert {request.scaler.name for request in known.requests.values()} == {"2", "other"}
-    assert {place[1]: trouble.group for place, trouble in known.troubles.items()} == {
+    assert {place[1]: invalid.group for place, invalid in known.invalid.items()} == {
         "0": ("prod", "0"),
         "1": ("prod", "1"),
     }
-    assert {trouble.reason for trouble in known.troubles.values()} == {"Conflicted"}
-    assert "shop/2 has the target Deployment consumer already" in known.troubles["shop", "0"].sentence
+    assert {invalid.reason for invalid in known.invalid.values()} == {"Conflicted"}
+    assert "shop/2 has the target Deployment consumer already" in known.invalid["shop", "0"].sentence
 
 
 def test_a_target_that_the_settings_hand_over_is_no_objects() -> None:
@@ -133,15 +133,15 @@ def test_a_target_that_the_settings_hand_over_is_no_objects() -> None:
         billing = GroupSettings.model_validate({"mode": mode, "target": target})
         settings = SETTINGS.model_copy(update={"groups": {"billing": billing}})
         known = standing(settings, [document(target={"name": "consumer"})])
-        assert [trouble.sentence.split()[0].removeprefix("groups.") for trouble in known.troubles.values()] == names
-        assert not standing(settings, [document(groupId="billing", target={"name": "consumer"})]).troubles
+        assert [invalid.sentence.split()[0].removeprefix("groups.") for invalid in known.invalid.values()] == names
+        assert not standing(settings, [document(groupId="billing", target={"name": "consumer"})]).invalid
 
 
 def test_an_object_that_is_off_has_no_target() -> None:
     """Its group is left out, so the workload is another group's to have."""
     off = document(name="off", groupId="off", created=NOW - timedelta(days=1), mode="Off", target={"name": "consumer"})
     known = standing(SETTINGS, [off, document(target={"name": "consumer"})])
-    assert not known.troubles
+    assert not known.invalid
 
 
 def test_zero_is_for_whoever_says_so() -> None:
@@ -172,7 +172,7 @@ def test_groups_of_two_clusters_are_two_groups() -> None:
     known = standing(SETTINGS, [document(maxReplicas=5), other])
     assert known.requests["prod", "orders"].group.max_replicas == 5
     assert known.requests["lab", "orders"].group.mode == "off"
-    assert not known.troubles
+    assert not known.invalid
 
 
 def test_a_target_is_in_the_namespace_of_its_object() -> None:
@@ -224,7 +224,7 @@ def test_a_bad_object_is_one_sentence_in_its_own_words(spec: dict[str, Any], sen
     good = document(name="good", groupId="billing")
     known = standing(SETTINGS, [document(**spec), good])
     assert list(known.requests) == [("prod", "billing")]
-    assert known.troubles["shop", "orders"].group == ("prod", "orders")
+    assert known.invalid["shop", "orders"].group == ("prod", "orders")
 
 
 JSON = st.recursive(
@@ -243,12 +243,12 @@ def test_whatever_lies_there_stops_no_other_object(spec: Any) -> None:  # noqa: 
     known = standing(SETTINGS, [odd, good])
     assert ("another", "billing") in known.requests
     followed = {request.scaler.name for request in known.requests.values()}
-    assert ("odd" in followed) != (("shop", "odd") in known.troubles)
+    assert ("odd" in followed) != (("shop", "odd") in known.invalid)
 
 
 def test_an_instant_that_does_not_read_is_said() -> None:
     """In one sentence, for its group alone."""
     known = standing(SETTINGS, [document(hold={"replicas": 3, "until": "soon"})])
-    trouble = known.troubles["shop", "orders"]
-    assert (trouble.reason, trouble.group) == ("ConfigInvalid", ("prod", "orders"))
-    assert "soon" in trouble.sentence
+    invalid = known.invalid["shop", "orders"]
+    assert (invalid.reason, invalid.group) == ("ConfigInvalid", ("prod", "orders"))
+    assert "soon" in invalid.sentence

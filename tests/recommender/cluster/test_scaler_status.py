@@ -98,8 +98,8 @@ def test_every_condition_is_there_at_the_first_visit(any_decision: st.SearchStra
     status = told(data.draw(st.one_of(any_decision.map(within_an_hour), st.none())))
     assert tuple(each["type"] for each in status["conditions"]) == CONDITIONS
     document, _ = seen()
-    trouble = InvalidScaler(reason="ConfigInvalid", sentence="no", group=None)
-    rejected = rejected_status(document, trouble, now=NOW)
+    invalid = InvalidScaler(reason="ConfigInvalid", sentence="no", group=None)
+    rejected = rejected_status(document, invalid, now=NOW)
     assert tuple(each["type"] for each in rejected["conditions"]) == CONDITIONS
 
 

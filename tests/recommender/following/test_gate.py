@@ -163,7 +163,7 @@ def test_p8_a_slow_forecaster_does_not_hold_up_the_loop(quick: GroupProfile, row
             time.sleep(0.05)
             return super().forecast(history, steps=steps)
 
-    session = session_with(Slow(jumps()), quick, row, jumps(), asking=TimeLimit(2.0))
+    session = session_with(Slow(jumps()), quick, row, jumps(), caller=TimeLimit(2.0))
     assert session.review(NOW) is None
     decision = session.recommend(NOW)
     assert isinstance(decision, Recommendation)

@@ -14,4 +14,4 @@ def test_the_loop_of_a_service_waits_for_no_forecaster_longer_than_the_limit(tmp
     settings = settings_of(state_dir=tmp_path)
     table = steady_hour(tmp_path / "features", ["orders"], end_at=datetime(2026, 1, 5, tzinfo=UTC))
     loop = recommender(FeatureTable(table), settings, open_store(settings))
-    assert loop.asking == TimeLimit(TIME_LIMIT_SECONDS)
+    assert loop.caller == TimeLimit(TIME_LIMIT_SECONDS)
