@@ -72,7 +72,7 @@ def test_every_channel_says_the_same(
 def test_no_channel_without_a_clock_of_its_own_outlives_the_advice(
     store: SqlDecisionStore, clock: Clock, given: Recommendation
 ) -> None:
-    """Where nobody reads `valid_until`, there is no figure a second after it: neither as a metric nor for KEDA."""
+    """A channel whose reader ignores `valid_until` has no figure a second after it: no metric, no count for KEDA."""
     clock.now = given.valid_until
     assert metrics_of(store, clock)["lagcast_due_replicas"] == 8
     clock.now = given.valid_until + timedelta(seconds=1)

@@ -26,13 +26,13 @@ WIRE = b"\x0a\x01o\x1a\x0c\x0a\x07groupId\x12\x01a"
 
 
 class Clock:
-    """What time it is."""
+    """The clock of the service: it returns the time that a test sets."""
 
     def __init__(self) -> None:
         self.now = datetime.fromisoformat("2026-01-05T12:01:00+00:00")
 
     def __call__(self) -> datetime:
-        """That time."""
+        """Return that time."""
         return self.now
 
 
@@ -61,7 +61,7 @@ def channel(store: SqlDecisionStore, clock: Clock) -> Iterator[grpc.Channel]:
 
 
 def metrics(channel: grpc.Channel, **metadata: str) -> dict[str, float]:
-    """What GetMetrics answers."""
+    """The answer of GetMetrics."""
     ask = channel.unary_unary(
         f"/{SERVICE}/GetMetrics",
         request_serializer=GetMetricsRequest.SerializeToString,
@@ -176,6 +176,6 @@ def test_one_that_does_not_lead_is_nobody_to_connect_to(
 
 
 def listens(port: int) -> bool:
-    """Whether anybody takes a connection."""
+    """True if a server accepts a connection at the port."""
     with socket.socket() as attempt:
         return attempt.connect_ex(("127.0.0.1", port)) == 0

@@ -1,4 +1,4 @@
-"""What the service answers, asked as a client asks it."""
+"""The service's answers to the requests of a client."""
 
 import json
 import os
@@ -101,7 +101,7 @@ def test_a_group_stands_at_its_key(service: TestClient, store: SqlDecisionStore,
 def test_moves_are_listed_with_what_was_expected_of_them(
     service: TestClient, store: SqlDecisionStore, advice: MakeAdvice, graded_move: MakeMove
 ) -> None:
-    """What happened stands beside what the advice said, which is found by its id; what nobody knows is absent."""
+    """A move's outcome stands beside its expectation in the advice, found by its id; unknown values are absent."""
     store.save(advice(learned=LEARNED))
     foreign = replace(graded_move().outcome, advised_as=None, start_up_seconds=None)
     later = graded_move().graded_at + timedelta(hours=1)
