@@ -1,4 +1,4 @@
-"""What lagcast is compared with of its own: forecasters wrong on purpose, and the forecast without the cost model."""
+"""Comparisons of lagcast with itself: forecasters wrong on purpose, and the forecast without the cost model."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -32,7 +32,7 @@ Contests = Callable[[World, Trace], Contest]
 
 
 def history_of(trace: Trace) -> History:
-    """What is known after the trace, almost without noise as its rates are high."""
+    """The known history after the trace, almost without noise as its rates are high."""
     buffer = HistoryBuffer(*NAMES)
     for row in history_rows(trace, 24, 0, NAMES):
         buffer.append(row)

@@ -50,7 +50,7 @@ def load_of(days: float, *, step_seconds: int = 3600) -> Trace:
 
 
 def test_all_worlds_have_forty_replicas_of_a_thousand_and_a_promise_of_ten_seconds() -> None:
-    """What the loads are rescaled to, and what the prices follow from, is the same everywhere."""
+    """The rescaled loads and the values that the prices follow from are the same in every world."""
     for kind in WORLDS.values():
         world = kind.world
         assert (world.capacity_messages_per_second_per_replica, world.replica_ceiling) == (1_000.0, 40)
@@ -102,7 +102,7 @@ def test_the_useful_counts_of_tight_are_few() -> None:
 
 
 def test_a_load_is_rescaled_to_nine_tenths_of_all_replicas() -> None:
-    """What one minute in a thousand exceeds becomes 36,000 messages/s; the shape stays."""
+    """The load that one minute in a thousand exceeds becomes 36,000 messages/s; the shape stays."""
     trace = load_of(2.0, step_seconds=60)
     scaled = rescaled(trace)
     assert np.quantile(scaled.minute_rates(), 0.999) == pytest.approx(36_000.0)

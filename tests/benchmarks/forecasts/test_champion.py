@@ -78,7 +78,7 @@ def champions_of(candidates: tuple[Forecaster, ...], known: History) -> Champion
 
 
 def test_a_steep_wave_has_its_season_for_champion_far_ahead(daily_load: MakeLoad, history: MakeHistory) -> None:
-    """Where the load repeats itself with little noise, persistence wins nothing beyond twenty minutes."""
+    """Persistence wins no range beyond twenty minutes if the load repeats itself with little noise."""
     result = champions_of((PERSISTENCE, SEASON), history(daily_load(minutes=6 * DAY, noise=0.02)))
     assert result.champions[-1] == "seasonal_naive"
     persistence, season = result.standings
@@ -91,7 +91,7 @@ def test_a_steep_wave_has_its_season_for_champion_far_ahead(daily_load: MakeLoad
 @example(seed=848)  # here the thousandth was outside of two standard errors
 @settings(max_examples=5)
 def test_a_difference_within_noise_goes_to_the_first_given(seed: int) -> None:
-    """Who differs from persistence by a thousandth, up and down in turn, takes no range from it."""
+    """A forecaster that differs from persistence by a thousandth, up and down in turn, takes no range from it."""
     noise = 1000.0 * np.exp(np.random.default_rng(seed).normal(0.0, 0.1, 6 * DAY))
     known = history_of(noise, end_at=datetime(2026, 1, 5, tzinfo=UTC))
     assert champions_of((PERSISTENCE, Wavering()), known).champions == ("persistence",) * len(RANGES)

@@ -27,7 +27,7 @@ def steady(member: str, begin: float, end: float, first: int) -> list[tuple[str,
 
 
 def shown(log: list[str], *, partitions: int = 1) -> Measured:
-    """What the one window from 20 to 40 s shows."""
+    """The findings in the one window from 20 to 40 s."""
     (found,) = measured(batches_of(log), [(20.0, 40.0)], partitions=partitions)
     return found
 
