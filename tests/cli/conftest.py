@@ -1,4 +1,4 @@
-"""What the tests of commands share: a command run as the shell would, and a feature table without a JVM."""
+"""Fixtures that the tests of commands share: a command run as the shell would, and a feature table without a JVM."""
 
 import os
 import subprocess

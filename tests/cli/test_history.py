@@ -48,7 +48,7 @@ def test_the_past_is_written_and_a_second_run_adds_the_tail_alone(
 def test_the_estimate_asks_for_no_past_and_writes_nothing(
     lagcast: Lagcast, memory: MemoryPrometheus, tmp_path: Path
 ) -> None:
-    """How many queries and points, and one answer alone, by the hour, of how often there was a scrape."""
+    """The estimate gives the count of queries and points, from one answer: the hourly count of scrapes."""
     code, _, said = lagcast("history", "--prometheus", memory.url, "--out", tmp_path / "samples", "--estimate")
     assert code == 0
     assert "3 queries of 2,880 points at most, 2,880 rows at most" in said

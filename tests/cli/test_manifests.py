@@ -37,7 +37,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_imported_objects_are_yaml_and_remarks_are_lines(lagcast: Lagcast, tmp_path: Path) -> None:
-    """What is on stdout can be piped into kubectl."""
+    """The text on stdout can be piped into kubectl."""
     path = tmp_path / "scaledobject.yaml"
     path.write_text(SCALED_OBJECT)
     code, out, err = lagcast("import", "-f", path, "--cluster", "prod")

@@ -1,4 +1,4 @@
-"""What commands print: the same records as table, JSON and CSV."""
+"""The output of commands: the same records as table, JSON and CSV."""
 
 import json
 

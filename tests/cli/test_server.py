@@ -21,7 +21,7 @@ def test_a_taken_port_is_passed_over_when_searching() -> None:
 
 
 def test_a_taken_port_is_named_when_it_was_asked_for() -> None:
-    """Who asks for one port gets that port or a sentence, never another one."""
+    """A user who requests one port gets that port or a sentence, never another port."""
     with closing(listen("127.0.0.1", 0, search=False)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UnreachableError, match=rf"^cannot listen on 127.0.0.1, ports {port} to {port}: .*--port$"):

@@ -1,4 +1,4 @@
-"""How a command hears that it should stop."""
+"""The signals that stop a command."""
 
 import signal
 import subprocess

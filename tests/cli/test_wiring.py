@@ -1,4 +1,4 @@
-"""What several commands are put together from."""
+"""The parts that several commands are put together from."""
 
 from datetime import UTC, datetime
 from pathlib import Path
