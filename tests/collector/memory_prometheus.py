@@ -151,7 +151,7 @@ def exposition(name: str) -> str:
 def offsets_text(
     ends: Sequence[int], commits: Sequence[int | None], *, group: str = "orders", members: int | None = None
 ) -> str:
-    """What kafka_exporter says of a group that reads `orders-in`, by partition; None: nothing about that commit."""
+    """The kafka_exporter text of a group that reads `orders-in`, by partition; None: that commit is absent."""
     lines = [
         f'kafka_topic_partition_current_offset{{partition="{number}",topic="orders-in"}} {end}'
         for number, end in enumerate(ends)

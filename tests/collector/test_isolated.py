@@ -76,7 +76,7 @@ def test_a_bug_is_no_outage(collector: IsolatedCollector) -> None:
 
 
 def test_settings_are_refused_before_anything_is_asked() -> None:
-    """What the making of a collector raises is raised where the block begins, not a round later."""
+    """An exception from the making of a collector is raised where the block begins, not a round later."""
     with (
         pytest.raises(RejectedError, match="does not take its settings"),
         IsolatedCollector(Unmakeable),

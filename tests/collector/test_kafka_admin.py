@@ -1,4 +1,4 @@
-"""What the collector makes of Kafka's answers."""
+"""The samples and errors that the collector makes of Kafka's answers."""
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -156,7 +156,7 @@ def test_a_deleted_topic_is_an_error_of_its_group(collector: KafkaAdminCollector
 
 
 def test_no_answer_for_any_group_is_raised(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
-    """When no group gets an answer the cluster is away, and that is raised rather than repeated for each group."""
+    """The cluster is unreachable if no group gets an answer: that is raised rather than repeated for each group."""
     cluster.groups = dict.fromkeys(["orders", "billing"], failure(KafkaError._TIMED_OUT))
     with pytest.raises(UnavailableError, match="Local: Timed out"):
         collector.collect(["orders", "billing"], now=NOON)

@@ -1,4 +1,4 @@
-"""What the client says of its connections, and how long it is held to be true."""
+"""The client's reports on its connections, and the time for which they are held to be true."""
 
 from collections.abc import Sequence
 from itertools import permutations
@@ -47,7 +47,7 @@ def test_the_reason_is_the_same_in_every_round(complaints: Complaints, passed: s
 
 
 def test_all_brokers_down_hides_no_reason(complaints: Complaints) -> None:
-    """Why a broker is down says more than that all are, whichever comes last."""
+    """The reason why one broker is down is kept over the report that all are, whichever comes last."""
     complaints.hear(KafkaError(KafkaError._TRANSPORT, REFUSED))
     complaints.hear(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
     assert REFUSED in told(complaints)
@@ -90,7 +90,7 @@ def test_a_reason_is_kept_as_long_as_it_explains_errors(complaints: Complaints) 
 
 
 def test_a_secret_is_not_repeated(complaints: Complaints) -> None:
-    """What the client says goes through the filter for secrets."""
+    """The client's messages pass the filter for secrets."""
     complaints.hear(KafkaError(KafkaError._AUTHENTICATION, "SASL authentication error: no user sesame"))
     assert "no user ***" in told(complaints)
     assert "sesame" not in told(complaints)

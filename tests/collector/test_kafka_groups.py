@@ -36,7 +36,7 @@ def test_a_named_share_group_is_not_called_unknown(collector: KafkaAdminCollecto
 
 
 def test_without_the_list_of_every_kind(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
-    """When that list fails, consumer groups are sampled all the same, and a dead group is not called unknown."""
+    """Consumer groups are still sampled when that list fails, and a dead group is not called unknown."""
     cluster.kinds_error = failure(KafkaError._TIMED_OUT)
     everything, named = collector.collect(None, now=NOON), collector.collect(["orders", "clicks"], now=NOON)
     assert len(everything.samples) == len(named.samples) == 3
@@ -92,7 +92,7 @@ def test_a_missing_grant_is_named(
 
 
 def test_a_topic_without_a_grant_is_named(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
-    """Where it is one topic that may not be seen, the sentence names it."""
+    """The sentence names the topic if it is one topic that may not be seen."""
     cluster.topics["orders-in"] = failure(KafkaError.TOPIC_AUTHORIZATION_FAILED)
     (error,) = collector.collect(["orders"], now=NOON).errors
     assert "; grant this user Describe on Topic 'orders-in'" in str(error)

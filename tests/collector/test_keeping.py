@@ -31,14 +31,14 @@ def sample(minute: int, group: str = "orders") -> OffsetSample:
 
 
 def seen(samples_dir: Path) -> Counter[OffsetSample]:
-    """What the features job reads."""
+    """The rows that the features job reads."""
     paths = find_samples(samples_dir, first=None, last=None).paths
     tables = [pq.read_table(path, columns=arrow_schema().names, partitioning=None) for path in paths]
     return Counter(OffsetSample(**row) for table in tables for row in table.to_pylist())
 
 
 def files(samples_dir: Path) -> dict[str, int]:
-    """How many files each day has."""
+    """The count of files of each day."""
     return dict(Counter(path.parent.name.removeprefix("date=") for path in samples_dir.glob("date=*/[!.]*.parquet")))
 
 
@@ -176,7 +176,7 @@ def test_whatever_ends_it_each_row_is_seen_once(
 def test_a_file_that_cannot_be_read_stays_and_the_others_become_one(
     tmp_path: Path, three_days: list[OffsetSample]
 ) -> None:
-    """Whoever wants to look at it finds it, and nothing is made of it."""
+    """An unreadable file is left in place for inspection, and nothing is made of it."""
     broken = tmp_path / "date=2026-01-05" / "broken.parquet"
     broken.write_bytes(b"PAR1")
     assert keep(tmp_path) == Kept(merged_files=8)

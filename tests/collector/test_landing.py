@@ -110,7 +110,7 @@ def test_a_damaged_message_is_kept_aside_and_told_in_one_sentence(tmp_path: Path
 
 
 def test_a_batch_of_a_later_schema_stops_the_landing_before_it(tmp_path: Path) -> None:
-    """What came before it stays landed; a newer version goes on with it."""
+    """The batches before it stay landed; a newer lagcast continues with it."""
     folder = land(tmp_path)
     later = arrived(1)._replace(headers={VERSION_HEADER: "2"})
     with pytest.raises(UnknownVersionError) as caught:

@@ -30,7 +30,7 @@ class Worker:
     commits_before: bool = False
 
     def position(self, at: float) -> int:
-        """Where it reads at an instant."""
+        """Its position at an instant."""
         began = next((begin for begin, end in self.stops if begin <= at < end), at)
         return int(began * MESSAGES_PER_SECOND)
 
@@ -147,7 +147,7 @@ def test_a_rebalance_is_told_with_its_members_and_its_stops() -> None:
 
 
 def behind(*, stop: tuple[float, float] = (0.0, 0.0)) -> Interruption:
-    """What is told of a rebalance from 70 to 74 s; it works at 20 messages a second, and 40 come from 30 s on.
+    """The findings about a rebalance from 70 to 74 s; it works at 20 messages a second, and 40 come from 30 s on.
 
     It then has batches of 8 s, commits after each, and does nothing in its `stop`.
     """

@@ -144,7 +144,7 @@ def test_what_is_stored_is_not_asked_again() -> None:
 
 
 def test_compacted_topics_are_left_out() -> None:
-    """Where messages vanish by key, offsets of the past do not count what was produced."""
+    """Offsets of the past do not count the produced messages of a topic where messages vanish by key."""
     cluster = MemoryLogs({0: minutes_ago(9, 5)}, policy="compact,delete")
     plan = plan_backfill(cluster.requests(), cluster.present(), since=NOON - timedelta(days=1), known_from={})
     assert (plan.left_out, plan.samples, len(plan.minutes)) == (frozenset({"orders-in"}), 0, 0)

@@ -1,4 +1,4 @@
-"""How the server is asked, and what is said where it does not answer: one sentence, with the next step."""
+"""Requests to the server, and the error where it does not answer: one sentence, with the next step."""
 
 import json
 import threading
@@ -64,7 +64,7 @@ def refused(error: str) -> str:
 def test_every_refusal_is_one_sentence(
     memory: MemoryPrometheus, status: int, body: str, kind: type[AdapterError], told: str
 ) -> None:
-    """Who was asked for what, what came back, and what to do."""
+    """Each sentence has the server, the request, the answer that came back, and the next step."""
     memory.refusals = [(status, body)] * 4  # one that is busy is asked again
     with pytest.raises(kind) as caught:
         names(memory)

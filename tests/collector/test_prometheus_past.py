@@ -155,7 +155,7 @@ def test_the_estimate_is_what_is_asked(memory: MemoryPrometheus) -> None:
 
 
 def test_a_second_run_asks_for_the_tail_alone(memory: MemoryPrometheus, tmp_path: Path) -> None:
-    """What was written at 11:50 is not asked for again; the ten minutes since, and what came before, are."""
+    """Data written at 11:50 are not requested again; the ten minutes since, and the time before them, are."""
     steady(memory, minutes=25)
     known = {"orders": (NOON - 15 * MINUTE, NOON - 10 * MINUTE)}
     told = rows(memory, plan_past(found(memory), known=known))

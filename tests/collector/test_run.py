@@ -84,7 +84,7 @@ def test_a_slow_round_skips_the_instants_it_missed() -> None:
 
 
 def test_a_clock_set_back_is_waited_for() -> None:
-    """When the clock jumps back five minutes, no instant that has been written is read a second time."""
+    """No instant that has been written is read a second time when the clock jumps back five minutes."""
     world = World(rounds=2, round_seconds=lambda number: -300.0 if number == 1 else 0.1)
     run(world, sink=lambda _: None)
     assert seconds_after_noon(world.read_at) == [14, 29]
@@ -204,13 +204,13 @@ def test_the_same_error_is_told_once() -> None:
 
 
 def test_another_error_of_the_same_group_is_news() -> None:
-    """When a group's error changes, the new one is logged, and nothing is called over."""
+    """A group's new error is logged when it changes, and nothing is logged as over."""
     world = Telling((RejectedError("denied", group="a"),), (UnavailableError("no leader", group="a"),))
     assert told(world, ["a"]) == [("group_failed", "a"), ("group_failed", "a")]
 
 
 def test_an_error_is_told_again_after_it_was_over() -> None:
-    """What comes back is news again."""
+    """An error that comes back is logged again."""
     denied = RejectedError("denied", group="a")
     assert told(Telling((denied,), (), (denied,)), ["a"]) == [
         ("group_failed", "a"),
@@ -230,5 +230,5 @@ def test_a_cluster_that_shows_no_group_is_told_once() -> None:
 
 
 def test_named_groups_without_samples_are_no_silence() -> None:
-    """Where groups are named, an empty round is their own affair: each of them has its sample or its error."""
+    """An empty round of named groups is no silence: each of them has its sample or its error."""
     assert told(Telling(()), ["orders"]) == []

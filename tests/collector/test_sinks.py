@@ -140,7 +140,7 @@ def test_no_samples_no_file(tmp_path: Path) -> None:
 
 
 def test_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the disk fills up in the middle, neither half a file nor a dot file stays, and the older file is whole."""
+    """Neither half a file nor a dot file stays when the disk fills up in the middle, and the older file is whole."""
     (path,) = write_samples([SAMPLE], tmp_path)
 
     def half(_: pa.Table, file: object, **__: object) -> None:

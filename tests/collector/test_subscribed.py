@@ -22,7 +22,7 @@ def _given_up(cluster: MemoryCluster) -> None:
 
 
 def topics(collector: KafkaAdminCollector, now: datetime) -> set[str]:
-    """What the samples of that instant are of."""
+    """The topics in the samples of that instant."""
     collected = collector.collect(["orders"], now=now)
     assert collected.errors == ()
     return {row.topic for row in collected.samples}
