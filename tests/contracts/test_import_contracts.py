@@ -49,7 +49,7 @@ BREAKING = (
 
 
 def broken_by(tree: Path) -> str:
-    """What lint-imports says of the contracts that a tree breaks, in one line; nothing where it keeps them all."""
+    """The contracts that a tree breaks according to lint-imports, in one line; nothing where it keeps them all."""
     command = [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"]
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
     found = " ".join(done.stdout.partition("Broken contracts")[2].split())
