@@ -1,4 +1,4 @@
-"""What a plan costs in one scenario, written down without arrays: what the compiled rollout has to give."""
+"""The cost of a plan in one scenario, written without arrays: the compiled rollout has to give the same."""
 
 from dataclasses import dataclass, replace
 from math import floor
@@ -24,14 +24,14 @@ class Scenario:
 
 
 def each(situation: Situation) -> float:
-    """What plans may ask of one replica, messages/s."""
+    """The load that plans may put on one replica, messages/s."""
     capacity = situation.profile.capacity
     assert capacity is not None
     return situation.target_utilization * capacity.p50
 
 
 def carried(situation: Situation, replicas: int) -> float:
-    """What so many replicas carry before the busiest falls behind, ceil(P / N) partitions being its share of P."""
+    """The capacity of so many replicas before the busiest falls behind, ceil(P / N) partitions being its share of P."""
     partitions = situation.profile.partitions
     return each(situation) * partitions / -(-partitions // replicas)
 
@@ -81,7 +81,7 @@ def late_by_stops(situation: Situation, parts: list[tuple[float, float]], rate: 
 
 
 def of_move(situation: Situation, profile: GroupProfile, move: tuple[int, int], rate: float) -> Cost:
-    """What one move costs apart from the messages that its stop makes late; what it loses counts as late."""
+    """The cost of one move apart from the messages that its stop makes late; lost messages count as late."""
     before, after = Replicas(move[0]), Replicas(move[1])
     prices, group = situation.prices, situation.profile
     idle = group.start_up_seconds if after > before else group.termination_grace_seconds

@@ -1,4 +1,4 @@
-"""What is known of a group's moves and partitions decides its plans: each law here turns a decision."""
+"""Known facts about a group's moves and partitions decide its plans: each law here changes a decision."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ def _target(situation: Situation) -> int:
 
 
 def _targets(situation: Situation) -> tuple[int, int]:
-    """What both the weighing and the search on one path would have."""
+    """The targets of both the weighing and the search on one path."""
     best = search(situation).best()
     return _target(situation), situation.replicas if best is None else best.target
 

@@ -1,4 +1,4 @@
-"""What is advised and published for a situation whose one path is certain."""
+"""The advice and the published figures for a situation whose one path is certain."""
 
 from dataclasses import replace
 

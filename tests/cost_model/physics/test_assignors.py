@@ -1,4 +1,4 @@
-"""What share of the partitions changes owner, by assignor; against deals played out for every order of the ids."""
+"""The share of the partitions that changes owner, by assignor; against deals played out for every order of the ids."""
 
 from itertools import combinations
 

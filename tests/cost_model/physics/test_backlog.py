@@ -88,7 +88,7 @@ def test_a_group_at_its_limit_has_a_large_finite_price(plain: Situation) -> None
 @settings(deadline=None)  # the first call may compile
 @given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1e6))
 def test_backlog_is_never_negative_and_conserves_messages(backlog: float, arriving: float, worked: float) -> None:
-    """What came in is consumed or still there; an idle group does not go into debt, and no more is late than came."""
+    """Messages that came in are consumed or in the backlog; idle time gives no debt, and no more is late than came."""
     after, late = class_step(backlog, arriving, worked, 5.0)
     assert after >= 0.0
     assert backlog + arriving - after <= worked + 1e-6

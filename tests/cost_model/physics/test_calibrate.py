@@ -1,4 +1,4 @@
-"""What a group's own minutes say of its capacity, its scaling and what lies behind it."""
+"""Capacity, scaling and their causes, estimated from a group's own minutes."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

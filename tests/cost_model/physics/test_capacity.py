@@ -96,7 +96,7 @@ def test_capacity_stays_unknown_while_nothing_was_saturated() -> None:
 
 
 def test_evidence_fades_until_capacity_is_unknown_again() -> None:
-    """What was seen some days ago no longer counts: the replica may run other code now."""
+    """Observations from some days ago no longer count: the replica may run other code now."""
     rates, saturated = _windows(0.1, seed=3)
     seen = CapacityBelief.around(MessagesPerSecond(50.0)).observed(rates, saturated)
     assert seen.capacity(Seconds(0.0)) is not None

@@ -1,4 +1,4 @@
-"""What a move repeats or loses, by commit mode, client and kind of exit."""
+"""The messages that a move repeats or loses, by commit mode, client and kind of exit."""
 
 from dataclasses import replace
 

@@ -218,7 +218,7 @@ def test_pauses_do_not_shrink_with_batches(profile: GroupProfile, before: int, s
 
 @given(profiles(), st.integers(1, 45), st.integers(1, 45))
 def test_under_eager_the_assignor_changes_no_pause(profile: GroupProfile, before: int, after: int) -> None:
-    """What moves decides who is stopped only where the others go on."""
+    """The set of moved partitions decides which members stop only under protocols where the others go on."""
     eager = replace(profile, protocol="eager", streams=None)
     ranges, sticky = (_effect(replace(eager, assignor=assignor), before, after) for assignor in ("range", "sticky"))
     assert ranges.pauses == sticky.pauses

@@ -1,4 +1,4 @@
-"""What a move stops, by protocol, direction and kind of end; against formulas and measurements."""
+"""The partitions that a move stops, by protocol, direction and kind of end; against formulas and measurements."""
 
 from dataclasses import replace
 

@@ -18,7 +18,7 @@ COUNTS = np.array([2, 4, 8, 10, 20, 40])
 
 
 def _throughput(counts: IntArray, contention: float, coherence: float) -> FloatArray:
-    """What so many replicas of 100 messages/s each consume together."""
+    """The consume rate of so many replicas of 100 messages/s each together."""
     law = Scalability(contention=contention, coherence=coherence)
     return np.array([100.0 * n * law.kept_fraction(Replicas(int(n))) for n in counts])
 
@@ -113,7 +113,7 @@ def test_no_limit_is_claimed_without_a_scale_out_in_vain(
 
 
 def test_a_hot_partition_is_not_mistaken_for_a_sink() -> None:
-    """Where the weights say that 14 replicas carry what 8 do, throughput that stays is no surprise."""
+    """Unchanged throughput is no surprise if the weights give 14 replicas the capacity of 8."""
     hot = replace(PROFILE, partition_weights=(1000.0, *(0.01,) * 39))
     counts, rates, full = np.array([8, 14]), np.array([100.0, 100.0]), np.ones(2, dtype=bool)
     assert downstream_limit(hot, replicas=counts, rates=rates, saturated=full) is None

@@ -1,4 +1,4 @@
-"""What replicas carry when partitions do not carry the same, and which partition is in the way."""
+"""The capacity of replicas with unequal partitions, and the partition that limits it."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What Kafka Streams adds to a move: tasks, warm-ups, ungraceful leaves and state that is restored."""
+"""The additions of Kafka Streams to a move: tasks, warm-ups, ungraceful leaves and state that is restored."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What holds for every weighing of plans over scenarios, whatever the group, the load and the prices."""
+"""Laws that hold for every weighing of plans over scenarios, whatever the group, the load and the prices."""
 
 from dataclasses import fields, replace
 
@@ -82,7 +82,7 @@ def priced(situation: Situation, **prices: float) -> Situation:
 
 
 def decided(found: PlanEvaluation) -> tuple[int, int] | None:
-    """What is advised: how many and from which step, or None to stay."""
+    """The advised target and the step of its move, or None to stay."""
     best = found.best()
     return None if best is None else (best.target, best.effective_step)
 
@@ -194,7 +194,7 @@ def test_a_move_down_is_advised_for_when_what_remains_carries_the_load(question:
 
 
 def held(situation: Situation, uncertainty: Uncertainty) -> float:
-    """What staying costs a group that may not move within the horizon."""
+    """The cost of staying for a group that may not move within the horizon."""
     steps = uncertainty.demand_messages_per_second.shape[1]
     return float(evaluate_plans(replace(situation, earliest_move_step=steps), uncertainty).totals[0].mean())
 

@@ -143,7 +143,7 @@ def test_oracle_4_a_short_peak_is_met_and_left(plain: Situation) -> None:
 
 @pytest.mark.parametrize(("backlog", "moves"), [(3_000.0, False), (200_000.0, True)])
 def test_oracle_5_a_past_spike_is_only_drained_if_that_pays(plain: Situation, backlog: float, moves: bool) -> None:  # noqa: FBT001
-    """What a spike left behind is consumed in place, unless the late messages of that cost more than a move."""
+    """The backlog of a spike is consumed in place, unless its late messages cost more than a move."""
     found = search(_starting(replace(plain, lag_messages=backlog), 120.0))
     assert (found.best() is not None) == moves
 

@@ -1,4 +1,4 @@
-"""What holds for every plan search, whatever the group, the load and the prices."""
+"""Laws that hold for every plan search, whatever the group, the load and the prices."""
 
 from dataclasses import fields, replace
 

@@ -81,7 +81,7 @@ def planned(draw: st.DrawFn) -> tuple[Situation, Moves]:
 
 
 def searched(situation: Situation, moves: Moves) -> float:
-    """What the search takes a plan to cost."""
+    """The cost of a plan according to the search."""
     tables = tabulate(situation)
     choices, total, lag = tables.choices, 0.0, situation.lag_messages
     at, present = dict(moves), choices.index(situation.replicas)
@@ -97,7 +97,7 @@ def searched(situation: Situation, moves: Moves) -> float:
 
 
 def catches_up_within_a_step(situation: Situation, moves: Moves) -> bool:
-    """Whether the lateness of each stop, that of the move home included, is over within a minute."""
+    """True if the lateness of each stop, that of the move home included, is over within a minute."""
     demand = situation.demand_messages_per_second.tolist()
     counts = [situation.replicas, *(count for _, count in moves)]
     home = next(count for count in COUNTS if carried(situation, count) >= demand[-1])
@@ -112,7 +112,7 @@ def catches_up_within_a_step(situation: Situation, moves: Moves) -> bool:
 @settings(max_examples=200)
 @given(planned())
 def test_the_search_and_the_rollout_price_a_plan_alike(drawn: tuple[Situation, Moves]) -> None:
-    """Where none of the differences shows, to rounding, whatever the load, the backlog, the moves and the prices."""
+    """Their prices are equal to rounding if stops end within a step, whatever the load, backlog, moves and prices."""
     situation, moves = drawn
     demand = tuple(situation.demand_messages_per_second.tolist())
     scenario = Scenario(demand=demand, rate_now=demand[0])
