@@ -39,12 +39,12 @@ def test_the_definition_is_that_of_the_manifests() -> None:
 
 
 def test_the_alerts_are_those_that_are_exported() -> None:
-    """What `lagcast export prometheus-rule` prints; `make docs` writes it."""
+    """The chart's alerts are the output of `lagcast export prometheus-rule`; `make docs` writes the file."""
     assert yaml.safe_load(read("files/prometheus-rule.yaml")) == alerts()
 
 
 def test_the_dashboard_is_the_one_that_is_exported() -> None:
-    """What `lagcast export dashboard` prints; `make docs` writes it."""
+    """The chart's dashboard is the output of `lagcast export dashboard`; `make docs` writes the file."""
     assert json.loads(read("files/dashboard.json")) == dashboard()
 
 

@@ -21,7 +21,7 @@ def stage(name: str) -> str:
 
 
 def test_every_package_is_in_the_image() -> None:
-    """What the wheel is made of is copied into the build, and let through by the ignore file."""
+    """All packages of the wheel are copied into the build, and let through by the ignore file."""
     packages = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     assert re.findall(r"^COPY (\w+)/ \1/$", DOCKERFILE, re.MULTILINE) == ["requirements", *packages]
     allowed = re.findall(r"^!(\S+)$", (ROOT / "deploy" / "Dockerfile.dockerignore").read_text(), re.MULTILINE)
@@ -44,7 +44,7 @@ def test_b13_images_run_as_a_number_that_is_not_root(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["lagcast", "executor"])
 def test_images_start_console_scripts(name: str) -> None:
-    """What an image runs by default is a console script of the project."""
+    """An image's default command is a console script of the project."""
     words = re.findall(r"^(?:ENTRYPOINT|CMD) \[(.+)\]$", stage(name), re.MULTILINE)
     named = {word.strip('" ') for line in words for word in line.split(",")}
     assert named & PROJECT["project"]["scripts"].keys() == {"lagcast" if name == "lagcast" else "lagcast-executor"}

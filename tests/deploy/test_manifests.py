@@ -252,7 +252,7 @@ def test_spark_pods_are_hardened() -> None:
 
 
 def test_spark_may_not_borrow_the_executor_of_advice() -> None:
-    """Whoever creates pods can use the service accounts beside them: Spark may not, where the executor lives."""
+    """An account that makes pods can use the service accounts beside them: Spark may not, where the executor lives."""
     makers = {
         role["metadata"].get("namespace")
         for role in of_kind("Role")

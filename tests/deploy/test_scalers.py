@@ -92,7 +92,7 @@ def test_every_field_of_the_status_is_on_the_wire() -> None:
 
 
 def test_statuses_are_apart_and_conditions_are_standard() -> None:
-    """Who may write the spec cannot write the status; conditions are a map by type, so that each writer has its own."""
+    """A writer of the spec cannot write the status; conditions are a map by type, so that each writer has its own."""
     assert VERSION["subresources"] == {"status": {}}
     conditions = STATUS["conditions"]
     assert conditions["x-kubernetes-list-map-keys"] == ["type"]
