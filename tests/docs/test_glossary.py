@@ -80,7 +80,7 @@ def _schema_fields() -> set[str]:
 
 
 def _metrics() -> set[str]:
-    """What stands on a page of a recommender that knows of no group; the parser takes off `_total` and `_info`."""
+    """The metrics on a page of a recommender without groups; the parser takes off `_total` and `_info`."""
     metrics = Metrics(
         _EmptyStore(),  # type: ignore[arg-type]  # the page asks for nothing else
         clock=lambda: datetime(2026, 1, 1, tzinfo=UTC),

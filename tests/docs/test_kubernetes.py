@@ -13,7 +13,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "kubernetes.md").read_text(encoding
 
 
 def test_the_example_is_followed() -> None:
-    """What stands at the top of the page means what it says."""
+    """The settings of the example at the top of the page have the meaning that the page states."""
     example = yaml.safe_load(PAGE.split("```yaml\n")[1].split("```")[0])
     asked = request_of(Settings(state_dir=Path("nowhere")), read_scaler(example))
     assert asked.group.target is not None
