@@ -175,7 +175,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(200, self.cluster.scale())
 
     def _keep(self, body: dict[str, Any]) -> None:
-        """What the only other writer of the status applies is all that there is of it."""
+        """The only other writer of the status replaces it wholly with what it applies."""
         if self.cluster.refuses_writes or self.cluster.scalers is None:
             self.cluster.refuses_writes -= 1
             self._answer(403, {"kind": "Status", "reason": "Forbidden"})

@@ -216,7 +216,7 @@ def test_what_the_cluster_makes_of_a_patch_is_looked_at(
 def test_a_move_costs_one_read_and_one_patch(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """Who else scales what is asked once for a namespace and look."""
+    """Other scalers of the workload are looked up once for a namespace and look."""
     service.store.save(due_advice())
     executor().run_once([KEY] * 1)
     workload, autoscalers = WORKLOAD.format(kind="deployments"), AUTOSCALERS

@@ -73,7 +73,7 @@ def test_a_change_back_is_found_though_nothing_is_due(
 def test_an_act_that_was_undone_is_not_repeated_after_a_restart(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """Whether it was undone before the executor ended or while it was away: no second patch, no second Event."""
+    """There is no second patch and no second Event, whether it was undone before the executor ended or after."""
     cluster.add_scaler()
     service.store.save(due_advice())
     executor().run_once(None)
@@ -99,7 +99,7 @@ def test_a_count_that_stands_as_it_was_left_is_gone_on_with_after_a_restart(
 def test_another_workload_begins_anew(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """What was set, and who changed it, is about one workload; a new target has nothing to do with it."""
+    """The set count and its later writer belong to one workload; a new target has nothing to do with them."""
     cluster.add_scaler()
     service.store.save(due_advice())
     executor().run_once(None)
@@ -267,7 +267,7 @@ def test_an_object_that_is_made_later_is_found(
 def test_without_knowing_what_was_before_nothing_is_done(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """Where the objects may not be listed, the sentence says what to grant."""
+    """The sentence says which right to grant if the objects may not be listed."""
     service.store.save(due_advice())
     cluster.forbidden = True
     (failed,) = executor().run_once(None)
@@ -347,7 +347,7 @@ def test_what_cannot_be_scaled_is_one_sentence(
 def test_kinds_are_asked_for_once(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """Which of them have a /scale stays as it was asked first."""
+    """The kinds with a /scale are looked up once, and the first answer stays."""
     service.store.save(due_advice())
     acting = executor()
     for _ in range(3):

@@ -23,7 +23,7 @@ class Lease:
     odd: Exception | None = None
 
     def read(self) -> Sighting:
-        """How it stands."""
+        """Return the lease's state."""
         if self.odd is not None:
             raise self.odd
         if not self.answers:
@@ -32,7 +32,7 @@ class Lease:
         return self.sighting
 
     def renew(self) -> None:
-        """The holder's clock may say what it likes, as long as it says something else."""
+        """The renewal time may be any text that differs from the one before."""
         self.renewals += 1
         self.sighting = replace(self.sighting, holder="a", renewed=f"renewal {self.renewals}")
 
@@ -57,7 +57,7 @@ def watch(lease: Lease) -> LeaseWatch:
 
 
 def sentence(watch: LeaseWatch) -> str:
-    """Why nothing may be done; it may not."""
+    """The reason why nothing may be done; it fails if something may."""
     held = watch.held()
     assert held is not None
     assert held.reason in ("no_leader", "clock_skew")
@@ -65,7 +65,7 @@ def sentence(watch: LeaseWatch) -> str:
 
 
 def test_a_lease_is_alive_once_it_was_seen_to_be_renewed(lease: Lease, watch: LeaseWatch) -> None:
-    """That somebody holds it says nothing: whoever died without letting go stands there for good."""
+    """A holder alone proves nothing: one that ended without releasing the lease stays in it for good."""
     watch.look()
     lease.now += 2
     watch.look()

@@ -1,4 +1,4 @@
-"""When an executor may act: judged from the advice, the clock, the bounds, and what the cluster says."""
+"""The conditions under which an executor may act: the advice, the clock, the bounds, and the cluster's state."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What an executor keeps of its moves where a cluster does not take it."""
+"""The record that an executor keeps of its moves if a cluster does not take it."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
