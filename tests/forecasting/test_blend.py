@@ -43,7 +43,7 @@ def forecast_after(fitted: FittedBlend, history: History, *, steps: int = 60) ->
     ("minutes", "history_tier"), [(30, "reactive"), (DAY, "reactive"), (2 * DAY, "daily"), (WEEKS, "weekly")]
 )
 def test_the_history_tier_is_shown(minutes: int, history_tier: str, daily_load: MakeLoad, history: MakeHistory) -> None:
-    """What the history allowed stands in the forecast, under the blend's own name."""
+    """The forecast names the history tier that the data allowed, under the blend's own name."""
     known = history(daily_load(minutes=minutes))
     fitted = BlendForecaster().fit(known)
     assert not isinstance(fitted, Refusal)

@@ -1,4 +1,4 @@
-"""What candidates promise beyond the battery: the same at any scale and on any date, and a way back to their season."""
+"""Laws of candidates beyond the battery: the same at any scale and on any date, and a way back to their season."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -43,7 +43,7 @@ def backtested(forecaster: Forecaster, history: History) -> Backtest:
 
 @pytest.fixture(scope="module")
 def blend_of_orders(orders: History) -> Backtest:
-    """What production would have said in that week."""
+    """The forecast that production would have made in that week."""
     return backtested(BlendForecaster(), orders)
 
 

@@ -42,7 +42,7 @@ def package_fixture(tmp_path: Path) -> Path:
 
 
 def _run(package: Path, **environment: str) -> str:
-    """What the outer function gives in a process of its own, and how often its machine code was read from disk."""
+    """The outer function's result in a process of its own, and the count of reads of its machine code from disk."""
     command = [sys.executable, "-B", "-c", "import loops.outer"]
     paths = {"PYTHONPATH": f"{package.parent}:{ROOT}", "HOME": str(package.parent / "home")}
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""How errors have run: what scenarios take from it, and what they keep of the forecast."""
+"""The past course of errors: scenarios follow it, and keep the quantiles of the forecast."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -46,7 +46,7 @@ def test_every_horizon_is_scored_from_the_past_alone(daily_load: MakeLoad) -> No
 
 
 def test_the_parameters_make_the_same_forecast_again(daily_load: MakeLoad) -> None:
-    """What is kept is JSON text, and a fit read from it forecasts to the last digit what the fit itself did."""
+    """Kept parameters are JSON text, and a fit read from it forecasts the same as the fit itself to the last digit."""
     rows = rows_of(daily_load(minutes=15 * DAY))
     history = history_from_rows(rows)
     fitted = LongTermForecaster().fit(history)

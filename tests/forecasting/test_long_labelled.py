@@ -109,7 +109,7 @@ def test_a_calendar_without_a_day_of_these_weeks_changes_nothing(
 def test_a_holiday_is_foreseen_from_an_earlier_one_and_its_weekday_is_left_alone(
     days: int, daily_load: MakeLoad, history: MakeHistory
 ) -> None:
-    """Where the day before yesterday was a holiday at a fifth of the load, the next one, in two days, is one too."""
+    """A holiday in two days is forecast like the one of the day before yesterday, which had a fifth of the load."""
     load = daily_load(minutes=days * DAY)
     load[(days - 2) * DAY : (days - 1) * DAY] *= 0.2
     # The history ends on Monday, 5 January 2026, at midnight: that holiday was Saturday, the next is Wednesday.
@@ -122,7 +122,7 @@ def test_a_holiday_is_foreseen_from_an_earlier_one_and_its_weekday_is_left_alone
 
 @pytest.mark.parametrize("days", [3, 15])
 def test_a_calendar_of_nothing_but_holidays_is_survived(days: int, daily_load: MakeLoad, history: MakeHistory) -> None:
-    """Where every day is a holiday there is no other day to tell them from: the paths are finite and near the load."""
+    """The paths are finite and near the load if every day is a holiday and no other day is there to compare with."""
     every_day = tuple(date(2025, 12, 1) + timedelta(days=day) for day in range(60))
     paths = week_ahead(history(daily_load(minutes=days * DAY)), holidays=every_day).paths
     assert np.isfinite(paths).all()

@@ -55,7 +55,7 @@ def test_a_week_is_forecast_in_steps_of_five_minutes(history: MakeHistory) -> No
 
 @pytest.mark.parametrize("days", [14, 17, 21])
 def test_a_pure_week_is_forecast_to_a_hundredth(days: int, history: MakeHistory) -> None:
-    """Where every week is like the one before, the next one is too."""
+    """The next week is forecast like the one before if all weeks are alike."""
     load = weekly_load(days + 7)
     median = forecast_of(history(load[: days * DAY])).path(0.5)
     assert wape(median, slots(load[days * DAY :])) < 0.01
@@ -107,7 +107,7 @@ def test_a_holiday_runs_like_a_sunday(history: MakeHistory) -> None:
 
 
 def test_an_earlier_holiday_teaches_the_next_one(history: MakeHistory) -> None:
-    """Where a holiday was seen, the next one runs like it, and its weekday is not spoilt by it."""
+    """The next holiday is forecast like the earlier one, and its weekday is not spoilt by it."""
     load = weekly_load(28)
     wednesday = slice(16 * DAY, 17 * DAY)  # 31 December 2025
     load[wednesday] *= 0.2

@@ -15,7 +15,7 @@ fractions = st.floats(0.01, 0.99)
 
 @given(actual=rates, quantile=fractions)
 def test_a_perfect_path_costs_nothing(actual: list[float], quantile: float) -> None:
-    """Where the path is what came, pinball loss is 0 at every quantile."""
+    """Pinball loss is 0 at every quantile if the path is what came."""
     assert pinball_loss(actual, actual, quantile=quantile) == 0.0
 
 
