@@ -88,7 +88,7 @@ CASES = (
 
 
 def test_every_alert_has_a_case() -> None:
-    """What is alerted on and not tried here would go unseen."""
+    """An alert without a case would be left untested."""
     (group,) = alerts()["spec"]["groups"]
     assert [rule["alert"] for rule in group["rules"]] == [case.alert for case in CASES]
 

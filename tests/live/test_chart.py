@@ -62,7 +62,7 @@ def compared(value: Any) -> Any:  # noqa: ANN401  # YAML
 
 
 def comparable(documents: list[Document]) -> dict[tuple[str, str, str], Document]:
-    """What each object says, by kind, namespace and name; labels and annotations are the tool's."""
+    """The content of each object, by kind, namespace and name; labels and annotations are the tool's."""
     found = {}
     for document in documents:
         metadata = document.pop("metadata")
@@ -78,7 +78,7 @@ def comparable(documents: list[Document]) -> dict[tuple[str, str, str], Document
 
 
 def of_the_manifests(cluster: ControlPlane, folder: Path, *, several: bool) -> list[Document]:
-    """What `kubectl apply -k` makes with scalers and executor, and their roles in the namespace shop."""
+    """The objects of `kubectl apply -k` with scalers and executor, and their roles in the namespace shop."""
     whole = folder / "manifests"
     subprocess.run(["cp", "-r", MANIFESTS, whole], check=True)
     components = {whole: ["scalers", *(["replicas"] if several else [])]}
@@ -322,7 +322,7 @@ def test_no_secret_is_made(helm: Helm) -> None:
 
 @pytest.mark.parametrize(("status", "said"), [(200, "store: ok"), (503, "503 store: ok")])
 def test_the_test_passes_once_lagcast_is_ready(helm: Helm, status: int, said: str) -> None:
-    """What the pod of `helm test` runs: it prints what /readyz says, and fails unless that is 200."""
+    """The pod of `helm test` prints the answer of /readyz, and fails unless that is 200."""
     asked = []
 
     class Answers(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""What goes wrong with a real Kafka, and what the recommender says of it: advice, or a refusal with its reason."""
+"""Failures of a real Kafka, and the recommender's response: advice, or a refusal with its reason."""
 
 import threading
 import time

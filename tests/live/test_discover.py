@@ -42,7 +42,7 @@ def move_here(cluster: ControlPlane, namespace: str, *names: str) -> None:
 
 @pytest.fixture
 def words(control_plane: ControlPlane, namespace: str, bootstrap: str) -> list[str]:
-    """Where `lagcast discover` has to look."""
+    """The options that name the places for `lagcast discover` to look in."""
     cluster = ["--kubernetes", namespace, "--kubeconfig", str(control_plane.kubeconfig)]
     return ["--bootstrap", bootstrap, *cluster]
 

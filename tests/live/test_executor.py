@@ -168,7 +168,7 @@ def test_nothing_is_moved_while_no_recommender_is_seen_to_renew_the_lease(
 
 
 def reads(leases: KubernetesLease) -> bool:
-    """Whether the role that was made a moment ago holds."""
+    """True if the role that was made a moment ago holds."""
     try:
         leases.read()
     except LeaseFailedError:

@@ -28,7 +28,7 @@ class Adapter:
         self.due: int | None = None
 
     def answer(self, path: str) -> tuple[int, object]:
-        """What the adapter says at `path`, as prometheus-adapter would."""
+        """The adapter's answer at `path`, as prometheus-adapter would give it."""
         url = urlparse(path)
         asked = parse_qs(url.query).get("labelSelector", [""])[0]
         item = {"metricName": "lagcast_due_replicas", "timestamp": "2026-01-05T12:00:00Z", "value": str(self.due)}

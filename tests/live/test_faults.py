@@ -30,13 +30,13 @@ SECOND = timedelta(seconds=1)
 
 
 def outcome(shop: Shop, *, skew: timedelta = timedelta(0)) -> Act | Held | OutsideError:
-    """What one look of a new executor comes to, its clock being ahead by `skew`."""
+    """The outcome of one look of a new executor, its clock being ahead by `skew`."""
     (found,) = shop.executor(clock=lambda: read_clock() + skew).run_once(None)
     return found
 
 
 def held(shop: Shop, *, skew: timedelta = timedelta(0)) -> str:
-    """Why that look changed nothing."""
+    """The reason why that look changed nothing."""
     found = outcome(shop, skew=skew)
     assert isinstance(found, Held), found
     return found.reason
@@ -109,7 +109,7 @@ def test_an_executor_whose_token_is_void_sets_nothing_and_says_so(shop: Shop) ->
 
 
 def _refused(shop: Shop) -> bool:
-    """Whether the old token is void by now."""
+    """True if the old token is void by now."""
     try:
         shop.cluster.kubectl(f"--kubeconfig={shop.kubeconfig}", "-n", shop.namespace, "get", "deployment", "orders")
     except ControlPlaneError as error:

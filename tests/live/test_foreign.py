@@ -238,7 +238,7 @@ def connectors(shop: Shop) -> None:
 
 
 def taken(shop: Shop, manifest: str) -> bool:
-    """Whether the API server takes it; it serves a kind a moment after the definition is established."""
+    """True if the API server accepts it; it serves a kind a moment after the definition is established."""
     try:
         shop.kubectl("apply", "-f", "-", given=manifest)
     except ControlPlaneError:

@@ -1,4 +1,4 @@
-"""What a user has to be granted on a real broker: Describe on groups and topics; what is missing is a sentence."""
+"""The rights that a user needs on a real broker: Describe on groups and topics; a sentence names a missing one."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

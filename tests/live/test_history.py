@@ -42,7 +42,7 @@ def log(bootstrap: str) -> MakeLog:
 
 
 def past(bootstrap: str, group: str, out: Path) -> dict[int, list[int]]:
-    """What `lagcast history` wrote: end offsets by partition, the oldest minute first."""
+    """The output of `lagcast history`: end offsets by partition, the oldest minute first."""
     assert main(["history", "--bootstrap", bootstrap, "--out", str(out), "--group", group]) == 0
     if not out.exists():
         return {}

@@ -1,4 +1,4 @@
-"""What goes wrong with a real Kafka, and what the samples say of it: nothing is made up, and the other groups go on."""
+"""Failures of a real Kafka, and the samples from it: nothing is made up, and the other groups go on."""
 
 import signal
 import time
@@ -171,7 +171,7 @@ def test_consumer_that_never_commits(bootstrap: str, collector: KafkaAdminCollec
 
 
 def coordinators(bootstrap: str, groups: list[str]) -> dict[str, int]:
-    """Which broker looks after each group."""
+    """The broker that coordinates each group."""
     client = AdminClient({"bootstrap.servers": bootstrap})
     described = client.describe_consumer_groups(groups)
     return {group: answer.result().coordinator.id for group, answer in described.items()}

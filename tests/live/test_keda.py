@@ -89,7 +89,7 @@ def scraped(store: SqlDecisionStore, program: Program, folder: Path) -> Iterator
 def exported(
     namespace: str, folder: Path, asked_by: Words, capsys: pytest.CaptureFixture[str], *, settings: str = CONFIG
 ) -> str:
-    """What `lagcast export keda` prints for the Deployment `orders` of that namespace, asked more often."""
+    """Output of `lagcast export keda` for the Deployment `orders` of that namespace, with a short polling interval."""
     config = folder / "lagcast.yaml"
     config.write_text(settings.replace("NAMESPACE", namespace))
     assert main(["export", "keda", "orders", "--config", str(config), "--cluster", "prod-eu", *asked_by]) == 0
@@ -112,13 +112,13 @@ def due(advice: Callable[..., Recommendation], execute_at: datetime, **changes: 
 
 
 def is_active(cluster: ControlPlane, namespace: str) -> bool:
-    """Whether KEDA has asked, and was told of replicas."""
+    """True if KEDA has requested the count, and got replicas."""
     field = 'jsonpath={.status.conditions[?(@.type=="Active")].status}'
     return cluster.kubectl("-n", namespace, "get", "scaledobject", "orders", "-o", field) == "True"
 
 
 def replicas_in(cluster: ControlPlane, namespace: str) -> int:
-    """How many the Deployment `orders` is to have."""
+    """The count of replicas in the spec of the Deployment `orders`."""
     field = "jsonpath={.spec.replicas}"
     return int(cluster.kubectl("-n", namespace, "get", "deployment", "orders", "-o", field))
 

@@ -72,7 +72,7 @@ def landed_rows(out: Path) -> int:
 
 
 def landed(out: Path, *, rows: int) -> Counter[OffsetSample]:
-    """What the features job reads, once there are so many rows, or when none has come for a minute."""
+    """The rows that the features job reads, once there are so many, or when none has come for a minute."""
     found, until = 0, time.monotonic() + 60
     while found < rows and time.monotonic() < until:
         time.sleep(0.2)
@@ -150,7 +150,7 @@ def test_damaged_and_foreign_messages_are_set_aside_and_a_later_schema_stops_it(
 def test_partitions_that_are_added_are_landed_too(
     bootstrap: str, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a collector then puts on the new partition is not passed over."""
+    """Samples that a collector then puts on the new partition are landed too."""
     monkeypatch.setattr("collector.topic._PARTITIONS_EVERY_LOOKS", 2)
     stop = threading.Event()
     words = {"client_config": {}, "clock": read_clock, "stop": stop}
@@ -171,7 +171,7 @@ def test_partitions_that_are_added_are_landed_too(
 
 
 def test_a_broker_that_goes_and_comes_back_is_told_once_each(jars: Path, tmp_path: Path) -> None:
-    """What the collector published meanwhile is delivered and landed when the broker is there again."""
+    """Samples published meanwhile are delivered and landed when the broker is there again."""
     quick = {"reconnect.backoff.max.ms": "500"}
     stop = threading.Event()
     with running_brokers(jars, tmp_path / "kafka") as (broker,), capture_logs() as lines:

@@ -49,7 +49,7 @@ def namespace(control_plane: ControlPlane) -> str:
 
 @pytest.fixture
 def kubeconfig(control_plane: ControlPlane, namespace: str) -> Path:
-    """That of the recommender's account there."""
+    """The kubeconfig of the recommender's account there."""
     return kubeconfig_of(control_plane, namespace, "lagcast-recommender")
 
 

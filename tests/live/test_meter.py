@@ -80,7 +80,7 @@ def produced(bootstrap: str, topic: str) -> Iterator[None]:
 
 @contextmanager
 def watched(bootstrap: str, group: str) -> Iterator[list[Interruption]]:
-    """What the watch tells of the group, as it does."""
+    """The watch's findings about the group, added as they are made."""
     found: list[Interruption] = []
     stop, collector = threading.Event(), KafkaAdminCollector(bootstrap, cluster="live")
     thread = threading.Thread(
@@ -99,9 +99,9 @@ def watched(bootstrap: str, group: str) -> Iterator[list[Interruption]]:
 def first_that_ends_after(
     found: list[Interruption], instant: datetime, *, look: Callable[[], object] = lambda: None
 ) -> Interruption:
-    """That of the stop which lasts until then; a busy machine may stop a member for a second before.
+    """The interruption of the stop that lasts until then; a busy machine may stop a member for a second before.
 
-    `look` is called again and again until it is told of.
+    `look` is called again and again until it is found.
     """
 
     def told() -> bool:
@@ -113,7 +113,7 @@ def first_that_ends_after(
 
 
 def longest_gap(*members: Stoppable, partition: int, since: float) -> float:
-    """How long the partition went without a message being read, by whomever, in the messages' own words."""
+    """The longest time in which no member read a message of the partition, by the instants of their reads."""
     instants = sorted(at for member in members for at in member.read.get(partition, []) if at >= since)
     return max(after - before for before, after in pairwise(instants))
 

@@ -47,7 +47,7 @@ GROUP, SLOW_GROUP, TOPIC = "orders", "slow-orders", "orders.in"
 
 @dataclass(slots=True)
 class Ledger:
-    """What was produced and committed, partition by partition: instants, and the offset from then on."""
+    """The produced and committed messages, partition by partition: instants, and the offset from then on."""
 
     produced: dict[int, list[tuple[datetime, int]]]
     committed: dict[int, list[tuple[datetime, int]]]
@@ -65,7 +65,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What was left behind: two servers, what had happened, and the minutes that were whole."""
+    """State after the traffic: two servers, the produced and committed messages, and the minutes that were whole."""
 
     klag: str
     jmx: str
@@ -234,7 +234,7 @@ def test_what_java_tells_itself_is_the_same(scene: Scene, read_back: ReadBack) -
 
 
 def test_the_estimate_of_a_real_server(scene: Scene, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Which exporter, how old its newest sample is, and what would be asked."""
+    """The estimate names the exporter, the age of its newest sample, and the requests that would be made."""
     words = ["history", "--prometheus", scene.klag, "--out", str(tmp_path / "none"), "--group", GROUP, "--days", "14"]
     assert main([*words, "--estimate"]) == 0
     said = capsys.readouterr().err

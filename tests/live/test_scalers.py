@@ -113,9 +113,9 @@ def test_a_version_that_the_cluster_has_forgotten_is_no_end(
 def test_an_api_server_that_crashes_is_outlived(
     tmp_path: Path, installed: ControlPlane, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What was known stays known, a cycle is not held up, and what changed meanwhile is known after it is back.
+    """Known objects stay known, no cycle is held up, and changes made meanwhile are read after it is back.
 
-    Begin and end are said once. The cluster is one of its own: the others' tests go on.
+    Begin and end are logged once. The cluster is one of its own: the others' tests go on.
     """
     own = ControlPlane(built_control_plane(), tmp_path / "own")
     try:

@@ -38,7 +38,7 @@ def cluster(tools_for_kubernetes: None, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture(scope="module")
 def seen(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Look | Hand]]:
-    """What happened in each series of an HPA, all played at once."""
+    """The events of each series of an HPA, all played at once."""
     return played(HPAS, cluster, tmp_path_factory.mktemp("stage"))
 
 
@@ -73,7 +73,7 @@ def keda(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def read(
     cluster: ControlPlane, keda: Keda, bootstrap: str, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, list[Reading]]:
-    """What was read in each series of KEDA, all played at once."""
+    """The readings of each series of KEDA, all played at once."""
     folder = tmp_path_factory.mktemp("scaled")
     return played_by_keda(SCALED_OBJECTS, cluster, keda, folder, bootstrap=bootstrap)
 
@@ -99,7 +99,7 @@ def test_our_keda_does_what_the_real_one_does(read: dict[str, list[Reading]], se
 
 
 def is_in_time(seen: Sequence[Look | Reading], *, polling_seconds: float = 0.0) -> bool:
-    """Whether no look or poll was late by more than half of the period: files are written for such a machine."""
+    """True if no look or poll was late by more than half of the period: files are written for such a machine."""
     longest = max(after.at_seconds - before.at_seconds for before, after in pairwise(seen))
     return longest <= 1.5 * max(HPAS.sync_seconds, polling_seconds)
 
@@ -108,14 +108,14 @@ Change = tuple[float, int]
 
 
 def are_alike(these: Sequence[Change], those: Sequence[Change], *, apart_seconds: float) -> bool:
-    """Whether the counts are the same, one after the other, and came at instants that are not further apart."""
+    """True if the counts are the same, one after the other, and came at instants that are not further apart."""
     return [count for _, count in these] == [count for _, count in those] and all(
         abs(this - that) <= apart_seconds for (this, _), (that, _) in zip(these, those, strict=True)
     )
 
 
 def changes(counts: Sequence[int], seen: Sequence[Reading]) -> list[Change]:
-    """When each count came, and which."""
+    """The instant and the value of each new count."""
     instants = [reading.at_seconds for reading in seen]
     before = [None, *counts[:-1]]
     return [(at, count) for at, count, last in zip(instants, counts, before, strict=True) if count != last]

@@ -98,7 +98,7 @@ class Running:
 
 
 def seen_on(url: str, words: str) -> bool:
-    """Whether the page shows the words within a minute."""
+    """True if the page shows the words within a minute."""
     until = time.monotonic() + 60
     while words not in httpx2.get(url, timeout=30).text:
         if time.monotonic() > until:

@@ -84,7 +84,7 @@ def serving_apis(cluster: ControlPlane, folder: Path, groups: Sequence[str], ans
 
 
 def _is_asked(cluster: ControlPlane, path: str) -> bool:
-    """Whether the API server has come to ask this server, and no other that it asked before."""
+    """True if the API server's requests now reach this server, and no other that it used before."""
     try:
         cluster.kubectl("get", "--raw", path)
     except ControlPlaneError:

@@ -1,4 +1,4 @@
-"""What producers, consumers and administrators do in the live tests."""
+"""Producers, consumers and administrators of the live tests."""
 
 import threading
 import time
@@ -125,5 +125,5 @@ def read_until(
 
 
 def has_members(count: int) -> Callable[[Sequence[OffsetSample]], bool]:
-    """Whether a reading shows a stable group of so many members."""
+    """True if a reading shows a stable group of so many members."""
     return lambda rows: {(row.group_state, row.members) for row in rows} == {("STABLE", count)}

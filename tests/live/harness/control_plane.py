@@ -91,9 +91,9 @@ class ControlPlane:
         return self._log(part).read_text(encoding="utf-8").splitlines()
 
     def kubectl(self, *words: str, given: str | None = None) -> str:
-        """What kubectl prints, run as the administrator; `given` is its standard input.
+        """The output of kubectl, run as the administrator; `given` is its standard input.
 
-        Errors: ControlPlaneError with what it complained of.
+        Errors: ControlPlaneError with its message.
         """
         command = [str(self._binary), "kubectl", "--kubeconfig", str(self.kubeconfig), *words]
         done = subprocess.run(command, input=given, check=False, capture_output=True, text=True, timeout=60)
@@ -102,7 +102,7 @@ class ControlPlane:
         return done.stdout
 
     def may(self, kubeconfig: Path, namespace: str, *words: str) -> bool:
-        """Whether whoever a kubeconfig belongs to has a right, such as "list", "pods": roles hold a moment later."""
+        """True if a kubeconfig's owner has a right, such as "list", "pods": roles hold a moment later."""
         try:
             answer = self.kubectl(f"--kubeconfig={kubeconfig}", "-n", namespace, "auth", "can-i", *words)
         except ControlPlaneError:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def ran(script: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    """What the script says. Whoever comes second waits, and finds in the cache what the first has built.
+    """The output of the script. A second caller waits, and finds in the cache what the first has built.
 
     The cache belongs to the user, whose other checkouts wait too.
     """

@@ -26,7 +26,7 @@ class Helm:
         self._binary, self._folder, self._kubeconfig = binary, folder, kubeconfig
 
     def __call__(self, *words: str) -> str:
-        """What Helm prints. Errors: HelmError."""
+        """The output of Helm. Errors: HelmError."""
         homes = {f"HELM_{name}_HOME": str(self._folder / name) for name in ("CACHE", "CONFIG", "DATA")}
         environment = os.environ | homes | {"KUBECONFIG": str(self._kubeconfig or os.devnull)}
         done = subprocess.run(

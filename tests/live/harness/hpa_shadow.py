@@ -27,7 +27,7 @@ HPA_SERIES = Path(__file__).parent / "hpa_series.yaml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What an HPA reads while it looks `looks` times, or a count that is set by hand after `seconds`."""
+    """The values that an HPA reads while it looks `looks` times, or a count that is set by hand after `seconds`."""
 
     looks: int = 0
     metric: tuple[int | None, ...] = ()
@@ -82,11 +82,11 @@ class Series:
 
     @property
     def metrics(self) -> int:
-        """How many External metrics it has."""
+        """The count of its External metrics."""
         return max(len(step.metric) for step in self.steps)
 
     def rules(self, stabilisation_seconds: int, *, slack_seconds: float = 0.0) -> Rules:
-        """What our HPA calls them."""
+        """Its behavior as rules of our HPA."""
         bounds = {"least": self.least, "most": self.most}
         rules = rules_of(self.behavior, **bounds, stabilisation_seconds=stabilisation_seconds)
         return with_slack(rules, slack_seconds)
@@ -103,7 +103,7 @@ class Series:
         return Look(at_seconds=at_seconds, read=read, replicas=replicas, status_replicas=replicas, **groups)
 
     def wants(self, look: Look) -> list[int | None]:
-        """What each metric of a look wants, as our HPA has it."""
+        """The count that each metric of a look requires, according to our HPA."""
         assert look.read is not None
         if self.target_cpu is not None:
             share = look.read.cpu / CPU_REQUEST_MILLICORES

@@ -44,7 +44,7 @@ def flags(book: Book) -> list[str]:
 
 
 def played(book: Book, cluster: ControlPlane, folder: Path) -> dict[str, list[Look | Hand]]:
-    """What happened in each series, by its name, once all of them are over."""
+    """The events of each series, by its name, once all of them are over."""
     plays = {
         f"s{number:02d}": Play(series, f"s{number:02d}", cluster, book) for number, series in enumerate(book.series)
     }
@@ -101,7 +101,7 @@ class Play:
 
     @property
     def deployment(self) -> dict[str, Any]:
-        """What is scaled."""
+        """The Deployment that is scaled."""
         return self.workload.manifest(replicas=self.series.replicas, start_delay=self.series.start_delay)
 
     @property
@@ -129,12 +129,12 @@ class Play:
 
     @property
     def is_set(self) -> bool:
-        """Whether the workload is as the series begins."""
+        """True if the workload is as the series begins."""
         return self.workload.counts()[1] == self.series.replicas and self._is_settled()
 
     @property
     def is_over(self) -> bool:
-        """Whether the controller has looked once more than the script is long, so that its last command is known."""
+        """True if the controller has looked once more than the script is long, so that its last command is known."""
         looks = sum(isinstance(event, Look) and event.read is not None for event in self.events)
         return looks > sum(step.looks for step in self.series.steps)
 
@@ -162,7 +162,7 @@ class Play:
         self.events[before[-1]] = replace(look, rescaled_at_seconds=rescale.at_seconds)
 
     def values(self, number: int) -> list[int]:
-        """What it reads of its metric of that number: one value, or none."""
+        """The values that it reads of its metric of that number: one, or none."""
         read = next(event.read for event in reversed(self.events) if isinstance(event, Look) and event.read is not None)
         value = read.metric[number]
         return [] if value is None else [value]
@@ -200,7 +200,7 @@ class Play:
         return replace(look, at_seconds=now_seconds())
 
     def _is_settled(self) -> bool:
-        """Whether each pod that there should be is ready, where pods get ready at all and anybody counts those."""
+        """True if each pod that there should be is ready, where pods get ready at all and their count matters."""
         if self.series.target is not None or self.series.start_delay != "0s":
             return True
         pods = self.workload.pods()
@@ -232,7 +232,7 @@ class Stage:
         self._plays = plays
 
     def answer(self, path: str) -> tuple[int, object]:
-        """What it reads at `path`."""
+        """The answer that it reads at `path`."""
         url = urlparse(path)
         if url.path.startswith(f"/apis/{RESOURCES}/"):
             play = self._plays[parse_qs(url.query)["labelSelector"][0].removeprefix("app=")]

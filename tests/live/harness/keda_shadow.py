@@ -55,7 +55,7 @@ class KedaSeries:
 
     @property
     def seconds(self) -> float:
-        """How long it lasts."""
+        """Its length in seconds."""
         return sum(spell.seconds for spell in self.spells)
 
     def lag_at(self, seconds: float) -> int | None:

@@ -81,7 +81,7 @@ class KedaPlay:
 
     @property
     def scaled_object(self) -> dict[str, Any]:
-        """What KEDA is given."""
+        """The ScaledObject that KEDA reads."""
         series, (target, activation) = self.series, self._lag.target
         values = {target: str(series.threshold), activation: str(series.activation)}
         trigger = {"type": self._lag.kind, "metadata": self._lag.metadata | values}
@@ -103,12 +103,12 @@ class KedaPlay:
 
     @property
     def is_over(self) -> bool:
-        """Whether the script is at its end, and its last commands have been seen."""
+        """True if the script is at its end, and its last commands have been seen."""
         begun = self._begun_seconds
         return begun is not None and now_seconds() > begun + self.series.seconds + AFTER_SECONDS
 
     def answer(self) -> int | None:
-        """What KEDA reads when it asks for the number. Where that fails it asks again at once: that is one reading."""
+        """The number that KEDA reads at its request. It retries a failed request at once: that is one reading."""
         with self._lock:
             lag = self._lag_now()
             again, self._asks_again = self._asks_again, lag is None and not self._asks_again
@@ -150,7 +150,7 @@ class KedaPlay:
 def played_by_keda(
     series: Sequence[KedaSeries], cluster: ControlPlane, keda: Keda, folder: Path, *, bootstrap: str
 ) -> dict[str, list[Reading]]:
-    """What was read in each series, by its name, once all of them are over."""
+    """The readings of each series, by its name, once all of them are over."""
     plays: dict[str, KedaPlay] = {}
     with _serving_numbers(plays) as address, ExitStack() as committing:
         for number, one in enumerate(series):

@@ -83,18 +83,18 @@ class Replica:
         return self._log.read_text(encoding="utf-8")
 
     def get(self, path: str) -> httpx2.Response:
-        """What its REST service answers."""
+        """The answer of its REST service."""
         found = re.search(r"http://\S+", self.said)
         assert found is not None
         return httpx2.get(f"{found[0]}/{path}", timeout=10)
 
     def is_up(self) -> bool:
-        """Whether it serves, and has decided or stands by."""
+        """True if it serves, and has decided or stands by."""
         assert self.process.poll() is None, self.said
         return "Ctrl-C stops" in self.said and ('"leading"' in self.said or '"standing_by"' in self.said)
 
     def times_leading(self) -> int:
-        """How many terms it has begun."""
+        """The count of terms that it has begun."""
         return self.said.count('"leading"')
 
     def send(self, number: signal.Signals) -> datetime:
@@ -122,7 +122,7 @@ def told(store: SqlDecisionStore, *, since: datetime) -> list[Recommendation]:
 
 
 def first_told_by(store: SqlDecisionStore, replica: Replica, *, since: datetime, seconds: float) -> datetime:
-    """When the first advice of that replica after `since` was made; fails where there is none in time."""
+    """The instant of the replica's first advice after `since`; fails where there is none in time."""
     wait_until(lambda: any(each.currency == replica.name for each in told(store, since=since)), seconds=seconds)
     return next(each.issued_at for each in told(store, since=since) if each.currency == replica.name)
 

@@ -43,7 +43,7 @@ def shop_in(cluster: ControlPlane, *, replicas: int = 3, start_delay_seconds: in
 
 
 def orders_in(cluster: ControlPlane, namespace: str, *, replicas: int = 3, start_delay_seconds: int = 0) -> None:
-    """That Deployment, applied as an owner does: once more, it has so many replicas again."""
+    """The Deployment `orders-in`, applied as an owner does: once more, it has so many replicas again."""
     manifest = _ORDERS.replace("NAMESPACE", namespace).replace("REPLICAS", str(replicas))
     cluster.apply(manifest.replace("DELAY", str(start_delay_seconds)))
 
@@ -94,7 +94,7 @@ def wait_until_served(cluster: ControlPlane) -> None:
 
 
 def served(cluster: ControlPlane) -> bool:
-    """Whether the objects can be listed."""
+    """True if the objects can be listed."""
     try:
         cluster.kubectl("get", PLURAL)
     except ControlPlaneError:

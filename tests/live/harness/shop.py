@@ -64,7 +64,7 @@ class Shop:
         )
 
     def kubectl(self, *words: str, given: str | None = None) -> str:
-        """What the owner of the namespace does."""
+        """The output of a kubectl command of the namespace's owner."""
         return self.cluster.kubectl("-n", self.namespace, *words, given=given)
 
     def workload(self) -> tuple[int, int]:
@@ -73,6 +73,6 @@ class Shop:
         return found["spec"]["replicas"], found["metadata"]["generation"]
 
     def status(self) -> dict[str, Any]:
-        """What the object says."""
+        """The status of the object."""
         status: dict[str, Any] = json.loads(self.kubectl("get", "cgs", "orders", "-o", "json")).get("status", {})
         return status

@@ -71,7 +71,7 @@ class Watched:
 
     @property
     def obstacle(self) -> Obstacle | None:
-        """Why the group could not be read at the last look."""
+        """The reason why the group could not be read at the last look, or None."""
         return obstacles_of("live", self._unread).get(("live", self._group))
 
     def arrive(self, messages: int = MESSAGES_PER_LOOK, *, partitions: Sequence[int] | None = None) -> None:
@@ -82,7 +82,7 @@ class Watched:
         assert self._producer.flush(10) == 0
 
     def look(self) -> tuple[OffsetSample, ...]:
-        """What a round of the collector brings now; its row is seen by the recommender where it is whole."""
+        """The samples of the collector's round now; the recommender gets its row where it is whole."""
         self.now += STEP
         try:
             collected = self._collector.collect([self._group], now=self.now)
@@ -106,7 +106,7 @@ class Watched:
         self.look()
 
     def decision(self) -> Decision:
-        """What is decided as of the last look."""
+        """The decision as of the last look."""
         return self._session.recommend(self.now)
 
     def _observe(self, samples: Sequence[OffsetSample]) -> None:

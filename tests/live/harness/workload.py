@@ -23,7 +23,7 @@ class Workload:
         self._core: Any = client.CoreV1Api(connection)
 
     def manifest(self, *, replicas: int, start_delay: str = "0s") -> dict[str, Any]:
-        """What makes it; pods become ready after the delay. A node is named, so that no scheduler has to look."""
+        """The workload as an object; pods become ready after the delay. It names a node, so no scheduler is needed."""
         container = {"name": "consumer", "image": "none:1"}
         requests = {"requests": {"cpu": f"{CPU_REQUEST_MILLICORES}m"}}
         waits = {"schedulingGates": [{"name": "test/never"}], "containers": [container]}
@@ -42,7 +42,7 @@ class Workload:
         return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
 
     def counts(self) -> tuple[int, int]:
-        """How many replicas are wanted, and how many there are, as autoscalers are told."""
+        """The wanted and the actual count of replicas, as autoscalers read them."""
         scale = self._apps.read_namespaced_deployment_scale(self.name, self._namespace)
         return scale.spec.replicas or 0, scale.status.replicas or 0
 
