@@ -131,7 +131,7 @@ def test_b1_every_object_that_is_made_can_be_followed(tmp_path: Path) -> None:
 
 
 def test_what_an_alamedascaler_says_beyond_that_is_told_line_by_line() -> None:
-    """Who carries out, the exporter, the topics, the group without labels, and how to act after all."""
+    """The lines name the scaling tool, the exporter, the topics, the group without labels, and the command to act."""
     warnings = read(FIRST + WORKLOAD).warnings
     assert all(warning.startswith("AlamedaScaler shop/shop: ") for warning in warnings)
     for words in (
@@ -285,7 +285,7 @@ def test_lists_are_read_and_other_objects_left_out() -> None:
     ],
 )
 def test_what_cannot_be_read_is_one_sentence(text: str, words: str) -> None:
-    """What is wrong, and in which document."""
+    """The sentence names the fault and its document."""
     with pytest.raises(ManifestError, match=words.replace("[", r"\[")) as refused:
         read(text)
     assert "\n" not in str(refused.value)

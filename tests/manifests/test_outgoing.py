@@ -1,4 +1,4 @@
-"""What has HPA and KEDA follow the advice: the metric as it is, at once, and nothing while there is none."""
+"""Manifests that make HPA and KEDA follow the advice: the metric as it is, at once, and nothing while there is none."""
 
 import re
 from collections.abc import Callable
