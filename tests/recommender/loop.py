@@ -1,4 +1,4 @@
-"""What a loop reads from and tells, in memory."""
+"""A loop's sources and publishers, in memory."""
 
 from dataclasses import dataclass, field
 from datetime import datetime

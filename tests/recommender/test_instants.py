@@ -1,4 +1,4 @@
-"""When the loop decides: each cycle, as rows come, and until it is told to stop."""
+"""The instants at which the loop decides: each cycle, as rows come, and until it is stopped."""
 
 import threading
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ class Table:
         self.version, self._newest = 1, newest
 
     def newest_interval_end_at(self) -> datetime:
-        """When its newest row ends."""
+        """The instant at which its newest row ends."""
         return self._newest
 
 
@@ -50,7 +50,7 @@ def test_each_version_of_the_table_is_decided_on_once() -> None:
 
 
 def test_without_new_rows_there_is_a_decision_each_cycle() -> None:
-    """What grows stale has to be refused, so the loop goes on where the collector is deaf."""
+    """Stale data have to be refused, so the loop goes on where the collector is down."""
     told = told_of(Table(NOON), threading.Event(), cycle=0.01)
     assert len([next(told) for _ in range(3)]) == 3
 
@@ -90,7 +90,7 @@ def test_cycles_end_when_asked_to() -> None:
 
 
 def test_a_cycle_comes_early_when_it_is_called_for() -> None:
-    """Whoever begins to lead does not wait for an hour; what was called for while a cycle ran counts too."""
+    """A new leader does not wait for an hour; a request that comes while a cycle runs counts too."""
     stop, early = threading.Event(), threading.Event()
     for count, _ in enumerate(each_cycle(3600.0, clock=clock, stop=stop, early=early)):
         if count == 2:

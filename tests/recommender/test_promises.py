@@ -63,7 +63,7 @@ sys.stdout.buffer.write(wire.model_dump_json(exclude_none=True).encode())
 
 
 def _bytes_from(**environment: str) -> bytes:
-    """What a fresh process with these variables publishes."""
+    """The bytes that a fresh process with these variables publishes."""
     done = subprocess.run(
         [sys.executable, "-c", PUBLISH], env=os.environ | environment, capture_output=True, check=True, timeout=120
     )

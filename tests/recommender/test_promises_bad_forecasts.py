@@ -41,7 +41,7 @@ def rates_of(seed: int) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What advice cost in replica-hours, and the cheaper reference beside it, as they fade."""
+    """The cost of advice in replica-hours, and the cheaper reference beside it, as they fade."""
 
     advice: float
     reference: float

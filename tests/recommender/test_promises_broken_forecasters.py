@@ -50,7 +50,7 @@ class Broken:
         return self
 
     def forecast(self, history: History, *, steps: int) -> Forecast | Refusal:
-        """What persistence says, spoilt."""
+        """Forecast as persistence does, then spoil the result."""
         self._fail()
         fitted = PersistenceForecaster().fit(history)
         assert not isinstance(fitted, Refusal)
@@ -82,7 +82,7 @@ def rows(make: MakeRow, *, rate: float = 9000.0, minutes: int = MINUTES, group: 
 
 
 def plan_of(decision: Decision) -> tuple[object, ...]:
-    """What is advised, without the words for it."""
+    """The advised plan, without its sentences."""
     assert isinstance(decision, Recommendation), decision
     return (decision.action, decision.desired_replicas, decision.execute_at, decision.chosen, decision.forecast.model)
 

@@ -61,7 +61,7 @@ def make(profile: GroupProfile, tmp_path_factory: pytest.TempPathFactory) -> Cal
 def test_a_decision_is_kept_and_published(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
 ) -> None:
-    """What a cycle answers is what the store keeps and what every publisher hears."""
+    """A cycle's decision is the one that the store keeps and that every publisher gets."""
     heard = RecordingPublisher()
     loop = make(Rows(hour), [heard])
     (decision,) = loop.run_once(now=now)
@@ -247,7 +247,7 @@ def test_moves_of_the_future_teach_nothing(taught: tuple[Recommender, Rows, date
 def test_a_deaf_publisher_does_not_stop_the_cycle(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
 ) -> None:
-    """What could not be published is kept all the same, and the next publisher hears it."""
+    """A decision that could not be published is kept all the same, and the next publisher gets it."""
     deaf, heard = RecordingPublisher(failing=True), RecordingPublisher()
     loop = make(Rows(hour), [deaf, heard])
     (decision,) = loop.run_once(now=now)
@@ -287,7 +287,7 @@ def test_the_store_is_tidied_once_an_hour(
 def test_a_group_that_cannot_be_read_is_refused_rows_or_not(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
 ) -> None:
-    """What the source says of it is the refusal's sentence, once it says so no longer there is advice again."""
+    """The source's sentence is the refusal's; once the source reports no obstacle there is advice again."""
     loop = make(Rows(hour))
     obstacle = Obstacle("unsupported", "a share group is not supported", "Leave it out.")
     loop.obstacles = lambda: {("c", "clicks"): obstacle, ("c", "orders"): obstacle}
@@ -365,7 +365,7 @@ def test_a_report_hears_each_cycle_as_a_whole(
 def test_measured_stops_are_asked_for_once_a_cycle_and_reach_the_session(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
 ) -> None:
-    """What was measured before the first cycle and between two is given to the group's session, and to no other."""
+    """Stops measured before the first cycle and between two are given to the group's session, and to no other."""
     loop = make(Rows(hour))
     asked: list[tuple[str, str]] = []
     stop = MeasuredPause(began_at=now, ended_at=now, lost_seconds=2.0, resolution_seconds=0.8)

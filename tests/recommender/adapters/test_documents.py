@@ -31,7 +31,7 @@ def test_every_decision_comes_back_equal(data: st.DataObject, any_decision: st.S
 @given(data=st.data())
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_graded_move_comes_back_equal(data: st.DataObject, any_move: st.SearchStrategy[GradedMove]) -> None:
-    """What a move did and what was promised of it are read back to the last bit, so they teach the same again."""
+    """A move's effects and its expectations are read back to the last bit, so they teach the same again."""
     move = data.draw(any_move)
     assert from_outcome_document(to_outcome_document(move)) == move
 

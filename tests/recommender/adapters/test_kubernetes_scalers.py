@@ -1,4 +1,4 @@
-"""What an API server answers, as the errors of the port; the rest is tried on a real one in tests/live."""
+"""An API server's answers, as the errors of the port; the rest is tried on a real one in tests/live."""
 
 import threading
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from recommender.ports import AdapterError, RejectedError, UnavailableError
 
 
 def answered(status: int, message: str = "") -> ApiException:
-    """What the client raises."""
+    """The exception that the client raises."""
     error = ApiException(status=status, reason="Reason")
     error.body = f'{{"message": "{message}"}}'
     return error

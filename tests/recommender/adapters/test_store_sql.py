@@ -1,4 +1,4 @@
-"""What every store of decisions keeps to, and what the SQL one adds: it outlives its process."""
+"""Laws of every store of decisions, and the addition of the SQL one: it outlives its process."""
 
 import sqlite3
 import threading
@@ -219,7 +219,7 @@ class DecisionStoreContract:
         assert store.outcomes("prod-eu", "orders", limit=9) == (graded_move(),)
 
     def test_a_graded_move_comes_back_as_it_was(self, store: DecisionStore, graded_move: MakeMove) -> None:
-        """What was expected and what happened are equal in every field; a move that nobody advised is kept as well."""
+        """The expectation and the outcome are equal in every field; a move that nobody advised is kept as well."""
         advised = graded_move()
         own = replace(advised.outcome, advised_as=None, start_up_seconds=None, ungraceful=True)
         foreign = graded_move(graded_at=advised.graded_at + MINUTE, outcome=own, promised=None)
@@ -318,7 +318,7 @@ class TestSqlStore(DecisionStoreContract):
         store.close()
 
     def test_all_moves_are_kept_or_none(self, store: SqlDecisionStore, graded_move: MakeMove) -> None:
-        """Where the second of two moves cannot be written, the first one is not there either."""
+        """The first of two moves is not kept if the second cannot be written."""
         with store._engine.begin() as connection:
             limit = "CREATE TRIGGER full BEFORE INSERT ON outcomes WHEN (SELECT count(*) FROM outcomes) = 1"
             connection.execute(sa.text(f"{limit} BEGIN SELECT RAISE(ABORT, 'disk full'); END"))

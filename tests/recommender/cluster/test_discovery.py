@@ -1,4 +1,4 @@
-"""Which workload runs a group: said only where every member agrees."""
+"""The workload that runs a group: it is named only where every member agrees."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What keeps advice from being followed in a cluster is one line each, with the next step."""
+"""Each obstacle that keeps advice from being followed in a cluster is one line, with the next step."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -68,7 +68,7 @@ class MemoryCluster:
         return self.plurals.get(target.kind)
 
     def is_there(self, target: TargetSettings) -> bool:
-        """Whether it is among the workloads."""
+        """True if it is among the workloads."""
         return target.name in self.workloads
 
     def autoscalers(self, namespace: str) -> Mapping[tuple[str, str], tuple[str, ...]]:

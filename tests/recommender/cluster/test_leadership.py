@@ -78,7 +78,7 @@ def test_one_that_was_frozen_knows_at_once() -> None:
 
 
 def test_one_that_comes_back_before_anybody_has_begun_leads_in_another_term() -> None:
-    """What it knew when it lost the lease may have been published by others since, for all that it can tell."""
+    """Others may have published newer decisions since it lost the lease, so its state is not trusted."""
     world = World()
     first = world.elector("first")
     goes_on(world, first, seconds=10)
@@ -188,7 +188,7 @@ def test_there_are_never_two(seed: int) -> None:
 
 
 def leading(electors: list[Elector]) -> list[int]:
-    """Who leads now; fails where it is more than one."""
+    """The one that leads now; fails where it is more than one."""
     found = [number for number, elector in enumerate(electors) if elector.term() is not None]
     assert len(found) <= 1, found
     return found
@@ -214,7 +214,7 @@ def test_a_cycle_publishes_in_its_own_term_only() -> None:
 
 
 def test_a_lease_is_kept_through_any_trouble_and_let_go_in_the_end() -> None:
-    """What nobody expected, a token that cannot be read for one, is said once; the term begins when it is over."""
+    """An unexpected error, such as a token that cannot be read, is logged once; the term begins when it is over."""
     world, began = World(), threading.Event()
     failures = iter([OSError("no such token")] * 3)
 

@@ -105,7 +105,7 @@ def test_one_that_stands_by_has_decided_once_before_it_leads(replica: Callable[.
 def test_a_lead_that_is_lost_in_a_cycle_ends_the_cycle(
     replica: Callable[..., Replica], world: World, rows: Rows
 ) -> None:
-    """What was out before is out; the rest of the groups is another's, and the loop goes on standing by."""
+    """Decisions published before it stay; the other groups are another's, and the loop goes on standing by."""
     rows.rows = [replace(row, group=f"group-{index}") for index in range(3) for row in rows.rows]
     heard: list[str] = []
 
@@ -139,7 +139,7 @@ def test_a_write_that_has_waited_for_too_long_is_undone(
 def test_a_store_that_fails_ends_a_leader_and_not_one_that_has_lost_its_lead(
     replica: Callable[..., Replica], world: World
 ) -> None:
-    """What a frozen process had begun to write is taken back by its database; a store that is away is an end."""
+    """The database takes back the writes that a frozen process had begun; an unreachable store ends the leader."""
     leader = replica("a")
     leader.elector.step()
 

@@ -1,4 +1,4 @@
-"""What an object asks for, laid over the settings: pure, and the same whichever object comes first to the eye."""
+"""An object's requests, laid over the settings: pure, and the same whichever object is read first."""
 
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
@@ -145,7 +145,7 @@ def test_an_object_that_is_off_has_no_target() -> None:
 
 
 def test_zero_is_for_whoever_says_so() -> None:
-    """What `scaleToZero` names is the setting; where it is silent the settings hold."""
+    """A field in `scaleToZero` is the setting; the settings hold for absent fields."""
     blocks: tuple[dict[str, Any], ...] = ({}, {"enabled": True}, {"idleSeconds": 600})
     requests = [request_of(SETTINGS, read_scaler(document(scaleToZero=block))).group.scale_to_zero for block in blocks]
     assert [(each.enabled, each.idle_seconds) for each in requests] == [(False, 900.0), (True, 900.0), (False, 600.0)]
@@ -176,7 +176,7 @@ def test_groups_of_two_clusters_are_two_groups() -> None:
 
 
 def test_a_target_is_in_the_namespace_of_its_object() -> None:
-    """Who may write objects in one namespace cannot have workloads of another one scaled."""
+    """A writer of objects in one namespace cannot have workloads of another one scaled."""
     group = request_of(SETTINGS, read_scaler(document(target={"name": "consumer"}))).group
     assert group.target is not None
     assert (group.target.namespace, group.target.kind, group.target.name) == ("shop", "Deployment", "consumer")

@@ -1,4 +1,4 @@
-"""What objects are told: everything at the first visit, then only news."""
+"""The statuses and Events written for objects: everything at the first visit, then only changes."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -186,7 +186,7 @@ def test_events_are_transitions(advice: Callable[..., Recommendation], refusal: 
 
 
 def test_apply_is_left_to_the_executor(advice: Callable[..., Recommendation]) -> None:
-    """Whether anybody acts is not claimed: without a target nobody can, with one it is not seen from here."""
+    """The status does not claim that anybody acts: without a target nobody can, with one it is not seen from here."""
     assert verdicts(told(advice(), mode="Apply"))["Executing"] == ("False", "NoTarget")
     ready = told(advice(), mode="Apply", target={"name": "orders"})
     assert verdicts(ready)["Executing"] == ("Unknown", "LeftToExecutor")

@@ -158,7 +158,7 @@ def test_two_objects_for_one_workload_have_it_scaled_for_one_group(
 def test_what_an_executor_found_is_told_within_a_cycle(
     scalers: Scalers, objects: MemoryObjects, advice: Callable[..., Recommendation]
 ) -> None:
-    """Who else scales the workload is in the condition from the next cycle on, and gone with what the executor kept."""
+    """The condition names another scaler of the workload from the next cycle on, and is cleared with the record."""
     objects.add("orders", target={"name": "consumer"}, mode="Apply")
     found = {"reason": "Autoscaled", "message": "HPA x scales the same workload", "since": "2026-01-05T12:00:00Z"}
 

@@ -87,7 +87,7 @@ def test_a_streams_application_can_be_set(tmp_path: Path) -> None:
 
 
 def test_an_unset_profile_is_the_default_one(tmp_path: Path) -> None:
-    """What nobody set is the profile's own default, and capacity is unknown rather than guessed."""
+    """An unset field has the profile's own default, and capacity is unknown rather than guessed."""
     profile = _load(tmp_path, "").group("orders").profile("prod", "orders", partitions=24)
     unset = {field.name: field.default for field in fields(GroupProfile) if field.name != "partitions"}
     assert {name: getattr(profile, name) for name in unset} == unset | {
@@ -167,7 +167,7 @@ def test_a_mistake_is_told_in_one_sentence(tmp_path: Path, text: str, told: str)
 
 
 def test_a_mistake_in_the_environment_is_told_as_such(tmp_path: Path) -> None:
-    """What a variable got wrong is not blamed on the file."""
+    """A mistake in a variable is not blamed on the file."""
     with pytest.raises(SettingsError, match=r"^the environment: 'port' is 'many'"):
         _load(tmp_path, "host: 127.0.0.1", LAGCAST_PORT="many")
     with pytest.raises(SettingsError, match=r'^the environment: .*"groups"'):

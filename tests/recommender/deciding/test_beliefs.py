@@ -1,4 +1,4 @@
-"""What is believed of a group and what its moves did, in sentences that carry their figures."""
+"""Beliefs about a group and the effects of its moves, in sentences that carry their figures."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -79,7 +79,7 @@ def test_a_capacity_that_was_never_reached_is_told_as_a_step_beyond_what_was_sho
 
 
 def test_advice_from_before_it_said_so_claims_nothing(advice: MakeAdvice) -> None:
-    """What earlier advice did not record is left out instead of being guessed."""
+    """Facts that earlier advice did not record are left out instead of being guessed."""
     assert len(beliefs(advice())) == 1
     first = replace(ASSUMED, target_utilization_set=None, start_up_seconds=None)
     assert "Plans fill replicas to 95% of their capacity." in beliefs(advice(learned=first))

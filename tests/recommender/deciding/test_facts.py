@@ -1,4 +1,4 @@
-"""What is read from the newest rows: how much arrives now, and how far a single partition has fallen behind."""
+"""Facts of the newest rows: the produce rate now, and the lag of a single partition."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -72,7 +72,7 @@ def test_one_sample_of_a_partition_behind_says_nothing(
 def test_nothing_is_read_from_partitions_while_a_change_of_members_is_young(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """What stood still in a move catches up within three minutes by itself, as do messages that waited for it."""
+    """A partition stopped by a move catches up within three minutes, as do messages that waited for the move."""
     settled = history(4000.0, worst_lag_seconds=60.0)
     newest = settled.recent[-1].interval_end_at
 

@@ -55,7 +55,7 @@ def test_nobody_is_short_who_keeps_up_catches_up_or_has_just_changed(
 
 
 def test_a_capacity_that_was_measured_is_not_short_of_itself(history: MakeHistory, profile: GroupProfile) -> None:
-    """What was seen at the limit follows the limit; what was configured, or once carried, can cease to hold."""
+    """A capacity measured at the limit follows the limit; a configured one, or one once carried, can cease to hold."""
     assert profile.capacity is not None
     slow = history(9000.0, consume_messages_per_second=4000.0, lag_messages=200_000.0)
     measured = replace(profile, capacity=replace(profile.capacity, source="saturated_windows"))
@@ -70,7 +70,7 @@ def test_a_capacity_that_was_measured_is_not_short_of_itself(history: MakeHistor
 def standing(
     history: MakeHistory, profile: GroupProfile, *, seconds: int, growth: float = 1.0, left: float = 1.0
 ) -> object:
-    """What is found where partition 7 of 24 has stood still for so long; `left`: in partitions' worth of arrivals."""
+    """The finding if partition 7 of 24 has stood still for so long; `left`: multiples of a partition's produce rate."""
     steady = history(2400.0)
     rows = []
     for seen in steady.recent:

@@ -79,7 +79,7 @@ def test_long_jobs_stretch_the_rest_to_five_processing_times(context: MakeContex
 
 
 def test_a_move_planned_for_after_the_rest_is_left_alone(context: MakeContext) -> None:
-    """What counts is when the command would be given, not when it was planned."""
+    """The instant of the command counts, not the instant at which it was planned."""
     moved = context(last_move_at=NOW - timedelta(seconds=60))
     later = replace(FEWER, command_at=NOW + timedelta(seconds=240))
     assert pass_guards(later, moved) == later

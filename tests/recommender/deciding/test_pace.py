@@ -104,7 +104,7 @@ def test_a_move_planned_for_later_is_counted_where_it_would_be_made(
 def test_the_fallback_policy_keeps_the_pace_too(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """Whoever wants a move, the limit is the owner's word; the minimum is so as well, and counts more."""
+    """The owner's limit holds for every policy's move; the owner's minimum does too, and takes precedence."""
     steady = moved(history(6500.0, minutes=90), {89: 7, 30: 8}), forecast([6500.0])
     held = advise(*steady, profile, 1, fallback_replicas=4)
     assert (held.desired_replicas, held.binding_rule) == (8, "max_moves_per_hour")

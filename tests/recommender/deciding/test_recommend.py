@@ -49,7 +49,7 @@ def test_a_steady_load_at_the_right_size_is_left_alone(
 def test_a_move_that_no_plan_has_timed_may_be_made_for_a_minute(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile, least: int, fallback: int | None
 ) -> None:
-    """Whoever acts reads advice some seconds after it was made: a window of no length would never be met."""
+    """An executor reads advice some seconds after it was made: it could never meet a window of no length."""
     few = replace(profile, min_replicas=Replicas(least))
     advice = recommend(
         history(1500.0), forecast([1500.0]), few, SETTINGS, previous=None, now=NOW, fallback_replicas=fallback

@@ -1,4 +1,4 @@
-"""What advice says beyond its move: which partition is in the way, and what its owner could change."""
+"""Remarks of advice beyond its move: the partition that is in the way, and the changes that its owner could make."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

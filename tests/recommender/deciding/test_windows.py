@@ -79,7 +79,7 @@ def test_a_window_forbids_what_it_says(effect: Effect, *, adding: bool) -> None:
 
 
 def test_of_several_windows_the_one_that_closes_last_is_named() -> None:
-    """What is told is when moves are possible again."""
+    """The sentence has the instant from which moves are possible again."""
     short = Window(schedule="0 12 * * *", duration_seconds=60.0)
     long = Window(schedule="0 11 * * *", duration_seconds=7200.0)
     assert closed_by([long, short], NOON, removing=True) == (long, NOON + timedelta(hours=1))
@@ -107,7 +107,7 @@ def test_a_move_may_wait_until_a_window_opens_and_no_longer() -> None:
     ],
 )
 def test_a_window_that_cannot_be_is_refused_in_a_sentence(changes: dict[str, str | float], told: str) -> None:
-    """Which word, its value, and what is expected instead."""
+    """The sentence has the setting, its value, and the expected form."""
     words: dict[str, Any] = {"schedule": "0 22 * * 5", "duration_seconds": 60.0, **changes}
     with pytest.raises(ValueError, match=r"^[^\n]+$") as caught:
         Window(**words)
@@ -175,7 +175,7 @@ def test_a_minimum_counts_more_than_a_window(
 def test_the_fallback_policy_is_not_followed_into_a_window(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """Whoever wants a move, the window is the owner's word."""
+    """The owner's window holds for every policy's move."""
     settings = DecisionSettings(windows=(Window(schedule="0 11 * * *", duration_seconds=7200.0),))
     decision = recommend(
         history(6500.0), forecast([6500.0]), profile, settings, previous=None, now=NOON, fallback_replicas=4

@@ -219,7 +219,7 @@ def test_a_group_without_members_for_a_moment_is_not_scaled_to_zero(
 def test_without_the_owners_word_a_group_at_zero_is_left_alone(
     history: MakeHistory, nothing: Forecast, profile: GroupProfile
 ) -> None:
-    """Whoever stopped it meant it: there is no advice."""
+    """The stop is taken as intended: there is no advice."""
     refusal = decided(history(0.0, members=0, last={"lag_messages": 900.0}), nothing, profile)
     assert isinstance(refusal, Refusal)
     assert refusal.reason == "partial_data"

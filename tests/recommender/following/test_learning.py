@@ -1,4 +1,4 @@
-"""What a group's own past teaches: its stops, how full it may run, whom to trust, and what a bound costs."""
+"""Lessons of a group's own past: its stops, its target utilization, the forecasts to trust, and the cost of a bound."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -302,7 +302,7 @@ def test_a_burst_does_not_lower_the_target_utilization() -> None:
 
 
 def test_a_backlog_that_is_being_consumed_does_not_lower_the_target_utilization() -> None:
-    """What a jump has left behind drains at three quarters of what is carried; nobody ran too full."""
+    """The backlog of a jump drains at three quarters of what is carried; no replica was too highly utilized."""
     room = TargetUtilization(most=0.95, commit_interval_seconds=Seconds(5.0))
     for place in range(60):
         room.observe(row(place, lag_seconds=60.0 - 0.5 * place), RATE, likely=RATE)

@@ -71,7 +71,7 @@ def test_a_known_daily_wave_is_met_before_it_rises(row: MakeRow, profile: GroupP
 
 
 def test_history_given_at_once_or_row_by_row_leads_to_the_same_advice(row: MakeRow, profile: GroupProfile) -> None:
-    """What matters is what was observed, not how it came in."""
+    """Advice depends on the observations, not on how they came in."""
     rows = minutes_of(row, 1, 300)
     at_once = Session(profile, DecisionSettings(), rows)
     one_by_one = Session(profile, DecisionSettings())
@@ -242,7 +242,7 @@ def stepped(session: Session, steps: Sequence[object], row: MakeRow) -> tuple[li
 def test_questions_in_any_order_change_nothing_that_rows_teach(
     row: MakeRow, profile: GroupProfile, steps: list[object]
 ) -> None:
-    """What was asked in between, and when outcomes were fetched: beliefs and outcomes are those of the rows alone."""
+    """Beliefs and outcomes are those of the rows alone, whatever was requested in between or fetched at any time."""
     asked = Session(profile, STAYING)
     rows, outcomes = stepped(asked, steps, row)
     at_once = Session(profile, STAYING, rows)
@@ -270,7 +270,7 @@ def test_whenever_the_capacity_becomes_known_the_same_moves_have_taught(
 
 
 def decision_capacity(decision: object) -> Capacity:
-    """What one replica was taken to carry."""
+    """The capacity of one replica that the decision assumed."""
     assert isinstance(decision, Recommendation), decision
     return decision.capacity
 
