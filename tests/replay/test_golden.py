@@ -46,7 +46,7 @@ def spike_then(spike: int, lag: int) -> Iterator[int]:
 
 
 def settles_at(lag: int, *, target: int, partitions: int, replicas: int) -> int:
-    """Where a group under KEDA's capped metric stands after ten minutes of the same lag."""
+    """The count of a group under KEDA's capped metric after ten minutes of the same lag."""
     metric = capped_lag(lag, threshold_messages=target, partitions=partitions)
     changes = steps(LegacyRules(), always(metric), target=target, replicas=replicas, seconds=600)
     return changes[-1][1] if changes else replicas
@@ -167,7 +167,7 @@ def test_g9_a_lost_metric_blocks_the_way_down_only(make: Callable[[], Rules]) ->
 
 @pytest.mark.parametrize("make", [LegacyRules, BehaviorRules])
 def test_a_lost_metric_leaves_no_memory(make: Callable[[], Rules]) -> None:
-    """What was held for want of a metric is no want of eight: read again, nothing but the wants of before holds it."""
+    """A count held for want of a metric is not remembered as wanted: the next reading takes effect at once."""
     rules = make()
     assert reconcile([3], rules=rules, replicas=8, now_seconds=0) == 8
     assert reconcile([9, None], rules=rules, replicas=8, now_seconds=15) == 9

@@ -189,7 +189,7 @@ def test_nobody_is_cheaper_than_the_bound(wave: Contest) -> None:
 
 
 def replayed_by(search: Callable[[], Entry], monkeypatch: pytest.MonkeyPatch) -> tuple[Entry, list[Entry]]:
-    """What the search found, and all that it replayed."""
+    """The entry that the search found, and all that it replayed."""
     entries: list[Entry] = []
 
     def noted(contest: Contest, planned: IntArray, *, note: str) -> Entry:

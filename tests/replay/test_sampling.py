@@ -1,4 +1,4 @@
-"""What a collector would have written of the simulated group, and the feature rows that a policy is fed with."""
+"""The samples that a collector would have written of the simulated group, and the feature rows for a policy."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -61,7 +61,7 @@ BROKEN = {
 
 @pytest.mark.parametrize(("text", "complaint", "next_step"), BROKEN.values(), ids=BROKEN)
 def test_a_broken_file_gets_one_sentence(tmp_path: Path, text: str, complaint: str, next_step: str) -> None:
-    """What is wrong, in which file and row, with which value, and what to do about it."""
+    """The sentence has the fault, its file and row, the value, and the next step."""
     path = tmp_path / "load.csv"
     path.write_text(text)
     with pytest.raises(TraceError, match=re.escape(complaint)) as caught:

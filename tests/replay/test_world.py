@@ -64,7 +64,7 @@ REFUSED: dict[str, tuple[dict[str, object], str]] = {
 
 @pytest.mark.parametrize(("changes", "complaint"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_simulated_is_refused(calm_world: Worlds, changes: dict[str, object], complaint: str) -> None:
-    """Which quantity, its value, and its limit."""
+    """The sentence has the quantity, its value, and its limit."""
     with pytest.raises(WorldError) as caught:
         calm_world(**changes)
     assert str(caught.value).endswith(complaint)

@@ -41,7 +41,7 @@ def test_a_group_without_replicas_works_off_nothing_and_all_of_it_when_it_is_sta
 
 
 def test_a_world_without_it_keeps_a_replica(lazy: World, load: Loads) -> None:
-    """Whoever asks for 0 has one."""
+    """A request for 0 replicas results in one."""
     plant = Plant(world=replace(lazy, to_zero=False), trace=load(0.0, 0.0), seed=7, replicas=2)
     plant.scale(0)
     plant.advance(60)

@@ -1,4 +1,4 @@
-"""What a world may add to the plain group: ungraceful leaves, limits, incidents, noise, each checked by arithmetic."""
+"""Additions of a world to the plain group: ungraceful leaves, limits, incidents, noise, each checked by arithmetic."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -65,7 +65,7 @@ worlds = st.builds(
     rate=st.floats(0, 1_500),
 )
 def test_no_message_is_lost_in_any_world(world: World, commands: list[tuple[int, int]], rate: float) -> None:
-    """What arrived has been served, was skipped by a reset, or waits; commits never pass the end."""
+    """Each message that arrived has been served, was skipped by a reset, or waits; commits never pass the end."""
     start_at = datetime(2026, 1, 5, tzinfo=UTC)
     trace = Trace(name="any", start_at=start_at, step_seconds=60, messages_per_second=np.full(16, rate))
     plant = Plant(world=world, trace=trace, seed=3, replicas=6)

@@ -44,7 +44,7 @@ def commanded(world: World, trace: Trace, *commands: tuple[int, int], replicas: 
 def test_no_message_is_lost_whatever_is_asked(
     commands: list[tuple[int, int]], protocol: WorldProtocol, rates: list[float], drift: float
 ) -> None:
-    """What arrived has been served or waits; commits never pass the end, and never go back."""
+    """Each message that arrived has been served or waits; commits never pass the end, and never go back."""
     world = World(partitions=24, capacity_messages_per_second_per_replica=150, protocol=protocol, heartbeat_drift=drift)
     trace = Trace(name="any", start_at=START_AT, step_seconds=60, messages_per_second=np.array(rates, dtype=np.float64))
     plant = Plant(world=world, trace=trace, seed=3, replicas=6)
@@ -127,7 +127,7 @@ def test_arrivals_follow_trace_and_weights(calm_world: Worlds, load: Loads) -> N
 
 
 class Rebalance(NamedTuple):
-    """What one command does: `(second, replicas)` to a group of `members`."""
+    """The effect of one command: `(second, replicas)` to a group of `members`."""
 
     protocol: WorldProtocol
     members: int
@@ -214,7 +214,7 @@ def test_a_batch_in_hand_is_finished_first(calm_world: Worlds, load: Loads) -> N
 
 
 def test_a_join_in_the_join_phase_merges(calm_world: Worlds, load: Loads) -> None:
-    """Who comes a second later is dealt to with the rest: those who have rejoined already need not do so again."""
+    """A member that comes a second later joins the same rebalance: those who have rejoined need not do so again."""
     world = calm_world(heartbeat_drift=10.0)
     for seed in range(40):
         day = totals(commanded(world, load(*[200.0] * 3), (60, 13), (61, 14), replicas=12, seed=seed))
@@ -266,7 +266,7 @@ def test_who_leaves_gracefully_leaves_nothing_to_do_twice(load: Loads) -> None:
 
 
 def test_a_cooperative_scale_out_does_some_work_twice(calm_world: Worlds, load: Loads) -> None:
-    """What members consume of a moved partition between their rejoin and the sync, 2 s here, runs again."""
+    """Messages consumed of a moved partition between rejoin and sync, 2 s here, are consumed twice."""
     world = calm_world(protocol="cooperative", sync_seconds=2.0)
     trace = load(*[240.0] * 3)
     days = [totals(commanded(world, trace, (60, 5), replicas=4, seed=seed)) for seed in range(40)]
@@ -395,7 +395,7 @@ def test_a_rebalance_can_be_seen(calm_world: Worlds, load: Loads) -> None:
 
 
 def test_commits_come_once_an_interval(calm_world: Worlds, load: Loads) -> None:
-    """What is consumed shows as lag until it is committed: half an interval of the rate on average."""
+    """Consumed messages show as lag until they are committed: half an interval of the rate on average."""
     plant = Plant(world=calm_world(partitions=12), trace=load(*[600.0] * 30), seed=1, replicas=12)
     lags = []
     while plant.remaining_seconds > 0:

@@ -43,7 +43,7 @@ def trigger(**metadata: str) -> dict[str, Any]:
 
 
 def asked(policy: Any, **seen: Any) -> int:  # noqa: ANN401  # a policy
-    """What it asks for where 24,000 messages wait before 4 replicas."""
+    """The count that the policy requests if 24,000 messages wait before 4 replicas."""
     return int(policy.decide(replace(SEEN, **seen)))
 
 

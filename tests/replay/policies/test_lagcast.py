@@ -34,7 +34,7 @@ class ScriptedSession:
         self.reviewed: list[datetime] = []
 
     def review_due(self, now: datetime) -> bool:
-        """Whether none was made yet."""
+        """True if none was made yet and one is due."""
         return not self.reviewed and now in self.due_at
 
     def review(self, now: datetime) -> None:
@@ -46,7 +46,7 @@ class ScriptedSession:
         self.rows.append(row)
 
     def due(self, now: datetime) -> bool:
-        """Whether the script has a line for now."""
+        """True if the script has a line for now."""
         return now in self.due_at
 
     def recommend(self, now: datetime) -> Decision:
@@ -107,7 +107,7 @@ def test_advice_is_carried_out_when_its_time_has_come(
 
 
 def test_newer_advice_takes_the_place_of_older(run: Run, advice: Advice, hold: Callable[[datetime], Decision]) -> None:
-    """What was to happen at 150 s is forgotten when at 120 s something else is said, or to stay, or nothing at all."""
+    """A move due at 150 s is forgotten if at 120 s the advice is another move, or to stay, or nothing at all."""
     later = scale_to(advice, 9, after_seconds=90)
     assert run(later, scale_to(advice, 7, after_seconds=0), *[hold] * 3)[0] == [(120, 7)]
     assert run(later, *[hold] * 4)[0] == []
@@ -153,6 +153,6 @@ def test_the_profile_is_what_a_user_would_write(calm_world: Worlds) -> None:
 
 
 def test_a_review_is_made_before_the_decision_when_it_is_due(run: Run, hold: Callable[[datetime], Decision]) -> None:
-    """What forecasts are worth is found out at the first look that is due, and advice is asked for after that."""
+    """The value of forecasts is found at the first look that is due, and advice is requested after that."""
     _, session = run(*[hold] * 5)
     assert session.reviewed == session.asked[:1]

@@ -27,7 +27,7 @@ Worlds = Callable[..., World]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What a policy is shown."""
+    """The observation that a policy gets."""
 
     time_seconds: int
     replicas: int
@@ -128,7 +128,7 @@ def test_the_rate_policy_holds_within_a_tenth(calm_world: Worlds, rate: float, a
 
 @given(rate=st.floats(0.0, 3_000.0), partitions=st.integers(1, 130))
 def test_useful_counts_asks_for_the_smallest_count_that_carries(rate: float, partitions: int) -> None:
-    """What the world says about 1.2 times the rate."""
+    """The count is the world's smallest that carries 1.2 times the rate."""
     world = World(partitions=partitions, capacity_messages_per_second_per_replica=100.0)
     policy, sent = UsefulCounts(world=world), int(15 * rate)
     policy.decide(seen(end=0, at=15, replicas=1))
