@@ -122,7 +122,7 @@ def history_of(scenario: Scenario, profile: GroupProfile, arriving: float, now: 
 
 
 def learned_of(scenario: Scenario, settings: DecisionSettings, profile: GroupProfile) -> Learned | None:
-    """What the group's moves have taught: `stop_up_seconds`, `stop_down_seconds`, `move_risk`, from so many `moves`."""
+    """Lessons of the group's moves: `stop_up_seconds`, `stop_down_seconds`, `move_risk`, from so many `moves`."""
     taught = scenario.get("learned")
     if taught is None or profile.capacity is None:
         return None
