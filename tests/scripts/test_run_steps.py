@@ -112,7 +112,7 @@ def test_a_live_test_that_fails_twice_is_a_failure(folder: Path) -> None:
 
 
 def test_a_pure_test_has_no_second_try(folder: Path) -> None:
-    """What only computes gives the same answer each time: a second one would hide a fault."""
+    """A pure computation gives the same answer each time: a second try would hide a fault."""
     (folder / "flaky").write_text("1", encoding="utf-8")
     code, lines = run(folder, "--step", "pure", PYTEST)
     assert (code, summary(lines)) == (1, [("pure", "FAILED"), ("all", "FAILED")])

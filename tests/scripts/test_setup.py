@@ -115,7 +115,7 @@ def set_up(checkout: Path, index: str, **environment: str) -> "subprocess.Comple
 def test_an_authority_that_a_variable_names_is_trusted(
     checkout: Path, index: str, certificates: Path, variable: str
 ) -> None:
-    """What lets pip through lets uv through: packages come from an index that nobody else would trust."""
+    """A variable that sets pip's authority sets uv's: packages come from an index that nobody else would trust."""
     done = set_up(checkout, index, **{variable: str(certificates / "ca.pem")})
     assert done.returncode == 0, done.stderr
     told = (checkout / "environment").read_text(encoding="utf-8").splitlines()
