@@ -22,7 +22,7 @@ Intervals = Callable[[Sequence[OffsetSample]], list[Row]]
 
 
 def at(seconds: float) -> datetime:
-    """That many seconds after midnight of the first day."""
+    """The instant that many seconds after midnight of the first day."""
     return START_AT + timedelta(seconds=seconds)
 
 

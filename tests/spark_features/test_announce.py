@@ -1,4 +1,4 @@
-"""Which files the stream is told of: the newest days' alone, each once, each when its intervals are over."""
+"""Files that the stream is given: the newest days' alone, each once, each when its intervals are over."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -139,7 +139,7 @@ def test_a_micro_batch_is_no_larger_than_it_has_to_be(
 
 
 def test_a_start_from_a_day_leaves_older_ones_to_the_batch_job(folder: Path, sampled: Sampled) -> None:
-    """Where the table begins, its samples begin."""
+    """The samples begin where the table begins."""
     write_samples([sampled(0, 1), sampled(86_400, 2), sampled(2 * 86_400, 3)], folder / "samples")
     assert _told(_files(folder, started_from="2026-05-05"), 0)[0] == [(1, "2026-05-05"), (2, "2026-05-06")]
 

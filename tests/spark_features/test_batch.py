@@ -64,7 +64,7 @@ def test_a_run_says_what_it_wrote_and_twice_is_once(
 def test_one_day_alone_gives_the_rows_that_all_days_give(
     spark: SparkSession, folder: Path, night: list[OffsetSample]
 ) -> None:
-    """What a day's rows need of the evening before is read along; days outside of the span stay as they were."""
+    """Samples of the evening before that a day needs are read along; days outside of the span stay as they were."""
     write_samples(night, folder / "samples")
     build_features(spark, folder / "samples", folder / "whole")
     build_features(spark, folder / "samples", folder / "out", last=date(2026, 5, 4))

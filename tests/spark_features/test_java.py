@@ -1,4 +1,4 @@
-"""Which Java runs Spark: asked of small scripts that answer like one, and once of the packaged runtime itself."""
+"""The Java that runs Spark: checked with small scripts that answer like one, and once with the packaged runtime."""
 
 import os
 import shlex

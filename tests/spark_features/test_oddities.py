@@ -1,4 +1,4 @@
-"""What goes wrong in a real cluster, from samples to rows: it is counted, and never looks like a drop in load."""
+"""Failures of a real cluster, from samples to rows: they are counted, and never look like a drop in load."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What a micro-batch keeps of the past: little, and all that the next rows depend on."""
+"""The past that a micro-batch keeps: little, and all that the next rows depend on."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
