@@ -1,4 +1,4 @@
-"""Capacity, scaling and their causes, estimated from a group's own minutes."""
+"""Capacity, scaling and sink limits, estimated from a group's own minutes."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
