@@ -50,7 +50,7 @@ def load_of(days: float, *, step_seconds: int = 3600) -> Trace:
 
 
 def test_all_worlds_have_forty_replicas_of_a_thousand_and_a_promise_of_ten_seconds() -> None:
-    """The rescaled loads and the values that the prices follow from are the same in every world."""
+    """The values that loads are rescaled to, and that the prices follow from, are the same in every world."""
     for kind in WORLDS.values():
         world = kind.world
         assert (world.capacity_messages_per_second_per_replica, world.replica_ceiling) == (1_000.0, 40)
