@@ -167,7 +167,7 @@ def test_g9_a_lost_metric_blocks_the_way_down_only(make: Callable[[], Rules]) ->
 
 @pytest.mark.parametrize("make", [LegacyRules, BehaviorRules])
 def test_a_lost_metric_leaves_no_memory(make: Callable[[], Rules]) -> None:
-    """A count held for want of a metric is not remembered as wanted: the next reading takes effect at once."""
+    """A count held for want of a metric is not remembered as wanted: once it is read again, only earlier wants hold."""
     rules = make()
     assert reconcile([3], rules=rules, replicas=8, now_seconds=0) == 8
     assert reconcile([9, None], rules=rules, replicas=8, now_seconds=15) == 9
