@@ -1,1 +1,1 @@
-"""What decisions cost beside those of others: the tournament of policies, and what it is played with."""
+"""Compares the cost of lagcast's decisions with that of other policies: the tournament, its loads and its worlds."""

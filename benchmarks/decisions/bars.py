@@ -1,4 +1,4 @@
-"""The part of the page that holds lagcast to what it should come to, beside cost against hindsight and best rival."""
+"""The part of the page with lagcast's figures against their bars, beside its cost over hindsight and best rival."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One figure of each scenario, by trace and world (and variant), and the most that it should come to."""
+    """One figure of each scenario, by trace and world (and variant), and the highest value that it should have."""
 
     figure: str
     most: float
@@ -58,7 +58,7 @@ def bars_section(scenarios: Sequence[ScenarioSummary], runs: Sequence[Run], tune
 
 
 def _days(runs: Sequence[Run]) -> str:
-    """How single days went, on all loads: means over days hide the bad ones."""
+    """The results of single days, on all loads: means over days hide the bad ones."""
     by_day: dict[tuple[str, str, int], dict[str, float]] = {}
     for run in runs:
         by_day.setdefault((run.trace, run.world, run.seed), {})[run.policy] = run.cost

@@ -1,4 +1,4 @@
-"""The JSON of a tournament: how it was run, every run, what they come to, and of which code they are."""
+"""The JSON of a tournament: its settings, every run, their summary, and digests of the code that they depend on."""
 
 import ast
 import json
@@ -21,13 +21,13 @@ Document = dict[str, Any]
 ROOT = Path(__file__).parents[2]
 # The loads that target utilization, prices and pauses were chosen on: reported, but apart from the others.
 TUNED_ON = ("production-app-noisy-bursts", "nasa-http-july-flash-crowd", "orders")
-# Plant, loads and prices, and everybody who plays: all that this file imports.
+# Plant, loads and prices, and all policies: everything that this file imports.
 TOURNAMENT = "benchmarks/decisions/tournament.py"
-# What it imports for lagcast alone, and for rivals alone: each is played again when the other has changed, not before.
+# Imported for lagcast alone, and for rivals alone: a change of one of them does not repeat the runs of the other.
 FOR_LAGCAST = ("benchmarks/decisions/ours.py", "replay/policies/lagcast.py", "forecasting/history.py")
 FOR_RIVALS = ("replay/policies/catalogue.py",)
 COLUMNS = tuple(field.name for field in fields(Run))
-# Figures are kept in so many digits: a thousandth of what seeds differ by, and half of what floats take.
+# Digits of stored figures: a thousandth of the difference between seeds, and half of the length of floats.
 DIGITS = 7
 
 
@@ -47,17 +47,17 @@ def runs_in(document: Document, name: str) -> list[Run]:
 
 
 def digest_of_lagcast() -> str:
-    """Of all code that lagcast's runs depend on, the plant included."""
+    """The digest of all code that lagcast's runs depend on, the plant included."""
     return _digest_of(imported_by(TOURNAMENT, without=FOR_RIVALS))
 
 
 def digest_of_judge() -> str:
-    """Of what rivals and hindsight depend on: the plant, the rivals, the loads and the prices."""
+    """The digest of the code that rivals and hindsight depend on: the plant, the rivals, the loads and the prices."""
     return _digest_of(imported_by(TOURNAMENT, without=FOR_LAGCAST))
 
 
 def imported_by(path: str, *, without: Collection[str] = ()) -> set[str]:
-    """The file and all of this project that it imports, directly or not; what is left out is not followed either."""
+    """The file and all project files that it imports, directly or not; imports of files left out are not followed."""
     found: set[str] = set()
     coming = [path]
     while coming:
@@ -82,7 +82,7 @@ def _files_of(module: str) -> tuple[str, str]:
 
 
 def _digest_of(paths: Iterable[str]) -> str:
-    """These files in 16 digits: figures of one document are of one code."""
+    """The digest of these files in 16 digits: all figures of one document are of the same code."""
     digest = sha256()
     for path in sorted(paths):
         digest.update(path.encode() + (ROOT / path).read_bytes())
@@ -98,7 +98,7 @@ def _rounded(part: Any) -> Any:  # noqa: ANN401  # whatever JSON holds
 
 
 def _how() -> Document:
-    """How it was run."""
+    """The settings of the run."""
     names = ("lagcast", "numpy", "numba", "scipy")
     return {
         "versions": {"python": platform.python_version(), **{name: version(name) for name in names}},
@@ -132,7 +132,7 @@ def _summary(runs: Sequence[Run]) -> Document:
 
 
 def _figures_of(scenario: ScenarioSummary) -> Document:
-    """Its ratios; what each policy came to can be read off the runs."""
+    """Its ratios; the figures of each policy are in the runs."""
     return {field.name: getattr(scenario, field.name) for field in fields(ScenarioSummary) if field.name != "standings"}
 
 

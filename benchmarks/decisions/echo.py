@@ -1,4 +1,4 @@
-"""Policies that would do the same do it once: a second replay of equal moves would only repeat the first.
+"""Policies that make the same moves are replayed once: a second replay of equal moves would only repeat the first.
 
 In a world of 40 partitions KEDA with a threshold is HPA with that target until its cap is reached, and the HPA of 2019
 differs from today's at a ratio of 1.1 only; each such replay of a day takes seconds.
@@ -14,13 +14,13 @@ from replay.policies.policy import Policy
 
 @dataclass(slots=True, kw_only=True)
 class Recorded:
-    """A policy, and what it answered to what it saw."""
+    """A policy, with its observations and its answers to them."""
 
     policy: Policy
     answers: list[tuple[Observation, int]] = field(default_factory=list)
 
     def decide(self, seen: Observation) -> int:
-        """What the policy says."""
+        """The replica count that the policy wants."""
         answer = self.policy.decide(seen)
         self.answers.append((seen, answer))
         return answer
@@ -28,13 +28,13 @@ class Recorded:
 
 @dataclass(slots=True, kw_only=True)
 class PlayedContest:
-    """One contest, and what has been played in it."""
+    """One contest, and the entries that have been played in it."""
 
     contest: Contest
     _played: dict[str, tuple[Recorded, Entry]] = field(default_factory=dict, init=False)
 
     def play(self, name: str, make: Callable[[], Policy]) -> Entry:
-        """The entry of a policy: that of an earlier one if it gives the same answers to all that this one saw.
+        """The entry of a policy; an earlier policy's entry if this one gives the same answers to all its observations.
 
         A day's record takes 11 MB at 120 partitions.
         """

@@ -1,6 +1,6 @@
-"""Forecasters that are wrong on purpose, and one that is never wrong: what guard and forecasts are worth.
+"""Forecasters that are wrong on purpose, and one that is never wrong: they measure the fallback policy and forecasts.
 
-The wrong ones are sure of themselves: their quantiles lie within a few percent of their path, whatever the past says.
+The wrong ones have narrow bands: their quantiles lie within a few percent of their path, whatever the history shows.
 """
 
 from collections.abc import Callable
@@ -60,7 +60,7 @@ class PatternForecaster:
 
 
 def mirrored(day: FloatArray, ahead: IntArray, _: int) -> FloatArray:
-    """The minute a day before, high where it was low: least plus greatest less what it was.
+    """The rate of the same minute a day before, mirrored: least plus greatest minus that rate.
 
     >>> mirrored(np.array([1.0, 2.0, 5.0]), np.array([1, 2, 3, 4]), 0)
     array([5., 4., 1., 5.])
@@ -70,7 +70,7 @@ def mirrored(day: FloatArray, ahead: IntArray, _: int) -> FloatArray:
 
 
 def backwards(day: FloatArray, ahead: IntArray, _: int) -> FloatArray:
-    """The last day played backwards: a minute ahead is what was a minute ago.
+    """The last day backwards: the rate a minute ahead is the rate of a minute ago.
 
     >>> backwards(np.array([1.0, 2.0, 5.0]), np.array([1, 2, 3, 4]), 0)
     array([5., 2., 1., 5.])
@@ -79,7 +79,7 @@ def backwards(day: FloatArray, ahead: IntArray, _: int) -> FloatArray:
 
 
 def constant(day: FloatArray, ahead: IntArray, _: int) -> FloatArray:
-    """The last day's mean for ever."""
+    """The last day's mean for all minutes ahead."""
     return np.full(ahead.size, day.mean())
 
 
@@ -96,7 +96,7 @@ RANDOM = PatternForecaster(name="random", pattern=anything)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foresight:
-    """Knows the rate of every minute to come, but not the chance in what really arrives.
+    """Knows the produce rate of every future minute, but not the random number of messages that are produced.
 
     `rates` has one value per minute from `start_at` on; the last one goes on.
     """

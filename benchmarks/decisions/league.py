@@ -75,7 +75,7 @@ def page(documents: list[Document]) -> str:
 
 
 def summary(documents: list[Document]) -> str:
-    """Each policy's cost as a multiple of the fixed count's, one row per trace."""
+    """Each policy's cost as a multiple of the fixed count's cost, one row per trace."""
     policies = [entry["policy"] for entry in documents[0]["policies"]]
     lines = [
         "## Cost as a multiple of the fixed count's",

@@ -1,10 +1,10 @@
-"""What it costs to learn a replica's capacity instead of being told: the first day, and the day after.
+"""Measures the cost of learning a replica's capacity instead of having it set: on the first day, and the day after.
 
     python -m benchmarks.decisions.learned_capacity --traces DIR          or: make bench-learned-capacity TRACES=DIR
 
 Plays the last two days of each `.csv` and `.csv.gz` of DIR that has five, and of the project's own workload, in a world
-of slow and in one of real pauses; lagcast once knows what a replica consumes, and once has to find out. Everything
-before those days is its history, in which all replicas kept up, so that nothing of their limit is seen. A table is
+of slow and in one of real pauses; lagcast plays once with the capacity set, and once has to learn it. Everything
+before those days is its history, in which all replicas kept up, so that it does not show their limit. A table is
 written to stdout as it grows.
 """
 
@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def costs(trace: Trace, world: str) -> tuple[DayCosts, DayCosts]:
-    """Of each judged day: with the capacity told, and with one that is learned."""
+    """The costs of each judged day: with the capacity set, and with the capacity learned."""
     past, judged = rescaled(trace).split(JUDGED_DAYS * SECONDS_PER_DAY)
     contest = Contest(
         trace=judged,

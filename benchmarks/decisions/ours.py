@@ -1,4 +1,4 @@
-"""lagcast as it is, and with one part changed or left out, by name: how each is made for a contest."""
+"""Makes the policies of a contest by name: lagcast as it is, and variants with one part changed or left out."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ from replay.sampling import Names
 from replay.world import World
 
 LAGCAST = "lagcast"
-# Without anything known beforehand.
+# Without a history.
 COLD = "lagcast-cold"
 
 Maker = Callable[[World, DecisionSettings, Names, Sequence[GroupInterval]], Policy]

@@ -23,8 +23,8 @@ from benchmarks.decisions.worlds import WORLDS, Pauses
 from replay.hindsight import HINDSIGHT
 from replay.policies.catalogue import CATALOGUE
 
-# What the figures should come to. The best plan is one that saw the load, and near-random loads cannot be foreseen; the
-# best rival is chosen afterwards. Where pauses are slow moving less wins; where they are quick, little is left to win.
+# The bars of the figures. The best plan knew the load, and near-random loads cannot be forecast; the best rival is
+# chosen afterwards. Where pauses are slow, fewer moves save most; where they are quick, little can be saved.
 MOST_TO_HINDSIGHT_MEDIAN = 1.12
 MOST_TO_HINDSIGHT_MEAN = 1.30
 MOST_TO_BEST_RIVAL = {"slow": 0.88, "real": 0.95}
@@ -114,7 +114,7 @@ def _introduction(document: Document, runs: list[Run]) -> str:
 
 
 def _left_out(runs: list[Run]) -> str:
-    """Which policies this run was not asked to play; nothing where all played."""
+    """The policies that were not selected for this run; empty where all played."""
     missing = [policy for policy in CATALOGUE if policy not in {run.policy for run in runs}]
     return f"Not played in this run: {', '.join(missing)}." if missing else "All of them played."
 

@@ -1,4 +1,4 @@
-"""What pods cost against how many messages were late, one panel for each world."""
+"""Draws the cost of pods against the share of late messages, one panel for each world."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ from benchmarks.decisions.worlds import WORLDS
 from replay.hindsight import HINDSIGHT
 from replay.policies.catalogue import CATALOGUE
 
-# Nothing late has no place on a logarithmic axis: one message in a million stands for none.
+# Zero cannot be drawn on a logarithmic axis: one message in a million stands for none.
 LEAST_LATE_SHARE = 1e-6
 COLUMNS = 3
 

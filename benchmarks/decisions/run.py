@@ -1,15 +1,15 @@
-"""Every policy on every load in every world: what lagcast's decisions cost beside those of others.
+"""Compares the cost of lagcast's decisions with that of other policies, on every load in every world.
 
     python -m benchmarks.decisions --traces DIR --out FILE      or: make bench-decisions TRACES=DIR OUT=FILE
     python -m benchmarks.decisions --page FILE > docs/decisions-bench.md
 
 The first form judges each `.csv` and `.csv.gz` of DIR, the project's own workload and the twin of a published load;
-without `--traces` the last two alone. FILE is a JSON document of all runs and what they come to; it is written anew
-whenever a trace, world and seed is done, and a run that was stopped goes on from what FILE holds: five seeds of a few
-loads take hours. Where only lagcast's own code has changed, rivals and hindsight are taken from FILE, and lagcast's
-runs where only rivals have. `--seeds 5 --jobs 2` are how many days and draws of arrivals, and how many processes;
-`--worlds tight,fine` and `--policies lagcast,useful-counts` take a part of all. The second form writes the page, and
-its picture beside it, from the JSON alone.
+without `--traces` the last two alone. FILE is a JSON document of all runs and their summary; it is written again
+whenever a trace, world and seed is done, and a run that was stopped resumes from FILE: five seeds of a few loads take
+hours. Where only lagcast's own code has changed, the runs of rivals and hindsight are taken from FILE; where only
+rivals have changed, lagcast's runs are. `--seeds 5` is the number of days and of draws of the produced messages,
+`--jobs 2` the number of processes; `--worlds tight,fine` and `--policies lagcast,useful-counts` select a part. The
+second form writes the page, and its picture beside it, from the JSON alone.
 """
 
 import argparse
@@ -48,7 +48,7 @@ from replay.trace import read_trace
 
 WHITEPAPER = "whitepaper"
 # Rivals that cost more than so many times the best one under the first seed do not play under others: most of the time
-# goes into those that move thousands of times a day. Whom the figures name always plays.
+# goes into those that move thousands of times a day. Policies that the figures name always play.
 HOPELESS_RATIO = 2.0
 FIRST_SEED = 0
 ALWAYS_PLAYED = (FIXED, PUBLISHED_HPA, PUBLISHED_KEDA)
@@ -87,9 +87,9 @@ def main() -> int:
 
 
 def play(scenarios: list[SeededScenario], published: list[SeededScenario], out: Path, *, jobs: int) -> None:
-    """Play what `out` does not hold in so many processes; it is written after each.
+    """Play the runs that are not in `out`, in so many processes; `out` is written after each.
 
-    First `published` and all scenarios under the first seed, then the others without the rivals that had no chance.
+    First `published` and all scenarios under the first seed, then the others without the rivals that cost too much.
     """
     began = time.monotonic()
     every = [*published, *scenarios]
@@ -144,7 +144,7 @@ def hopeless(runs: Iterable[Run]) -> set[tuple[str, str, str]]:
 
 
 def without(scenario: SeededScenario, spared: set[tuple[str, str, str]]) -> SeededScenario:
-    """The scenario without those of its policies that are spared."""
+    """The scenario without the policies in `spared`."""
     return replace(
         scenario,
         policies=tuple(
@@ -154,7 +154,7 @@ def without(scenario: SeededScenario, spared: set[tuple[str, str, str]]) -> Seed
 
 
 def earlier(out: Path, scenarios: list[SeededScenario]) -> dict[int, list[Run]]:
-    """What was played before, by place: lagcast's runs by the same code, rivals and hindsight by the same judge."""
+    """The runs of before, by place: lagcast's runs of the same code, rivals and hindsight of the same judge."""
     if not out.exists():
         return {}
     document = json.loads(out.read_text())
@@ -170,7 +170,7 @@ def earlier(out: Path, scenarios: list[SeededScenario]) -> dict[int, list[Run]]:
 
 
 def progress(runs: list[Run], done: int, scenarios: int, *, elapsed: float, left: float) -> str:
-    """One line: what has just been played, what it came to, how long it took so far and will take."""
+    """One line: the scenario just played, its result, the time so far and the time left."""
     (scenario,) = summaries_of(runs)
     costs = {run.policy: run.cost for run in runs}
     figures = ", ".join(f"{policy} {costs[policy]:.2f}" for policy in (LAGCAST, scenario.best_rival, HINDSIGHT))

@@ -1,4 +1,4 @@
-"""What a tournament comes to: means over seeds with intervals, ratios, and every scenario that lagcast lost."""
+"""The results of a tournament: means over seeds with intervals, ratios, and every scenario that lagcast lost."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from replay.hindsight import HINDSIGHT
 from replay.policies.catalogue import CATALOGUE
 
 FIXED = "fixed-ceiling"
-# What users copy from one deployment to the next, and what the white paper had.
+# Settings that users copy from one deployment to the next, and those of the white paper.
 PUBLISHED_HPA, PUBLISHED_KEDA = "hpa-10000", "keda-10000"
 
 
@@ -27,7 +27,7 @@ class Mean:
 
 
 def mean_of(values: Sequence[float]) -> Mean:
-    """The mean, and how far it may be off.
+    """The mean, and the half-width of its interval.
 
     >>> mean_of([1.0, 2.0, 3.0])                       # t(2 degrees of freedom) is 4.303; 4.303 x 1 / sqrt(3)
     Mean(mean=2.0, half_width=2.48)
@@ -82,7 +82,7 @@ class ScenarioSummary:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the best rival was cheaper."""
+        """True where the best rival was cheaper."""
         return self.cost_to_best_rival > 1.0
 
 
@@ -111,7 +111,7 @@ def _summary(runs: list[Run]) -> ScenarioSummary:
     by_policy: dict[str, list[Run]] = {}
     for run in runs:
         by_policy.setdefault(run.policy, []).append(run)
-    # Variants play under one seed only; their means would be of another day.
+    # Variants play under one seed only; their means would be those of a different day.
     standings = {policy: _standing(policy, group) for policy, group in by_policy.items() if len(group) == seeds}
     ours = standings[LAGCAST]
     best = min(
@@ -206,7 +206,7 @@ def with_pauses(scenarios: Iterable[ScenarioSummary], pauses: Pauses) -> list[Sc
 
 
 def variant_ratios(runs: Iterable[Run], variant: str) -> dict[tuple[str, str], float]:
-    """What a variant of lagcast cost over what lagcast did, under the same seed, by trace and world."""
+    """The cost of a variant of lagcast over that of lagcast, under the same seed, by trace and world."""
     runs = list(runs)
     costs = {(run.trace, run.world, run.seed): run.cost for run in runs if run.policy == LAGCAST}
     return {

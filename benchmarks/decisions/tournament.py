@@ -1,7 +1,7 @@
 """The tournament: every policy through many contests, each a day of one load in one world under one seed.
 
-A load is rescaled so that its busiest minutes take nine tenths of what all replicas can do. One day of it is judged,
-another for each seed; what came before is lagcast's history.
+A load is rescaled so that its busiest minutes take nine tenths of the capacity of all replicas. One day of it is
+judged, a different one for each seed; the time before it is lagcast's history.
 """
 
 import time
@@ -38,18 +38,18 @@ from replay.world import World
 PEAK_SHARE = 0.9
 LEAST_DAYS_BEFORE = 2.0
 MOST_HISTORY_SECONDS = 15 * SECONDS_PER_DAY
-# What was consumed in the last commit interval of 5 s is not committed yet: 2.5 s of the rate on average.
+# Messages consumed in the last commit interval of 5 s are not committed yet: 2.5 s of the rate on average.
 COMMIT_LAG_SECONDS = 2.5
 # Where variants of lagcast play as well: in one world of slow pauses and one of real ones, under the first seed.
 VARIANT_WORLDS = ("fine", "real-quick")
 VARIANT_SEED = 0
 # Rivals, lagcast and its variants; hindsight always plays.
 POLICY_NAMES = (*CATALOGUE, *OURS)
-# Whom others may move like: fixed counts, and HPA under a target that KEDA and the HPA of 2019 have as well.
+# Policies whose moves others may repeat: fixed counts, and HPA with a target that KEDA and the HPA of 2019 have too.
 ECHOED_FAMILIES = ("fixed", "fixed-ceiling", "hpa-2019", "hpa", "keda")
 # The demo behind the white paper gave its consumers random static ids and sessions of 30 s.
 WHITEPAPER_SESSION_SECONDS = 30.0
-# Two days of what that load is like: enough to learn its shape, without the very minutes that are judged.
+# Two days of similar load: enough to learn its shape, without the minutes that are judged.
 EARLIER_LISTS = 20
 
 _NAMES = Names("tournament", "load")
@@ -57,7 +57,7 @@ _NAMES = Names("tournament", "load")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SeededScenario:
-    """A scenario, one trace in one world, under one seed: its contest, what came before it, and which policies play."""
+    """A scenario, one trace in one world, under one seed: its contest, the history before it, and its policies."""
 
     trace: str
     world: str
@@ -102,13 +102,13 @@ def own_loads() -> list[Trace]:
 
 
 def rescaled(trace: Trace) -> Trace:
-    """The same shape, with what is exceeded in one minute of a thousand at nine tenths of what all replicas can do."""
+    """The same shape, with the rate exceeded in one minute of a thousand at nine tenths of all replicas' capacity."""
     peak = float(np.quantile(trace.minute_rates(), PEAK_QUANTILE))
     return trace.scaled(PEAK_SHARE * MOST_REPLICAS * CAPACITY_MESSAGES_PER_SECOND / peak)
 
 
 def judged_day(trace: Trace, seed: int) -> tuple[Trace | None, Trace]:
-    """What came before the day that this seed judges, and that day.
+    """The history before the day that this seed judges, and that day.
 
     Days are counted back from the trace's end: seed 0 judges the last one, seed 1 the one before it, and so on as long
     as two days (or half of a short trace) remain before it; then again from the last. Less than two days are judged
@@ -125,7 +125,7 @@ def judged_day(trace: Trace, seed: int) -> tuple[Trace | None, Trace]:
 def history_rows(past: Trace, partitions: int, seed: int, names: Names) -> list[GroupInterval]:
     """Rows of a minute each that end with `past`, fifteen days at most: Poisson numbers around its rates.
 
-    Nothing was late and nothing moved: all replicas were there, and consumed what came.
+    Nothing was late and nothing moved: all replicas were running, and consumed all that was produced.
     """
     _, known = past.split(MOST_HISTORY_SECONDS)
     rates = known.minute_rates()
@@ -173,8 +173,8 @@ def scenarios_of(
 def whitepaper_scenarios(seeds: int, policies: Sequence[str]) -> list[SeededScenario]:
     """The white paper's twin in bursts, at 20,000 to 120,000 messages a minute, for each guess at the capacity.
 
-    The world's name is the number of consumers that just carry the peak. What lagcast knows beforehand are two days of
-    other lists of the same kind; `lagcast-cold` knows nothing.
+    The world's name is the number of consumers that just carry the peak. lagcast's history is two days of other lists
+    of the same kind; `lagcast-cold` has none.
     """
     trace, past = in_bursts(twin()), _earlier_lists()
     scenarios = []
@@ -206,7 +206,7 @@ def _earlier_lists() -> Trace:
 
 
 def play_scenario(scenario: SeededScenario, known: Sequence[Run] = ()) -> list[Run]:
-    """The run of each policy of the scenario, hindsight last; they share one draw of arrivals.
+    """The run of each policy of the scenario, hindsight last; they share one draw of the produced messages.
 
     `known` runs of the same scenario and seed, which an earlier run of the same plant has left, are not played again.
     """
@@ -225,7 +225,7 @@ def play_scenario(scenario: SeededScenario, known: Sequence[Run] = ()) -> list[R
     if HINDSIGHT not in held:
         held[HINDSIGHT] = _run(scenario, *_timed(partial(best_plan, contest, ())))
     played = [held[policy] if policy in held else _run(scenario, *timed[policy]) for policy in scenario.policies]
-    # Whoever plays may have found a better plan than the search.
+    # A policy may have found a better plan than the search.
     best = min([held[HINDSIGHT], *played], key=lambda run: run.cost)
     note = held[HINDSIGHT].note if best.policy == HINDSIGHT else f"best plan found: what {best.policy} did"
     return [*played, replace(best, policy=HINDSIGHT, family=HINDSIGHT, note=note)]

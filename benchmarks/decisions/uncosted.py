@@ -1,4 +1,4 @@
-"""The forecast without the cost model: what pricing a move is worth, seen by leaving it out."""
+"""A policy with the forecast but without the cost model: it measures the value of pricing moves."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -23,8 +23,8 @@ REFIT_SECONDS = 3600
 class Uncosted:
     """The fewest replicas that carry the p90 of the next start-up and five minutes at 85 % of their capacity.
 
-    Looks once a minute with lagcast's own forecaster; up at once, down to what was needed at most in ten minutes.
-    Where the forecaster refuses, the count stays.
+    It decides once a minute with lagcast's own forecaster; it scales out at once, and scales in to the highest count
+    needed in ten minutes. Where the forecaster refuses, the count stays.
     """
 
     def __init__(self, world: World, *, names: Names, history: Iterable[GroupInterval] = ()) -> None:

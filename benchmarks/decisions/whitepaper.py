@@ -1,4 +1,4 @@
-"""The load of a published comparison, by a twin of our own, and the two figures that it published.
+"""The load of a published comparison, as a twin of our own, and the two figures that it published.
 
 A white paper of 2019 (Federator.ai, ProphetStor) compared a predictive autoscaler with 40 consumers and with an HPA at
 a lag target of 10,000, on 40 partitions; a later public demo has 144 one-minute values for its load. Their list carries
@@ -24,7 +24,7 @@ START_AT = datetime(2026, 5, 4, tzinfo=UTC)
 S1, S2 = 1_000.0, 60_000.0
 
 MEAN, LEAST, PEAK = 62.8, 24.3, 112.6
-# Levels of the high and the low half of a cycle, at the first and at the last minute; both fall by the same share.
+# Levels of the high and the low half of a cycle, at the first and at the last minute; both decrease by the same share.
 HIGH_LEVELS, LOW_LEVELS = (106.0, 62.0), (48.0, 28.0)
 NOISE = 0.04
 # All rises but one pass through the middle: 7 falls, 1 + 6 x 2 rises are 20 jumps of more than 30 %.
@@ -34,7 +34,7 @@ BURSTS_PER_MINUTE = 6
 
 PARTITIONS = 40
 OVER_PROVISIONED_REPLICAS = 40
-# How many consumers just carry the peak: the unknown of the comparison, in three guesses.
+# The number of consumers that just carry the peak: the comparison does not state it, so there are three guesses.
 CARRYING_THE_PEAK = (40, 20, 10)
 
 

@@ -23,7 +23,7 @@ message are not repeated: they do not go together with the published lag at any 
 
 
 def whitepaper_section(runs: list[Run]) -> str:
-    """The two published figures for each capacity, and who was cheaper at that."""
+    """The two published figures for each capacity, and the policy that was cheaper."""
     scenarios = {scenario.world: scenario for scenario in summaries_of(runs)}
     seeds = max(scenario.seeds for scenario in scenarios.values())
     introduction = INTRODUCTION.format(

@@ -1,6 +1,7 @@
-"""The worlds that decisions are compared in: four in which a rebalance is slow, two as measured on a real broker.
+"""The worlds in which decisions are compared: four with slow rebalances, two as measured on a real broker.
 
-One consumer does 1,000 messages/s and there may be 40 of them; what differs is what a change of their number costs.
+One consumer processes 1,000 messages/s and there may be 40 of them; the worlds differ in the cost of a change of their
+number.
 """
 
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ Pauses = Literal["slow", "real"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldKind:
-    """A world, what it is in a sentence, and whether its pauses are slow or those measured on a real broker."""
+    """A world, its description in a sentence, and the kind of its pauses: slow, or measured on a real broker."""
 
     sentence: str
     pauses: Pauses
