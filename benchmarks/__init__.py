@@ -1,1 +1,1 @@
-"""Programs that measure: run from the root of a checkout with `python -m benchmarks....`; no part of the product."""
+"""Measuring programs, run from the root of a checkout with `python -m benchmarks....`; they are not in the product."""

@@ -24,7 +24,7 @@ def names_among(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
 
 
 def end_with_parent() -> None:
-    """Let this worker end when its parent is gone: a killed run would leave it playing for an hour."""
+    """Make this worker end when its parent has ended: after a killed run it would otherwise work for an hour."""
     parent = os.getppid()
 
     def watch() -> None:
@@ -41,7 +41,7 @@ def hms(seconds: float) -> str:
 
 
 def swap_in(text: str, out: Path) -> None:
-    """The file, swapped in whole so that a reader never meets half of it."""
+    """Replace the file in one step, so that a reader never sees half of it."""
     out.parent.mkdir(parents=True, exist_ok=True)
     draft = out.with_name(out.name + ".draft")
     draft.write_text(text)
@@ -49,6 +49,6 @@ def swap_in(text: str, out: Path) -> None:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> str:
-    """A table whose first `words` columns are words, the others figures."""
+    """A table whose first `words` columns are text; the others are figures."""
     rule = "|" + "---|" * words + "---:|" * (len(head) - words)
     return "\n".join([f"| {' | '.join(head)} |", rule, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"

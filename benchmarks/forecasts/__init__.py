@@ -1,1 +1,1 @@
-"""How good forecasts are beside those of others."""
+"""Compares the accuracy of lagcast's forecasts with that of other forecasters."""

@@ -1,8 +1,8 @@
-"""Champion: which of several forecasters has lately been the best for a group, near, middle and far ahead.
+"""Champion: the forecaster that has lately been the best for a group, near, middle and far ahead.
 
 Each candidate forecasts the last days again, from successive origins, each from its past alone. The best of a range is
-the simplest whose loss lies within noise of the least, or within a hundredth of it: who is simpler is said by the
-order in which they are given.
+the simplest whose loss lies within noise of the least, or within a hundredth of it; candidates are given in order, the
+simplest first.
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ from forecasting.refusal import Refusal
 from forecasting.scores import pinball_losses
 from forecasting.units import FloatArray, IntArray
 
-# First and last step of each range: what is about to arrive, what a start-up must be ahead of, what a plan reaches to.
+# First and last step of each range: the next minutes, the time that a start-up needs, and the horizon of a plan.
 RANGES: tuple[tuple[int, int], ...] = ((1, 5), (6, 20), (21, 60))
 _STEPS = 60
 
-# The middle, and the upper quantiles that replicas are planned on.
+# The median, and the upper quantiles that replicas are planned on.
 _JUDGED_QUANTILES = (0.5, 0.9, 0.95)
 
-# Origins 47 minutes apart, prime to 60, meet a job on every tenth minute in all its phases: 90 of them in three days.
+# Origins 47 minutes apart, prime to 60, sample a job on every tenth minute in all its phases: 90 of them in three days.
 _SPACING_MINUTES = 47
 _LONGEST_DAYS = 3
 _FEWEST_ORIGINS = 10
@@ -48,7 +48,7 @@ class CandidateLosses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Championship:
-    """Standings in the order given, the best model of each of RANGES, and the sentences of those who refused."""
+    """Standings in the order given, the best model of each of RANGES, and the sentences of candidates that refused."""
 
     cluster: str
     group: str
@@ -58,14 +58,14 @@ class Championship:
     refused: tuple[tuple[str, str], ...]
 
     def champion(self, *, step: int) -> str:
-        """The model to ask for this step (from 1); beyond the last range, that range's."""
+        """The model to use for this step (from 1); beyond the last range, that range's."""
         return next(
             (model for model, (_, last) in zip(self.champions, RANGES, strict=True) if step <= last), self.champions[-1]
         )
 
     @property
     def sentence(self) -> str:
-        """What was found, for a person.
+        """The result, as a sentence.
 
         >>> near = Standing(model="season", losses=(6.0, 9.0, 20.0))
         >>> print(
@@ -105,7 +105,7 @@ def championship(candidates: Sequence[Forecaster], history: History) -> Champion
         raise ValueError(message)
     origins = _origins_of(history)
     if history_tier_of(history) in (None, "reactive") or len(origins) < _FEWEST_ORIGINS:
-        # Where gaps are what is missing: as many minutes more as the missing origins span.
+        # Where origins are missing because of gaps: as many minutes more as the missing origins span.
         more = known_minutes(history) + _SPACING_MINUTES * (_FEWEST_ORIGINS - len(origins))
         return refuse_short(history, needed_minutes=max(DAILY_MINUTES + _SPACING_MINUTES * _FEWEST_ORIGINS, more))
     losses: dict[str, FloatArray] = {}
@@ -132,7 +132,7 @@ def championship(candidates: Sequence[Forecaster], history: History) -> Champion
 
 
 def _origins_of(history: History) -> IntArray:
-    """Minutes that end a known value and have a wholly known hour after them, oldest first."""
+    """Minutes whose value is known and whose next hour is wholly known, oldest first."""
     known = np.isfinite(history.produce_messages_per_second)
     if not known.any():
         return np.empty(0, dtype=np.int64)

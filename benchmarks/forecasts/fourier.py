@@ -1,8 +1,8 @@
-"""Fourier: a smooth curve of the day and the week, and how long the load stays off it.
+"""Fourier: a smooth curve of the day and the week, and the time for which the load differs from it.
 
 The curve is a ridge on sines and cosines of the time of day (of the week too, where two weeks are known) beside a
-straight trend, in logarithms. What comes is the level now, moved along the curve; the distance of the level from it
-fades as it has faded on held-out days.
+straight trend, in logarithms. The forecast is the current level, moved along the curve; the distance of the level from
+the curve decreases as it did on held-out days.
 """
 
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ from forecasting.view import Ahead, Past
 
 _MODEL = "fourier"
 
-# Twelve waves a day bend within an hour: a ramp of 9 o'clock fits, a job on the minute does not.
+# Twelve waves a day change within an hour: they fit a ramp at 9 o'clock, and not a job on the minute.
 _DAILY_WAVES = 12
-# Waves a week that are no waves a day; three tell a weekend from a working day.
+# Waves a week that are no waves a day; three distinguish a weekend from a working day.
 _WEEKLY_WAVES = (1, 2, 3)
 _LEVEL_MINUTES = 2
 _WINDOWS_MINUTES = (1, 5, 20, 60)
-# The trend is told in weeks and ends a day after the fit: it explains the past, it foretells nothing.
+# The trend is in weeks and ends a day after the fit: it describes the past, and is not extrapolated.
 _LONGEST_TREND_MINUTES = MINUTES_PER_DAY
 
 
@@ -49,7 +49,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedFourier:
-    """The curve, the coefficients (KNOTS, columns) of what moves the level, their columns' ranges, and the bands."""
+    """The curve, coefficients (KNOTS, columns) of changes of the level, their columns' ranges, and the bands."""
 
     unit: float
     history_tier: HistoryTier
@@ -60,7 +60,7 @@ class FittedFourier:
     bands: Bands
 
     def forecast(self, history: History, *, steps: int) -> Forecast | Refusal:
-        """The level now, moved along the curve; far outside what the fit has seen, the level alone."""
+        """The current level, moved along the curve; far outside the range of the fit, the level alone."""
         if history_tier_of(history) in (None, "reactive"):
             return refuse_short(history, needed_minutes=DAILY_MINUTES)
         ahead = Ahead.of(history, unit=self.unit, steps=steps)
@@ -77,12 +77,12 @@ class FittedFourier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FourierForecaster:
-    """A curve of sines and cosines, and the way back to it, with bands from held-out days; needs two days."""
+    """A curve of sines and cosines, and the return to it, with bands from held-out days; needs two days."""
 
     name: str = _MODEL
 
     def fit(self, history: History) -> FittedFourier | Refusal:
-        """Learn the curve, the way back to it and the bands, or refuse."""
+        """Learn the curve, the return to it and the bands, or refuse."""
         history_tier = history_tier_of(history)
         if history_tier is None or history_tier == "reactive":
             return refuse_short(history, needed_minutes=DAILY_MINUTES)
@@ -104,7 +104,7 @@ class FourierForecaster:
 
 
 def _fit_curve(series: LogSeries, *, weekly: bool) -> tuple[Curve, FloatArray]:
-    """The curve, and its value at each minute of the series, each block of days drawn from the others."""
+    """The curve, and its value at each minute of the series, each block of days fitted on the others."""
     minutes = np.arange(len(series.values), dtype=np.int64) + series.last_minute - series.last
     columns = _curve_columns(minutes, minutes - series.last_minute, weekly=weekly)
     fit = fit_ridge(columns[None], series.values[:, None])
@@ -126,7 +126,7 @@ def _curve_columns(minutes: IntArray, since_fit: IntArray, *, weekly: bool) -> F
 
 
 def _move_columns(series: LogSeries, origins: IntArray, on_curve: FloatArray, ahead_on_curve: FloatArray) -> FloatArray:
-    """What moves the level, (horizons, origins, columns): the curve ahead, the way back to it, the recent windows."""
+    """Inputs for changes of the level, (horizons, origins, columns): curve ahead, distance from it, recent windows."""
     level = series.trailing_mean(origins, minutes=_LEVEL_MINUTES)
     windows = [series.trailing_mean(origins, minutes=minutes) - level for minutes in _WINDOWS_MINUTES]
     parts = [np.ones_like(level), on_curve - level, *windows, ahead_on_curve - on_curve]

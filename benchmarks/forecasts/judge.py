@@ -1,4 +1,4 @@
-"""One model on one trace: forecasts from origins spread evenly, each from its past alone, and what they score."""
+"""One model on one trace: forecasts from origins spread evenly, each from its past alone, and their scores."""
 
 import signal
 import time
@@ -28,14 +28,14 @@ Figures = dict[str, float | None]
 
 MINUTES_PER_DAY = 1440
 JUDGED = {"p50": 0.5, "p90": 0.9, "p95": 0.95}
-# What a fit may take before the model counts as not finished on that trace.
+# The time limit of a fit; beyond it the model counts as not finished on that trace.
 MOST_FIT_SECONDS = 120
-# The load of the next hour against that of the last five minutes from which an origin counts as the foot of a ramp.
+# Load of the next hour over that of the last five minutes, from which on an origin counts as the start of a ramp.
 RAMP_RATIO = 1.15
 
 
 class NoAnswerError(Exception):
-    """A model refused, or took longer than it may."""
+    """A model refused, or exceeded its time limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,22 +53,22 @@ class MinuteLoad:
 
     @property
     def days(self) -> float:
-        """How long it lasts."""
+        """The duration of the trace."""
         return len(self.rates) / MINUTES_PER_DAY
 
     def until(self, origin: int, *, minutes: int) -> History:
-        """What is known when minute `origin` has just ended, of so many minutes at most."""
+        """The history at the end of minute `origin`, of so many minutes at most."""
         known = self.rates[max(0, origin + 1 - minutes) : origin + 1]
         return history_of(known, end_at=self.first_at + timedelta(minutes=origin))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelResult:
-    """What one model scored on one trace, or why it did not.
+    """The scores of one model on one trace, or the reason why it has none.
 
     `losses` are pinball losses as shares of the trace's mean load, by quantile and span; `inside` the share of actuals
     in the band from p05 to p95, `under_p90` at or under p90, `wape` of the median, each by span. `ramp_under_p90` is
-    that of the `ramps` origins at the foot of a ramp, of the short term alone. CPU times are medians;
+    that of the `ramps` origins at the start of a ramp, of the short term alone. CPU times are medians;
     `fit_megabytes` is the peak of what Python and numpy allocated in one fit, beyond what was there before it.
     """
 
@@ -91,7 +91,7 @@ class ModelResult:
 
 
 def origins_of(load: MinuteLoad, term: Term, *, count: int) -> list[int]:
-    """So many minutes, spread evenly over the judged span, the last of which leaves room for a whole forecast.
+    """So many minutes, spread evenly over the judged span; after the last one there is time for a whole forecast.
 
     They end on whole steps of the clock, where a model that counts in such steps has nothing left over. The span begins
     after `usual_past_days`, or, in a shorter trace, three days (a day for the long term) before the last possible
@@ -106,7 +106,7 @@ def origins_of(load: MinuteLoad, term: Term, *, count: int) -> list[int]:
 
 
 class Times(TypedDict):
-    """What a model took, as the fields of its result."""
+    """The times and the memory of a model, as the fields of its result."""
 
     fit_cpu_ms: float
     forecast_cpu_ms: float
@@ -114,7 +114,7 @@ class Times(TypedDict):
 
 
 def judge(load: MinuteLoad, name: str, *, origins: int, code: str) -> ModelResult:
-    """Forecast from each origin, and score; a refusal, and a fit that does not end in time, are said."""
+    """Forecast from each origin, and score; a refusal, and a fit that does not end in time, are in the result."""
     contender = MODELS[name]
     term = TERMS[contender.term]
     said: dict[str, Any] = {
@@ -135,7 +135,7 @@ def judge(load: MinuteLoad, name: str, *, origins: int, code: str) -> ModelResul
 
 
 def _play(load: MinuteLoad, contender: Contender, term: Term, origins: list[int]) -> tuple[FloatArray, Times]:
-    """Quantile paths (origins, len(QUANTILES), steps), and what they took."""
+    """Quantile paths (origins, len(QUANTILES), steps), with their times and memory."""
     forecaster = contender.make()
     paths, fits, forecasts = [], [], []
     fitted: FittedForecaster | None = None
@@ -193,7 +193,7 @@ def _scores(
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Raise NoAnswerError once so much time has gone by; compiled code is let come to its next return."""
+    """Raise NoAnswerError after so many seconds; compiled code runs until its next return."""
 
     def stop(_signal: int, _frame: object) -> None:
         message = f"a fit took more than {seconds:g} s"
@@ -209,14 +209,14 @@ def limited(seconds: float) -> Iterator[None]:
 
 
 def granted(answer: Answer | Refusal) -> Answer:
-    """What was asked for; a model that refuses one origin is not scored on the others."""
+    """The answer, if it is no refusal; a model that refuses one origin is not scored on the others."""
     if isinstance(answer, Refusal):
         raise NoAnswerError(answer.sentence)
     return answer
 
 
 def timed(work: Callable[[], Answer]) -> tuple[Answer, float]:
-    """What `work` answers, and the CPU seconds that it took."""
+    """The result of `work`, and the CPU seconds that it took."""
     begun = time.process_time()
     answer = work()
     return answer, time.process_time() - begun

@@ -1,4 +1,4 @@
-"""Who is compared: every model by its name, how far it looks, and what it counts as."""
+"""The compared models: every model by its name, with its term and its kind."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ from forecasting.short_term import ShortTermForecaster
 from forecasting.smoothing import SmoothingForecaster
 
 TermName = Literal["short", "long"]
-# `ours` is held to the bars; a `part` of ours is shown; `naive` and `statsforecast` are the rivals.
+# `ours` is compared with the bars; a `part` of ours is shown; `naive` and `statsforecast` are the rivals.
 Family = Literal["ours", "part", "naive", "statsforecast"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """How far one looks and how finely: `steps` of `step_minutes`, judged also in `spans` of steps.
+    """A horizon and its resolution: `steps` of `step_minutes`, judged also in `spans` of steps.
 
-    `history_minutes` is the most that is known at an origin, `least_days` what a trace has to hold, `least_past_days`
-    what of it lies before the first origin at the least, `usual_past_days` where the trace is long enough for it.
+    `history_minutes` is the longest history at an origin, `least_days` the shortest trace, `least_past_days` the
+    shortest part of it before the first origin, `usual_past_days` that part where the trace is long enough for it.
     """
 
     steps: int
@@ -39,7 +39,7 @@ class Term:
 
     @property
     def minutes(self) -> int:
-        """How far the last step ends from the origin."""
+        """The minutes from the origin to the end of the last step."""
         return self.steps * self.step_minutes
 
 
@@ -73,7 +73,7 @@ TERMS: dict[TermName, Term] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """One model: how it is made, and after how many minutes it learns again (0: at each origin)."""
+    """One model: its constructor, and the minutes after which it is fitted again (0: at each origin)."""
 
     make: Callable[[], Forecaster]
     term: TermName

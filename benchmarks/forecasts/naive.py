@@ -1,7 +1,7 @@
-"""The long-term forecasts that anything better has to beat: the level now, the day before and the week before.
+"""The naive long-term forecasts, the least that others have to beat: the level now, the day and the week before.
 
-They speak in steps of five minutes, as long-term forecasters do, and give empirical bands: the quantiles of how far the
-same rule was off in the history, in logarithms, at each distance ahead.
+They forecast in steps of five minutes, as long-term forecasters do, and give empirical bands: the quantiles of the
+errors of the same rule in the history, in logarithms, at each distance ahead.
 """
 
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ DAY_STEPS = 288
 WEEK_STEPS = 7 * DAY_STEPS
 # The level is the mean of the last hour.
 _LEVEL_STEPS = 12
-# Persistence learns its errors at each hour ahead: how far the level is off depends on the time of day between.
+# Persistence learns its errors at each hour ahead: the error of the level depends on the time of day between.
 _KNOTS: IntArray = np.concatenate([[1, 3, 6], np.arange(12, WEEK_STEPS + 1, 12)]).astype(np.int64)
 # With errors of less than half a day a distance takes the quantiles of the one before, widened as a random walk widens.
 _ENOUGH_ERRORS = DAY_STEPS // 2
-# Where not even the first distance has errors enough.
+# Used where not even the first distance has enough errors.
 _UNSEEN = 0.5 * np.array([-1.64, -1.28, -0.67, 0.0, 0.67, 1.28, 1.64, 2.33])
 
 
@@ -79,7 +79,7 @@ class LongNaiveForecaster:
     season_steps: int | None
 
     def fit(self, history: History) -> FittedLongNaive | Refusal:
-        """Learn how far the rule has been off."""
+        """Learn the past errors of the rule."""
         if known_minutes(history) < DAILY_MINUTES:
             return refuse_short(history, needed_minutes=DAILY_MINUTES)
         unit = unit_of(history)

@@ -1,12 +1,12 @@
-"""Rivals from elsewhere: what a careful user would do with statsforecast, at the sizes it can be fitted in.
+"""Rivals of statsforecast, as a careful user would configure them, at the sizes in which they can be fitted.
 
-All are fitted anew at each origin, which is more than is asked of our own models, and on rates as they are: on
-logarithms intervals run away upward (p95 loss 0.151 against 0.078 for AutoETS, 0.084 against 0.048 for MSTL, on a load
+All are fitted again at each origin, more often than our own models, and on rates without a transform: on logarithms
+intervals become far too wide upwards (p95 loss 0.151 against 0.078 for AutoETS, 0.084 against 0.048 for MSTL, on a load
 that ours were tuned on). Their prediction intervals at 50, 80, 90 and 98 % are the quantiles; the point forecast is the
-median. Minutes have a season of 1,440, which neither exponential smoothing (24 at most) nor CES carries: MSTL takes it
-off and AutoETS forecasts the rest, the usual advice. Days ahead the load is averaged: over five minutes for MSTL and
-the seasonal naive, over an hour for MSTL again and the two models with a season of their own. An hour's forecast stands
-for all of its steps, so its bands are those of hourly means.
+median. Minutes have a season of 1,440, which neither exponential smoothing (24 at most) nor CES supports: MSTL removes
+it and AutoETS forecasts the rest, as is usually advised. For days ahead the load is averaged: over five minutes for
+MSTL and the seasonal naive, over an hour for MSTL again and the two models with a season of their own. An hour's
+forecast is used for all of its steps, so its bands are those of hourly means.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ _LEVELS = [50, 80, 90, 98]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedRival:
-    """A fitted model of statsforecast; it forecasts from the end of what it was fitted on and from nowhere else."""
+    """A fitted model of statsforecast; it forecasts only from the end of the series that it was fitted on."""
 
     name: str
     model: Any
@@ -61,7 +61,7 @@ class FittedRival:
 class Rival:
     """A model of statsforecast, fitted on the newest `newest` means over `grain_minutes`.
 
-    `model` makes it for a series of that many values: a season needs to be seen twice.
+    `model` makes it for a series of that many values: the series has to contain a season twice.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Rival:
 
 
 def _mstl(*seasons: int) -> Callable[[int], Any]:
-    """MSTL with those of the seasons that are seen twice, AutoETS for what they leave."""
+    """MSTL with the seasons that the series contains twice, AutoETS for the remainder."""
     return lambda values: MSTL(
         season_length=[season for season in seasons if values >= 2 * season],
         trend_forecaster=AutoETS(model="ZZN"),
@@ -121,7 +121,7 @@ LONG_RIVALS = (
         step_minutes=STEP_MINUTES,
         newest=5 * WEEK_STEPS,
     ),
-    # An hour's mean is a steadier level to hold for a week than five minutes', and costs a hundredth of the time.
+    # An hour's mean is a more stable level for a week than the mean of five minutes, at a hundredth of the time.
     Rival(
         name="sf_mstl_hours",
         model=_mstl(24, 168),

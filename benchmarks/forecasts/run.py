@@ -1,13 +1,13 @@
-"""How good, how well calibrated and how fast the forecasters are, beside their rivals.
+"""Compares the forecasters with their rivals: accuracy, calibration and speed.
 
     python -m benchmarks.forecasts --traces DIR --out FILE      or: make bench-forecasts TRACES=DIR OUT=FILE
     python -m benchmarks.forecasts --page FILE > docs/forecasts.md
 
 The first form judges every model on each `.csv` and `.csv.gz` of DIR that is long enough, and on four weeks of the
-project's own workload; without `--traces` on the last alone. FILE is a JSON document of all results and what they come
-to; it is written anew whenever a trace and model is done, and a run that was stopped goes on from what FILE holds, as
-long as the code and the trace are the same. `--origins 50 --jobs 2` are how many origins, spread evenly, and how many
-processes; `--models a,b` takes a part of all. The second form writes the page from the JSON alone.
+project's own workload; without `--traces` on the last alone. FILE is a JSON document of all results and their summary;
+it is written again whenever a trace and model is done, and a run that was stopped resumes from FILE, as long as the
+code and the trace are the same. `--origins 50` is the number of origins, spread evenly, `--jobs 2` the number of
+processes; `--models a,b` selects a part of all. The second form writes the page from the JSON alone.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from replay.workload import orders_workload
 Document = dict[str, Any]
 
 ROOT = Path(__file__).parents[2]
-# Long enough for a week ahead of two weeks of history.
+# Long enough for two weeks of history and a forecast of a week.
 OWN_DAYS = 28
 JUDGING = ("fourier.py", "judge.py", "models.py", "naive.py", "rivals.py")
 
@@ -86,7 +86,7 @@ def loads_of(folder: Path | None) -> list[MinuteLoad]:
 
 
 def play(loads: Sequence[MinuteLoad], models: Sequence[str], out: Path, *, origins: int, jobs: int) -> None:
-    """Judge all cells that `out` does not hold, in so many processes; it is written after each."""
+    """Judge all models and traces that are not in `out`, in so many processes; `out` is written after each."""
     began = time.monotonic()
     cells = cells_of(loads, models, origins)
     left_out = [line for load in loads for line in left_out_of(load)]
@@ -131,12 +131,12 @@ def left_out_of(load: MinuteLoad) -> list[str]:
 
 
 def judge_cell(cell: ModelOnTrace) -> ModelResult:
-    """What one cell comes to; runs in a worker."""
+    """The result of one model on one trace; runs in a worker."""
     return judge(cell.load, cell.model, origins=cell.origins, code=cell.code)
 
 
 def digest(load: MinuteLoad, model: str, origins: int) -> str:
-    """Code, trace and origins in 16 digits; a rival from elsewhere does not depend on our forecasters."""
+    """Code, trace and origins in 16 digits; a rival of statsforecast does not depend on our forecasters."""
     sha = sha256(f"{origins}".encode() + load.rates.tobytes())
     paths = [Path(__file__).parent / name for name in JUDGING]
     if MODELS[model].family == "statsforecast":
@@ -149,7 +149,7 @@ def digest(load: MinuteLoad, model: str, origins: int) -> str:
 
 
 def earlier(out: Path, cells: Sequence[ModelOnTrace]) -> dict[int, Document]:
-    """The cells that an earlier run of the same code on the same traces has judged, by their place."""
+    """The results that an earlier run of the same code on the same traces has written, by their place."""
     if not out.exists():
         return {}
     held = {(each["trace"], each["model"], each["code"]): each for each in json.loads(out.read_text())["results"]}
@@ -158,7 +158,7 @@ def earlier(out: Path, cells: Sequence[ModelOnTrace]) -> dict[int, Document]:
 
 
 def progress(result: Document) -> str:
-    """What has just been judged, and what it came to."""
+    """One line: the model and trace just judged, and the result."""
     if result["why_not"] is not None:
         return f"{result['trace']} {result['model']}: {result['why_not']}"
     losses = ", ".join(f"{word} {spans['all']:.4f}" for word, spans in result["losses"].items())
@@ -169,7 +169,7 @@ def progress(result: Document) -> str:
 
 
 def text_of(results: list[Document], left_out: list[str], origins: int) -> str:
-    """Everything as JSON: how it was run, every result, and what they come to."""
+    """Everything as JSON: the settings of the run, every result, and their summary."""
     whole = {
         "versions": {
             "python": platform.python_version(),

@@ -1,4 +1,4 @@
-"""What the results come to: each model of ours against the rivals, trace by trace and overall, and the bars."""
+"""The summary of the results: each model of ours against the rivals, trace by trace and overall, and the bars."""
 
 from collections.abc import Iterable, Sequence
 from statistics import fmean
@@ -27,7 +27,7 @@ BARS = {
 
 
 def summary(results: Results) -> Document:
-    """Each case of ours, overall figures without and with the traces that were tuned on, and what misses its bar."""
+    """Each model of ours on each trace, overall figures without and with the traces tuned on, and missed bars."""
     cases = [case(result, results) for result in results if result["family"] == "ours" and result["why_not"] is None]
     models = list(dict.fromkeys((each["term"], each["model"]) for each in cases))
     chosen = {model: [each for each in cases if each["model"] == model] for _, model in models}
@@ -50,7 +50,7 @@ def summary(results: Results) -> Document:
 def case(result: Document, results: Results) -> Document:
     """One model of ours on one trace: its loss over that of the best naive rival and of statsforecast's best.
 
-    The best rival is chosen for each figure by itself, afterwards: nobody could have known which.
+    The best rival is chosen for each figure by itself, afterwards: it could not have been known before.
     """
     beside = [
         each
@@ -72,7 +72,7 @@ def case(result: Document, results: Results) -> Document:
 
 
 def ratios(result: Document, rivals: Results) -> Document | None:
-    """For each figure the loss over the least of the rivals', and whose that was; None where there is no rival."""
+    """For each figure the loss over the least loss of the rivals, with that rival; None where there is no rival."""
     if not rivals:
         return None
     answer = {}
@@ -89,7 +89,7 @@ def loss(result: Document, figure: str) -> float:
 
 
 def overall(cases: Results) -> Document | None:
-    """Mean and worst ratio for each figure, mean coverage, and the greatest times and memory; None without cases."""
+    """Mean and worst ratio of each figure, mean coverage, greatest times and memory; None where `cases` is empty."""
     if not cases:
         return None
     return {
@@ -106,7 +106,7 @@ def overall(cases: Results) -> Document | None:
 
 
 def missed_by(figures: Document) -> list[str]:
-    """What misses the bars that each trace is held to, as sentences."""
+    """The bars of each trace that are missed, as sentences."""
     where = f"{figures['model']} on {figures['trace']}"
     lines = [
         f"{where}: {figure} is {against['ratio']:.3f} of {against['rival']}'s"
@@ -124,7 +124,7 @@ def missed_by(figures: Document) -> list[str]:
 
 
 def limits(term: str) -> Iterable[tuple[str, float, str, str]]:
-    """The figures of time and memory that this term is held to: name, bar, words, unit."""
+    """The bars of this term for time and memory: name, bar, words, unit."""
     if term == "short":
         yield "forecast_cpu_ms", BARS["most_short_forecast_cpu_ms"], "a forecast takes", "ms"
     else:
@@ -133,7 +133,7 @@ def limits(term: str) -> Iterable[tuple[str, float, str, str]]:
 
 
 def held(value: float, *, least: float | None = None, most: float | None = None) -> bool:
-    """Whether the value lies between its bars, ends included."""
+    """True where the value lies between its bars, ends included."""
     return (least is None or value >= least) and (most is None or value <= most)
 
 
