@@ -1,4 +1,4 @@
-"""What a policy of the lab comes to, from the messages of its topic and the batches that its replicas finished."""
+"""The figures of a policy of the lab, from the messages of its topic and the batches that its replicas finished."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from benchmarks.rebalances.measure import ProcessedBatch, Window, measured
 from cost_model.pricing.price import Prices
 from forecasting.units import FloatArray
 
-# A move is looked at for this long, or until the next one.
+# The time over which a move is measured, if no other move follows sooner.
 MOVE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """One policy; waits are from a message's own time stamp to the end of the first batch that did it.
+    """One policy; waits are from a message's own time stamp to the end of the first batch that processed it.
 
-    `lost_messages` were never done. `mean_lag_messages` are those produced and not yet done, over time.
-    `stopped_partition_seconds` is what partitions stood still after moves, `longest_pause_seconds` the worst of them.
+    `lost_messages` were never processed. `mean_lag_messages` are those produced and not yet processed, over time.
+    `stopped_partition_seconds` sums the stops of partitions after moves, `longest_pause_seconds` is the longest.
     """
 
     replica_seconds: float
@@ -33,7 +33,7 @@ class Account:
     longest_pause_seconds: float
 
     def cost(self, prices: Prices) -> float:
-        """Replicas, late and lost messages (which are late for ever) and duplicates, in the currency of the prices."""
+        """Replicas, late and lost messages (which count as late) and duplicates, in the currency of the prices."""
         late = self.late_messages + self.lost_messages
         return (
             self.replica_seconds / 3600.0 * prices.price_per_replica_hour

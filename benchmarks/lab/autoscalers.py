@@ -1,4 +1,4 @@
-"""The autoscalers of the lab in Kubernetes, each of them the real thing, with its periods as short as the load's.
+"""The autoscalers of the lab in Kubernetes, each of them the real program, with periods shortened as the load is.
 
 A minute of the load passes in a second, so each period is a sixtieth of the default, where the program takes it.
 """
@@ -31,25 +31,25 @@ from tests.live.harness.executors import executor_in
 from tests.live.harness.keda_processes import Keda, built_keda
 from tests.live.harness.scalers import install, recommender_in, scaler
 
-# An HPA looks each 15 s, and goes down to the most that it wanted within 300 s.
+# An HPA decides every 15 s, and scales in to the highest count that it wanted within 300 s.
 LOOK_SECONDS = 0.25
 WINDOW_SECONDS = 5
-# KEDA polls each 30 s and takes whole seconds; the HPA that it makes asks at each look.
+# KEDA polls every 30 s and takes whole seconds; the HPA that it makes queries it at each of its decisions.
 POLL_SECONDS = 1
-# Least between two moves: 300 s.
+# The scale-in cooldown: 300 s.
 MOVE_SECONDS = 5
-# Decisions are made each 60 s. Not each second: there is a row in 15 s, and the machine is the group's too.
+# Decisions are made every 60 s, not every second: there is a row each 15 s, and the group runs on the same machine.
 CYCLE_SECONDS = 5
 LAG_OF_A_REPLICA = round(LAG_OF_A_REPLICA_SECONDS * CAPACITY)
 API, METRIC = "external.metrics.k8s.io", "kafka_consumergroup_lag"
-# Until lagcast's first advice: it compiles its loops and reviews its forecasts.
+# The time until lagcast's first advice: it compiles its loops and reviews its forecasts.
 FIRST_ADVICE_SECONDS = 120.0
 GRACE_SECONDS = 30.0
 
 
 @contextmanager
 def fixed(_: ClusterSetup) -> Iterator[Callable[[], object]]:
-    """Nobody."""
+    """No autoscaler."""
     yield lambda: None
 
 
@@ -154,7 +154,7 @@ def _running_keda(setup: ClusterSetup) -> Iterator[None]:
 
 @contextmanager
 def _advising(setup: ClusterSetup, mode: str, *words: str) -> Iterator[None]:
-    """`lagcast serve` over the group's rows, an hour of the past first; the block begins with its first advice."""
+    """`lagcast serve` over the group's rows, which begin with an hour of history; it enters after the first advice."""
     folder, names = setup.stage.folder, setup.stage.names
     install(setup.cluster, folder)
     kubeconfig = recommender_in(setup.cluster, setup.namespace)
@@ -171,7 +171,7 @@ def _advising(setup: ClusterSetup, mode: str, *words: str) -> Iterator[None]:
 
 
 def _asked(setup: ClusterSetup, mode: str) -> dict[str, Any]:
-    """A ConsumerGroupScaler that says what the owner of the group knows of it."""
+    """A ConsumerGroupScaler with the settings that the owner of the group knows."""
     setting, names = setup.stage.setting, setup.stage.names
     known = profile_of(setting.world, names)
     said = ("start_up_seconds", "session_timeout_seconds", "heartbeat_interval_seconds", "commit_interval_seconds")
@@ -220,7 +220,7 @@ def _writing_rows(setup: ClusterSetup, table: Path) -> Iterator[None]:
 
 @contextmanager
 def _running(command: Sequence[str], log: Path, **environment: str) -> Iterator[None]:
-    """A command until the block ends; what it said is in `log`."""
+    """A command that runs until the block ends; its output is in `log`."""
     with log.open("wb") as said:
         process = subprocess.Popen(command, stdout=said, stderr=said, env=os.environ | environment)  # noqa: S603  # our own
     try:
@@ -240,7 +240,7 @@ def _object(version: str, kind: str, setup: ClusterSetup, spec: dict[str, Any]) 
 
 
 def _behavior() -> dict[str, Any]:
-    """An HPA's own rules in the time of the load; of their 15 s, a second is the least that it takes."""
+    """An HPA's default rules in the time of the load; for their 15 s it takes no less than a second."""
     double = {"type": "Percent", "value": 100, "periodSeconds": 1}
     up = {"selectPolicy": "Max", "policies": [double, {"type": "Pods", "value": 4, "periodSeconds": 1}]}
     return {

@@ -1,4 +1,4 @@
-"""A real consumer group for the lab: its load, its replicas as local processes, and how it looks from outside."""
+"""A real consumer group for the lab: its load, its replicas as local processes, and its observation from outside."""
 
 import threading
 import time
@@ -28,7 +28,7 @@ class Replica(Protocol):
     """A process that works for one replica."""
 
     def end(self) -> None:
-        """Have it leave its group, and wait for it."""
+        """Make it leave its group, and wait for it."""
         ...
 
 
@@ -36,10 +36,10 @@ Process = TypeVar("Process")
 
 
 class Processes(Generic[Process]):
-    """One consumer process for each pod that is ready; which pods there are is told again whenever that may change.
+    """One consumer process for each pod that is ready; `follow` gets the list of pods whenever it may have changed.
 
-    `make(pod)` starts the process of a pod and has it join, `end(host)` has it leave. A pod counts from when it is
-    first told of until it is gone, or its process is where it had one.
+    `make(pod)` starts the process of a pod and makes it join, `end(host)` makes it leave. A pod counts from its first
+    listing until it is gone, or until its process is gone where it had one.
     """
 
     def __init__(self, make: Callable[[str], Process], end: Callable[[Process], None]) -> None:
@@ -48,15 +48,15 @@ class Processes(Generic[Process]):
         self._running: dict[str, Future[Process]] = {}
         self._spent_seconds: list[float] = []
         self._leaving: list[Future[None]] = []
-        # As many as may start or leave at once.
+        # The number of processes that may start or leave at once.
         self._threads = ThreadPoolExecutor(16)
 
     def __len__(self) -> int:
-        """How many processes are there, or on their way."""
+        """The number of processes that run or are starting."""
         return len(self._running)
 
     def follow(self, pods: Mapping[str, bool]) -> None:
-        """Have a process for each of these pods that is ready, and none for others; the youngest go first."""
+        """Keep a process for each of these pods that is ready, and none for others; the youngest end first."""
         for pod in [pod for pod in reversed(self._since) if pod not in pods]:
             self._leaving.append(self._threads.submit(self._end, self._since.pop(pod), self._running.pop(pod, None)))
         for pod, ready in pods.items():
@@ -65,7 +65,7 @@ class Processes(Generic[Process]):
                 self._running[pod] = self._threads.submit(self._make, pod)
 
     def end(self) -> float:
-        """End all of them, and wait for it; the pod-seconds that were spent."""
+        """End all of them, and wait for it; returns the pod-seconds used."""
         self.follow({})
         for leaving in self._leaving:
             leaving.result()
@@ -81,8 +81,8 @@ class Processes(Generic[Process]):
 class LocalReplicas:
     """Replicas of one workload as processes of this machine; the port that an executor acts through.
 
-    `make(number)` starts the process of one replica and has it join. The youngest go first, and in order; each counts
-    from the command that made it until its process has ended.
+    `make(number)` starts the process of one replica and makes it join. The youngest end first, and in order; each
+    counts from the command that made it until its process has ended.
     """
 
     def __init__(self, make: Callable[[int], Replica]) -> None:
@@ -92,23 +92,23 @@ class LocalReplicas:
 
     @property
     def count(self) -> int:
-        """How many there should be."""
+        """The desired number of replicas."""
         return len(self._names)
 
     def read(self, namespace: str, target: Target) -> Scale:
-        """How the workload stands; there is only one."""
+        """The scale of the workload; there is only one."""
         del namespace, target
         return Scale(replicas=self.count, resource_version=str(self._version))
 
     def apply(self, act: Act) -> None:
-        """Start or end replicas. Errors: ScaleConflictError where somebody changed the count in between."""
+        """Start or end replicas. Errors: ScaleConflictError where the count was changed in between."""
         if act.scale.resource_version != str(self._version):
             message = f"version {act.scale.resource_version} is not the newest, which is {self._version}"
             raise ScaleConflictError(message)
         self.set(act.move.desired_replicas)
 
     def set(self, replicas: int) -> None:
-        """Have so many, soon."""
+        """Set the desired number of replicas; it is reached soon afterwards."""
         self._version += 1
         more = range(self._made, self._made + max(0, replicas - self.count))
         self._names = [*self._names[:replicas], *map(str, more)]
@@ -116,13 +116,13 @@ class LocalReplicas:
         self._processes.follow(dict.fromkeys(self._names, True))
 
     def end(self) -> float:
-        """End all of them, and wait for it; the replica-seconds that were spent."""
+        """End all of them, and wait for it; returns the replica-seconds used."""
         return self._processes.end()
 
 
 @contextmanager
 def load(bootstrap: str, topic: str, trace: Trace, *, partitions: int) -> Iterator[threading.Event]:
-    """Produces what the trace says, from now on and once, each message with its number, over the partitions in turn.
+    """Produces the messages of the trace once, from now on, each with its number, over the partitions in turn.
 
     Gives an event that is set when the trace is over.
     """
@@ -156,7 +156,7 @@ def load(bootstrap: str, topic: str, trace: Trace, *, partitions: int) -> Iterat
 def seen(
     collector: KafkaAdminCollector, group: str, *, partitions: int, at: datetime, time_seconds: int, replicas: int
 ) -> Observation | None:
-    """The group as the collector reads it now, stamped `at`; None where it did not answer for every partition."""
+    """The group as the collector reads it now, stamped `at`; None where it has no answer for every partition."""
     try:
         rows = sorted(collector.collect([group], now=at).samples, key=lambda row: row.partition)
     except AdapterError:

@@ -3,9 +3,9 @@
     make lab-kubernetes OUT=FILE MINUTES=4
     python -m benchmarks.lab.kubernetes --page FILE > docs/lab-kubernetes.md
 
-As `make lab`, but who scales is the real HPA controller, a real KEDA, and lagcast by its own processes: each of them
-scales a Deployment, whose pods kwok plays, and a real consumer works for each pod that is ready. Exit code 1 where a
-message was lost.
+As `make lab`, but with the real HPA controller, a real KEDA, and lagcast's own processes: each of them scales a
+Deployment, whose pods kwok simulates, and a real consumer runs for each pod that is ready. Exit code 1 where a message
+was lost.
 """
 
 import argparse
@@ -29,13 +29,13 @@ from tests.live.harness.control_plane import ControlPlane, built_control_plane
 
 Document = dict[str, Any]
 
-# Two rows of lagcast at least; half a day of the load at most, after which it repeats itself.
+# At least two rows of lagcast; at most half a day of the load, which repeats after that.
 LEAST_MINUTES, MOST_MINUTES = 0.5, 12.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterResult:
-    """What a policy came to, and how its Deployment stood meanwhile."""
+    """The figures of a policy, and the counts of its Deployment over time."""
 
     result: PolicyResult
     looks: tuple[Look, ...]
@@ -68,7 +68,7 @@ def main() -> int:
     for each in play(setting, arguments.policies):
         played.append(each)
         document = document_of(played, setting)
-        # After each policy, so that half an hour is not lost with the last one.
+        # Written after each policy, so that an error in the last one does not lose half an hour.
         if arguments.out is not None:
             arguments.out.parent.mkdir(parents=True, exist_ok=True)
             arguments.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
@@ -104,7 +104,7 @@ def play_one(policy: str, setting: Setting, folder: Path, binary: Path) -> Clust
 
 
 def document_of(played: Sequence[ClusterResult], setting: Setting) -> Document:
-    """All figures, and where they are from."""
+    """All figures, and the machine and load that they were measured with."""
     return {
         "seconds": setting.trace.duration_seconds,
         "protocol": setting.world.protocol,

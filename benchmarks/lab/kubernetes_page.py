@@ -115,7 +115,7 @@ def table_of(document: Document) -> str:
 
 
 def _moves_of(looks: Sequence[Sequence[float]]) -> str:
-    """Each new count, and when it was asked for.
+    """Each new count, and the time at which it was requested.
 
     >>> _moves_of([[-9.0, 1, 0], [-5.0, 1, 1], [12.4, 3, 1]])
     '1, 3 at 12 s'

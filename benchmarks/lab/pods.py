@@ -1,4 +1,4 @@
-"""Pods of a real control plane with real consumers: kwok plays the pods, and a process works for each ready one."""
+"""Pods of a real control plane with real consumers: kwok simulates the pods, and a process runs for each ready one."""
 
 import threading
 from collections.abc import Callable
@@ -34,21 +34,21 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSetup:
-    """What an autoscaler acts on: the Deployment `orders` of a namespace, whose pods are the members of a group."""
+    """The setup of an autoscaler: the Deployment `orders` of a namespace, whose pods are the members of a group."""
 
     cluster: ControlPlane
     namespace: str
     stage: LabTopic
 
 
-# Entered before the load, it knows what there is to know; what it gives is called when the load begins.
+# Entered before the load, when the autoscaler gets ready; the function that it yields is called when the load begins.
 Autoscaler = Callable[[ClusterSetup], AbstractContextManager[Callable[[], object]]]
 
 
 class Pods:
     """The group of a policy: the processes of the ready pods of a Deployment, which an autoscaler scales.
 
-    Looked at five times a second; `looks` has each look that saw something else than the one before.
+    They are read five times a second; `looks` has each reading that differs from the one before.
     """
 
     def __init__(
@@ -63,14 +63,14 @@ class Pods:
         self.looks: list[Look] = []
 
     def ready(self) -> None:
-        """Have the pods to begin with there, and their processes in the group; then prepare the autoscaler."""
+        """Start the first pods, and their processes in the group; then prepare the autoscaler."""
         self._ends.callback(self.end)
         self._thread.start()
         self._stage.wait_for_members(self._replicas)
         self._begin = self._ends.enter_context(self._autoscaler(self._ground))
 
     def follow(self, over: threading.Event) -> list[float]:
-        """Let the autoscaler act until the load is over; when it moved, in seconds since 1970."""
+        """Let the autoscaler act until the load is over; returns the times of its moves, in seconds since 1970."""
         began_at = clock().timestamp()
         self._begin()
         over.wait()
@@ -78,7 +78,7 @@ class Pods:
         return [at for at in moved if at >= began_at]
 
     def end(self) -> float:
-        """End all processes; the pod-seconds that were spent. Errors: what kept the pods from being seen."""
+        """End all processes; returns the pod-seconds used. Errors: the error that ended the reading of the pods."""
         self._stop.set()
         self._thread.join()
         spent = self._processes.end()
@@ -91,7 +91,7 @@ class Pods:
         try:
             while not self._stop.wait(LOOK_EVERY_SECONDS):
                 self._look(client.AppsV1Api(connection), client.CoreV1Api(connection))
-        except Exception as error:  # noqa: BLE001  # of the client or of a process: told when the run ends
+        except Exception as error:  # noqa: BLE001  # of the client or of a process: raised when the run ends
             self._trouble.append(error)
 
     def _look(self, apps: client.AppsV1Api, core: client.CoreV1Api) -> None:
@@ -109,5 +109,5 @@ class Pods:
 
 
 def is_ready(pod: Any) -> bool:  # noqa: ANN401  # of a client without types
-    """Whether its condition says so."""
+    """True where its condition `Ready` is true."""
     return any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions or ())

@@ -1,4 +1,4 @@
-"""The policies of the lab, and what they share: the load, the hour before it, and the group as it is known."""
+"""The policies of the lab, and their common setting: the load, the hour before it, and the group's known settings."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ from replay.world import World
 PARTITIONS = 12
 MOST_REPLICAS = 6
 CAPACITY = 60.0
-# The peak takes this share of what all replicas do.
+# The peak takes this share of the capacity of all replicas.
 PEAK_SHARE = 0.9
 # A minute of the workload passes in a second: from five in the morning of the fourth day on its rate grows fivefold.
 FIRST_MINUTE = (3 * 24 + 5) * 60
@@ -35,7 +35,7 @@ LAG_OF_A_REPLICA_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What all policies share: the load, the hour before it, and the group as it is known."""
+    """The setting that all policies share: the load, the hour before it, and the group's known settings."""
 
     trace: Trace
     before: Trace
@@ -44,13 +44,13 @@ class Setting:
 
     @property
     def first_replicas(self) -> int:
-        """Enough for the load as it begins."""
+        """The number of replicas that carries the load at its beginning."""
         return self.world.smallest_carrying(self.trace.rate_at(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabPolicy:
-    """A way of scaling: how many replicas it begins with, and how its policy is made from the hour before."""
+    """A way of scaling: the number of replicas at its beginning, and the function that makes its policy."""
 
     replicas: Callable[[Setting], int]
     policy: Callable[[Setting, Sequence[GroupInterval], Names], Policy]

@@ -4,13 +4,13 @@
 
 Each policy has a topic of 12 partitions on a broker on loopback, a producer that follows a stretch of the project's own
 workload (an hour of it in a minute), and replicas that are processes of librdkafka consumers and take 1/60 s a message.
-Every 15 s the policy reads what the collector reads and says how many replicas there should be: `fixed` as many as the
-peak takes, `keda` by lag (5 s of a replica's work each, an HPA without `behavior`), `lagcast` through its session. The
+Every 15 s the policy gets the collector's observation and returns the number of replicas: `fixed` as many as the peak
+takes, `keda` by lag (5 s of a replica's work each, an HPA without `behavior`), `lagcast` through its session. The
 table's figures come from time stamps, offsets and batches of messages; but replica-seconds are those of processes, and
 rebalances are counted by the meter. Exit code 1 where a message was lost.
 
-lagcast's forecast is at a disadvantage: an hour of past rows is all that it knows, and days of 24 minutes are none that
-it looks for. What the lab judges is what moves really cost.
+lagcast's forecast is at a disadvantage: its history is one hour of rows, and it has no season for days of 24 minutes.
+The lab measures the real cost of moves.
 """
 
 import argparse
@@ -60,7 +60,7 @@ def play(setting: Setting, policies: Sequence[str]) -> list[PolicyResult]:
 
 
 class ProcessGroup:
-    """The group that a policy scales, looked at on the 15 s grid of the clock."""
+    """The group that a policy scales, observed on the 15 s grid of the clock."""
 
     def __init__(self, policy: str, stage: LabTopic, _: ExitStack) -> None:
         self._lab_policy, self._stage = LAB_POLICIES[policy], stage
@@ -68,9 +68,9 @@ class ProcessGroup:
         self._collector = stage.collector
 
     def ready(self) -> None:
-        """Have the policy see the hour before, and one look at the idle group.
+        """Give the policy the hour before, and one observation of the idle group.
 
-        That look is made before the load begins: lagcast reviews its forecasts with the first one, which takes seconds.
+        That observation comes before the load: lagcast reviews its forecasts with the first one, which takes seconds.
         """
         setting = self._stage.setting
         self._replicas.set(self._lab_policy.replicas(setting))
@@ -84,7 +84,7 @@ class ProcessGroup:
             self._policy.decide(sight)
 
     def follow(self, over: threading.Event) -> list[float]:
-        """Let the policy decide each 15 s until the load is over; when it moved, in seconds since 1970."""
+        """Let the policy decide every 15 s until the load is over; returns the times of its moves, since 1970."""
         moves_at: list[float] = []
         at = next_grid(clock())
         while not over.wait(max(0.0, (at - clock()).total_seconds())):
@@ -97,7 +97,7 @@ class ProcessGroup:
         return moves_at
 
     def end(self) -> float:
-        """End all replicas; the replica-seconds that were spent."""
+        """End all replicas; returns the replica-seconds used."""
         return self._replicas.end()
 
 
@@ -119,7 +119,7 @@ def carry_out(replicas: LocalReplicas, wanted: int) -> None:
 
 
 def longest_pause(interruptions: Sequence[Interruption]) -> str:
-    """The longest mean stop that the meter saw, and by how much it may be off: commits each 5 s tell no better."""
+    """The longest mean stop that the meter measured, and its uncertainty: commits every 5 s allow no better one."""
     stopped = [each for each in interruptions if each.stops]
     if not stopped:
         return "-"

@@ -1,4 +1,4 @@
-"""What every policy of a lab goes through: a broker, a group that comes, the load, the drain, and the account."""
+"""The steps of every policy of a lab: a broker, a group that joins, the load, the drain, and the account."""
 
 import threading
 import time
@@ -31,7 +31,7 @@ START_LIMIT_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyResult:
-    """What a policy came to from `began_at` on, in seconds since 1970; `worked`: how many batches each member did."""
+    """The figures of a policy from `began_at` on, in seconds since 1970; `worked`: each member's number of batches."""
 
     policy: str
     began_at: float
@@ -43,7 +43,7 @@ class PolicyResult:
 
 @dataclass(slots=True, kw_only=True)
 class LabTopic:
-    """An empty topic on a broker of its own, and the group that is to read it; their files are in `folder`."""
+    """An empty topic on a broker of its own, and the group that reads it; their files are in `folder`."""
 
     bootstrap: str
     setting: Setting
@@ -58,7 +58,7 @@ class LabTopic:
         return KafkaAdminCollector(self.bootstrap, cluster=self.names.cluster)
 
     def member(self, name: str) -> Host:
-        """Start the process of one more member, and have it join."""
+        """Start the process of one more member, and make it join."""
         started = host("librdkafka", self.bootstrap, self.folder, jars=self.jars, classes=self.folder)
         started.start(
             MemberOrder(
@@ -73,7 +73,7 @@ class LabTopic:
         return started
 
     def wait_for_members(self, count: int) -> None:
-        """Until the group is stable with so many members. Errors: TimeoutError after a minute."""
+        """Wait until the group is stable with so many members. Errors: TimeoutError after a minute."""
         collector, until = self.collector, time.monotonic() + START_LIMIT_SECONDS
         while time.monotonic() < until:
             rows = collector.collect([self.names.group], now=clock()).samples
@@ -84,7 +84,7 @@ class LabTopic:
         raise TimeoutError(message)
 
     def seen(self, collector: KafkaAdminCollector, at: datetime, *, replicas: int) -> Observation | None:
-        """The group as it is now, stamped `at`; None where Kafka did not answer for every partition."""
+        """The group as it is now, stamped `at`; None where Kafka gave no answer for every partition."""
         self._first_at = self._first_at or at
         return seen(
             collector,
@@ -97,25 +97,25 @@ class LabTopic:
 
 
 class Scaled(Protocol):
-    """Whoever has the members of a stage's group, and scales it."""
+    """The owner of the members of a stage's group, which scales it."""
 
     def ready(self) -> None:
-        """Have the members to begin with there, and know what there is to know before the load."""
+        """Start the first members, and finish all preparation before the load."""
         ...
 
     def follow(self, over: threading.Event) -> list[float]:
-        """Scale until the load is over; when it was moved, in seconds since 1970."""
+        """Scale until the load is over; returns the times of moves, in seconds since 1970."""
         ...
 
     def end(self) -> float:
-        """End all members; the replica-seconds that were spent."""
+        """End all members; returns the replica-seconds used."""
         ...
 
 
 def play_policy(
     policy: str, setting: Setting, folder: Path, scaled: Callable[[LabTopic, ExitStack], Scaled]
 ) -> PolicyResult:
-    """One policy from an empty topic to the last message; what `scaled` starts for it ends with the stack."""
+    """One policy from an empty topic to the last message; processes that `scaled` starts for it end with the stack."""
     jars = fetched_jars()
     names, found = Names(cluster="lab", group=f"lab-{policy}"), list[Interruption]()
     with ExitStack() as ends:
@@ -163,7 +163,7 @@ def play_policy(
 
 
 def drain(stage: LabTopic) -> None:
-    """Until every message is committed, for two minutes at most: what is not done by then counts as lost."""
+    """Wait until every message is committed, for two minutes at most: messages not processed by then count as lost."""
     collector, until = stage.collector, time.monotonic() + MOST_DRAIN_SECONDS
     while time.monotonic() < until:
         rows = collector.collect([stage.names.group], now=clock()).samples

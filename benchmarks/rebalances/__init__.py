@@ -1,1 +1,1 @@
-"""What rebalances stop and repeat, on a real Kafka."""
+"""Measures the stops and repeated messages of rebalances, on a real Kafka."""

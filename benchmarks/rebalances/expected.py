@@ -1,4 +1,4 @@
-"""What is to be expected of a change of a group's size, by the cost model's formulas and by the simulated group."""
+"""The expected effect of a change of a group's size, by the cost model's formulas and by the simulated group."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ PROTOCOLS: dict[GroupProtocol, str] = {"eager": "range", "cooperative": "coopera
 PARTITIONS = 12
 FEW, MANY = 4, 6
 MESSAGES_PER_SECOND = 120.0
-# In the simulated group batches are as long as there is work for: 4 pods do 80 of 120 messages/s, 6 do them all.
+# In the simulated group batches are as long as its work: 4 pods process 80 of 120 messages/s, 6 process all of them.
 CAPACITY = 20.0
 SEEDS = 20
 
@@ -38,7 +38,7 @@ class GroupKind:
 
     @property
     def name(self) -> str:
-        """A name that Kafka takes, for its group."""
+        """The name of its group, valid in Kafka."""
         static = "-static" if self.static else ""
         return f"{self.client}-{self.protocol}{static}-{self.batch_seconds:g}s"
 
@@ -54,12 +54,12 @@ class ExpectedEffect:
 
 
 def counts_of(change: Change) -> tuple[int, int]:
-    """From how many members to how many."""
+    """The number of members before the change, and after it."""
     return (FEW, MANY) if change == "out" else (MANY, FEW)
 
 
 def by_formula(cell: GroupKind, change: Change, *, quiet_seconds: float) -> ExpectedEffect:
-    """By `cost_model`, with all that can be known of the group set; what a broker is away is the prior of 0.3 s."""
+    """By `cost_model`, with all known settings of the group; 0.3 s, the prior, stands for a broker's absence."""
     before, after = map(Replicas, counts_of(change))
     profile = GroupProfile(
         cluster="c",
@@ -72,7 +72,7 @@ def by_formula(cell: GroupKind, change: Change, *, quiet_seconds: float) -> Expe
         session_timeout_seconds=Seconds(SESSION_SECONDS),
         poll_batch_seconds=Seconds(cell.batch_seconds),
         processing_p99_seconds=Seconds(cell.batch_seconds),
-        start_up_seconds=Seconds(0.0),  # they come together
+        start_up_seconds=Seconds(0.0),  # they join together
         termination_grace_seconds=Seconds(0.0 if change == "killed" else 30.0),
     )
     effect = move_effect(profile, from_replicas=before, to_replicas=after, quiet_seconds=Seconds(quiet_seconds))

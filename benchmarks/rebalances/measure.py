@@ -1,4 +1,4 @@
-"""What a group's batches say of a change of its size: how long partitions stopped, and what was done twice or never."""
+"""Measures a change of a group's size from its batches: stops of partitions, and messages processed twice or never."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from statistics import median
 
 Window = tuple[float, float]
 
-# A gap of less than this is no stop: a busy machine makes many of them.
+# A shorter gap is no stop: a busy machine has many of them.
 LEAST_STOP_SECONDS = 0.3
-# How far back one looks for what usually lies between two batches.
+# The time before a change from which the usual gap between two batches is taken.
 USUAL_SECONDS = 10.0
 
 
@@ -32,7 +32,7 @@ class ProcessedBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One change of one group: what each partition stood still (0 for one that did not), and messages."""
+    """One change of one group: the stop of each partition (0 for one that did not stop), and messages."""
 
     stops: tuple[float, ...]
     duplicates: int
@@ -40,12 +40,12 @@ class Measured:
 
     @property
     def lost_seconds(self) -> float:
-        """Per partition of the group, those that went on included."""
+        """Per partition of the group, those that did not stop included."""
         return sum(self.stops) / len(self.stops)
 
     @property
     def stopped(self) -> tuple[float, ...]:
-        """The stops of the partitions that did stop."""
+        """The stops of the partitions that stopped."""
         return tuple(stop for stop in self.stops if stop > 0.0)
 
     @property
@@ -55,7 +55,7 @@ class Measured:
 
 
 def batches_of(lines: Iterable[str]) -> list[ProcessedBatch]:
-    """The log of members; a last line that a kill cut short is left out."""
+    """The log of members; a last line that a kill left incomplete is left out."""
     found = []
     for line in lines:
         if not line.endswith("\n"):
@@ -79,11 +79,11 @@ def batches_of(lines: Iterable[str]) -> list[ProcessedBatch]:
 
 
 def measured(batches: Sequence[ProcessedBatch], windows: Sequence[Window], *, partitions: int) -> list[Measured]:
-    """What happened to one group in each window of time, begin and end; `batches` are all of that group.
+    """The effect on one group in each window of time, begin and end; `batches` are all of that group.
 
-    A partition stood still from the end of the batch before to the beginning of the next one, whoever did them, less
-    what usually lies between two of its batches; a batch that was killed is none. Lost is what nobody has ever done
-    though later messages were.
+    A partition's stop is from the end of one batch to the beginning of the next one, of any member, minus the usual
+    gap between two of its batches; a batch that was killed does not count. A message is lost if no member has ever
+    processed it though later ones were processed.
     """
     by_partition: list[list[ProcessedBatch]] = [[] for _ in range(partitions)]
     for batch in batches:
@@ -101,7 +101,7 @@ def measured(batches: Sequence[ProcessedBatch], windows: Sequence[Window], *, pa
 
 
 def _gaps(batches: Sequence[ProcessedBatch]) -> list[tuple[float, float]]:
-    """When each gap between two batches of a partition was over, and how long it was."""
+    """The end and the length of each gap between two batches of a partition."""
     in_order = sorted(batches, key=lambda batch: batch.begin_at)
     return [(after.begin_at, after.begin_at - before.end_at) for before, after in pairwise(in_order)]
 
@@ -115,7 +115,7 @@ def _stop(gaps: Sequence[tuple[float, float]], begin_at: float, end_at: float) -
 
 @dataclass(slots=True)
 class _Deed:
-    """Messages that a batch did again, or that it passed over and nobody did later either."""
+    """Messages that a batch repeated, or that it skipped and no later batch processed."""
 
     at: float
     again: int
@@ -123,9 +123,9 @@ class _Deed:
 
 
 def _done_again_or_never(batches: Sequence[ProcessedBatch]) -> list[_Deed]:
-    """What was out of order in one partition; an offset is done when its batch is over."""
+    """The messages of one partition that were repeated or lost; an offset is processed when its batch is over."""
     deeds: list[_Deed] = []
-    holes: dict[int, _Deed] = {}  # by offset: who passed over it
+    holes: dict[int, _Deed] = {}  # by offset: the batch that skipped it
     reached: int | None = None
     for batch in sorted(batches, key=lambda batch: batch.end_at):
         if reached is None or batch.first == reached + 1:

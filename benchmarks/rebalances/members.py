@@ -1,8 +1,8 @@
-"""Members of consumer groups in processes of their own, Java's and librdkafka's, that obey the same words.
+"""Members of consumer groups in processes of their own, Java's and librdkafka's, that take the same commands.
 
-    python -m benchmarks.rebalances.members BOOTSTRAP LOG      the words come on standard input
+    python -m benchmarks.rebalances.members BOOTSTRAP LOG      reads the commands from standard input
 
-The words and the log are those of `tests/live/harness/java/BatchMembers.java`.
+The commands and the log are those of `tests/live/harness/java/BatchMembers.java`.
 """
 
 import os
@@ -21,7 +21,7 @@ from confluent_kafka import Consumer, Message
 
 Client = Literal["java", "librdkafka"]
 
-# Of both clients; Kafka's default is 45 s, which a benchmark of quarter of an hour cannot wait for often.
+# Of both clients; Kafka's default is 45 s, too long to wait for often in a benchmark of a quarter of an hour.
 SESSION_SECONDS = 10.0
 MOST_RECORDS = 500
 # Kubernetes' own terminationGracePeriodSeconds.
@@ -30,7 +30,7 @@ GRACE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberOrder:
-    """One member to be: `protocol` is `consumer` or an assignor; a batch takes its seconds and those of its records."""
+    """A new member: `protocol` is `consumer` or an assignor; a batch takes its seconds and those of its records."""
 
     name: str
     group: str
@@ -49,7 +49,7 @@ class MemberOrder:
 
 
 class Host:
-    """A process with members of one client; killed, all of them leave ungracefully."""
+    """A process with members of one client; if it is killed, all of them leave ungracefully."""
 
     def __init__(self, command: Sequence[str], errors: Path) -> None:
         with errors.open("ab") as said:
@@ -61,15 +61,15 @@ class Host:
             raise RuntimeError(message)
 
     def start(self, order: MemberOrder) -> None:
-        """Have a member come."""
+        """Make a member join."""
         self._say(order.words)
 
     def close(self, name: str) -> None:
-        """Have a member leave after its batch, with LeaveGroup if it is not static."""
+        """Make a member leave after its batch, with LeaveGroup if it is not static."""
         self._say(f"close {name}")
 
     def kill(self) -> None:
-        """SIGKILL, in the middle of whatever its members do."""
+        """Send SIGKILL, while its members work."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -77,13 +77,13 @@ class Host:
                 pipe.close()
 
     def end(self) -> None:
-        """Have all members leave, and wait for it; killed where that takes longer than half a minute."""
+        """Make all members leave, and wait for it; the process is killed if that takes longer than half a minute."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._wait_and_kill()
 
     def terminate(self) -> None:
-        """SIGTERM, as the kubelet ends a pod, and SIGKILL after its grace; librdkafka's members send LeaveGroup."""
+        """Send SIGTERM, as a kubelet does, then SIGKILL after the grace period; librdkafka members send LeaveGroup."""
         self._process.terminate()
         self._wait_and_kill()
 
@@ -112,11 +112,11 @@ def host(client: Client, bootstrap: str, folder: Path, *, jars: Path, classes: P
 
 
 def serve(bootstrap: str, log: Path) -> None:
-    """What a librdkafka host does until its standard input ends, or SIGTERM comes."""
-    # What Ctrl-C raises ends a read of standard input that waits.
+    """Run a librdkafka host until its standard input ends, or SIGTERM comes."""
+    # The exception of Ctrl-C ends a waiting read of standard input.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     members: dict[str, tuple[threading.Thread, threading.Event]] = {}
-    # Appended by one write each, so that lines of several members and processes stay whole, and outlive a kill.
+    # Appended by one write each, so that lines of several members and processes stay whole, and remain after a kill.
     out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     print("ready", flush=True)
     with suppress(KeyboardInterrupt):
@@ -136,7 +136,7 @@ def serve(bootstrap: str, log: Path) -> None:
 
 
 def work(bootstrap: str, out: int, words: Sequence[str], closing: threading.Event) -> None:
-    """One member until it is told to close."""
+    """Run one member until `closing` is set."""
     name, group, topic, protocol, batch_milliseconds, record_microseconds, instance = words
     settings: dict[str, str | int] = {
         "bootstrap.servers": bootstrap,

@@ -9,12 +9,12 @@ from benchmarks.command import table
 
 Document = dict[str, Any]
 
-# An expectation holds where it is this near to the median, by share or in seconds, whichever is wider: below half a
-# second a busy machine decides.
+# An expectation holds where it is this near to the median, by share or in seconds, whichever is wider: differences
+# below half a second depend on how busy the machine is.
 NEAR_SHARE = 0.35
 NEAR_SECONDS = 0.5
 NEAR_MESSAGES = 30.0
-# What is cheaper is told where it is by more than what machines do.
+# A protocol is called cheaper where it loses less than this share of the next one: more than machines differ by.
 CLEARLY = 0.8
 
 CHANGES = {"out": "joins", "in": "leaves in order", "killed": "is killed"}
@@ -70,12 +70,12 @@ class Row:
 
     @property
     def formula_holds(self) -> bool:
-        """Whether the formula is near what was measured."""
+        """True where the formula is near the measured value."""
         return is_near(median(self.lost_seconds), self.formula["lost_seconds"], NEAR_SECONDS)
 
     @property
     def plant_holds(self) -> bool:
-        """Whether the simulated group is."""
+        """True where the simulated group is near the measured value."""
         return is_near(median(self.lost_seconds), self.plant["lost_seconds"], NEAR_SECONDS)
 
 
@@ -90,7 +90,7 @@ def write_page(document: Document) -> None:
 
 
 def is_near(measured: float, expected: float, slack: float) -> bool:
-    """Whether an expectation holds.
+    """True where an expectation holds.
 
     >>> is_near(10.0, 13.4, 0.5), is_near(10.0, 13.6, 0.5), is_near(0.2, 0.6, 0.5)
     (True, False, True)
@@ -124,7 +124,7 @@ def rows_of(document: Document) -> list[Row]:
 
 
 def introduction(document: Document) -> str:
-    """What was done, where."""
+    """The introduction of the page: the procedure and the machine."""
     few, many = document["members"]
     return INTRODUCTION.format(
         processors=document["processors"],
@@ -148,7 +148,7 @@ def kinds_of(document: Document) -> list[Document]:
 
 
 def summary(rows: list[Row]) -> str:
-    """How many expectations held, by protocol."""
+    """The number of expectations that held, by protocol."""
     lines = []
     for protocol, group in grouped(rows, lambda row: row.cell["protocol"]):
         near = [row for row in group if is_near(median(row.duplicates), row.formula["duplicates"], NEAR_MESSAGES)]
@@ -194,7 +194,7 @@ def section(batch: float, rows: list[Row], *, static: bool) -> str:
 
 
 def cheaper(rows: list[Row]) -> str:
-    """For each client, batch length and change, which protocol loses least, and by how much."""
+    """The protocol that loses least for each client, batch length and change, and by how much."""
     lines = []
     for (client, batch, static, change), group in grouped(
         rows, lambda row: (row.cell["client"], row.cell["batch_seconds"], row.cell["static"], row.change)

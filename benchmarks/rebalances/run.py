@@ -1,4 +1,4 @@
-"""What a change of a group's size stops and repeats, on a real broker, beside what is expected of it.
+"""Measures the stops and repeats of a change of a group's size, on a real broker, and compares them with expectations.
 
     python -m benchmarks.rebalances --out FILE      or: make bench-rebalances OUT=FILE ROUNDS=4
     python -m benchmarks.rebalances --page FILE > docs/rebalances.md
@@ -44,11 +44,11 @@ from tests.live.harness.broker import compiled, fetched_jars, running_brokers
 
 TOPIC = "orders"
 SHORT_SECONDS, LONG_SECONDS = 0.1, 2.0
-# How long a change may take until the next one: with batches of 2 s the slowest to settle is KIP-848, which takes two
-# heartbeats and twelve batches, and who is killed is missed after a session of 10 s.
+# The time from a change to the next one: with batches of 2 s KIP-848 takes longest to become stable, two heartbeats
+# and twelve batches, and a killed member is removed after a session of 10 s.
 FIRST_SECONDS = 40.0
 AFTER_SECONDS: dict[Change, float] = {"out": 35.0, "in": 38.0, "killed": 45.0}
-# A change is told to all groups within this; what is worked on before it is no part of it.
+# All groups get a change within this time; batches that began before it are not counted.
 LEAD_SECONDS = 0.2
 BROKER = {
     "group.consumer.session.timeout.ms": str(round(1e3 * SESSION_SECONDS)),
@@ -59,7 +59,7 @@ PRODUCE_EVERY_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One change of all groups: what it was, and from when to when it is looked at."""
+    """One change of all groups: its kind, and the window of time in which it is measured."""
 
     change: Change
     begin_at: float
@@ -98,7 +98,7 @@ def cells() -> list[GroupKind]:
 
 
 def document_of(rounds: int) -> dict[str, Any]:
-    """All that was measured, with what was expected of it."""
+    """All measurements, with the expected values."""
     kinds = cells()
     loads: list[float] = []
     with tempfile.TemporaryDirectory() as name:
@@ -145,7 +145,7 @@ def document_of(rounds: int) -> dict[str, Any]:
 
 
 def kafka_version() -> str:
-    """That of the broker and of Java's client, by the name of its jar."""
+    """The version of the broker and of Java's client, by the name of its jar."""
     (jar,) = fetched_jars().glob("kafka-clients-*.jar")
     return jar.stem.removeprefix("kafka-clients-")
 
@@ -185,7 +185,7 @@ def play(kinds: Sequence[GroupKind], folder: Path, rounds: int, loads: list[floa
 
 
 def carry_out(change: Change, hosts: dict[Client, Host], kinds: Sequence[GroupKind]) -> None:
-    """Have the two members of every group come, leave or be killed."""
+    """Make the two members of every group join or leave, or kill them."""
     if change == "out":
         order(hosts, kinds, range(FEW, MANY))
     elif change == "in":
@@ -198,7 +198,7 @@ def carry_out(change: Change, hosts: dict[Client, Host], kinds: Sequence[GroupKi
 
 
 def order(hosts: dict[Client, Host], kinds: Sequence[GroupKind], numbers: Sequence[int]) -> None:
-    """Have members of these numbers join each group."""
+    """Make members of these numbers join each group."""
     for kind in kinds:
         for number in numbers:
             hosts[kind.client].start(
@@ -214,7 +214,7 @@ def order(hosts: dict[Client, Host], kinds: Sequence[GroupKind], numbers: Sequen
 
 
 def member_name(kind: GroupKind, number: int) -> str:
-    """What a member is called."""
+    """The name of a member."""
     return f"{kind.name}-{number}"
 
 

@@ -1,1 +1,1 @@
-"""How long things take, one program each."""
+"""Measures durations and costs of parts of lagcast, one program each."""

@@ -1,11 +1,11 @@
-"""What collecting from a large cluster costs: rounds over many groups of a real Kafka, which is started for it.
+"""Measures the cost of collecting from a large cluster: rounds over many groups of a real Kafka, started for it.
 
     python -m benchmarks.speed.collection --groups 1000          or: make bench-collection
 
 One broker on loopback; each group has committed to all 24 partitions of one of 50 topics. All groups are read, as
-`lagcast collect` reads them: Kafka's client in a process of its own, and the samples of five rounds, more than a minute
-brings, written as parquet at once. Memory is the sum of the peaks of all its processes. Requests are those that the
-client counts itself (`tx` of its statistics). Exit code 1 where a bar is missed.
+`lagcast collect` reads them: Kafka's client in a process of its own, and the samples of five rounds, more than there
+are in a minute, written as parquet at once. Memory is the sum of the peaks of all its processes. Requests are those
+that the client counts itself (`tx` of its statistics). Exit code 1 where a bar is missed.
 """
 
 import argparse
@@ -42,7 +42,7 @@ READY_LIMIT_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundCost:
-    """What the rounds took; `samples` are those of the poorest round, none where a round had an error."""
+    """The cost of the rounds; `samples` are those of the round with the fewest, none where a round had an error."""
 
     samples: int
     round_seconds: Sequence[float]
@@ -58,7 +58,7 @@ def main() -> int:
     groups: int = parser.parse_args().groups
     with tempfile.TemporaryDirectory() as folder, running_brokers(fetched_jars(), Path(folder)) as (broker,):
         prepare(broker.address, groups)
-        # A process that has prepared nothing: its memory is that of a collector.
+        # A process that did not prepare the groups: its memory is that of a collector.
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as fresh:
             cost = fresh.submit(measured, broker.address, Path(folder)).result()
     seconds = median(cost.round_seconds)
@@ -96,7 +96,7 @@ def prepare(address: str, groups: int) -> None:
 
 
 def measured(address: str, folder: Path) -> RoundCost:
-    """First rounds until all partitions have their leaders and all connections are open, then the rounds that count."""
+    """First rounds until all partitions have leaders and all connections are open, then the measured rounds."""
     # Imported where samples are written: the process of Kafka's client imports this module as well, and needs no Arrow.
     from collector.sinks import write_samples  # noqa: PLC0415
 
@@ -118,7 +118,7 @@ def measured(address: str, folder: Path) -> RoundCost:
         write_samples([sample for collected, _ in rounds for sample in collected.samples], folder / "samples")
         connections = sum(established(process, port) for process in family())
         megabytes = sum(peak_megabytes(process) for process in family())
-        one_round(ROUNDS + 1)  # the client hands over its statistics when it is asked the next thing
+        one_round(ROUNDS + 1)  # the client emits its statistics at the next request
     first, last = (sent_until(mark, statistics) for mark in marks)
     return RoundCost(
         samples=min(0 if collected.errors else len(collected.samples) for collected, _ in rounds),
@@ -130,7 +130,7 @@ def measured(address: str, folder: Path) -> RoundCost:
 
 
 def counting_collector(address: str, statistics: Path) -> KafkaAdminCollector:
-    """A collector whose client writes its statistics down."""
+    """A collector whose client writes its statistics to a file."""
 
     def keep(text: str) -> None:
         with statistics.open("a", encoding="utf-8") as file:
@@ -151,7 +151,7 @@ def after_statistics() -> int:
 
 
 def sent_until(mark: int, statistics: Path) -> int:
-    """Requests that were sent to all brokers together until then."""
+    """The number of requests sent to all brokers until `mark`."""
     counted = [json.loads(line) for line in statistics.read_text(encoding="utf-8").splitlines()]
     newest = [count for count in counted if count["ts"] <= mark][-1]
     return sum(broker["tx"] for broker in newest["brokers"].values())

@@ -1,11 +1,11 @@
-"""How long one decision takes, of a small group and of a large one, with the CPU time of everything that is in it.
+"""Measures the CPU time of one decision with all of its parts, of a small group and of a large one.
 
     python -m benchmarks.speed.decision_time --partitions 40,1000          or: make bench-decision-time
 
-A morning of the project's own workload, two weeks of it before, is decided on each minute: forecast, 64 scenarios of an
-hour in minutes, every candidate plan, guards, sentences, and what would reverse it. The forecaster is fitted anew each
-hour, within the clock: one decision in sixty. The first decision, which compiles, is left out, and the review of
-forecasts, which the loop makes twice a day between decisions, is made before.
+On a morning of the project's own workload, after two weeks of it, a decision is made each minute: forecast, 64
+scenarios of an hour in minutes, every candidate plan, guards, sentences, and the sensitivity. The forecaster is fitted
+again each hour, within the measured time: one decision in sixty. The first decision, which compiles, is left out, and
+the review of forecasts, which the loop makes twice a day between decisions, is made before.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""How long nobody leads after a leader was killed, on a real Kubernetes control plane.
+"""Measures the time without a leader after a leader was killed, on a real Kubernetes control plane.
 
     python -m benchmarks.speed.failover --leases 20 --kills 10          or: make bench-failover
 
-So many Leases at once, each with one that leads and one that stands by, with the terms of `lagcast serve --lease`. The
-leader is killed at a moment of its own: it takes no further step and lets nothing go. Counted is the time until the
-other may publish; that the killed one would have believed in its lead until then is looked at, too. Exit code 1 where
-two lead at once, or where it takes 20 s or more.
+So many Leases at once, each with one leader and one standby, with the terms of `lagcast serve --lease`. The leader is
+killed at a random moment: it takes no further step and does not release the Lease. The time until the standby may
+publish is measured; it is also checked whether the killed one would still count itself as leader then. Exit code 1
+where two lead at once, or where it takes 20 s or more.
 """
 
 import argparse
@@ -62,14 +62,14 @@ def main() -> int:
 
 @dataclass
 class Process:
-    """One that takes its steps when they are due, until it is killed."""
+    """A process that takes its steps when they are due, until it is killed."""
 
     elector: Elector
     due: float
 
 
 def kill(api: Connection, name: str, kills: int) -> tuple[list[float], int]:
-    """Seconds without a leader after each kill, and how often a second one began before the first had ended."""
+    """Seconds without a leader after each kill, and the number of kills after which two led at once."""
     chance = random.Random(name)  # noqa: S311  # when, not a secret
     took: list[float] = []
     twice = 0
@@ -93,7 +93,7 @@ def kill(api: Connection, name: str, kills: int) -> tuple[list[float], int]:
 
 
 def go_on(processes: list[Process], *, until_leads: Process | None = None, seconds: float = 60.0) -> None:
-    """Each takes the steps that are due, until one leads or so much time has passed."""
+    """Let each take the steps that are due, until one leads or so many seconds have passed."""
     until = time.monotonic() + seconds
     while until_leads is None or until_leads.elector.term() is None:
         following = min(processes, key=lambda each: each.due)

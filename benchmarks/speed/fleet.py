@@ -1,8 +1,8 @@
-"""How long `lagcast forecast` takes for a fleet: `python -m benchmarks.speed.fleet --groups 40 --days 28`.
+"""Measures the time of `lagcast forecast` for a fleet: `python -m benchmarks.speed.fleet --groups 40 --days 28`.
 
 Generated groups, each a day's wave with noise of its own, on Spark with as many cores as the machine has. Prints the
-seconds of the Spark job, those of the processors in it, and what both come to for a thousand groups, in proportion:
-an estimate that leaves out how a larger table is sorted.
+seconds of the Spark job, its CPU seconds, and both in proportion for a thousand groups: an estimate without the time
+that sorting a larger table takes.
 """
 
 import argparse
@@ -89,7 +89,7 @@ def main() -> int:
         )
         seconds = time.perf_counter() - began
         cores = spark.sparkContext.defaultParallelism
-        # Spark's JVM and workers; other work on the machine makes a run longer, and not this.
+        # Spark's JVM and workers; other work on the machine makes a run longer, but does not change this figure.
         busy = sum(sum(child.cpu_times()[:4]) for child in psutil.Process().children(recursive=True))
         spark.stop()
     print(f"{issue.forecast_groups} groups of {options.days} days, {cores} cores: {seconds:.0f} s")

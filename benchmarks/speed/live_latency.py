@@ -1,11 +1,11 @@
-"""How long it takes from a sample to the published recommendation that knows it, in the live loop on a real Kafka.
+"""Measures the time from a sample to the published recommendation that uses it, in the live loop on a real Kafka.
 
     python -m benchmarks.speed.live_latency --groups 20 --minutes 5          or: make bench-live-latency
 
-One broker on loopback, a topic of 24 partitions for each group with an hour of messages behind it and two members that
-read what is produced; beside it `lagcast up` as users start it. Each sample of a group (an offset reading, every 15 s)
-waits until a recommendation that knows it has been produced to the Kafka topic; the first minute is left out. Exit code
-1 where the 95th percentile is above 20 s.
+One broker on loopback, for each group a topic of 24 partitions with an hour of past messages, and two members that
+consume the produced messages; beside it `lagcast up` as users start it. For each sample of a group (an offset reading,
+every 15 s) the time is measured until a recommendation that uses it has been produced to the Kafka topic; the first
+minute is left out. Exit code 1 where the 95th percentile is above 20 s.
 """
 
 import argparse
@@ -33,7 +33,7 @@ PARTITIONS = 24
 HISTORY_MINUTES = 60
 MEMBERS = 2
 PREFIX = "latency"
-# Offsets are read this long before the interval ends whose row they make.
+# Offsets are read this long before the end of the interval whose row is made from them.
 LEAD_SECONDS = 1.0
 LEFT_OUT_SECONDS = 60.0
 MOST_SECONDS = 20.0
@@ -41,7 +41,7 @@ START_LIMIT_SECONDS = 240.0
 
 
 def main() -> int:
-    """Start Kafka, groups and lagcast, wait, and print what the topic says."""
+    """Start Kafka, groups and lagcast, wait, and print the waits that the topic shows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", type=int, default=20, help="groups of 24 partitions")
     parser.add_argument("--minutes", type=float, default=5.0, help="how long to measure after the first decisions")
@@ -80,7 +80,7 @@ def prepare(address: str, topics: Sequence[str]) -> None:
 
 @contextmanager
 def at_work(address: str, topics: Sequence[str]) -> Iterator[None]:
-    """Somebody who produces, and the members of each group, in a process of their own."""
+    """A producer and the members of each group, in a process of their own."""
     context = get_context("spawn")
     stop = context.Event()
     process = context.Process(target=work, args=(address, list(topics), stop))
@@ -129,7 +129,7 @@ def lagcast_up(address: str, folder: Path) -> Iterator[None]:
 
 
 def wait_for_decisions(address: str, groups: int) -> None:
-    """Until each group was decided on once."""
+    """Wait until each group has had one decision."""
     until = time.monotonic() + START_LIMIT_SECONDS
     while len({group for group, _, _ in published(address)}) < groups:
         if time.monotonic() > until:
@@ -139,7 +139,7 @@ def wait_for_decisions(address: str, groups: int) -> None:
 
 
 def published(address: str) -> list[tuple[str, float, float]]:
-    """Each recommendation on the topic: its group, when the newest reading that it knows was made, when it came."""
+    """Each recommendation on the topic: its group, the time of the newest reading that it uses, its own time."""
     reader = Consumer({"bootstrap.servers": address, "group.id": "reader", "enable.partition.eof": True})
     reader.assign([TopicPartition(PREFIX, 0, 0)])
     found = []
@@ -155,7 +155,7 @@ def published(address: str) -> list[tuple[str, float, float]]:
 
 
 def waits_of(decisions: Sequence[tuple[str, float, float]], topics: Sequence[str]) -> dict[str, list[float]]:
-    """For each group the seconds that each of its readings waited for the first decision that knows it."""
+    """For each group the seconds from each of its readings to the first decision that uses it."""
     begin = max(min(came for group, _, came in decisions if group == topic) for topic in topics) + LEFT_OUT_SECONDS
     waits: dict[str, list[float]] = {}
     for topic in topics:

@@ -1,10 +1,11 @@
-"""What it costs to tell ConsumerGroupScalers what was decided, on a real Kubernetes control plane.
+"""Measures the cost of writing decisions to ConsumerGroupScalers, on a real Kubernetes control plane.
 
     python -m benchmarks.speed.scalers --objects 1000          or: make bench-scalers
 
-A control plane on loopback with so many objects in one namespace. The first cycle tells each of them, with an Event; in
-the next ones the same is decided again, and nothing is written. Then a real `lagcast serve --kubernetes` decides on the
-same groups, of which it has an hour of rows, and its memory is read. Exit code 1 where anything was written.
+A control plane on loopback with so many objects in one namespace. The first cycle writes the status of each of them,
+with an Event; in the next ones the decisions are the same, and nothing is written. Then a real
+`lagcast serve --kubernetes` decides on the same groups, of which it has an hour of rows, and its memory is read. Exit
+code 1 where anything was written.
 """
 
 import argparse
@@ -31,7 +32,7 @@ from tests.live.harness.clients import wait_until
 from tests.live.harness.control_plane import ControlPlane, built_control_plane
 
 NAMESPACE = "default"
-# As the rows of `steady_hour` say.
+# The cluster of the rows of `steady_hour`.
 CLUSTER = "c"
 CYCLES = 4
 LIMIT_SECONDS = 600.0
@@ -59,7 +60,7 @@ def main() -> int:
 
 
 def measure(cluster: ControlPlane, groups: list[str]) -> list[int]:
-    """How many statuses each cycle wrote; prints how long it took."""
+    """The number of statuses that each cycle wrote; prints the duration of each."""
     api = connect(cluster.kubeconfig)
     fill(client.CustomObjectsApi(api), groups)
     objects = KubernetesScalers(api, [NAMESPACE])
@@ -86,7 +87,7 @@ def measure(cluster: ControlPlane, groups: list[str]) -> list[int]:
 
 
 def memory(cluster: ControlPlane, groups: list[str], folder: Path) -> float:
-    """Most megabytes that a recommender has held after it decided on every group in as many cycles."""
+    """Most megabytes that a recommender has used after it decided on every group in as many cycles."""
     now = datetime.now(UTC).replace(microsecond=0)  # noqa: TID251  # rows have to be fresh
     table = steady_hour(folder / "features", groups, end_at=now - timedelta(seconds=now.second % 15))
     log = folder / "serve.log"
@@ -112,7 +113,7 @@ def memory(cluster: ControlPlane, groups: list[str], folder: Path) -> float:
 
 
 def decided(address: str) -> float:
-    """How many decisions a service has made."""
+    """The number of decisions that a service has made."""
     page = httpx2.get(f"{address}/metrics", timeout=60).text
     return sum(float(line.split()[-1]) for line in page.splitlines() if line.startswith("lagcast_decisions_total"))
 
@@ -134,7 +135,7 @@ def fill(custom: client.CustomObjectsApi, groups: list[str]) -> None:
 
 
 def refusal(group: str, now: datetime) -> Refusal:
-    """What is decided of a group in every cycle."""
+    """The decision on a group in every cycle."""
     return Refusal(
         cluster=CLUSTER,
         group=group,

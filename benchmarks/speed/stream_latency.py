@@ -1,9 +1,9 @@
-"""How long after a sample file its rows are visible.
+"""Measures the time from a sample file to its visible rows.
 
     python -m benchmarks.speed.stream_latency --groups 20 --partitions 24          or: make bench-stream
 
-Generated groups, one file for each round of samples, as a collector that writes every 15 s makes them; the rounds come
-faster here, each --pause seconds after the rows of the one before. An hour of rounds lies in the table already, and the
+Generated groups, one file for each round of samples, as a collector that writes every 15 s makes them; the rounds are
+faster here, each --pause seconds after the rows of the one before. An hour of rounds is in the table already, and the
 first rounds are not counted: the JVM is warming up. Prints the p50, the p95 and the highest of the seconds from the
 file's rename to the manifest that has its rows, merges of parts and rollups included.
 """
@@ -60,7 +60,7 @@ def write_round(number: int, folder: Path, *, groups: int, partitions: int) -> P
 
 
 def wait_for(table: Path, files: int, stop: threading.Event) -> None:
-    """Until the rows of so many files are in the table, or the stream has ended."""
+    """Wait until the rows of so many files are in the table, or the stream has ended."""
     while not stop.is_set():
         followed = read_manifest(table).followed
         if followed is not None and followed.files >= files:
@@ -69,7 +69,7 @@ def wait_for(table: Path, files: int, stop: threading.Event) -> None:
 
 
 def main() -> int:
-    """Follow a folder while its files come, and print how long each took."""
+    """Follow a folder while files are added, and print the time of each."""
     parser = argparse.ArgumentParser(description="Seconds from a sample file to its rows.")
     parser.add_argument("--groups", type=int, default=20)
     parser.add_argument("--partitions", type=int, default=24)
