@@ -73,7 +73,7 @@ len(history)
 
 # %%
 def outcome(settings: DecisionSettings) -> Entry:
-    """What came of deciding with `settings`, charged at the default prices."""
+    """The outcome of decisions with `settings`, charged at the default prices."""
     policy = Lagcast(contest.world, settings, names=contest.names, history=history)
     group = contest.plant()
     while group.remaining_seconds > 0:

@@ -1,8 +1,8 @@
 # ruff: noqa: INP001, T201 - a script is run, never imported, and prints
-"""Fetches and builds the real parts of the live tests into the cache, one after the other: what is needed first first.
+"""Fetches and builds the real parts of the live tests into the cache, one after the other, in the order of their need.
 
-A test that needs a part before it is there waits for it. A part that cannot be had is said here, and fails, or skips,
-the tests that need it.
+A test that needs a part before it is built waits for it. A part that cannot be built is reported here, and the tests
+that need it fail or are skipped.
 """
 
 import time

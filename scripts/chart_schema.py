@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 - a script is run, never imported
-"""Writes what values the chart takes; its settings are the settings' own description of themselves.
+"""Writes the schema of the chart's values; the schema of its settings is generated from the settings' own types.
 
 python scripts/chart_schema.py > deploy/chart/values.schema.json
 """
@@ -26,14 +26,14 @@ PULL_POLICIES = ("", "Always", "IfNotPresent", "Never")
 
 
 def schema() -> Schema:
-    """The whole of it: what is not named is refused."""
+    """The whole schema: values that it does not name are refused."""
     settings = Settings.model_json_schema()
     image = block(repository=NAME, tag=TEXT, pullPolicy={"enum": list(PULL_POLICIES)})
     job: Schema = {"schedule": NAME, "resources": {"type": "object"}}
     ports = {"type": "array", "items": block(port=PORT, endPort=PORT, protocol={"const": "TCP"})}
     values = block(
         kafka=block(bootstrap=TEXT, cluster=NAME, existingSecret=NAME),
-        # The rest of the settings is where the chart puts things: folders, addresses, ports.
+        # The chart sets the other settings itself: folders, addresses, ports.
         settings=block(**{name: settings["properties"][name] for name in ("decision", "groups")}),
         image=image,
         imagePullSecrets=OBJECTS,
@@ -54,7 +54,7 @@ def schema() -> Schema:
         extraVolumeMounts=OBJECTS,
         extraObjects=OBJECTS,
     )
-    # Helm's own, for charts of charts.
+    # A value of Helm itself, for charts that contain charts.
     values["properties"]["global"] = {"type": "object"}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **values, "$defs": settings["$defs"]}
 
@@ -65,13 +65,13 @@ def block(**properties: Schema) -> Schema:
 
 
 def volume() -> Schema:
-    """A claim of the chart's, or one that is there already."""
+    """A claim of the chart, or an existing one."""
     modes = {"type": "array", "minItems": 1, "items": {"enum": list(ACCESS_MODES)}}
     return block(existingClaim=TEXT, storageClassName=TEXT, accessModes=modes, size=NAME)
 
 
 def recommender() -> Schema:
-    """Several need a store that they share."""
+    """The values of the recommender; several replicas need a store that they share."""
     replicas = {"type": "integer", "minimum": 1}
     whole = block(replicas=replicas, storeSecret=TEXT, resources={"type": "object"})
     several = {"properties": {"replicas": {"minimum": 2}}}
@@ -79,7 +79,7 @@ def recommender() -> Schema:
 
 
 def executor(image: Schema) -> Schema:
-    """Switched on it needs to know where it may scale."""
+    """The values of the executor; if it is switched on, the namespaces where it may scale are required."""
     whole = block(
         enabled=REBALANCE_IMPACT,
         mode={"enum": ["recommend", "apply"]},

@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 - a script is run, never imported
-"""Writes the definition of the resource ConsumerGroupScaler, its spec out of the settings' own words and limits.
+"""Writes the definition of the resource ConsumerGroupScaler; its spec has the descriptions and limits of the settings.
 
 python scripts/resource_definition.py > deploy/manifests/scalers/crd.yaml
 """
@@ -64,7 +64,7 @@ def definition() -> Schema:
 
 
 def spec() -> Schema:
-    """What may be asked for: the settings, and what only an object can say."""
+    """The schema of the spec: the settings, and the fields that only an object has."""
     parts = Settings.model_json_schema()["$defs"]
     properties: Schema = {
         "cluster": {**TEXT, "description": "Name of the Kafka cluster, as the collector was given it."},
@@ -80,7 +80,7 @@ def spec() -> Schema:
                 properties[block] = {"type": "object", "description": BLOCKS[block], "properties": fields}
             else:
                 properties |= fields
-    # 0 is for scaleToZero alone; without it the rule below has the better sentence.
+    # 0 is for scaleToZero alone; without the limit the rule below gives the better sentence.
     properties["minReplicas"]["minimum"] = 0
     return {
         "type": "object",
@@ -157,12 +157,12 @@ def block_of(part: Schema, parts: Mapping[str, Schema]) -> Schema:
 
 
 def described(setting: Mapping[str, Any]) -> Schema:
-    """The setting's own words."""
+    """The setting's own description."""
     return {"description": " ".join(setting["description"].split())} if "description" in setting else {}
 
 
 def status() -> Schema:
-    """What is told; every word is one of the wire, and what is not known is absent."""
+    """The schema of the status; every name is one of the wire schema, and unknown values are absent."""
     text, decimal = {"type": "string"}, {"type": "string", "pattern": DECIMAL}
     return {
         "type": "object",
@@ -219,7 +219,7 @@ def record(description: str, **properties: Schema) -> Schema:
 
 
 def conditions() -> Schema:
-    """As metav1.Condition has them; one of each type."""
+    """The conditions, with the fields of metav1.Condition; one of each type."""
     fields = {
         "type": {"type": "string", "maxLength": 316},
         "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
@@ -241,7 +241,7 @@ def conditions() -> Schema:
 
 
 def columns() -> Iterable[Schema]:
-    """What `kubectl get cgs` shows; the last ones with `-o wide`."""
+    """The columns of `kubectl get cgs`; the last ones are shown with `-o wide`."""
     ready, advice = '.status.conditions[?(@.type=="Ready")]', ".status.recommendation"
     yield column("Target", ".spec.target.name")
     yield column("Mode", ".status.mode")
@@ -264,7 +264,7 @@ def column(name: str, path: str, *, kind: str = "string", priority: int = 0) -> 
 
 
 class _Plain(yaml.SafeDumper):
-    """Every value written out where it stands."""
+    """A dumper that writes every value in full, without aliases."""
 
     def ignore_aliases(self, _data: object) -> bool:
         return True

@@ -1,11 +1,11 @@
 # ruff: noqa: INP001, T201 - a script is run, never imported, and prints
-"""Runs every step, also after one that failed, gives live tests that failed a second try, and sums up last.
+"""Runs every step, also after one that failed, runs failed live tests a second time, and prints a summary at the end.
 
     run_steps.py [--beside NAME COMMAND]... [--step NAME COMMAND]... [--live NAME COMMAND]...
 
 A step is a shell command, which fails with any exit code but 0. Steps run one after the other in the order given, the
-live ones last. What is named by `--beside` runs at low priority while they do and is ended with them: it gets ready
-what tests would otherwise wait for, and decides nothing.
+live ones last. A command named by `--beside` runs at low priority beside them and is ended with them: it prepares parts
+that tests would otherwise wait for, and has no effect on the result.
 
 A live step is a call of pytest over nothing but tests of real brokers, clusters and servers. Those of its tests that
 failed run once more, alone, when all steps are over. One that passes then is flaky: it is printed and counted, and is
@@ -41,12 +41,12 @@ class Outcome:
 
     @property
     def may_be_flaky(self) -> bool:
-        """True where tests failed and nothing else did: a file that cannot be read has no second try."""
+        """True where tests failed and nothing else did: a file that cannot be read is not run again."""
         return self.code == _TESTS_FAILED and bool(self.failed) and all("::" in test for test in self.failed)
 
 
 def main(words: Sequence[str]) -> int:
-    """Run what the command line names; 0 if nothing failed."""
+    """Run the steps of the command line; 0 if nothing failed."""
     parser = argparse.ArgumentParser(description="Runs every step, and sums up last.")
     for option in ("--beside", "--step", "--live"):
         parser.add_argument(option, nargs=2, action="append", default=[], metavar=("NAME", "COMMAND"))
@@ -67,7 +67,7 @@ def run(name: str, command: str, *, environment: dict[str, str] | None = None) -
 
 
 def run_live(name: str, command: str) -> Outcome:
-    """Run one call of pytest, and take down which of its tests failed."""
+    """Run one call of pytest, and record which of its tests failed."""
     with tempfile.TemporaryDirectory(prefix="lagcast-steps-") as cache:
         # pytest itself keeps the list of the tests that failed, in setting up and clearing away too.
         options = f"{os.environ.get('PYTEST_ADDOPTS', '')} -o cache_dir={shlex.quote(cache)}"
@@ -78,7 +78,7 @@ def run_live(name: str, command: str) -> Outcome:
 
 
 def run_again(outcomes: Sequence[Outcome]) -> tuple[list[Outcome], tuple[str, ...]]:
-    """Give the tests that failed their second try: the outcomes as they stand after it, and the flaky tests."""
+    """Run the tests that failed a second time: the outcomes after it, and the flaky tests."""
     tests = [test for outcome in outcomes if outcome.may_be_flaky for test in outcome.failed]
     if not tests:
         return list(outcomes), ()
@@ -94,7 +94,7 @@ def run_again(outcomes: Sequence[Outcome]) -> tuple[list[Outcome], tuple[str, ..
 
 
 def sum_up(outcomes: Sequence[Outcome], flaky: Sequence[str]) -> int:
-    """Print what became of each step, and of the flaky tests; 0 if all is well."""
+    """Print the result of each step, and the flaky tests; 0 if nothing failed."""
     for test in flaky:
         print(f"flaky: {test}")
     for outcome in outcomes:
@@ -108,7 +108,7 @@ def sum_up(outcomes: Sequence[Outcome], flaky: Sequence[str]) -> int:
 
 @contextmanager
 def running_beside(commands: Sequence[tuple[str, str]]) -> Iterator[None]:
-    """Run these commands at low priority while the block runs; they are ended with it, whatever they started too."""
+    """Run these commands at low priority while the block runs; they and their child processes are ended with it."""
     processes = []
     try:
         for _, command in commands:
