@@ -1,6 +1,6 @@
-"""The loop: read what was observed, decide, keep, publish; group by group, again and again.
+"""The loop: read the observed rows, decide, store, publish; for one group after the other, in every cycle.
 
-`now` is an argument of every step. Only `run_forever` waits, and what it waits with is given to it.
+`now` is an argument of every step. Only `run_forever` waits, by the `instants` that it is given.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ SettingsOf = Callable[[str, str], DecisionSettings]
 
 # Forecasts look back four weeks at most: the long season is a week, and three of them outvote an odd one.
 LOOK_BACK = timedelta(days=28)
-# Moves teach however long ago they were, since a group that moves once a week has no others. This many outweigh the
+# Moves are learned from whatever their age, since a group that moves once a week has no others. This many outweigh the
 # prior, which counts as three, 166 to 1, and are read in 6 ms.
 OUTCOMES_KEPT_IN_MIND = 500
 
@@ -43,15 +43,15 @@ _log = structlog.get_logger()
 
 
 class Report(Protocol):
-    """Whoever wants all decisions of a cycle at once."""
+    """A receiver of all decisions of a cycle at once."""
 
     def __call__(self, decisions: Sequence[Decision], /, *, now: datetime) -> object:
-        """Hear them."""
+        """Receive them."""
         ...
 
 
 class Histories(Protocol):
-    """Where observed rows come from: the feature table, or anything that answers like it."""
+    """The source of observed rows: the feature table, or an object with the same methods."""
 
     def groups(self) -> Sequence[Group]:
         """Every (cluster, group) that has rows."""
@@ -66,7 +66,7 @@ class Histories(Protocol):
 
 @dataclass(slots=True)
 class _Watched:
-    """What the loop keeps of one group between two cycles."""
+    """The state that the loop keeps of one group between two cycles."""
 
     session: Session
     profile: GroupProfile
@@ -80,8 +80,8 @@ class _Watched:
 class Recommender:
     """Decides for all groups of `histories`. One group's failure becomes that group's refusal; the rest are decided.
 
-    `settings_of` has the groups that are decided otherwise than by `settings`; both it and `profile_of` are called anew
-    in each cycle. `obstacles` gives the groups that cannot be read now: they are refused with its sentence.
+    `settings_of` has the groups with settings other than `settings`; both it and `profile_of` are called again in each
+    cycle. `obstacles` gives the groups that cannot be read now: they are refused with its sentence.
     `stops` gives what was measured of a group's rebalances since its last call. Forecasters are called through
     `caller`: one without a limit lets a group whose forecaster hangs hold up all others. `timer` times the steps of a
     cycle, and `observe_steps` gets the seconds of each when the cycle is over.
@@ -135,7 +135,7 @@ class Recommender:
                 _log.exception("review_failed", cluster=group[0], group=group[1])
 
     def tidy(self, *, now: datetime) -> None:
-        """Once an hour, let the store forget what nobody will ask for."""
+        """Once an hour, delete decisions from the store that are no longer needed."""
         if self._tidied_at is not None and now < self._tidied_at + TIDY_EVERY:
             return
         self._tidied_at = now
@@ -147,7 +147,7 @@ class Recommender:
             _log.info("tidied", decisions_forgotten=gone)
 
     def stand_by(self, *, now: datetime) -> None:
-        """A cycle of one who does not lead: obstacles are looked at, and nothing is kept, published or remembered.
+        """A cycle of a standby: obstacles are read, and nothing is stored, published or kept in memory.
 
         Until it has succeeded once, one group's advice is made and dropped: loops are compiled then, which would take
         the first cycle of a new leader 10 s and more.
@@ -166,7 +166,7 @@ class Recommender:
             self._watched.pop(group, None)
 
     def start_anew(self) -> None:
-        """Know nothing but what table and store have, as after a restart: another has led meanwhile."""
+        """Drop all state but table and store, as after a restart: another recommender has led meanwhile."""
         self._watched.clear()
         self._latest_keys.clear()
 
@@ -176,7 +176,7 @@ class Recommender:
                 session = self._session(group, now=now)
             if session is None:
                 return None
-            # Before the decision that they teach: what could not be kept is graded again from the rows.
+            # Before the decision that learns from them: moves that could not be stored are graded again from the rows.
             with times.timing("store"):
                 self.store.keep_outcomes(session.drain_outcomes())
             with times.timing("forecast"):
@@ -233,7 +233,7 @@ class Recommender:
             _log.warning("failing_forecaster", cluster=group[0], group=group[1], sentence=watched.failure)
 
     def _as_before(self, watched: _Watched, group: Group, settings: DecisionSettings) -> bool:
-        """Whether nobody has changed what is known of the group since its session began."""
+        """True where the profile and settings of the group have not changed since its session began."""
         return watched.settings == settings and self.profile_of(*group, watched.partitions) == watched.profile
 
     def _refusal(self, group: Group, obstacle: Obstacle, *, now: datetime) -> Refusal:
@@ -281,10 +281,10 @@ def _failed(reason: RefusalReason, error: Exception) -> Obstacle:
 def run_forever(
     recommender: Recommender, *, instants: Iterator[datetime], report: Report | None = None, fence: Fence | None = None
 ) -> None:
-    """A cycle at each of `instants`, which ends when the process is stopped.
+    """Run a cycle at each of `instants`, which ends when the process is stopped.
 
-    `report` gets all decisions of a cycle at once. With a `fence`, cycles are those of one who leads or stands by; a
-    cycle in which the lead is lost ends where that is seen.
+    `report` gets all decisions of a cycle at once. With a `fence`, cycles are those of a leader or a standby; a cycle
+    in which leadership is lost ends where that is detected.
     """
     for now in instants:
         if fence is not None:
