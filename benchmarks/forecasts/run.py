@@ -88,16 +88,16 @@ def loads_of(folder: Path | None) -> list[MinuteLoad]:
 def play(loads: Sequence[MinuteLoad], models: Sequence[str], out: Path, *, origins: int, jobs: int) -> None:
     """Judge all models and traces that are not in `out`, in so many processes; `out` is written after each."""
     began = time.monotonic()
-    cells = cells_of(loads, models, origins)
+    runs = runs_of(loads, models, origins)
     left_out = [line for load in loads for line in left_out_of(load)]
-    done = earlier(out, cells)
-    todo = [place for place in range(len(cells)) if place not in done]
-    print(f"{len(done)} of {len(cells)} are in {out}", file=sys.stderr, flush=True)
+    done = earlier(out, runs)
+    todo = [place for place in range(len(runs)) if place not in done]
+    print(f"{len(done)} of {len(runs)} are in {out}", file=sys.stderr, flush=True)
     for line in left_out:
         print(f"left out: {line}", file=sys.stderr, flush=True)
     swap_in(text_of([done[place] for place in sorted(done)], left_out, origins), out)
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
-        futures = {pool.submit(judge_cell, cells[place]): place for place in todo}
+        futures = {pool.submit(judge_run, runs[place]): place for place in todo}
         for judged, future in enumerate(as_completed(futures), start=1):
             place = futures[future]
             done[place] = asdict(future.result())
@@ -105,13 +105,13 @@ def play(loads: Sequence[MinuteLoad], models: Sequence[str], out: Path, *, origi
             elapsed = time.monotonic() - began
             left = elapsed / judged * (len(todo) - judged)
             print(
-                f"{len(done):4d}/{len(cells)}  {hms(elapsed)}, about {hms(left)} left  {progress(done[place])}",
+                f"{len(done):4d}/{len(runs)}  {hms(elapsed)}, about {hms(left)} left  {progress(done[place])}",
                 file=sys.stderr,
                 flush=True,
             )
 
 
-def cells_of(loads: Sequence[MinuteLoad], models: Sequence[str], origins: int) -> list[ModelOnTrace]:
+def runs_of(loads: Sequence[MinuteLoad], models: Sequence[str], origins: int) -> list[ModelOnTrace]:
     """Every model on every trace that is long enough for it."""
     return [
         ModelOnTrace(load=load, model=model, origins=origins, code=digest(load, model, origins))
@@ -130,9 +130,9 @@ def left_out_of(load: MinuteLoad) -> list[str]:
     ]
 
 
-def judge_cell(cell: ModelOnTrace) -> ModelResult:
+def judge_run(run: ModelOnTrace) -> ModelResult:
     """The result of one model on one trace; runs in a worker."""
-    return judge(cell.load, cell.model, origins=cell.origins, code=cell.code)
+    return judge(run.load, run.model, origins=run.origins, code=run.code)
 
 
 def digest(load: MinuteLoad, model: str, origins: int) -> str:
@@ -148,12 +148,12 @@ def digest(load: MinuteLoad, model: str, origins: int) -> str:
     return sha.hexdigest()[:16]
 
 
-def earlier(out: Path, cells: Sequence[ModelOnTrace]) -> dict[int, Document]:
+def earlier(out: Path, runs: Sequence[ModelOnTrace]) -> dict[int, Document]:
     """The results that an earlier run of the same code on the same traces has written, by their place."""
     if not out.exists():
         return {}
     held = {(each["trace"], each["model"], each["code"]): each for each in json.loads(out.read_text())["results"]}
-    keys = [(cell.load.name, cell.model, cell.code) for cell in cells]
+    keys = [(run.load.name, run.model, run.code) for run in runs]
     return {place: held[key] for place, key in enumerate(keys) if key in held}
 
 

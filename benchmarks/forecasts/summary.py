@@ -28,12 +28,14 @@ BARS = {
 
 def summary(results: Results) -> Document:
     """Each model of ours on each trace, overall figures without and with the traces tuned on, and missed bars."""
-    cases = [case(result, results) for result in results if result["family"] == "ours" and result["why_not"] is None]
-    models = list(dict.fromkeys((each["term"], each["model"]) for each in cases))
-    chosen = {model: [each for each in cases if each["model"] == model] for _, model in models}
+    scenarios = [
+        scenario(result, results) for result in results if result["family"] == "ours" and result["why_not"] is None
+    ]
+    models = list(dict.fromkeys((each["term"], each["model"]) for each in scenarios))
+    chosen = {model: [each for each in scenarios if each["model"] == model] for _, model in models}
     return {
         "bars": BARS,
-        "cases": cases,
+        "scenarios": scenarios,
         "overall": [
             {
                 "term": term,
@@ -43,11 +45,11 @@ def summary(results: Results) -> Document:
             }
             for term, model in models
         ],
-        "missed": [line for each in cases for line in missed_by(each)],
+        "missed": [line for each in scenarios for line in missed_by(each)],
     }
 
 
-def case(result: Document, results: Results) -> Document:
+def scenario(result: Document, results: Results) -> Document:
     """One model of ours on one trace: its loss over that of the best naive rival and of statsforecast's best.
 
     The best rival is chosen for each figure by itself, afterwards: it could not have been known before.
@@ -88,20 +90,20 @@ def loss(result: Document, figure: str) -> float:
     return sum(float(result["losses"][word]["all"]) for word in words)
 
 
-def overall(cases: Results) -> Document | None:
-    """Mean and worst ratio of each figure, mean coverage, greatest times and memory; None where `cases` is empty."""
-    if not cases:
+def overall(scenarios: Results) -> Document | None:
+    """Mean and worst ratio of each figure, mean coverage, greatest times and memory; None without scenarios."""
+    if not scenarios:
         return None
     return {
-        "traces": len(cases),
-        "to_naive": _mean_and_worst(cases, "to_naive"),
-        "to_statsforecast": _mean_and_worst(cases, "to_statsforecast"),
-        "inside_mean": fmean(each["inside"] for each in cases),
-        "inside_least": min(each["inside"] for each in cases),
-        "inside_most": max(each["inside"] for each in cases),
-        "fit_cpu_ms": max(each["fit_cpu_ms"] for each in cases),
-        "forecast_cpu_ms": max(each["forecast_cpu_ms"] for each in cases),
-        "fit_megabytes": max(each["fit_megabytes"] for each in cases),
+        "traces": len(scenarios),
+        "to_naive": _mean_and_worst(scenarios, "to_naive"),
+        "to_statsforecast": _mean_and_worst(scenarios, "to_statsforecast"),
+        "inside_mean": fmean(each["inside"] for each in scenarios),
+        "inside_least": min(each["inside"] for each in scenarios),
+        "inside_most": max(each["inside"] for each in scenarios),
+        "fit_cpu_ms": max(each["fit_cpu_ms"] for each in scenarios),
+        "forecast_cpu_ms": max(each["forecast_cpu_ms"] for each in scenarios),
+        "fit_megabytes": max(each["fit_megabytes"] for each in scenarios),
     }
 
 
@@ -137,8 +139,8 @@ def held(value: float, *, least: float | None = None, most: float | None = None)
     return (least is None or value >= least) and (most is None or value <= most)
 
 
-def _mean_and_worst(cases: Results, against: str) -> Document | None:
-    compared = [each for each in cases if each[against] is not None]
+def _mean_and_worst(scenarios: Results, against: str) -> Document | None:
+    compared = [each for each in scenarios if each[against] is not None]
     if not compared:
         return None
     answer = {}

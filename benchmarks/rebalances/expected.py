@@ -58,20 +58,20 @@ def counts_of(change: Change) -> tuple[int, int]:
     return (FEW, MANY) if change == "out" else (MANY, FEW)
 
 
-def by_formula(cell: GroupKind, change: Change, *, quiet_seconds: float) -> ExpectedEffect:
+def by_formula(group_kind: GroupKind, change: Change, *, quiet_seconds: float) -> ExpectedEffect:
     """By `cost_model`, with all known settings of the group; 0.3 s, the prior, stands for a broker's absence."""
     before, after = map(Replicas, counts_of(change))
     profile = GroupProfile(
         cluster="c",
-        group=cell.name,
+        group=group_kind.name,
         partitions=Partitions(PARTITIONS),
         capacity=None,
-        protocol=cell.protocol,
-        client=cell.client,
-        static_membership=cell.static,
+        protocol=group_kind.protocol,
+        client=group_kind.client,
+        static_membership=group_kind.static,
         session_timeout_seconds=Seconds(SESSION_SECONDS),
-        poll_batch_seconds=Seconds(cell.batch_seconds),
-        processing_p99_seconds=Seconds(cell.batch_seconds),
+        poll_batch_seconds=Seconds(group_kind.batch_seconds),
+        processing_p99_seconds=Seconds(group_kind.batch_seconds),
         start_up_seconds=Seconds(0.0),  # they join together
         termination_grace_seconds=Seconds(0.0 if change == "killed" else 30.0),
     )
@@ -85,17 +85,17 @@ def by_formula(cell: GroupKind, change: Change, *, quiet_seconds: float) -> Expe
     )
 
 
-def by_plant(cell: GroupKind, change: Change, *, quiet_seconds: float) -> ExpectedEffect:
+def by_plant(group_kind: GroupKind, change: Change, *, quiet_seconds: float) -> ExpectedEffect:
     """By the simulated group of `replay`, the mean over 20 seeds."""
     before, after = counts_of(change)
     world = World(
         partitions=PARTITIONS,
         capacity_messages_per_second_per_replica=CAPACITY,
-        protocol=cell.protocol,
-        client=cell.client,
-        static_membership=cell.static,
+        protocol=group_kind.protocol,
+        client=group_kind.client,
+        static_membership=group_kind.static,
         session_timeout_seconds=SESSION_SECONDS,
-        batch_seconds=cell.batch_seconds,
+        batch_seconds=group_kind.batch_seconds,
         start_up_seconds=1.0,
         start_up_spread_seconds=0.0,
         shutdown_seconds=0.0,

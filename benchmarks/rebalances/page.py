@@ -53,7 +53,7 @@ Versions: {versions}.
 class Row:
     """One kind of group under one change: all that was measured, and what was expected."""
 
-    cell: Document
+    group_kind: Document
     change: str
     lost_seconds: tuple[float, ...]
     pauses: tuple[float, ...]
@@ -65,8 +65,8 @@ class Row:
     @property
     def kind(self) -> str:
         """The group in words."""
-        static = ", static" if self.cell["static"] else ""
-        return f"{self.cell['client']}, {PROTOCOLS[self.cell['protocol']]}{static}"
+        static = ", static" if self.group_kind["static"] else ""
+        return f"{self.group_kind['client']}, {PROTOCOLS[self.group_kind['protocol']]}{static}"
 
     @property
     def formula_holds(self) -> bool:
@@ -83,7 +83,9 @@ def write_page(document: Document) -> None:
     """The page on stdout."""
     rows = rows_of(document)
     parts = [introduction(document), summary(rows)]
-    for (batch, static), group in grouped(rows, lambda row: (row.cell["batch_seconds"], row.cell["static"])):
+    for (batch, static), group in grouped(
+        rows, lambda row: (row.group_kind["batch_seconds"], row.group_kind["static"])
+    ):
         parts.append(section(batch, group, static=static))
     parts += [cheaper(rows), missed(rows)]
     print("\n".join(parts), end="")
@@ -105,12 +107,12 @@ def rows_of(document: Document) -> list[Row]:
         found = [
             change
             for change in document["changes"]
-            if change["cell"] == expected["cell"] and change["change"] == expected["change"]
+            if change["group_kind"] == expected["group_kind"] and change["change"] == expected["change"]
         ]
         stopped = [[stop for stop in change["stops"] if stop > 0.0] for change in found]
         rows.append(
             Row(
-                cell=expected["cell"],
+                group_kind=expected["group_kind"],
                 change=expected["change"],
                 lost_seconds=tuple(sum(change["stops"]) / len(change["stops"]) for change in found),
                 pauses=tuple(sum(stops) / len(stops) for stops in stopped if stops),
@@ -144,13 +146,13 @@ def introduction(document: Document) -> str:
 
 def kinds_of(document: Document) -> list[Document]:
     """The kinds of groups."""
-    return [cell for cell, _ in grouped(document["expected"], lambda expected: expected["cell"])]
+    return [group_kind for group_kind, _ in grouped(document["expected"], lambda expected: expected["group_kind"])]
 
 
 def summary(rows: list[Row]) -> str:
     """The number of expectations that held, by protocol."""
     lines = []
-    for protocol, group in grouped(rows, lambda row: row.cell["protocol"]):
+    for protocol, group in grouped(rows, lambda row: row.group_kind["protocol"]):
         near = [row for row in group if is_near(median(row.duplicates), row.formula["duplicates"], NEAR_MESSAGES)]
         lines.append(
             (
@@ -197,7 +199,8 @@ def cheaper(rows: list[Row]) -> str:
     """The protocol that loses least for each client, batch length and change, and by how much."""
     lines = []
     for (client, batch, static, change), group in grouped(
-        rows, lambda row: (row.cell["client"], row.cell["batch_seconds"], row.cell["static"], row.change)
+        rows,
+        lambda row: (row.group_kind["client"], row.group_kind["batch_seconds"], row.group_kind["static"], row.change),
     ):
         ranked = sorted(group, key=lambda row: median(row.lost_seconds))
         least, next_one = (median(row.lost_seconds) for row in ranked[:2])
@@ -208,9 +211,9 @@ def cheaper(rows: list[Row]) -> str:
                 f"{client}{', static' if static else ''}",
                 f"{batch:g} s",
                 CHANGES[change],
-                PROTOCOLS[ranked[0].cell["protocol"]] if clear else "no clear one",
-                ", ".join(f"{PROTOCOLS[row.cell['protocol']]} {median(row.lost_seconds):.1f}" for row in ranked),
-                PROTOCOLS[by_formula.cell["protocol"]],
+                PROTOCOLS[ranked[0].group_kind["protocol"]] if clear else "no clear one",
+                ", ".join(f"{PROTOCOLS[row.group_kind['protocol']]} {median(row.lost_seconds):.1f}" for row in ranked),
+                PROTOCOLS[by_formula.group_kind["protocol"]],
             )
         )
     head = ("client", "batches", "who", "cheapest", "lost seconds per partition, measured", "cheapest by formula")
@@ -228,7 +231,7 @@ def missed(rows: list[Row]) -> str:
     lines = [
         (
             row.kind,
-            f"{row.cell['batch_seconds']:g} s",
+            f"{row.group_kind['batch_seconds']:g} s",
             CHANGES[row.change],
             spread(row.lost_seconds),
             f"{row.formula['lost_seconds']:.1f}",

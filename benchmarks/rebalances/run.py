@@ -86,7 +86,7 @@ def main() -> int:
     return 0
 
 
-def cells() -> list[GroupKind]:
+def group_kinds() -> list[GroupKind]:
     """Every client and protocol with short and long batches, and static members with short ones."""
     kinds = ((SHORT_SECONDS, False), (LONG_SECONDS, False), (SHORT_SECONDS, True))
     return [
@@ -99,7 +99,7 @@ def cells() -> list[GroupKind]:
 
 def document_of(rounds: int) -> dict[str, Any]:
     """All measurements, with the expected values."""
-    kinds = cells()
+    kinds = group_kinds()
     loads: list[float] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -112,7 +112,7 @@ def document_of(rounds: int) -> dict[str, Any]:
         windows = [(event.begin_at, event.end_at) for event in events]
         changes += [
             {
-                "cell": asdict(kind),
+                "group_kind": asdict(kind),
                 "change": event.change,
                 "stops": [round(stop, 3) for stop in found.stops],
                 "duplicates": found.duplicates,
@@ -123,7 +123,7 @@ def document_of(rounds: int) -> dict[str, Any]:
     quiet = min(AFTER_SECONDS.values())
     expected = [
         {
-            "cell": asdict(kind),
+            "group_kind": asdict(kind),
             "change": change,
             "formula": asdict(by_formula(kind, change, quiet_seconds=quiet)),
             "plant": asdict(by_plant(kind, change, quiet_seconds=quiet)),

@@ -58,7 +58,7 @@ RESULTS = [
 
 def test_each_loss_is_held_against_the_best_rival_of_its_own_figure() -> None:
     """0.07 / 0.10 to persistence at p50, 0.04 / 0.05 to the season at p90, 0.14 / 0.20 for all three together."""
-    assert summary(RESULTS)["cases"][0]["to_naive"] == {
+    assert summary(RESULTS)["scenarios"][0]["to_naive"] == {
         "all": {"ratio": pytest.approx(0.70), "rival": "persistence"},
         "p50": {"ratio": pytest.approx(0.70), "rival": "persistence"},
         "p90": {"ratio": pytest.approx(0.80), "rival": "seasonal_naive"},
@@ -81,7 +81,7 @@ def test_a_trace_without_a_rival_is_left_out_of_that_mean() -> None:
     """The other library was only on the calm trace: 0.14 over 0.16."""
     (blend,) = summary(RESULTS)["overall"]
     assert blend["with_tuned_on"]["to_statsforecast"]["all"]["mean"] == pytest.approx(0.14 / 0.16)
-    assert summary(RESULTS)["cases"][1]["to_statsforecast"] is None
+    assert summary(RESULTS)["scenarios"][1]["to_statsforecast"] is None
 
 
 def test_what_misses_a_bar_is_named() -> None:
@@ -93,7 +93,7 @@ def test_what_misses_a_bar_is_named() -> None:
 
 
 def test_a_model_that_gave_no_answer_is_no_rival() -> None:
-    """Nor a case of ours: it is said on the page instead."""
+    """Nor a scenario of ours: it is said on the page instead."""
     silent = {**result_of("calm", "slow", "naive", (0, 0, 0)), "why_not": "a fit took more than 120 s", "losses": {}}
     assert summary([*RESULTS, silent]) == summary(RESULTS)
 
@@ -208,8 +208,8 @@ def test_the_command_judges_and_goes_on_from_what_it_holds(
         assert each["origins"] == 5
         assert 0.0 <= each["inside"]["all"] <= 1.0
         assert min(each["fit_cpu_ms"], each["forecast_cpu_ms"], each["fit_megabytes"]) > 0.0
-    (case,) = document["summary"]["cases"]
-    assert (case["trace"], case["model"], case["tuned_on"]) == ("ten-days", "seasonal_short_blend", False)
+    (scenario,) = document["summary"]["scenarios"]
+    assert (scenario["trace"], scenario["model"], scenario["tuned_on"]) == ("ten-days", "seasonal_short_blend", False)
 
     written = out.read_bytes()
     assert run.main() == 0

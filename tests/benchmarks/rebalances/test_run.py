@@ -73,7 +73,7 @@ def test_every_message_is_counted_as_often_as_it_was_done(cuts: list[int]) -> No
 
 def document(*, formula: float) -> Document:
     """Two kinds of groups that were measured thrice to lose 2 s per partition, and 4 s."""
-    cells = [
+    group_kinds = [
         {"client": "java", "protocol": protocol, "batch_seconds": 0.1, "static": False}
         for protocol in ("eager", "kip848")
     ]
@@ -87,11 +87,20 @@ def document(*, formula: float) -> Document:
         "mean_load": 3.0,
         "versions": {"kafka": "4.3.0"},
         "changes": [
-            {"cell": cell, "change": "in", "stops": [2.0 * factor, 2.0 * factor], "duplicates": again, "lost": 0}
-            for factor, cell in enumerate(cells, start=1)
+            {
+                "group_kind": group_kind,
+                "change": "in",
+                "stops": [2.0 * factor, 2.0 * factor],
+                "duplicates": again,
+                "lost": 0,
+            }
+            for factor, group_kind in enumerate(group_kinds, start=1)
             for again in (0, 10, 20)
         ],
-        "expected": [{"cell": cell, "change": "in", "formula": expected, "plant": expected} for cell in cells],
+        "expected": [
+            {"group_kind": group_kind, "change": "in", "formula": expected, "plant": expected}
+            for group_kind in group_kinds
+        ],
     }
 
 
