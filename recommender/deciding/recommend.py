@@ -81,7 +81,7 @@ def _under_way(context: DecisionContext) -> Recommendation | None:
 def _propose(context: DecisionContext) -> Proposal:
     """The proposal of the owner's rule on 0 replicas; else the best plan.
 
-    A move to 0 that a guard holds back is not proposed: the plans decide then on a group that stays awake.
+    A move to 0 that a guard holds back is not proposed: the plans decide then on a group that stays active.
     """
     by_rule = propose_by_rule(context)
     if by_rule is not None and (context.at_zero or pass_guards(by_rule, context).target == 0):
