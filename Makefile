@@ -3,6 +3,8 @@
 SHELL := /bin/sh
 BIN := .venv/bin
 READY := .venv/.ready
+# Images of containers set it; then each of the hundred processes of the tests would compile every source anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-slow bench bench-decisions bench-forecasts bench-value bench-stream bench-learned-capacity bench-decision-time bench-collection bench-live-latency bench-rebalances bench-scalers bench-failover lab lab-kubernetes docs lock clean
 
