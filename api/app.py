@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import cache, partial
 
 from fastapi import FastAPI
 
@@ -44,6 +45,6 @@ def create_app(
     app.include_router(routes.v1(reader))
     app.include_router(routes.service(reader))
     problems.answer_with_problems(app)
-    description = openapi.describe(app)
-    app.openapi = lambda: description  # type: ignore[method-assign]  # the framework's documented way
+    # Made when it is first asked for: it takes longer than all the rest of a start.
+    app.openapi = cache(partial(openapi.describe, app))  # type: ignore[method-assign]  # the framework's documented way
     return app
