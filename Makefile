@@ -24,13 +24,15 @@ fmt: $(READY) ## format the code and mend what ruff can mend
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
-# Steps run one after the other, each of them also after one that failed: what fails fastest comes first.
+# Steps run one after the other, each of them also after one that failed: what fails fastest comes first. The types take
+# one process long where nothing is cached, as does compiling the loops: both at the same time.
 STEPS := $(BIN)/python scripts/run_steps.py
 LINT := \
+	--along mypy '$(BIN)/mypy --no-error-summary' \
 	--step format '$(BIN)/ruff format --check --quiet' \
 	--step ruff '$(BIN)/ruff check --quiet' \
-	--step imports '$(BIN)/lint-imports --no-logo' \
-	--step mypy '$(BIN)/mypy --no-error-summary'
+	--step imports '$(BIN)/lint-imports --no-logo'
+LOOPS := --step loops 'PYTHONPATH=. $(BIN)/python scripts/compile_loops.py'
 
 # What needs a JVM, a broker or a cluster of its own waits most of the time, and stays in one process by its file: there
 # it is started once. What only computes does not run beside it, because it has limits in seconds.
@@ -46,13 +48,13 @@ lint: $(READY) ## formatting, ruff, import contracts, mypy --strict
 	@$(STEPS) $(LINT)
 
 check: $(READY) ## lint and the fast tests, before each commit
-	@$(STEPS) $(LINT) $(FAST_TESTS)
+	@$(STEPS) $(LINT) $(LOOPS) $(FAST_TESTS)
 
 test: $(READY) ## lint and every test there is; live tests are skipped where their tools are missing, unless CI=true
-	@$(STEPS) $(PARTS) $(LINT) $(FAST_TESTS) $(SLOW_TESTS) $(LIVE_TESTS)
+	@$(STEPS) $(PARTS) $(LINT) $(LOOPS) $(FAST_TESTS) $(SLOW_TESTS) $(LIVE_TESTS)
 
 test-fast: $(READY) ## tests that need no JVM, no broker, no cluster and no patience
-	@$(STEPS) $(FAST_TESTS)
+	@$(STEPS) $(LOOPS) $(FAST_TESTS)
 
 test-spark: $(READY) ## the features job on a local JVM
 	@scripts/step spark-tests $(BIN)/pytest -q -m "spark"
@@ -64,7 +66,7 @@ test-live-kubernetes: $(READY) ## the cluster's side and its chart against a rea
 	@scripts/step kubernetes $(BIN)/pytest -q -m "kubernetes"
 
 test-slow: $(READY) ## the tests that take more than a few seconds, without JVM, broker and cluster
-	@$(STEPS) $(SLOW_TESTS)
+	@$(STEPS) $(LOOPS) $(SLOW_TESTS)
 
 bench: $(READY) ## forecasters and policies on the traces of a folder: make bench TRACES=DIR
 	@test -d "$(TRACES)" || { echo "name a folder of traces: make bench TRACES=DIR" >&2; exit 2; }

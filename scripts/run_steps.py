@@ -1,11 +1,14 @@
 # ruff: noqa: INP001, T201 - a script is run, never imported, and prints
 """Runs every step, also after one that failed, runs failed live tests a second time, and prints a summary at the end.
 
-    run_steps.py [--beside NAME COMMAND]... [--step NAME COMMAND]... [--live NAME COMMAND]...
+    run_steps.py [--beside NAME COMMAND]... [--along NAME COMMAND]... [--step NAME COMMAND]... [--live NAME COMMAND]...
 
 A step is a shell command, which fails with any exit code but 0. Steps run one after the other in the order given, the
-live ones last. A command named by `--beside` runs at low priority beside them and is ended with them: it prepares parts
-that tests would otherwise wait for, and has no effect on the result.
+live ones last. A step named by `--along` begins with the first of them and keeps what it prints: that is shown at the
+end of the first step which it did not outlast, and before the live ones. It suits what computes in one process only.
+
+A command named by `--beside` runs at low priority beside them and is ended with them: it prepares parts that tests
+would otherwise wait for, and has no effect on the result.
 
 A live step is a call of pytest over nothing but tests of real brokers, clusters and servers. Those of its tests that
 failed run once more, alone, when all steps are over. One that passes then is flaky: it is printed and counted, and is
@@ -25,6 +28,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
 _TESTS_FAILED = 1  # of pytest's exit codes: it ran to its end, and tests failed
 _FLAKY_LIMIT = 1
@@ -48,11 +52,14 @@ class Outcome:
 def main(words: Sequence[str]) -> int:
     """Run the steps of the command line; 0 if nothing failed."""
     parser = argparse.ArgumentParser(description="Runs every step, and sums up last.")
-    for option in ("--beside", "--step", "--live"):
+    for option in ("--beside", "--along", "--step", "--live"):
         parser.add_argument(option, nargs=2, action="append", default=[], metavar=("NAME", "COMMAND"))
     given = parser.parse_args(words)
-    with running_beside(given.beside):
-        outcomes = [run(name, command) for name, command in given.step]
+    with running_beside(given.beside), running_along(given.along) as along:
+        outcomes = []
+        for name, command in given.step:
+            outcomes += [run(name, command), *along.ended()]
+        outcomes += along.ended(wait=True)
         outcomes += [run_live(name, command) for name, command in given.live]
         outcomes, flaky = run_again(outcomes)
     return sum_up(outcomes, flaky)
@@ -64,6 +71,46 @@ def run(name: str, command: str, *, environment: dict[str, str] | None = None) -
     began = time.monotonic()
     code = subprocess.run(command, shell=True, check=False, env=environment).returncode  # noqa: S602  # of the Makefile
     return Outcome(name=name, code=code, seconds=time.monotonic() - began)
+
+
+class Along:
+    """Steps that were begun together; each is reported once, when it has ended."""
+
+    def __init__(self, commands: Sequence[tuple[str, str]]) -> None:
+        self._began = time.monotonic()
+        self._running = [(name, *self._start(command)) for name, command in commands]
+
+    @staticmethod
+    def _start(command: str) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+        printed = tempfile.TemporaryFile()  # noqa: SIM115  # open until it is shown
+        # A group of its own, so that its child processes end with it.
+        process = subprocess.Popen(  # noqa: S602  # of the Makefile
+            command, shell=True, start_new_session=True, stdout=printed, stderr=subprocess.STDOUT
+        )
+        return process, printed
+
+    def ended(self, *, wait: bool = False) -> list[Outcome]:
+        """What has ended since it was asked last, after showing what it printed; with `wait`, all that runs."""
+        outcomes, running = [], []
+        for name, process, printed in self._running:
+            if process.poll() is None and not wait:
+                running.append((name, process, printed))
+                continue
+            code = process.wait()
+            seconds = time.monotonic() - self._began
+            printed.seek(0)
+            print(f"== {name}\n{printed.read().decode(errors='replace')}", end="", flush=True)
+            printed.close()
+            outcomes.append(Outcome(name=name, code=code, seconds=seconds))
+        self._running = running
+        return outcomes
+
+    def end(self) -> None:
+        """End what still runs: somebody interrupted the steps."""
+        for _, process, _ in self._running:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
 
 
 def run_live(name: str, command: str) -> Outcome:
@@ -104,6 +151,16 @@ def sum_up(outcomes: Sequence[Outcome], flaky: Sequence[str]) -> int:
     is_well = all(outcome.code == 0 for outcome in outcomes) and len(flaky) <= _FLAKY_LIMIT
     print(f"{'all':<16} {'done' if is_well else 'FAILED':<6} {total:4.0f} s, {len(flaky)} flaky", flush=True)
     return 0 if is_well else 1
+
+
+@contextmanager
+def running_along(commands: Sequence[tuple[str, str]]) -> Iterator[Along]:
+    """Begin these steps; none of them outlives the block."""
+    along = Along(commands)
+    try:
+        yield along
+    finally:
+        along.end()
 
 
 @contextmanager

@@ -126,6 +126,25 @@ def test_a_live_step_that_did_not_run_its_tests_has_no_second_try(folder: Path, 
     assert (code, summary(lines)) == (1, [("live", "FAILED"), ("all", "FAILED")])
 
 
+def test_what_runs_along_is_a_step_that_none_waits_for(folder: Path) -> None:
+    """It begins with the first step, and its output and verdict come as soon as a step ends that it did not outlast."""
+    along = "echo typed; : > typed; exit 1"
+    step = "until test -e typed; do sleep 0.01; done; sleep 0.2"
+    code, lines = run(folder, "--along", "types", along, "--step", "first", step, "--step", "second", "echo 3 in all")
+    assert code == 1
+    assert lines.index("== first") < lines.index("typed") < lines.index("== second") < lines.index("3 in all")
+    assert summary(lines) == [("first", "done"), ("types", "FAILED"), ("second", "done"), ("all", "FAILED")]
+
+
+def test_live_steps_begin_when_nothing_runs_along(folder: Path) -> None:
+    """What outlasts the other steps is waited for: limits in seconds are not for it to use up."""
+    along = "until test -e begun; do sleep 0.01; done; sleep 0.2; echo typed"
+    code, lines = run(folder, "--along", "types", along, "--step", "first", ": > begun", "--live", "live", PYTEST)
+    assert code == 0
+    assert lines.index("== types") < lines.index("typed") < lines.index("== live")
+    assert summary(lines) == [("first", "done"), ("types", "done"), ("live", "done"), ("all", "done")]
+
+
 def test_what_runs_beside_ends_with_the_steps(folder: Path) -> None:
     """It is started before the first step, and neither waited for nor judged."""
     beside = "echo begun > begun; sleep 600; echo over > over"

@@ -1,0 +1,39 @@
+# ruff: noqa: INP001 - a script is run, never imported
+"""Compiles the loops of the plant and of the planner, once and before the tests that need them.
+
+The machine code is kept on disk. Without this, each of the processes that tests run in compiles it for itself: they
+need it at the same time, and none waits for another's.
+"""
+
+from datetime import UTC, datetime
+
+import numpy as np
+
+from forecasting.units import read_only
+from recommender.deciding.decision import DecisionSettings
+from replay.contest import Contest, play
+from replay.sampling import Names
+from replay.trace import Trace
+from replay.world import OffsetsReset, PoisonMessage, RollingRestart, World
+
+START_AT = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+def main() -> None:
+    """Let lagcast decide for a group that has known load for three quarters of an hour, in a world with incidents."""
+    world = World(
+        partitions=12,
+        capacity_messages_per_second_per_replica=100.0,
+        incidents=(
+            RollingRestart(at_second=60, seconds_per_pod=60),
+            PoisonMessage(at_second=600, seconds=60, partition=0),
+            OffsetsReset(at_second=900, seconds=60),
+        ),
+    )
+    rates = read_only(np.repeat([200.0, 900.0], [35, 10]))
+    trace = Trace(name="made-up", start_at=START_AT, step_seconds=60, messages_per_second=rates)
+    play("lagcast", Contest(trace=trace, world=world, settings=DecisionSettings(), names=Names("c", "g"), seed=1))
+
+
+if __name__ == "__main__":
+    main()
