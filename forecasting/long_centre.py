@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from forecasting.long_season import LongSeason
-from forecasting.slots import SLOTS_PER_DAY, SLOTS_PER_WEEK, SlotSeries
+from forecasting.slots import SLOTS_PER_DAY, SLOTS_PER_WEEK, SlotSeries, row_medians
 from forecasting.units import FloatArray, IntArray
 
 # Four weeks are read: three whole ones and the newest days, whose level they are raised to.
@@ -58,8 +58,7 @@ class LongCentre:
             before = at - SLOTS_PER_WEEK * (np.maximum(-(-steps // SLOTS_PER_WEEK), 1) + week)
             usable = (before >= 0) & ~is_holiday & ~self._is_holiday(before)
             parts.append(np.where(usable, self.series.values[np.maximum(before, 0)] + raised, np.nan))
-        path: FloatArray = np.nanmedian(np.stack(parts), axis=0)
-        return path
+        return row_medians(np.stack(parts, axis=1))
 
     def _is_holiday(self, at: IntArray) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
         return np.isin(self.series.days(at), list(self.holidays))

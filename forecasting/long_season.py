@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from forecasting.slots import FIT_DAYS, SLOTS_PER_DAY, SlotSeries, weighted_median
+from forecasting.slots import FIT_DAYS, SLOTS_PER_DAY, SlotSeries, row_medians, weighted_median
 from forecasting.units import FloatArray, IntArray
 
 # A day's weight in the shape of days: half of it after ten days.
@@ -114,18 +114,10 @@ def _polished(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     usable = np.where(enough[:, None], rows, np.nan)
     day = np.zeros(SLOTS_PER_DAY)
     for _ in range(_ROUNDS):
-        levels = _row_medians(usable - day)
+        levels = row_medians(usable - day)
         shape = weighted_median(usable - levels[:, None], _SHAPE_WEIGHTS[: len(rows)])
         day = np.where(np.isfinite(shape), shape, 0.0)
-    return _row_medians(usable - day), day
-
-
-def _row_medians(rows: FloatArray) -> FloatArray:
-    """The median of what is known of each row, NaN where nothing is: np.nanmedian in a fifth of its time."""
-    known, ordered = np.isfinite(rows).sum(axis=1), np.sort(rows, axis=1)  # NaN comes last
-    at = np.arange(len(rows))
-    medians: FloatArray = (ordered[at, (known - 1) // 2] + ordered[at, known // 2]) / 2.0
-    return medians
+    return row_medians(usable - day), day
 
 
 def _growth(levels: FloatArray) -> float:
@@ -153,7 +145,7 @@ def _weekday_levels(raised: FloatArray) -> FloatArray:
     """The effect of each weekday on the level, (7,): its distance from its week's median, as a weighted median."""
     weeks = len(raised) // _DAYS_PER_WEEK
     by_week = raised[: weeks * _DAYS_PER_WEEK].reshape(weeks, _DAYS_PER_WEEK)
-    return _vote(by_week - _row_medians(by_week)[:, None])
+    return _vote(by_week - row_medians(by_week)[:, None])
 
 
 def _weekday_shapes(odd: FloatArray) -> FloatArray:
