@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,18 @@ NOT_FOUND = 404
 LEASE = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": ["lagcast-recommender"]}
 
 
-def documents() -> list[tuple[str, Document]]:
-    """Every document of the manifests and of Spark's, with a name for the test's output; the chart is templates."""
-    return [
+@cache
+def documents() -> tuple[tuple[str, Document], ...]:
+    """Every document of the manifests and of Spark's, with a name for the test's output; the chart is templates.
+
+    Read once, so no test may change one.
+    """
+    return tuple(
         (f"{path.relative_to(DEPLOY)}: {document['kind']} {document.get('metadata', {}).get('name', '')}", document)
         for folder in ("manifests", "spark")
         for path in sorted((DEPLOY / folder).rglob("*.yaml"))
         for document in yaml.safe_load_all(path.read_text(encoding="utf-8"))
-    ]
+    )
 
 
 def of_kind(kind: str) -> list[Document]:
