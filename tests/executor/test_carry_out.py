@@ -280,6 +280,7 @@ def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.slow
 def test_the_process_prints_its_patch_and_logs_its_act(
     service: Service, cluster: Cluster, kubeconfig: Path, due_advice: MakeAdvice
 ) -> None:

@@ -107,7 +107,7 @@ SHAPES = (
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("days", [3, 15])
+@pytest.mark.parametrize("days", [3, pytest.param(15, marks=pytest.mark.slow)])
 def test_every_shape_of_load_gives_sound_paths(
     forecaster: Forecaster,
     shape: Callable[[FloatArray], FloatArray],

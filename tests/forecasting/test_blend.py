@@ -152,6 +152,7 @@ def test_idle_nights_end_on_time(daily_load: MakeLoad) -> None:
     assert answer.path(0.5)[14:].min() > 1000.0
 
 
+@pytest.mark.slow
 def test_without_a_season_the_blend_costs_no_more_than_persistence(history: MakeHistory) -> None:
     """On a wandering load that repeats nothing, p50, p90 and p95 lose at most 3 % to persistence."""
     rng = np.random.default_rng(5)

@@ -66,6 +66,7 @@ def test_the_folder_for_machine_code_can_be_named(package: Path, tmp_path: Path)
     assert not list(package.rglob("*.nbi"))
 
 
+@pytest.mark.slow
 def test_without_a_folder_it_is_compiled_at_each_start(package: Path, tmp_path: Path) -> None:
     """A file in the folder's place cannot be written into, whoever runs it."""
     (tmp_path / "kept").write_text("in the way")

@@ -53,7 +53,7 @@ def test_a_week_is_forecast_in_steps_of_five_minutes(history: MakeHistory) -> No
         assert (forecast.steps, forecast.step_seconds, forecast.history_tier) == (WEEK_STEPS, 300, history_tier)
 
 
-@pytest.mark.parametrize("days", [14, 17, 21])
+@pytest.mark.parametrize("days", [14, pytest.param(17, marks=pytest.mark.slow), 21])
 def test_a_pure_week_is_forecast_to_a_hundredth(days: int, history: MakeHistory) -> None:
     """The next week is forecast like the one before if all weeks are alike."""
     load = weekly_load(days + 7)
@@ -71,7 +71,7 @@ def test_growth_of_a_hundredth_a_day_goes_on(history: MakeHistory) -> None:
 
 
 @pytest.mark.parametrize("silence", [0.0, np.nan])
-@pytest.mark.parametrize("days_ago", [1, 5, 7])
+@pytest.mark.parametrize("days_ago", [1, pytest.param(5, marks=pytest.mark.slow), 7])
 def test_an_outage_does_not_come_back_a_week_later(silence: float, days_ago: int, history: MakeHistory) -> None:
     """A day without messages, or without samples, is not expected on the same weekday."""
     load = weekly_load(28)
@@ -84,7 +84,7 @@ def test_an_outage_does_not_come_back_a_week_later(silence: float, days_ago: int
 
 
 @pytest.mark.parametrize("factor", [0.4, 2.5])
-@pytest.mark.parametrize("days_ago", [3, 7, 9])
+@pytest.mark.parametrize("days_ago", [3, 7, pytest.param(9, marks=pytest.mark.slow)])
 def test_a_shift_of_level_is_taken_as_the_level(factor: float, days_ago: int, history: MakeHistory) -> None:
     """Days after the load went up, or down, for good, it is expected to stay there, and not to go on growing."""
     load = weekly_load(28)

@@ -23,7 +23,12 @@ MEASURED: dict[tuple[str, int, int], tuple[float, float, float]] = {
     ("kip848", 10, 20): (7.6, 10.5, 23.7),
     ("kip848", 20, 10): (8.8, 16.0, 36.0),
 }
-CASES = [(case, batch) for case in MEASURED for batch in BATCHES]
+# The shortest batches are played in half a second for each protocol, all of them in ten.
+CASES = [
+    pytest.param(case, batch, marks=() if batch == BATCHES[0] else pytest.mark.slow)
+    for case in MEASURED
+    for batch in BATCHES
+]
 
 
 def pause_of_a_moved_partition(world: World, trace: Trace, replicas: int, command: int) -> float:
