@@ -55,6 +55,7 @@ def main(words: Sequence[str]) -> int:
     for option in ("--beside", "--along", "--step", "--live"):
         parser.add_argument(option, nargs=2, action="append", default=[], metavar=("NAME", "COMMAND"))
     given = parser.parse_args(words)
+    began = time.monotonic()
     with running_beside(given.beside), running_along(given.along) as along:
         outcomes = []
         for name, command in given.step:
@@ -62,7 +63,7 @@ def main(words: Sequence[str]) -> int:
         outcomes += along.ended(wait=True)
         outcomes += [run_live(name, command) for name, command in given.live]
         outcomes, flaky = run_again(outcomes)
-    return sum_up(outcomes, flaky)
+    return sum_up(outcomes, flaky, seconds=time.monotonic() - began)
 
 
 def run(name: str, command: str, *, environment: dict[str, str] | None = None) -> Outcome:
@@ -140,16 +141,15 @@ def run_again(outcomes: Sequence[Outcome]) -> tuple[list[Outcome], tuple[str, ..
     return [*settled, again], flaky
 
 
-def sum_up(outcomes: Sequence[Outcome], flaky: Sequence[str]) -> int:
+def sum_up(outcomes: Sequence[Outcome], flaky: Sequence[str], *, seconds: float) -> int:
     """Print the result of each step, and the flaky tests; 0 if nothing failed."""
     for test in flaky:
         print(f"flaky: {test}")
     for outcome in outcomes:
         verdict = "done" if outcome.code == 0 else "FAILED"
         print(f"{outcome.name:<16} {verdict:<6} {outcome.seconds:4.0f} s")
-    total = sum(outcome.seconds for outcome in outcomes)
     is_well = all(outcome.code == 0 for outcome in outcomes) and len(flaky) <= _FLAKY_LIMIT
-    print(f"{'all':<16} {'done' if is_well else 'FAILED':<6} {total:4.0f} s, {len(flaky)} flaky", flush=True)
+    print(f"{'all':<16} {'done' if is_well else 'FAILED':<6} {seconds:4.0f} s, {len(flaky)} flaky", flush=True)
     return 0 if is_well else 1
 
 
