@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.decisions.ours import LAGCAST
 from benchmarks.decisions.standings import ScenarioSummary, overall_of, summaries_of, variant_ratios, with_pauses
 from benchmarks.decisions.tournament import POLICY_NAMES, VARIANT_SEED, VARIANT_WORLDS, Run
-from benchmarks.decisions.worlds import WORLDS
+from benchmarks.decisions.worlds import ALL_WORLDS
 from recommender.deciding.decision import DecisionSettings
 
 Document = dict[str, Any]
@@ -33,7 +33,7 @@ DIGITS = 7
 
 def text_of(runs: list[Run], published: list[Run]) -> str:
     """The document as JSON, a run a line."""
-    whole = {**_how(), "columns": COLUMNS, "summary": _summary(runs)}
+    whole = {**_how(runs), "columns": COLUMNS, "summary": _summary(runs)}
     parts = [f'"{name}": {json.dumps(_rounded(part))}' for name, part in whole.items()]
     for name, played in (("runs", runs), ("whitepaper_runs", published)):
         rows = ",\n".join(json.dumps(_rounded(astuple(run))) for run in played)
@@ -97,8 +97,9 @@ def _rounded(part: Any) -> Any:  # noqa: ANN401  # whatever JSON holds
     return [_rounded(inner) for inner in part] if isinstance(part, list | tuple) else part
 
 
-def _how() -> Document:
-    """The settings of the run."""
+def _how(runs: Sequence[Run]) -> Document:
+    """The settings of the runs."""
+    played = {run.world for run in runs}
     names = ("lagcast", "numpy", "numba", "scipy")
     return {
         "versions": {"python": platform.python_version(), **{name: version(name) for name in names}},
@@ -107,7 +108,8 @@ def _how() -> Document:
         "settings": asdict(DecisionSettings()),
         "worlds": {
             name: {"sentence": kind.sentence, "pauses": kind.pauses, **asdict(kind.world)}
-            for name, kind in WORLDS.items()
+            for name, kind in ALL_WORLDS.items()
+            if name in played
         },
         "tuned_on": list(TUNED_ON),
         "variants_played_in": {"worlds": list(VARIANT_WORLDS), "seed": VARIANT_SEED},

@@ -19,7 +19,7 @@ from benchmarks.decisions.standings import (
 )
 from benchmarks.decisions.tournament import Run
 from benchmarks.decisions.whitepaper_page import whitepaper_section
-from benchmarks.decisions.worlds import WORLDS, Pauses
+from benchmarks.decisions.worlds import ALL_WORLDS, Pauses
 from replay.hindsight import HINDSIGHT
 from replay.policies.catalogue import CATALOGUE
 
@@ -81,7 +81,7 @@ def write_page(document: Document, picture: Path) -> None:
             f"![Cost of pods against late messages, one panel for each world]({picture.name})\n",
             bars_section(scenarios, runs, tuned_on),
             _losses(scenarios),
-            *(_world(name, scenarios, tuned_on) for name in WORLDS),
+            *(_world(name, scenarios, tuned_on) for name in ALL_WORLDS),
             _variants(runs, document["variants_played_in"]),
         ]
     if published:
@@ -189,7 +189,7 @@ def _world(name: str, scenarios: list[ScenarioSummary], tuned_on: list[str]) -> 
     here = [scenario for scenario in scenarios if scenario.world == name]
     if not here:
         return ""
-    kind = WORLDS[name]
+    kind = ALL_WORLDS[name]
     return (
         f"## World {name}\n\n{kind.sentence} Pauses: {kind.pauses}.\n\n{_against(here, tuned_on)}\n"
         f"Lateness and movement, lagcast first, the best rival second:\n\n{_lateness(here)}\n"

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 
 from benchmarks.decisions.ours import LAGCAST
 from benchmarks.decisions.standings import FIXED, ScenarioSummary, standing_of
-from benchmarks.decisions.worlds import WORLDS
+from benchmarks.decisions.worlds import ALL_WORLDS
 from replay.hindsight import HINDSIGHT
 from replay.policies.catalogue import CATALOGUE
 
@@ -33,7 +33,7 @@ class Point(NamedTuple):
 
 def draw(scenarios: Sequence[ScenarioSummary], path: Path) -> None:
     """The picture as SVG; the same scenarios give the same bytes."""
-    worlds = [name for name in WORLDS if any(scenario.world == name for scenario in scenarios)]
+    worlds = [name for name in ALL_WORLDS if any(scenario.world == name for scenario in scenarios)]
     columns = min(COLUMNS, len(worlds))
     rows = -(-len(worlds) // columns)
     size = (3.6 * columns, 3.2 * rows + 0.8)
@@ -99,7 +99,7 @@ def _panel(axis: Axes, world: str, points: Sequence[Point]) -> None:
             label=policy,
         )
     axis.set_xscale("log")
-    axis.set_title(f"{world} ({WORLDS[world].pauses} pauses)")
+    axis.set_title(f"{world} ({ALL_WORLDS[world].pauses} pauses)")
 
 
 def _xy(points: Sequence[Point]) -> tuple[list[float], list[float]]:

@@ -8,8 +8,9 @@ without `--traces` the last two alone. FILE is a JSON document of all runs and t
 whenever a trace, world and seed is done, and a run that was stopped resumes from FILE: five seeds of a few loads take
 hours. Where only lagcast's own code has changed, the runs of rivals and hindsight are taken from FILE; where only
 rivals have changed, lagcast's runs are. `--seeds 5` is the number of days and of draws of the produced messages,
-`--jobs 2` the number of processes; `--worlds tight,fine` and `--policies lagcast,useful-counts` select a part. The
-second form writes the page, and its picture beside it, from the JSON alone.
+`--jobs 2` the number of processes; `--worlds tight,fine` and `--policies lagcast,useful-counts` select a part. Worlds
+in which capacity comes late play only where they are named: slow-pods, new-nodes, restoring. The second form writes
+the page, and its picture beside it, from the JSON alone.
 """
 
 import argparse
@@ -41,7 +42,7 @@ from benchmarks.decisions.tournament import (
     scenarios_of,
     whitepaper_scenarios,
 )
-from benchmarks.decisions.worlds import WORLDS
+from benchmarks.decisions.worlds import ALL_WORLDS, WORLDS
 from replay.hindsight import HINDSIGHT
 from replay.policies.catalogue import CATALOGUE
 from replay.trace import read_trace
@@ -66,7 +67,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=5, help="days and draws of arrivals for each trace and world")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument(
-        "--worlds", type=names_among((*WORLDS, WHITEPAPER)), default=(*WORLDS, WHITEPAPER), metavar="A,B"
+        "--worlds", type=names_among((*ALL_WORLDS, WHITEPAPER)), default=(*WORLDS, WHITEPAPER), metavar="A,B"
     )
     parser.add_argument("--policies", type=names_among(POLICY_NAMES), default=POLICY_NAMES, metavar="A,B")
     parser.add_argument("--page", type=Path, metavar="JSON", help="write the page of an earlier run")
@@ -80,7 +81,9 @@ def main() -> int:
     if arguments.traces is not None:
         files = (path for path in arguments.traces.iterdir() if path.name.endswith((".csv", ".csv.gz")))
         traces = [*map(read_trace, sorted(files)), *traces]
-    scenarios = scenarios_of(traces, [name for name in arguments.worlds if name in WORLDS], arguments.seeds, policies)
+    scenarios = scenarios_of(
+        traces, [name for name in arguments.worlds if name in ALL_WORLDS], arguments.seeds, policies
+    )
     published = whitepaper_scenarios(WHITEPAPER_SEEDS, policies) if WHITEPAPER in arguments.worlds else []
     play(scenarios, published, arguments.out, jobs=arguments.jobs)
     return 0

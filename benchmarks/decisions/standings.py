@@ -9,7 +9,7 @@ from scipy.stats import t
 
 from benchmarks.decisions.ours import LAGCAST
 from benchmarks.decisions.tournament import Run
-from benchmarks.decisions.worlds import WORLDS, Pauses
+from benchmarks.decisions.worlds import ALL_WORLDS, Pauses
 from replay.hindsight import HINDSIGHT
 from replay.policies.catalogue import CATALOGUE
 
@@ -202,7 +202,7 @@ def overall_of(scenarios: Sequence[ScenarioSummary]) -> Overall | None:
 
 def with_pauses(scenarios: Iterable[ScenarioSummary], pauses: Pauses) -> list[ScenarioSummary]:
     """The scenarios in worlds whose pauses are slow, or real."""
-    return [scenario for scenario in scenarios if WORLDS[scenario.world].pauses == pauses]
+    return [scenario for scenario in scenarios if ALL_WORLDS[scenario.world].pauses == pauses]
 
 
 def variant_ratios(runs: Iterable[Run], variant: str) -> dict[tuple[str, str], float]:

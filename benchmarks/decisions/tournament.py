@@ -22,7 +22,7 @@ from benchmarks.decisions.whitepaper import (
     in_bursts,
     twin,
 )
-from benchmarks.decisions.worlds import CAPACITY_MESSAGES_PER_SECOND, MOST_REPLICAS, WORLDS
+from benchmarks.decisions.worlds import ALL_WORLDS, CAPACITY_MESSAGES_PER_SECOND, MOST_REPLICAS
 from forecasting.history import MINUTE_SECONDS, GroupInterval
 from forecasting.units import SECONDS_PER_DAY, read_only
 from recommender.deciding.decision import DecisionSettings
@@ -163,7 +163,7 @@ def scenarios_of(
                 playing = tuple(
                     policy for policy in policies if policy in CATALOGUE or policy == LAGCAST or has_variants
                 )
-                contest = _contest(judged, WORLDS[name].world, seed)
+                contest = _contest(judged, ALL_WORLDS[name].world, seed)
                 scenarios.append(
                     SeededScenario(trace=trace.name, world=name, contest=contest, past=past, policies=playing)
                 )

@@ -1,7 +1,7 @@
 """The worlds in which decisions are compared: four with slow rebalances, two as measured on a real broker.
 
 One consumer processes 1,000 messages/s and there may be 40 of them; the worlds differ in the cost of a change of their
-number.
+number. Three worlds more, in which a change takes minutes to have an effect, are played where they are named.
 """
 
 from dataclasses import dataclass
@@ -81,3 +81,37 @@ WORLDS: dict[str, WorldKind] = {
         world=_forty_replicas(partitions=40, protocol="cooperative", batch_seconds=5.0),
     ),
 }
+
+# Where capacity comes late, a plan that sees a rise beforehand saves what a reaction to it is late by.
+SLOW_START_WORLDS: dict[str, WorldKind] = {
+    "slow-pods": WorldKind(
+        sentence="120 partitions, eager, heartbeats in step, batches of 0.1 s, pods ready after 90 s, give or take "
+        "15 s, for they load their image first.",
+        pauses="real",
+        world=_forty_replicas(partitions=120, start_up_seconds=90.0, start_up_spread_seconds=30.0),
+    ),
+    "new-nodes": WorldKind(
+        sentence="120 partitions, eager, heartbeats in step, batches of 0.1 s, pods ready after 180 s, give or take "
+        "30 s, for they wait for a node.",
+        pauses="real",
+        world=_forty_replicas(partitions=120, start_up_seconds=180.0, start_up_spread_seconds=60.0),
+    ),
+    "restoring": WorldKind(
+        sentence="40 partitions, cooperative with the Java client, heartbeats in step, batches of 0.1 s, pods ready "
+        "after 30 s; Streams with state, of which 8 partitions at a time are restored in 240 s, and whose group asks "
+        "each 300 s for what is restored: 8 partitions move after 5 min, 24 after 15 min; static members that stay for "
+        "a session of 45 s after they closed.",
+        pauses="real",
+        world=_forty_replicas(
+            partitions=40,
+            protocol="cooperative",
+            static_membership=True,
+            session_timeout_seconds=45.0,
+            restore_seconds=240.0,
+            warmup_slots=8,
+            probing_seconds=300.0,
+        ),
+    ),
+}
+
+ALL_WORLDS = {**WORLDS, **SLOW_START_WORLDS}

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from cost_model.physics.profile import Capacity, GroupProfile, ScaleToZero
+from cost_model.physics.profile import Capacity, GroupProfile, ScaleToZero, StreamsProfile
 from forecasting.forecaster import Forecaster
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
@@ -75,4 +75,16 @@ def profile_of(world: World, names: Names) -> GroupProfile:
         heartbeat_interval_seconds=Seconds(world.heartbeat_interval_seconds),
         commit_interval_seconds=Seconds(float(world.commit_interval_seconds)),
         termination_grace_seconds=Seconds(world.termination_grace_seconds),
+        streams=_streams_of(world) if world.restore_seconds > 0.0 else None,
+    )
+
+
+def _streams_of(world: World) -> StreamsProfile:
+    """Without bytes to restore: what has lost its owner goes on at once, as where a standby is kept."""
+    return StreamsProfile(
+        stateful=True,
+        tasks=world.partitions,
+        max_warmup_replicas=world.warmup_slots,
+        probing_seconds=Seconds(world.probing_seconds),
+        commit_interval_seconds=Seconds(float(world.commit_interval_seconds)),
     )

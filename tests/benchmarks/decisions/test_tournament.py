@@ -24,9 +24,10 @@ from benchmarks.decisions.tournament import (
     scenarios_of,
     whitepaper_scenarios,
 )
-from benchmarks.decisions.worlds import WORLDS
+from benchmarks.decisions.worlds import ALL_WORLDS, SLOW_START_WORLDS, WORLDS
 from forecasting.history import HistoryBuffer
 from forecasting.units import SECONDS_PER_DAY, read_only
+from replay.plant.plant import Plant
 from replay.policies.catalogue import CATALOGUE
 from replay.sampling import Names
 from replay.trace import Trace
@@ -51,7 +52,7 @@ def load_of(days: float, *, step_seconds: int = 3600) -> Trace:
 
 def test_all_worlds_have_forty_replicas_of_a_thousand_and_a_promise_of_ten_seconds() -> None:
     """The values that loads are rescaled to, and that the prices follow from, are the same in every world."""
-    for kind in WORLDS.values():
+    for kind in ALL_WORLDS.values():
         world = kind.world
         assert (world.capacity_messages_per_second_per_replica, world.replica_ceiling) == (1_000.0, 40)
         assert (world.max_lag_seconds, world.commit_interval_seconds) == (10.0, 5)
@@ -70,10 +71,10 @@ def test_four_worlds_are_slow_and_two_are_real() -> None:
     }
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("name", ALL_WORLDS)
 def test_a_world_is_what_its_sentence_says(name: str) -> None:
     """Partitions, batches, start-up, protocol, client and heartbeats stand in the sentence as they do in the world."""
-    world, sentence = WORLDS[name].world, WORLDS[name].sentence
+    world, sentence = ALL_WORLDS[name].world, ALL_WORLDS[name].sentence
     if sentence.startswith("The same"):
         assert replace(world, partitions=40) == WORLDS["tight"].world
         assert "with 120 partitions" in sentence
@@ -85,11 +86,40 @@ def test_a_world_is_what_its_sentence_says(name: str) -> None:
     assert f"batches of {world.batch_seconds:g} s" in sentence
     assert f"pods ready after {world.start_up_seconds:g} s" in sentence
     assert ("independent heartbeats" in sentence) == (world.heartbeat_drift >= 10.0)
-    assert ("heartbeats in step" in sentence) == (WORLDS[name].pauses == "real")
+    assert ("heartbeats in step" in sentence) == (ALL_WORLDS[name].pauses == "real")
     assert ("static" in sentence) == world.static_membership
     if world.static_membership:
         assert f"session of {world.session_timeout_seconds:g} s" in sentence
     assert ("one pod in twenty at four fifths" in sentence) == (world.slow_pod_share == 0.05)
+    if world.start_up_spread_seconds != 10.0:
+        assert f"give or take {world.start_up_spread_seconds / 2:g} s" in sentence
+    assert ("Streams" in sentence) == (world.restore_seconds > 0.0)
+    if world.restore_seconds > 0.0:
+        assert f"{world.warmup_slots} partitions at a time are restored in {world.restore_seconds:g} s" in sentence
+        assert f"each {world.probing_seconds:g} s" in sentence
+
+
+def test_worlds_of_slow_starts_play_only_where_they_are_named() -> None:
+    """They are none of the six; a pod takes 90 s, 180 s, or 30 s and minutes of restoring."""
+    assert not SLOW_START_WORLDS.keys() & WORLDS.keys()
+    starts = {
+        name: (kind.world.start_up_seconds, kind.world.restore_seconds) for name, kind in SLOW_START_WORLDS.items()
+    }
+    assert starts == {"slow-pods": (90.0, 0.0), "new-nodes": (180.0, 0.0), "restoring": (30.0, 240.0)}
+
+
+def test_restored_partitions_move_after_five_to_fifteen_minutes() -> None:
+    """From 20 to 40 replicas 20 of 40 partitions move, 8 each time that the group asks what is restored."""
+    world = SLOW_START_WORLDS["restoring"].world
+    steady = replace(load_of(1 / 24, step_seconds=60), messages_per_second=read_only(np.full(60, 9_000.0)))
+    plant = Plant(world=world, trace=steady, seed=1, replicas=20)
+    plant.advance(60)
+    plant.scale(40)
+    moved = []
+    for minutes in (5, 1, 5, 5):
+        plant.advance(60 * minutes)
+        moved.append(int((plant._state.partitions.owner >= 20).sum()))
+    assert moved == [0, 8, 16, 20]
 
 
 def test_the_useful_counts_of_tight_are_few() -> None:

@@ -150,6 +150,16 @@ def test_the_profile_is_what_a_user_would_write(calm_world: Worlds) -> None:
     assert profile.capacity is not None
     assert (profile.capacity.p20, profile.capacity.p50, profile.capacity.p90) == (100.0, 100.0, 100.0)
     assert profile.capacity.source == "configured"
+    assert profile.streams is None
+
+
+def test_the_profile_of_a_streams_application_says_how_its_state_is_warmed(calm_world: Worlds) -> None:
+    """Every partition is a task; so many are warmed at a time, and move at the probe after that."""
+    world = calm_world(protocol="cooperative", restore_seconds=60.0, warmup_slots=4, probing_seconds=100.0)
+    streams = profile_of(world, NAMES).streams
+    assert streams is not None
+    assert (streams.stateful, streams.tasks, streams.max_warmup_replicas) == (True, 24, 4)
+    assert (streams.probing_seconds, streams.commit_interval_seconds) == (100.0, 5.0)
 
 
 def test_a_review_is_made_before_the_decision_when_it_is_due(run: Run, hold: Callable[[datetime], Decision]) -> None:
