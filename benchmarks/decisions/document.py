@@ -1,9 +1,9 @@
-"""The JSON of a tournament: its settings, every run, their summary, and digests of the code that they depend on."""
+"""The JSON of played runs: their settings, every run, a summary, and digests of the code that they depend on."""
 
 import ast
 import json
 import platform
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, fields
 from hashlib import sha256
 from importlib.metadata import version
@@ -17,6 +17,8 @@ from benchmarks.decisions.worlds import ALL_WORLDS
 from recommender.deciding.decision import DecisionSettings
 
 Document = dict[str, Any]
+# Trace, world and seed.
+RunKey = tuple[str, str, int]
 
 ROOT = Path(__file__).parents[2]
 # The loads that target utilization, prices and pauses were chosen on: reported, but apart from the others.
@@ -32,28 +34,51 @@ DIGITS = 7
 
 
 def text_of(runs: list[Run], published: list[Run]) -> str:
-    """The document as JSON, a run a line."""
-    whole = {**_how(runs), "columns": COLUMNS, "summary": _summary(runs)}
+    """The document of a tournament as JSON, a run a line."""
+    about: Document = {
+        "tuned_on": list(TUNED_ON),
+        "variants_played_in": {"worlds": list(VARIANT_WORLDS), "seed": VARIANT_SEED},
+        "summary": _summary(runs),
+    }
+    return written({"runs": runs, "whitepaper_runs": published}, about)
+
+
+def written(runs: Mapping[str, Sequence[Run]], about: Document, *, root: str = TOURNAMENT) -> str:
+    """Lists of runs as JSON, a run a line, with what is to be said about them; `root` is the file that plays them."""
+    whole = {**_how([run for played in runs.values() for run in played], root), **about, "columns": COLUMNS}
     parts = [f'"{name}": {json.dumps(_rounded(part))}' for name, part in whole.items()]
-    for name, played in (("runs", runs), ("whitepaper_runs", published)):
+    for name, played in runs.items():
         rows = ",\n".join(json.dumps(_rounded(astuple(run))) for run in played)
         parts.append(f'"{name}": [\n{rows}\n]')
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 def runs_in(document: Document, name: str) -> list[Run]:
-    """The `runs` or `whitepaper_runs` of a document."""
+    """The list of runs with this name in a document."""
     return [Run(**dict(zip(document["columns"], row, strict=True))) for row in document[name]]
 
 
-def digest_of_lagcast() -> str:
+def runs_kept(out: Path, names: Iterable[str], *, root: str = TOURNAMENT) -> dict[RunKey, list[Run]]:
+    """The runs of an earlier document that still hold: lagcast's of the same code, the others' of the same judge."""
+    if not out.exists():
+        return {}
+    document = json.loads(out.read_text())
+    same_code, same_judge = document["code"] == digest_of_lagcast(root), document["judge"] == digest_of_judge(root)
+    kept: dict[RunKey, list[Run]] = {}
+    for run in (run for name in names for run in runs_in(document, name)):
+        if same_code if run.policy.startswith(LAGCAST) else same_judge:
+            kept.setdefault((run.trace, run.world, run.seed), []).append(run)
+    return kept
+
+
+def digest_of_lagcast(root: str = TOURNAMENT) -> str:
     """The digest of all code that lagcast's runs depend on, the plant included."""
-    return _digest_of(imported_by(TOURNAMENT, without=FOR_RIVALS))
+    return _digest_of(imported_by(root, without=FOR_RIVALS))
 
 
-def digest_of_judge() -> str:
+def digest_of_judge(root: str = TOURNAMENT) -> str:
     """The digest of the code that rivals and hindsight depend on: the plant, the rivals, the loads and the prices."""
-    return _digest_of(imported_by(TOURNAMENT, without=FOR_LAGCAST))
+    return _digest_of(imported_by(root, without=FOR_LAGCAST))
 
 
 def imported_by(path: str, *, without: Collection[str] = ()) -> set[str]:
@@ -97,22 +122,20 @@ def _rounded(part: Any) -> Any:  # noqa: ANN401  # whatever JSON holds
     return [_rounded(inner) for inner in part] if isinstance(part, list | tuple) else part
 
 
-def _how(runs: Sequence[Run]) -> Document:
+def _how(runs: Sequence[Run], root: str) -> Document:
     """The settings of the runs."""
     played = {run.world for run in runs}
     names = ("lagcast", "numpy", "numba", "scipy")
     return {
         "versions": {"python": platform.python_version(), **{name: version(name) for name in names}},
-        "code": digest_of_lagcast(),
-        "judge": digest_of_judge(),
+        "code": digest_of_lagcast(root),
+        "judge": digest_of_judge(root),
         "settings": asdict(DecisionSettings()),
         "worlds": {
             name: {"sentence": kind.sentence, "pauses": kind.pauses, **asdict(kind.world)}
             for name, kind in ALL_WORLDS.items()
             if name in played
         },
-        "tuned_on": list(TUNED_ON),
-        "variants_played_in": {"worlds": list(VARIANT_WORLDS), "seed": VARIANT_SEED},
     }
 
 

@@ -99,6 +99,11 @@ def ratio(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
+def held(value: float, bar: float | None) -> str:
+    """A ratio; what misses its bar is marked."""
+    return ratio(value) if bar is None or value <= bar else f"**{value:.3f}** (missed)"
+
+
 def _introduction(document: Document, runs: list[Run]) -> str:
     return INTRODUCTION.format(
         seeds=len({run.seed for run in runs}),
@@ -133,12 +138,12 @@ def _overall(scenarios: list[ScenarioSummary], tuned_on: list[str]) -> str:
                         pauses or "both",
                         str(figures.scenarios),
                         str(figures.lost),
-                        _held(figures.median_to_hindsight, MOST_TO_HINDSIGHT_MEDIAN),
-                        _held(figures.mean_to_hindsight, MOST_TO_HINDSIGHT_MEAN),
+                        held(figures.median_to_hindsight, MOST_TO_HINDSIGHT_MEDIAN),
+                        held(figures.mean_to_hindsight, MOST_TO_HINDSIGHT_MEAN),
                         ratio(figures.worst_to_hindsight),
-                        _held(figures.mean_to_best_rival, MOST_TO_BEST_RIVAL.get(pauses or "")),
+                        held(figures.mean_to_best_rival, MOST_TO_BEST_RIVAL.get(pauses or "")),
                         (
-                            f"{_held(figures.worst_to_best_rival, MOST_TO_ANY_BEST_RIVAL)} "
+                            f"{held(figures.worst_to_best_rival, MOST_TO_ANY_BEST_RIVAL)} "
                             f"({figures.worst_trace}, {figures.worst_world})"
                         ),
                     )
@@ -158,10 +163,6 @@ def _overall(scenarios: list[ScenarioSummary], tuned_on: list[str]) -> str:
 
 def _pauses(word: str) -> Pauses:
     return "slow" if word == "slow" else "real"
-
-
-def _held(value: float, bar: float | None) -> str:
-    return ratio(value) if bar is None or value <= bar else f"**{value:.3f}** (missed)"
 
 
 def _losses(scenarios: list[ScenarioSummary]) -> str:

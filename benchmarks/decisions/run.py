@@ -24,7 +24,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from benchmarks.command import end_with_parent, hms, names_among, swap_in
-from benchmarks.decisions.document import digest_of_judge, digest_of_lagcast, runs_in, text_of
+from benchmarks.decisions.document import runs_kept, text_of
 from benchmarks.decisions.ours import LAGCAST
 from benchmarks.decisions.page import write_page
 from benchmarks.decisions.standings import (
@@ -157,15 +157,8 @@ def without(scenario: SeededScenario, spared: set[tuple[str, str, str]]) -> Seed
 
 
 def earlier(out: Path, scenarios: list[SeededScenario]) -> dict[int, list[Run]]:
-    """The runs of before, by place: lagcast's runs of the same code, rivals and hindsight of the same judge."""
-    if not out.exists():
-        return {}
-    document = json.loads(out.read_text())
-    same_code, same_judge = document["code"] == digest_of_lagcast(), document["judge"] == digest_of_judge()
-    held: dict[tuple[str, str, int], list[Run]] = {}
-    for run in (*runs_in(document, "whitepaper_runs"), *runs_in(document, "runs")):
-        if same_code if run.policy.startswith(LAGCAST) else same_judge:
-            held.setdefault((run.trace, run.world, run.seed), []).append(run)
+    """The runs of before that still hold, by the place of their scenario."""
+    held = runs_kept(out, ("whitepaper_runs", "runs"))
     places = {
         (scenario.trace, scenario.world, scenario.contest.seed): place for place, scenario in enumerate(scenarios)
     }

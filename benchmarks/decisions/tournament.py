@@ -157,17 +157,20 @@ def scenarios_of(
     scenarios = []
     for seed in range(seeds):
         for trace in scaled:
-            past, judged = judged_day(trace, seed)
             for name in worlds:
                 has_variants = seed == VARIANT_SEED and name in VARIANT_WORLDS
                 playing = tuple(
                     policy for policy in policies if policy in CATALOGUE or policy == LAGCAST or has_variants
                 )
-                contest = _contest(judged, ALL_WORLDS[name].world, seed)
-                scenarios.append(
-                    SeededScenario(trace=trace.name, world=name, contest=contest, past=past, policies=playing)
-                )
+                scenarios.append(scenario_of(trace, name, seed, playing))
     return scenarios
+
+
+def scenario_of(trace: Trace, world: str, seed: int, policies: Sequence[str]) -> SeededScenario:
+    """The day of a load, rescaled already, that the seed judges."""
+    past, judged = judged_day(trace, seed)
+    contest = _contest(judged, ALL_WORLDS[world].world, seed)
+    return SeededScenario(trace=trace.name, world=world, contest=contest, past=past, policies=tuple(policies))
 
 
 def whitepaper_scenarios(seeds: int, policies: Sequence[str]) -> list[SeededScenario]:
@@ -205,10 +208,11 @@ def _earlier_lists() -> Trace:
     )
 
 
-def play_scenario(scenario: SeededScenario, known: Sequence[Run] = ()) -> list[Run]:
+def play_scenario(scenario: SeededScenario, known: Sequence[Run] = (), *, hindsight: bool = True) -> list[Run]:
     """The run of each policy of the scenario, hindsight last; they share one draw of the produced messages.
 
     `known` runs of the same scenario and seed, which an earlier run of the same plant has left, are not played again.
+    Without `hindsight` no best plan is searched for; one that is known stays.
     """
     held = {run.policy: run for run in known}
     drawn = draw_arrivals(scenario.contest.world, scenario.contest.trace, scenario.contest.seed)
@@ -222,9 +226,11 @@ def play_scenario(scenario: SeededScenario, known: Sequence[Run] = ()) -> list[R
     timed = {
         policy: _timed(partial(_play, policy, stage, history)) for policy in scenario.policies if policy not in held
     }
-    if HINDSIGHT not in held:
+    if hindsight and HINDSIGHT not in held:
         held[HINDSIGHT] = _run(scenario, *_timed(partial(best_plan, contest, ())))
     played = [held[policy] if policy in held else _run(scenario, *timed[policy]) for policy in scenario.policies]
+    if HINDSIGHT not in held:
+        return played
     # A policy may have found a better plan than the search.
     best = min([held[HINDSIGHT], *played], key=lambda run: run.cost)
     note = held[HINDSIGHT].note if best.policy == HINDSIGHT else f"best plan found: what {best.policy} did"
