@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Images of containers set it; then each of the hundred processes of the tests would compile every source anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-slow bench bench-decisions bench-forecasts bench-value bench-stream bench-learned-capacity bench-decision-time bench-collection bench-live-latency bench-rebalances bench-scalers bench-failover lab lab-kubernetes docs lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-learned-capacity bench-decision-time bench-collection bench-live-latency bench-rebalances bench-scalers bench-failover lab lab-kubernetes docs lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,14 +75,19 @@ bench: $(READY) ## forecasters and policies on the traces of a folder: make benc
 	@$(BIN)/python -m benchmarks.decisions.league --traces "$(TRACES)"
 
 bench-decisions: OUT := build/decisions.json
+bench-families: OUT := build/families.json
 bench-forecasts: OUT := build/forecasts.json
 ORIGINS := 50
 GROUPS := 20
 SEEDS := 5
+DRAWS := 50
 JOBS := 2
 
 bench-decisions: $(READY) ## every policy in every world, as JSON: make bench-decisions TRACES=DIR OUT=FILE SEEDS=5 JOBS=2
 	@$(BIN)/python -m benchmarks.decisions $(if $(TRACES),--traces "$(TRACES)") --out "$(OUT)" --seeds $(SEEDS) --jobs $(JOBS)
+
+bench-families: $(READY) ## lagcast and simple scalers on families of generated loads: make bench-families DRAWS=50 OUT=FILE JOBS=2
+	@$(BIN)/python -m benchmarks.decisions.families --out "$(OUT)" --draws $(DRAWS) --jobs $(JOBS)
 
 bench-forecasts: $(READY) ## every forecaster on every load, as JSON: make bench-forecasts TRACES=DIR OUT=FILE ORIGINS=50 JOBS=2
 	@$(BIN)/python -m benchmarks.forecasts $(if $(TRACES),--traces "$(TRACES)") --out "$(OUT)" --origins $(ORIGINS) --jobs $(JOBS)
