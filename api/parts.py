@@ -176,15 +176,17 @@ class CostComparison(Wire):
 
 
 class FallbackPolicy(Wire):
-    """Used part of the advice's allowance; `policy` is followed while `used` is above `limit`.
+    """Used part of the plans' allowance; `policy` is followed while `used` is above `limit`.
 
-    Both are in the currency of `cost`, and fade with a half-life of half a day.
+    Both are in the currency of `cost`, and fade with a half-life of six hours.
     """
 
     policy: Literal["useful-counts", "fixed"]
-    """The cheaper of two simpler scalers played beside the group: one that reacts, one that never moves."""
+    """The cheapest of the simple scalers simulated beside the group, or the one that is followed.
+
+    `useful-counts` reacts to the produce rate, `fixed` never moves."""
     slack_ratio: FiniteFloat
-    """By how much the advice may be more expensive than the fallback policy, beside one surprise."""
+    """By how much plans may be more expensive than the fallback policy, beside the price of a change."""
     used: FiniteFloat
     limit: FiniteFloat
 

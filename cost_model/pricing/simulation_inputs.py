@@ -30,7 +30,7 @@ def simulation_inputs_of(situation: Situation, uncertainty: Uncertainty) -> tupl
     # The present count may carry less than a smaller useful one; its classes show it, and levels have to climb.
     levels = np.maximum.accumulate(np.maximum(carried, LEAST_CAPACITY_FRACTION * each))
     capacity = situation.target_utilization * levels
-    class_shares, class_replicas = _classes(profile, choices)
+    class_shares, class_replicas = replica_classes(profile, choices)
     keeping_up = move_effects_now(situation, choices, behind=False)
     move_prices = price_moves(situation, choices, keeping_up)
     demand = np.ascontiguousarray(uncertainty.demand_messages_per_second)
@@ -133,7 +133,7 @@ def _twice(moves: FloatArray) -> FloatArray:
     return np.vstack((moves, moves))
 
 
-def _classes(profile: GroupProfile, choices: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
+def replica_classes(profile: GroupProfile, choices: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
     """Shares of the load, and the work of how many usual replicas, (a, 3): the busiest that are slow, the rest, others.
 
     Fourteen replicas on 120 partitions: eight hold nine each, 0.6 of all, two of these being slow; six hold eight.

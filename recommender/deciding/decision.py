@@ -55,7 +55,8 @@ class DecisionSettings:
     policy's."""
 
     fallback_policy: bool = True
-    """True where a simpler scaler, simulated beside the group, is followed once advice has cost more for too long."""
+    """True where the cheapest of several simple scalers, simulated beside the group, is followed while plans have cost
+    more than it."""
 
     rebalance_pause_prior_seconds: float = 12.0
     """Stop of the group that one move is expected to cause until its own moves were graded: three of them

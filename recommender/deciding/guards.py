@@ -10,8 +10,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Literal
 
+from cost_model.physics.livelock import least_move_interval_seconds
 from cost_model.physics.skew import carried_by_count
-from cost_model.physics.streams import lead_seconds
+from cost_model.physics.streams import capacity_lead_seconds
 from forecasting.units import Replicas
 from recommender.deciding.context import DecisionContext
 from recommender.deciding.pace import HOUR, rest_seconds
@@ -76,7 +77,7 @@ def rest_between_moves(proposal: Proposal, context: DecisionContext) -> Proposal
 
 
 def follow_fallback(proposal: Proposal, context: DecisionContext) -> Proposal:
-    """The fallback policy's count in place of the plan's, once plans have been more expensive for too long.
+    """The fallback policy's count in place of the plan's, while plans have been more expensive than it.
 
     It knows no findings: nothing is added beyond the ceiling of the context's profile, nor before the group
     has had time to show what the last addition did.
@@ -94,7 +95,7 @@ def follow_fallback(proposal: Proposal, context: DecisionContext) -> Proposal:
         binding_rule="fallback_policy",
         sentences=(
             *proposal.sentences,
-            f"Advice has lately cost more than a simpler scaler would have, so its count is followed: {wanted}.",
+            f"Plans have lately cost more than a simple scaler would have, so its count is followed: {wanted}.",
         ),
     )
 
@@ -102,15 +103,16 @@ def follow_fallback(proposal: Proposal, context: DecisionContext) -> Proposal:
 def _settling(context: DecisionContext) -> bool:
     """True if the group has just changed size to a count that carries the produce rate: the effect is not seen yet.
 
-    State that has to warm up takes its time, taken here as that of a group which has doubled: 100 min for 40 tasks.
+    Work that takes long is not interrupted again and again. State that has to warm up takes its time, taken here as
+    that of a group which has doubled: 100 min for 40 tasks.
     """
     profile = context.profile
     if context.last_move_at is None:
         return False
     (carried,) = carried_by_count(profile, (context.replicas,), capacity=context.capacity.p50)
     half = Replicas(max(1, context.replicas // 2))
-    settled = lead_seconds(profile, from_replicas=half, to_replicas=Replicas(context.replicas))
-    rested_at = context.last_move_at + timedelta(seconds=max(context.settings.scale_in_cooldown_seconds, settled))
+    warming = capacity_lead_seconds(profile, from_replicas=half, to_replicas=Replicas(context.replicas))
+    rested_at = context.last_move_at + timedelta(seconds=max(least_move_interval_seconds(profile), warming))
     return bool(context.now < rested_at and carried >= context.produce_messages_per_second)
 
 

@@ -3,6 +3,7 @@
 Pure: the live loop, a notebook and the replay call the same `recommend`, so what is judged is what runs.
 """
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from cost_model.physics.learned import Learned
@@ -21,7 +22,7 @@ from recommender.deciding.proposal import Proposal
 from recommender.deciding.recommendation import Decision, Recommendation, TrackRecord
 from recommender.deciding.zero import propose_by_rule
 
-__all__ = ["day_one", "recommend"]
+__all__ = ["day_one", "planned_replicas", "recommend"]
 
 
 def recommend(
@@ -65,6 +66,33 @@ def recommend(
     return compose(proposal, context, with_sensitivity=with_sensitivity)
 
 
+def planned_replicas(
+    history: History,
+    forecast: Forecast | Refusal,
+    profile: GroupProfile,
+    settings: DecisionSettings,
+    *,
+    now: datetime,
+    learned: Learned,
+    replicas: int,
+    backlog_messages: float,
+) -> int:
+    """The count that plans would have now in a group of the same load that has `replicas`, and so much to consume."""
+    context = read_context(history, forecast, profile, settings, previous=None, now=now, learned=learned)
+    if isinstance(context, Refusal) or context.at_zero:
+        return replicas
+    beside = replace(
+        context,
+        replicas=replicas,
+        backlog_messages=backlog_messages,
+        behind_seconds=0.0,
+        last_move_at=None,
+        moved_at=(),
+    )
+    proposal = pass_guards(best_plan(beside), beside)
+    return proposal.target if proposal.command_at <= now else replicas
+
+
 def _under_way(context: DecisionContext) -> Recommendation | None:
     """The previous move, if it was due, has not shown in the members yet, and may still be starting."""
     previous, profile = context.previous, context.profile
@@ -72,6 +100,8 @@ def _under_way(context: DecisionContext) -> Recommendation | None:
         return None
     if context.replicas == previous.desired_replicas:
         return None
+    if context.fallback_replicas not in (None, previous.desired_replicas):
+        return None  # whoever is followed has changed its mind
     (carried,) = carried_by_count(profile, (previous.desired_replicas,), capacity=context.capacity.p50)
     if context.produce_messages_per_second > carried:
         return None  # even what is on its way will not do

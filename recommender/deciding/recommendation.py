@@ -155,11 +155,11 @@ class PolicyFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FallbackStanding:
-    """The used part of the advice's allowance: `policy` is followed while `used` is above `limit`.
+    """The used part of the plans' allowance: `policy` is followed while `used` is above `limit`.
 
-    Both are in currency and fade with a half-life of half a day. The limit is what the cheaper policy has cost
-    (`useful-counts` reacts with the useful replica counts in mind, `fixed` never moves), `slack_ratio` more, and one
-    surprise.
+    Both are in currency and fade with a half-life of six hours. `used` is what plans have cost, the limit what the
+    policy has cost (`useful-counts` reacts with the useful replica counts in mind, `fixed` never moves), `slack_ratio`
+    more, and the price of a change; less than that while the policy is followed already.
     """
 
     policy: Literal["useful-counts", "fixed"]

@@ -7,6 +7,7 @@ last advice) and calls the very same pure `recommend`.
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from cost_model.physics.capacity import group_capacity
 from cost_model.physics.learned import Learned
@@ -14,15 +15,15 @@ from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.blend import BlendForecaster
 from forecasting.forecast import Forecast
 from forecasting.forecaster import Forecaster
-from forecasting.history import GroupInterval, HistoryBuffer
+from forecasting.history import GroupInterval, History, HistoryBuffer
 from forecasting.refusal import Refusal
 from forecasting.units import Partitions, Replicas
 from recommender.deciding.decision import DecisionSettings
-from recommender.deciding.recommend import recommend
+from recommender.deciding.recommend import planned_replicas, recommend
 from recommender.deciding.recommendation import Decision, GateStanding, GradedMove, Recommendation
 from recommender.following.capacity import CapacityTracker
 from recommender.following.careful import Caller, call
-from recommender.following.fallback import FallbackPolicy
+from recommender.following.experts import Experts
 from recommender.following.forecast_source import ForecastSource
 from recommender.following.grading import MeasuredPause
 from recommender.following.moves import MoveLearner
@@ -65,7 +66,7 @@ class Session:
         )
         self._moves = MoveLearner(profile, settings, outcomes)
         self._previous = previous
-        self._fallback: FallbackPolicy | None = None
+        self._experts: Experts | None = None
         self._decided_at: datetime | None = None
         self._latest: GroupInterval | None = None
         for row in history:
@@ -77,7 +78,7 @@ class Session:
         self._latest = row
         capacity = self._capacity.known
         self._moves.observe(row, capacity)
-        if capacity is not None and self._settings.fallback_policy and self._previous is not None:
+        if capacity is not None and self._settings.fallback_policy:
             self._compare(row, capacity)
 
     def measured(self, stop: MeasuredPause) -> None:
@@ -94,23 +95,29 @@ class Session:
         return self._moves.drain_outcomes()
 
     def _compare(self, row: GroupInterval, capacity: Capacity) -> None:
-        """Let the row pass in the fallback policy too, which begins with the first advice."""
-        if self._fallback is None:
-            self._fallback = FallbackPolicy(
-                profile=self._profile,
+        """Let the row pass in the shadows too; they begin with the first row that shows members."""
+        if self._experts is None and row.members:
+            self._experts = Experts(
+                self._profile,
                 capacity=capacity.p50,
                 prices=self._settings.prices(capacity.p50),
                 max_lag_seconds=self._settings.max_lag_seconds,
                 learned=self.learned,
+                members=row.members,
             )
-        self._fallback.learned, self._fallback.capacity = self.learned, capacity.p50
-        self._fallback.observe(row)
+        if self._experts is not None:
+            self._experts.observe(row, capacity=capacity.p50, learned=self.learned)
 
     def due(self, now: datetime) -> bool:
         """True if a decision is due: a cycle has passed, or the produce rate exceeds the group's target capacity."""
         if self._decided_at is None or (now - self._decided_at).total_seconds() >= self._settings.cycle_seconds:
             return True
-        return self._surprised()
+        return self._surprised() or self._wanted_otherwise()
+
+    def _wanted_otherwise(self) -> bool:
+        """True if the simple scaler that is followed requests another count than the advice in force."""
+        wanted = None if self._experts is None else self._experts.wanted
+        return wanted is not None and self._previous is not None and wanted != self._previous.desired_replicas
 
     def _surprised(self) -> bool:
         row, capacity = self._latest, self._capacity.known
@@ -146,25 +153,50 @@ class Session:
         capacity = self._capacity.look(history, surprised=self._surprised())
         if capacity is not None:
             self._moves.teach(capacity)
-        fallback = self._fallback
+        profile, experts = replace(self._profile, capacity=capacity), self._experts
+        fallback_replicas = None if experts is None else experts.choose()
         decision = recommend(
             history,
             forecast,
-            replace(self._profile, capacity=capacity),
+            profile,
             self._settings,
             previous=self._previous,
             now=now,
             learned=self.learned,
             track_record=replace(
-                self._forecasts.track_record, fallback_policy=fallback.standing if fallback is not None else None
+                self._forecasts.track_record, fallback_policy=None if experts is None else experts.standing
             ),
             with_sensitivity=with_sensitivity,
-            fallback_replicas=fallback.wanted if fallback is not None and fallback.exhausted else None,
+            fallback_replicas=fallback_replicas,
         )
+        if experts is not None and isinstance(decision, Recommendation):
+            experts.plan(partial(self._planned, history=history, forecast=forecast, profile=profile, now=now))
         if isinstance(decision, Recommendation):
             self._previous = decision
             self._moves.commanded(decision, now=now)
         return decision
+
+    def _planned(
+        self,
+        replicas: int,
+        backlog_messages: float,
+        *,
+        history: History,
+        forecast: Forecast | Refusal,
+        profile: GroupProfile,
+        now: datetime,
+    ) -> int:
+        """The count that plans would give to a group beside the real one."""
+        return planned_replicas(
+            history,
+            forecast,
+            profile,
+            self._settings,
+            now=now,
+            learned=self.learned,
+            replicas=replicas,
+            backlog_messages=backlog_messages,
+        )
 
     def _nothing_observed(self, now: datetime) -> Refusal:
         return Refusal(

@@ -14,7 +14,7 @@ from cost_model.physics.profile import GroupProfile
 from cost_model.pricing.price import Prices
 from forecasting.units import FloatArray, MessagesPerSecond
 from recommender.deciding.decision import DecisionSettings
-from recommender.following.fallback import SLACK_RATIO, FallbackPolicy
+from recommender.following.experts import CHANGE_HOURS_OF_ALL, SLACK_RATIO, Experts
 from recommender.following.session import Session
 
 MakeFluid = Callable[..., Any]
@@ -24,6 +24,8 @@ WORKLOADS = 40
 # Bad forecasts are found out before the guard has to act; the worst of these workloads spends 6.1.
 MOST_REPLICA_HOURS = 10.0
 HALF = 0.5
+# What a move of the group that the workloads are played on stops.
+STOP_SECONDS = 3.0
 
 
 def rates_of(seed: int) -> FloatArray:
@@ -62,18 +64,17 @@ def spent_on(
     )
     group = fluid(session=session, members=24, capacity=strength * 1000.0).play((strength * rates_of(seed)).tolist())
     prices = Prices.from_replica_hour(0.05, capacity=MessagesPerSecond(1000.0))
-    judge = FallbackPolicy(
-        profile=profile,
-        capacity=MessagesPerSecond(1000.0),
-        prices=prices,
-        max_lag_seconds=10.0,
-        learned=Learned.assumed(rebalance_pause_seconds=12.0, risk=prices.price_per_move),
-    )
+    learned = Learned.assumed(rebalance_pause_seconds=STOP_SECONDS, risk=prices.price_per_move)
+    capacity = MessagesPerSecond(1000.0)
+    judge = Experts(profile, capacity=capacity, prices=prices, max_lag_seconds=10.0, learned=learned, members=24)
+    judge.choose()
     for row in group.rows:
-        judge.observe(row)
+        judge.observe(row, capacity=capacity, learned=learned)
+    standing = judge.standing
+    allowance = CHANGE_HOURS_OF_ALL * 24 * prices.price_per_replica_hour
     return Spent(
-        advice=judge.actual / prices.price_per_replica_hour,
-        reference=min(judge.reacting, judge.staying) / prices.price_per_replica_hour,
+        advice=standing.used / prices.price_per_replica_hour,
+        reference=(standing.limit - allowance) / (1.0 + SLACK_RATIO) / prices.price_per_replica_hour,
     )
 
 

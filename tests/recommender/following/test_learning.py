@@ -8,11 +8,9 @@ import pytest
 
 from cost_model.physics.learned import Learned, MoveOutcome
 from cost_model.physics.profile import GroupProfile
-from cost_model.pricing.price import Prices
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
-from recommender.following.fallback import FallbackPolicy
 from recommender.following.grading import Command, Grader, MeasuredPause
 from recommender.following.trust import Trust
 from recommender.following.utilization import TargetUtilization
@@ -344,85 +342,3 @@ def test_a_minute_whose_rate_is_unknown_scores_no_forecaster() -> None:
         trust.note(said(6000.0), said(6100.0), minute=minute)
     assert trust.trusted
     assert trust.skill == 1.0
-
-
-@pytest.mark.parametrize(("lag_seconds", "exhausted", "wanted"), [(2.5, False, 8), (60.0, True, 12)])
-def test_the_bound_is_reached_when_the_group_costs_more_than_the_simpler_scalers(
-    lag_seconds: float,
-    exhausted: bool,  # noqa: FBT001 - the parametrised answer
-    wanted: int,
-) -> None:
-    """Two hours at 8 replicas cost less than 24 standing; the same two hours with all messages late cost far more.
-
-    In them eight have shown to carry 6,000/s, not the 8,000/s believed: a fifth more than that takes 12.
-    """
-    prices = Prices.from_replica_hour(0.05, capacity=RATE)
-    fallback = FallbackPolicy(
-        profile=PROFILE,
-        capacity=RATE,
-        prices=prices,
-        max_lag_seconds=10.0,
-        learned=Learned.assumed(rebalance_pause_seconds=12.0, risk=prices.price_per_move),
-    )
-    for place in range(480):
-        fallback.observe(row(place, lag_seconds=lag_seconds))
-    assert fallback.exhausted == exhausted
-    assert fallback.wanted == wanted
-
-
-@pytest.mark.parametrize(("members", "consumed"), [(0, 0.0), (0, 3000.0), (8, 0.0)])
-def test_nobody_and_standstill_show_no_strength(members: int, consumed: float) -> None:
-    """An empty group, consumers outside of it and a group that hangs stay behind for hours; capacity stays believed."""
-    prices = Prices.from_replica_hour(0.05, capacity=RATE)
-    learned = Learned.assumed(rebalance_pause_seconds=5.0, risk=0.1)
-    fallback = FallbackPolicy(profile=PROFILE, capacity=RATE, prices=prices, max_lag_seconds=10.0, learned=learned)
-    for place in range(480):
-        behind = row(place, members=members, lag_seconds=60.0 + 15.0 * place)
-        fallback.observe(replace(behind, consume_messages_per_second=consumed))
-    assert fallback.replicas == 8
-
-
-def test_at_the_ceiling_staying_is_as_late_as_the_group() -> None:
-    """24 replicas that do 5,000/s of 6,000/s for an hour: never to move would have made the same messages late."""
-    prices = Prices.from_replica_hour(0.05, capacity=RATE)
-    learned = Learned.assumed(rebalance_pause_seconds=5.0, risk=0.1)
-    fallback = FallbackPolicy(profile=PROFILE, capacity=RATE, prices=prices, max_lag_seconds=10.0, learned=learned)
-    for place in range(240):
-        behind = row(place, members=24, lag_seconds=60.0 + 2.5 * place)
-        fallback.observe(replace(behind, consume_messages_per_second=5000.0))
-    assert fallback.staying == pytest.approx(fallback.actual)
-    assert not fallback.exhausted
-
-
-def test_the_fallback_policy_pays_for_its_moves_what_moves_have_been_learnt_to_cost() -> None:
-    """A load that swings every quarter of an hour: expensive moves make it more expensive by as much."""
-    prices = Prices.from_replica_hour(0.05, capacity=RATE)
-    costs = []
-    for risk in (0.1, 0.01):
-        learned = Learned.assumed(rebalance_pause_seconds=5.0, risk=risk)
-        fallback = FallbackPolicy(profile=PROFILE, capacity=RATE, prices=prices, max_lag_seconds=10.0, learned=learned)
-        for place in range(480):
-            fallback.observe(row(place, rate=3000.0 if place // 60 % 2 else 6000.0))
-        costs.append(fallback.reacting)
-    assert costs[0] - costs[1] == pytest.approx(7 * 0.09, rel=0.1)
-
-
-def test_moves_of_the_fallback_policy_are_priced_anew_when_moves_turn_out_expensive() -> None:
-    """Seven moves at a prior of 0.1; then one of the group's own makes a million messages late, which is 0.5."""
-    prices = Prices.from_replica_hour(0.05, capacity=RATE)
-    learned = Learned.assumed(rebalance_pause_seconds=5.0, risk=0.1)
-    fallback = FallbackPolicy(profile=PROFILE, capacity=RATE, prices=prices, max_lag_seconds=10.0, learned=learned)
-    for place in range(480):
-        fallback.observe(row(place, rate=3000.0 if place // 60 % 2 else 6000.0))
-    before = fallback.reacting
-    expensive = MoveOutcome(
-        from_replicas=8,
-        to_replicas=6,
-        expected_rebalance_pause_seconds=5.0,
-        rebalance_pause_seconds=40.0,
-        expected_late_messages=0.0,
-        late_messages=1e6,
-    )
-    fallback.learned = learned.after(expensive, late_price=prices.price_per_late_message)
-    assert fallback.learned.usual_late_cost == pytest.approx((3 * 0.1 + 0.5) / 4)
-    assert fallback.reacting - before == pytest.approx(7 * 0.1, rel=0.1)

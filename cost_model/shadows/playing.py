@@ -1,0 +1,272 @@
+"""The compiled loop that plays simple scalers beside a group: the same messages, other replicas, as a fluid.
+
+Pods start as slowly, rebalances stop as long and partitions are dealt as unevenly as in the real group, as far as these
+are known. What a row's mean hides is not known here.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cost_model.physics.backlog import HIGHEST_LOAD
+from cost_model.physics.fluid import share_late
+from cost_model.pricing.rollout import LONGEST_CATCH_UP_SECONDS
+from cost_model.shadows.tables import Tables
+from forecasting.compiled import compiled
+from forecasting.units import FloatArray, IntArray
+
+CLASSES = 3
+# Moves up under way at once: at one each 15 s a start-up of 10 minutes has 40 of them; a further one waits.
+MOST_STARTING = 40
+# Needs of the past that no later one exceeds; of 1,800 s in rows of 15 s there are 120 at most.
+MOST_NEEDS = 128
+# Columns of an account: pod-seconds, and late messages.
+PODS, LATE, COLUMNS = 0, 1, 2
+# A count that carries nothing keeps its wait a number.
+LEAST_CARRIED = 1e-9
+
+
+# Kinds of groups: one that a rule of its own scales, and one that is scaled from outside by `request`.
+REACTING, STEERED = 0, 1
+
+
+class Rules(NamedTuple):
+    """One value for each scaler (n,): room for `margin_factor` times the produce rate, and down after `hold_seconds`.
+
+    Backlogs are to drain within `drain_seconds`. It never has less than the count in place `least`. What is STEERED has
+    no rule: `kind` says which.
+    """
+
+    kind: IntArray
+    margin_factor: FloatArray
+    hold_seconds: FloatArray
+    drain_seconds: FloatArray
+    least: IntArray
+
+
+def steered(groups: int) -> Rules:
+    """No rules: groups that are scaled from outside."""
+    nothing = np.zeros(groups)
+    return Rules(np.full(groups, STEERED), nothing, nothing, nothing + 1.0, np.zeros(groups, dtype=np.int64))
+
+
+class Believed(NamedTuple):
+    """What is believed of the group: messages/s of one replica, the promise, and how fast costs are forgotten."""
+
+    capacity: float
+    max_lag_seconds: float
+    half_life_seconds: float
+
+
+class Shadows(NamedTuple):
+    """The state of each scaler's group, changed in place: choices are places among the useful counts.
+
+    `members` (n,) work; `starting` (n, MOST_STARTING) is what they become at `ready_at`, `moves` (n,) of them are under
+    way. `backlog` (n, CLASSES) waits, `stop_seconds` (n,) are left of a stop. `needs` (n, MOST_NEEDS) were there at
+    `needed_at`, from place `first_need` on `held` of them. `now` (1,) is seconds since the first row.
+    """
+
+    members: IntArray
+    starting: IntArray
+    ready_at: FloatArray
+    moves: IntArray
+    backlog: FloatArray
+    stop_seconds: FloatArray
+    needs: IntArray
+    needed_at: FloatArray
+    first_need: IntArray
+    held: IntArray
+    now: FloatArray
+
+
+def shadows_of(scalers: int, *, members: int) -> Shadows:
+    """Groups that have nothing to do yet, each of the useful count in place `members`."""
+    return Shadows(
+        members=np.full(scalers, members, dtype=np.int64),
+        starting=np.zeros((scalers, MOST_STARTING), dtype=np.int64),
+        ready_at=np.zeros((scalers, MOST_STARTING)),
+        moves=np.zeros(scalers, dtype=np.int64),
+        backlog=np.zeros((scalers, CLASSES)),
+        stop_seconds=np.zeros(scalers),
+        needs=np.zeros((scalers, MOST_NEEDS), dtype=np.int64),
+        needed_at=np.zeros((scalers, MOST_NEEDS)),
+        first_need=np.zeros(scalers, dtype=np.int64),
+        held=np.zeros(scalers, dtype=np.int64),
+        now=np.zeros(1),
+    )
+
+
+@compiled
+def requested(shadows: Shadows, scaler: int) -> int:
+    """The count, by its place, that the scaler last requested."""
+    moves = shadows.moves[scaler]
+    return int(shadows.starting[scaler, moves - 1] if moves > 0 else shadows.members[scaler])
+
+
+@compiled
+def become(tables: Tables, shadows: Shadows, scaler: int, after: int, rate: float, believed: Believed) -> float:
+    """Change the members: partitions stop and are dealt again; messages late where they stop longer than others."""
+    before = shadows.members[scaler]
+    if after == before:
+        return 0.0
+    shadows.stop_seconds[scaler] += tables.whole_seconds[before, after]
+    waiting = shadows.backlog[scaler].sum()
+    shadows.members[scaler] = after
+    for place in range(CLASSES):
+        shadows.backlog[scaler, place] = tables.class_shares[after, place] * waiting
+    load = min(rate / max(tables.carried[after] * believed.capacity, LEAST_CARRIED), HIGHEST_LOAD)
+    late = 0.0
+    for place in range(CLASSES):
+        over = tables.longer_seconds[before, after, place] - believed.max_lag_seconds
+        if over > 0.0:
+            late += tables.longer_shares[before, after, place] * min(over / (1.0 - load), LONGEST_CATCH_UP_SECONDS)
+    return late * rate
+
+
+@compiled
+def scale(tables: Tables, shadows: Shadows, scaler: int, wanted: int) -> int:
+    """Request a count; members that it means at once: pods that start are the first to go."""
+    members, moves = shadows.members[scaler], shadows.moves[scaler]
+    while moves > 0 and shadows.starting[scaler, moves - 1] > wanted:
+        moves -= 1
+    before = shadows.starting[scaler, moves - 1] if moves > 0 else members
+    # A move that was cut down to less keeps its own instant.
+    if moves < shadows.moves[scaler] and wanted > before:
+        shadows.starting[scaler, moves] = wanted
+        moves += 1
+    elif wanted > before and moves < MOST_STARTING:
+        shadows.starting[scaler, moves] = wanted
+        shadows.ready_at[scaler, moves] = shadows.now[0] + tables.lead_seconds[before, wanted]
+        moves += 1
+    shadows.moves[scaler] = moves
+    return int(min(members, wanted))
+
+
+@compiled
+def need_of(tables: Tables, shadows: Shadows, rules: Rules, scaler: int, rate: float, believed: Believed) -> int:
+    """The count, by its place, that the scaler requests after a row: up to the need, down to the highest one held."""
+    last = tables.counts.size - 1
+    drained = shadows.backlog[scaler].sum() / rules.drain_seconds[scaler]
+    wanted = (rules.margin_factor[scaler] * rate + drained) / believed.capacity
+    need = max(min(int(np.searchsorted(tables.carried, wanted)), last), rules.least[scaler])
+    first, held, now = shadows.first_need[scaler], shadows.held[scaler], shadows.now[0]
+    # Needs that a later one reaches decide nothing any more: the first is the highest.
+    while held > 0 and shadows.needs[scaler, (first + held - 1) % MOST_NEEDS] <= need:
+        held -= 1
+    if held == MOST_NEEDS:
+        first, held = (first + 1) % MOST_NEEDS, held - 1
+    place = (first + held) % MOST_NEEDS
+    shadows.needs[scaler, place], shadows.needed_at[scaler, place] = need, now
+    held += 1
+    while shadows.needed_at[scaler, first] < now - rules.hold_seconds[scaler]:
+        first, held = (first + 1) % MOST_NEEDS, held - 1
+    shadows.first_need[scaler], shadows.held[scaler] = first, held
+    return int(max(need, min(requested(shadows, scaler), shadows.needs[scaler, first])))
+
+
+@compiled
+def play_class(
+    lag: float, arriving: float, carried: float, stop: float, stopped: float, worked: float, limit: float
+) -> tuple[float, float]:
+    """Backlog of one class after a row, and its late messages: first nobody works, then everybody does.
+
+    The wait of what arrives is the rest of the stop, and the time that the backlog in front of it takes.
+    """
+    late = 0.0
+    if stopped > 0.0:
+        after = lag + arriving * stopped
+        late += arriving * stopped * share_late(stop + lag / carried, stop - stopped + after / carried, limit)
+        lag = after
+    after = lag + (arriving - carried) * worked
+    if after >= 0.0:
+        return after, late + arriving * worked * share_late(lag / carried, after / carried, limit)
+    return 0.0, late + arriving * lag / (carried - arriving) * share_late(lag / carried, 0.0, limit)
+
+
+@compiled
+def play_row(
+    tables: Tables,
+    rules: Rules,
+    shadows: Shadows,
+    rate: float,
+    seconds: float,
+    believed: Believed,
+    account: FloatArray,
+) -> None:
+    """Let the messages of one row come in each group, `rate` of them per second, and let its scaler answer.
+
+    Adds pod-seconds, those of pods that start included, and late messages to `account` (n, COLUMNS).
+    """
+    limit = believed.max_lag_seconds
+    for scaler in range(rules.kind.size):
+        account[scaler, PODS] += tables.counts[requested(shadows, scaler)] * seconds
+        late, moves = 0.0, shadows.moves[scaler]
+        ready = 0
+        while ready < moves and shadows.ready_at[scaler, ready] <= shadows.now[0]:
+            ready += 1
+        if ready > 0:
+            late += become(tables, shadows, scaler, shadows.starting[scaler, ready - 1], rate, believed)
+            for place in range(ready, moves):
+                shadows.starting[scaler, place - ready] = shadows.starting[scaler, place]
+                shadows.ready_at[scaler, place - ready] = shadows.ready_at[scaler, place]
+            shadows.moves[scaler] = moves - ready
+        members, stop = shadows.members[scaler], shadows.stop_seconds[scaler]
+        stopped = min(stop, seconds)
+        for place in range(CLASSES):
+            share = tables.class_shares[members, place]
+            if share > 0.0:
+                carried = max(tables.class_replicas[members, place] * believed.capacity, LEAST_CARRIED)
+                lag, more = play_class(
+                    shadows.backlog[scaler, place], share * rate, carried, stop, stopped, seconds - stopped, limit
+                )
+                shadows.backlog[scaler, place] = lag
+                late += more
+        shadows.stop_seconds[scaler] = stop - stopped
+        account[scaler, LATE] += late
+    shadows.now[0] += seconds
+    for scaler in range(rules.kind.size):
+        if rules.kind[scaler] == STEERED:
+            continue
+        wanted = need_of(tables, shadows, rules, scaler, rate, believed)
+        if wanted != requested(shadows, scaler):
+            members = scale(tables, shadows, scaler, wanted)
+            account[scaler, LATE] += become(tables, shadows, scaler, members, rate, believed)
+
+
+class Rows(NamedTuple):
+    """Rows that have come, oldest first, one value each: `seconds`, the mean produce `rate`, and who was `followed`.
+
+    What the group itself spent on it, `pod_seconds` and `late_messages`, takes the place of what the shadow of the
+    followed scaler did; -1: none was.
+    """
+
+    seconds: FloatArray
+    rate: FloatArray
+    followed: IntArray
+    pod_seconds: FloatArray
+    late_messages: FloatArray
+
+
+@compiled
+def play_rows(
+    tables: Tables, rules: Rules, shadows: Shadows, rows: Rows, believed: Believed, account: FloatArray
+) -> None:
+    """Let rows come, oldest first; what is in `account` (n, COLUMNS) fades with each of them."""
+    for row in range(rows.rate.size):
+        account *= 0.5 ** (rows.seconds[row] / believed.half_life_seconds)
+        followed = rows.followed[row]
+        pods, late = account[followed, PODS], account[followed, LATE]
+        play_row(tables, rules, shadows, rows.rate[row], rows.seconds[row], believed, account)
+        if followed >= 0:
+            account[followed, PODS] = pods + rows.pod_seconds[row]
+            account[followed, LATE] = late + rows.late_messages[row]
+
+
+@compiled
+def request(tables: Tables, shadows: Shadows, scaler: int, wanted: int, *, at_once: bool) -> None:
+    """Scale a group from outside to the count in place `wanted`; `at_once`: its pods have started already."""
+    if at_once:
+        shadows.moves[scaler] = 0
+    members = wanted if at_once else scale(tables, shadows, scaler, wanted)
+    # Nothing is late yet: longer stops of parts of a group are left out here.
+    become(tables, shadows, scaler, members, 0.0, Believed(1.0, 0.0, 1.0))

@@ -1,0 +1,97 @@
+"""What the useful counts of one group carry and what moves between them stop, as arrays for the compiled loop."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cost_model.physics.learned import Learned
+from cost_model.physics.profile import GroupProfile
+from cost_model.physics.skew import carried_by_count, useful_counts
+from cost_model.physics.streams import capacity_lead_seconds
+from cost_model.pricing.move_effects import move_effects_of
+from cost_model.pricing.simulation_inputs import replica_classes
+from forecasting.units import FloatArray, MessagesPerSecond, Replicas
+
+# Less than this of the group stands still: some partitions go on.
+_ALL = 1.0 - 1e-9
+# Beliefs count to a tenth: less would compute every move anew after each graded one.
+_STEPS_PER_DOUBLING = 7.0
+
+
+class Tables(NamedTuple):
+    """One value per useful count (a,), pair of counts (a, a), or class (a, 3), ascending.
+
+    `carried` and `class_replicas` are in replicas' worth of work, `class_shares` shares of the load. Of moves:
+    `whole_seconds` that every partition stands still, `longer_shares` and `longer_seconds` (a, a, 3) of those that do
+    so for longer, and the `lead_seconds` of new pods.
+    """
+
+    counts: FloatArray
+    carried: FloatArray
+    class_shares: FloatArray
+    class_replicas: FloatArray
+    whole_seconds: FloatArray
+    longer_shares: FloatArray
+    longer_seconds: FloatArray
+    lead_seconds: FloatArray
+
+
+class Beliefs(NamedTuple):
+    """What is believed of a group's moves, to a tenth: seconds of their stop up and down, and of start-up."""
+
+    pause_up_seconds: float
+    pause_down_seconds: float
+    start_up_seconds: float
+
+    @classmethod
+    def of(cls, profile: GroupProfile, learned: Learned) -> "Beliefs":
+        """Those that the group's own moves have taught; of start-up as configured until one was seen."""
+        start_up = float(profile.start_up_seconds) if learned.start_up is None else learned.start_up.value
+        seconds = (learned.pause_scale_out.value, learned.pause_scale_in.value, start_up)
+        return cls(*(to_a_tenth(value) for value in seconds))
+
+
+def to_a_tenth(value: float) -> float:
+    """The nearest of seven values per doubling, so that what was computed with it can be used again.
+
+    >>> [round(to_a_tenth(value), 3) for value in (1.0, 1.04, 12.0)]
+    [1.0, 1.0, 11.888]
+    """
+    steps = np.round(_STEPS_PER_DOUBLING * np.log2(max(value, 0.1)))
+    return float(2.0 ** (steps / _STEPS_PER_DOUBLING))
+
+
+def tables_of(profile: GroupProfile, beliefs: Beliefs, *, max_lag_seconds: float) -> Tables:
+    """The tables of a group's useful counts within its bounds."""
+    counts = useful_counts(profile, minimum=profile.min_replicas, maximum=Replicas(profile.replica_ceiling))
+    shares, replicas = replica_classes(profile, counts)
+    effects = move_effects_of(
+        profile,
+        counts,
+        rebalance_pause_prior_seconds=(beliefs.pause_up_seconds, beliefs.pause_down_seconds),
+        pause_spread=0.0,
+        max_lag_seconds=max_lag_seconds,
+        quiet_seconds=None,
+    )
+    pauses, stopped = effects.rebalance_pause_seconds, effects.pause_shares
+    everybody = stopped.sum(axis=2) >= _ALL
+    whole = np.where(everybody, np.where(stopped > 0.0, pauses, np.inf).min(axis=2), 0.0)
+    longer = pauses > whole[:, :, None]
+    leads = [
+        [
+            beliefs.start_up_seconds
+            + capacity_lead_seconds(profile, from_replicas=Replicas(before), to_replicas=Replicas(after))
+            for after in counts
+        ]
+        for before in counts
+    ]
+    return Tables(
+        counts=np.array(counts, dtype=np.float64),
+        carried=carried_by_count(profile, counts, capacity=MessagesPerSecond(1.0)),
+        class_shares=shares,
+        class_replicas=replicas,
+        whole_seconds=whole,
+        longer_shares=np.where(longer, stopped, 0.0),
+        longer_seconds=np.where(longer, pauses, 0.0),
+        lead_seconds=np.array(leads),
+    )

@@ -1,0 +1,329 @@
+"""Following the best: simple scalers are played beside the group, and one of them is followed where plans cost more.
+
+Each simple scaler has a shadow, a simulated group that gets the real one's messages. Plans cost what the group really
+costs while they are followed; while they are not, they have a shadow too. Costs fade, and who is followed changes when
+another one has been cheaper by more than a share and the price of a change: following the leader with a lag, as in the
+literature on combining online algorithms (Blum and Burch, On-line learning and the metrical task system problem,
+Machine Learning 39, 2000). So the followed one has never cost more than (1 + SLACK_RATIO) of the best one and one
+change, since that was last chosen, as far as shadows are right.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from cost_model.physics.fluid import share_late
+from cost_model.physics.learned import Learned
+from cost_model.physics.profile import GroupProfile
+from cost_model.physics.skew import carried_by_count, useful_counts
+from cost_model.pricing.price import Prices
+from cost_model.shadows.playing import (
+    COLUMNS,
+    LATE,
+    PODS,
+    REACTING,
+    Believed,
+    Rows,
+    Rules,
+    play_row,
+    play_rows,
+    request,
+    requested,
+    shadows_of,
+    steered,
+)
+from cost_model.shadows.tables import Beliefs, tables_of, to_a_tenth
+from forecasting.history import GroupInterval
+from forecasting.units import SECONDS_PER_HOUR, FloatArray, MessagesPerSecond, Replicas
+from recommender.deciding.recommendation import FallbackStanding
+
+# Margins over the produce rate, and times without need before a removal. Which is cheapest differs: on bursts and quick
+# rebalances 1.1 with 30 s, on a load of flash crowds 1.4 with 120 s, with slow rebalances 1.1 with half an hour.
+MARGIN_FACTORS = (1.02, 1.1, 1.2, 1.4, 1.7)
+HOLD_SECONDS = (30.0, 120.0, 600.0, 1800.0)
+DRAIN_SECONDS = 60.0
+# The first scaler never moves from the largest useful count.
+FIXED = 0
+# Costs fade with this half-life, so that a good month does not pay for a bad day, and are forgotten after four of them.
+HALF_LIFE_SECONDS = 6.0 * SECONDS_PER_HOUR
+REMEMBERED_SECONDS = 4.0 * HALF_LIFE_SECONDS
+# The places of two groups that are scaled from outside: by plans while somebody else is followed, and as the group is.
+PLANS, AS_IT_IS = 0, 1
+# Another one is followed once it was cheaper by this share, and by what all replicas cost in so many hours.
+SLACK_RATIO = 0.02
+CHANGE_HOURS_OF_ALL = 0.15
+# Rows before the first decision rank the scalers, but may be coarser than those after it: they count a quarter.
+WEIGHT_BEFORE = 0.25
+# What all replicas cost in so many hours may be late by chance, before the ratio of lateness seen to played counts.
+CHANCE_HOURS_OF_ALL = 0.25
+MOST_RATIO = 4.0
+# A capacity that differs by less changes no rank.
+LEAST_CHANGE = 0.02
+
+
+# Two minutes behind at one count: the best row among them shows what that count carries, beside what a move stops.
+SATURATED_ROWS = 8
+
+
+class _Row(NamedTuple):
+    """What one row has brought, who was `followed` (-1: plans), and pod-seconds and late messages of the group itself.
+
+    `plans_pods` and `plans_late` are those of plans; `decided`: there were some.
+    """
+
+    seconds: float
+    rate: float
+    followed: int
+    pod_seconds: float
+    late_messages: float
+    plans_pods: float
+    plans_late: float
+    decided: bool
+
+
+class Experts:
+    """The shadows of one group, the account of its plans, and who is followed."""
+
+    def __init__(
+        self,
+        profile: GroupProfile,
+        *,
+        capacity: MessagesPerSecond,
+        prices: Prices,
+        max_lag_seconds: float,
+        learned: Learned,
+        members: int,
+    ) -> None:
+        self._profile, self._prices, self._limit = profile, prices, max_lag_seconds
+        self._capacity, self._learned = capacity, learned
+        settings = list(product(MARGIN_FACTORS, HOLD_SECONDS))
+        counts = useful_counts(profile, minimum=profile.min_replicas, maximum=Replicas(profile.replica_ceiling))
+        self._most, scalers = counts[-1], 1 + len(settings)
+        self._rules = Rules(
+            kind=np.full(scalers, REACTING),
+            margin_factor=np.array([1.0, *(margin for margin, _ in settings)]),
+            hold_seconds=np.array([0.0, *(hold for _, hold in settings)]),
+            drain_seconds=np.full(scalers, DRAIN_SECONDS),
+            least=np.array([len(counts) - 1, *[0] * len(settings)]),
+        )
+        self._rows: deque[_Row] = deque()
+        self._remembered_seconds = 0.0
+        self._members, self._waited_seconds = members, 0.0
+        self._share = 1.0  # of the capacity that is believed, as seen
+        self._behind: deque[tuple[int, float]] = deque(maxlen=SATURATED_ROWS)
+        self._followed: int | None = None
+        self._decided = False
+        self._replay()
+        self._beside = shadows_of(2, members=self._place_of(members))
+
+    def _replay(self) -> None:
+        """Play everything that is remembered, with what is believed now."""
+        self._believed = (Beliefs.of(self._profile, self._learned), self._capacity)
+        self._tables = tables_of(self._profile, self._believed[0], max_lag_seconds=self._limit)
+        place, scalers = self._place_of(self._members), self._rules.kind.size
+        self._shadows = shadows_of(scalers, members=place)
+        self._account, self._before = np.zeros((scalers, COLUMNS)), np.zeros((scalers, COLUMNS))
+        self._plans = np.zeros(COLUMNS)
+        rows = tuple(self._rows)
+        self._play([row for row in rows if not row.decided])
+        self._before, self._account = WEIGHT_BEFORE * self._account, np.zeros((scalers, COLUMNS))
+        self._play([row for row in rows if row.decided])
+        # Late messages of the group as its shadow has them, and as its lag shows them.
+        self._late_played, self._late_seen = 0.0, 0.0
+
+    def _place_of(self, members: int) -> int:
+        """The place of the useful count that carries as much as so many members; the least for nobody."""
+        return max(int(np.searchsorted(self._tables.counts, members, side="right")) - 1, 0)
+
+    @property
+    def _believes(self) -> Believed:
+        return Believed(self._capacity, self._limit, HALF_LIFE_SECONDS)
+
+    def _play(self, rows: list[_Row]) -> None:
+        if not rows:
+            return
+        columns = [np.array(column) for column in zip(*(row[:5] for row in rows), strict=True)]
+        play_rows(self._tables, self._rules, self._shadows, Rows(*columns), self._believes, self._account)
+        for row in rows:
+            fade = 0.5 ** (row.seconds / HALF_LIFE_SECONDS)
+            self._before *= fade
+            self._plans = self._plans * fade + (row.plans_pods, row.plans_late)
+
+    def observe(self, row: GroupInterval, *, capacity: MessagesPerSecond, learned: Learned) -> None:
+        """Let one base row pass in all shadows; one whose rate, lag or members are unknown passes none."""
+        rate = row.produce_messages_per_second
+        if rate is None or row.members is None or row.lag_messages is None:
+            return
+        seconds = float(row.interval_seconds)
+        late = self._late_messages(row.members, rate, row.lag_messages, seconds)
+        fade = 0.5 ** (seconds / HALF_LIFE_SECONDS)
+        self._share = 1.0 - (1.0 - self._share) * fade
+        self._see_strength(row.members, row.consume_messages_per_second if late >= rate * seconds else None, capacity)
+        self._capacity, self._learned = MessagesPerSecond(to_a_tenth(self._share) * capacity), learned
+        newest = self._row(row.members, rate, seconds, late)
+        self._rows.append(newest)
+        self._remembered_seconds += seconds
+        while self._remembered_seconds > REMEMBERED_SECONDS:
+            self._remembered_seconds -= self._rows.popleft().seconds
+        if not self._decided:
+            return  # played as soon as somebody is to be chosen
+        if self._believes_otherwise():
+            self._replay()
+        else:
+            self._play([newest])
+
+    def _believes_otherwise(self) -> bool:
+        """True if what is believed by now differs from what the shadows were played with."""
+        beliefs, capacity = self._believed
+        return (
+            beliefs != Beliefs.of(self._profile, self._learned) or abs(self._capacity / capacity - 1.0) > LEAST_CHANGE
+        )
+
+    def _late_messages(self, members: int, rate: float, lag: float, seconds: float) -> float:
+        """Messages that came in a row and wait for longer than promised, as the group's lag shows it."""
+        before, carried = self._waited_seconds, self._capacity * float(self._tables.carried[self._place_of(members)])
+        self._waited_seconds = max(0.0, lag - rate * self._profile.commit_interval_seconds / 2.0) / carried
+        return rate * seconds * share_late(before, self._waited_seconds, self._limit)
+
+    def _see_strength(self, members: int, saturated_rate: float | None, capacity: MessagesPerSecond) -> None:
+        """Learn from a group that stays behind how much of its capacity it has; half of that is forgotten in 6 h.
+
+        A capacity believed to be twice what it is makes shadows a dream, and following them expensive. Who does nothing
+        at all, or is nobody, shows no strength.
+        """
+        if not saturated_rate or not members or (self._behind and self._behind[-1][0] != members):
+            self._behind.clear()
+        if saturated_rate and members:
+            self._behind.append((members, saturated_rate))
+        if len(self._behind) == SATURATED_ROWS:
+            (carried,) = carried_by_count(self._profile, (members,), capacity=capacity).tolist()
+            self._share = min(self._share, max(seen for _, seen in self._behind) / carried)
+
+    def _row(self, members: int, rate: float, seconds: float, late: float) -> _Row:
+        """The row, with what it has cost the group and plans; these cost what the group does while followed."""
+        place, beside = self._place_of(members), self._beside
+        started = max(0, members - self._members) * self._believed[0].start_up_seconds
+        self._members = members
+        fade = 0.5 ** (seconds / HALF_LIFE_SECONDS)
+        request(self._tables, beside, AS_IT_IS, place, at_once=True)
+        played = np.zeros((2, COLUMNS))
+        play_row(self._tables, steered(2), beside, rate, seconds, self._believes, played)
+        self._late_seen = self._late_seen * fade + late
+        self._late_played = self._late_played * fade + played[AS_IT_IS, LATE]
+        pod_seconds, plans_pods, plans_late = members * seconds + started, members * seconds + started, late
+        if self._followed is not None:
+            plans_pods, plans_late = played[PLANS, PODS], self.lateness_ratio * played[PLANS, LATE]
+        return _Row(
+            seconds=seconds,
+            rate=rate,
+            followed=-1 if self._followed is None else self._followed,
+            pod_seconds=pod_seconds,
+            late_messages=late / self.lateness_ratio,
+            plans_pods=plans_pods if self._decided else 0.0,
+            plans_late=plans_late if self._decided else 0.0,
+            decided=self._decided,
+        )
+
+    @property
+    def lateness_ratio(self) -> float:
+        """Late messages that the group's lag shows, over those of its own shadow: others are believed as far."""
+        chance = CHANCE_HOURS_OF_ALL * self._cost_of_all_hours / self._prices.price_per_late_message
+        ratio = (self._late_seen + chance) / (self._late_played + chance)
+        return min(max(ratio, 1.0 / MOST_RATIO), MOST_RATIO)
+
+    @property
+    def _cost_of_all_hours(self) -> float:
+        """The price of the largest useful count for an hour."""
+        return self._most * self._prices.price_per_replica_hour
+
+    def _priced(self, account: FloatArray) -> FloatArray:
+        """(n,): pods at their price, and late messages as far as shadows are believed."""
+        pods = self._prices.price_per_replica_hour / SECONDS_PER_HOUR * account[:, PODS]
+        priced: FloatArray = pods + self.lateness_ratio * self._prices.price_per_late_message * account[:, LATE]
+        return priced
+
+    @property
+    def _costs(self) -> FloatArray:
+        """(n,): what each scaler has cost since there are plans, and by how much it was worse than the best before."""
+        before = self._priced(self._before)
+        costs: FloatArray = self._priced(self._account) + before - before.min()
+        return costs
+
+    @property
+    def _cost_of_plans(self) -> float:
+        pods = self._prices.price_per_replica_hour / SECONDS_PER_HOUR * self._plans[PODS]
+        return float(pods + self._prices.price_per_late_message * self._plans[LATE])
+
+    def _allowed(self, cost: float) -> float:
+        """The cost above which whoever has cost `cost` takes over."""
+        return (1.0 + SLACK_RATIO) * cost + CHANGE_HOURS_OF_ALL * self._cost_of_all_hours
+
+    def choose(self) -> int | None:
+        """Choose who is followed: the count of the scaler that is, None for the plans."""
+        if not self._decided:
+            self._decided = True
+            self._replay()
+        costs, plans = self._costs, self._cost_of_plans
+        best = int(costs.argmin())
+        if self._followed is None:
+            if plans > self._allowed(float(costs[best])):
+                self._followed = best
+                self._leave_plans()
+        elif costs[self._followed] > self._allowed(plans):
+            self._followed = None
+        elif costs[self._followed] > self._allowed(float(costs[best])):
+            self._followed = best
+        return self.wanted
+
+    def _leave_plans(self) -> None:
+        """From now on plans have a group of their own, which is as the real one is."""
+        for of_group in self._beside:
+            if of_group.shape[0] > 1:
+                of_group[PLANS] = of_group[AS_IT_IS]
+
+    def plan(self, replicas_for: Callable[[int, float], int]) -> None:
+        """Let the plans scale their own group, where somebody else is followed: by its count and its backlog."""
+        if self._followed is None:
+            return
+        count = int(self._tables.counts[requested(self._beside, PLANS)])
+        wanted = replicas_for(count, float(self._beside.backlog[PLANS].sum()))
+        if wanted != count:
+            request(self._tables, self._beside, PLANS, self._place_of(wanted), at_once=False)
+
+    @property
+    def wanted(self) -> int | None:
+        """The present count of the scaler that is followed."""
+        if self._followed is None:
+            return None
+        return int(self._tables.counts[requested(self._shadows, self._followed)])
+
+    @property
+    def cost_followed(self) -> float:
+        """The faded cost of whoever is followed, in currency."""
+        return self._cost_of_plans if self._followed is None else float(self._costs[self._followed])
+
+    @property
+    def cheapest(self) -> float:
+        """The faded cost of the cheapest one, plans among them."""
+        return min(self._cost_of_plans, float(self._costs.min()))
+
+    @property
+    def standing(self) -> FallbackStanding:
+        """The accounts, as they are published: a scaler is followed while `used` is above `limit`."""
+        costs = self._costs
+        shown = int(costs.argmin()) if self._followed is None else self._followed
+        change = CHANGE_HOURS_OF_ALL * self._cost_of_all_hours
+        limit = (
+            self._allowed(float(costs[shown]))
+            if self._followed is None
+            else (float(costs[shown]) - change) / (1.0 + SLACK_RATIO)
+        )
+        return FallbackStanding(
+            policy="fixed" if shown == FIXED else "useful-counts",
+            slack_ratio=SLACK_RATIO,
+            used=self._cost_of_plans,
+            limit=limit,
+        )

@@ -1,0 +1,138 @@
+"""Following the best: plans while they are as cheap as the simple scalers beside them, then the cheapest of these."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cost_model.physics.learned import Learned
+from cost_model.physics.profile import GroupProfile
+from cost_model.pricing.price import Prices
+from forecasting.history import GroupInterval
+from forecasting.units import MessagesPerSecond, Partitions, Replicas
+from recommender.following.experts import CHANGE_HOURS_OF_ALL, SLACK_RATIO, Experts
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+RATE = MessagesPerSecond(1000.0)
+PROFILE = GroupProfile(cluster="c", group="g", partitions=Partitions(24), capacity=None, max_replicas=Replicas(24))
+PRICES = Prices.from_replica_hour(0.05, capacity=RATE)
+LEARNED = Learned.assumed(rebalance_pause_seconds=5.0, risk=0.1)
+# What changing to somebody else has to be worth: 0.15 hours of 24 replicas.
+CHANGE = CHANGE_HOURS_OF_ALL * 24 * 0.05
+
+
+def row(place: int, *, members: int = 8, rate: float = 6000.0, lag_seconds: float = 2.5) -> GroupInterval:
+    return GroupInterval(
+        cluster="c",
+        group="g",
+        topics="t",
+        interval_end_at=NOON + timedelta(seconds=15 * place),
+        interval_seconds=15,
+        produce_messages_per_second=rate,
+        consume_messages_per_second=rate,
+        lag_messages=lag_seconds * rate,
+        lag_seconds=lag_seconds,
+        partitions=24,
+        sampled_partitions=24,
+        members=members,
+    )
+
+
+def experts(*, learned: Learned = LEARNED, members: int = 8) -> Experts:
+    return Experts(PROFILE, capacity=RATE, prices=PRICES, max_lag_seconds=10.0, learned=learned, members=members)
+
+
+def decide(beside: Experts, rows: list[GroupInterval], *, learned: Learned = LEARNED) -> list[int | None]:
+    """What is to be followed after each row; plans keep their own shadow as it is."""
+    wanted = []
+    for each in rows:
+        wanted.append(beside.choose())
+        beside.plan(lambda replicas, _: replicas)
+        beside.observe(each, capacity=RATE, learned=learned)
+    return wanted
+
+
+def test_before_anything_was_seen_plans_are_followed() -> None:
+    """Nobody is believed to know better than they do."""
+    assert experts().choose() is None
+
+
+@pytest.mark.parametrize(("members", "followed"), [(8, None), (24, 8)])
+def test_plans_are_followed_until_a_simple_scaler_was_cheaper_by_more_than_a_change_costs(
+    members: int, followed: int | None
+) -> None:
+    """6,000/s for two hours: eight replicas are as cheap as any scaler; 24 cost 0.8 an hour more than eight do."""
+    wanted = decide(experts(members=members), [row(place, members=members) for place in range(480)])
+    assert wanted[-1] == followed
+    # 16 replicas too many cost the change, 0.18, after 0.225 hours, and a fiftieth of what there is a little later.
+    assert followed is None or 50 <= next(place for place, count in enumerate(wanted) if count is not None) <= 60
+
+
+def test_a_group_that_is_late_all_the_time_has_somebody_else_followed() -> None:
+    """Eight that have shown to carry 6,000/s, not the 8,000/s believed, are a minute behind: more is asked for."""
+    wanted = decide(experts(), [row(place, lag_seconds=60.0) for place in range(480)])
+    assert wanted[-1] is not None
+    assert wanted[-1] > 8
+
+
+def test_who_is_followed_is_charged_what_following_has_really_cost() -> None:
+    """A scaler that wants 8 is followed, and the group has 24 members for another row: 24 pods are on its account."""
+    beside = experts(members=24)
+    wanted = decide(beside, [row(place, members=24) for place in range(60)])
+    assert wanted[-1] == 8
+    before = beside.cost_followed
+    beside.observe(row(60, members=24), capacity=RATE, learned=LEARNED)
+    assert beside.cost_followed == pytest.approx(before + 24 * 15 / 3600 * 0.05, rel=1e-3)
+
+
+@pytest.mark.parametrize(("members", "consumed"), [(0, 0.0), (0, 3000.0), (8, 0.0)])
+def test_nobody_and_standstill_show_no_strength(members: int, consumed: float) -> None:
+    """An empty group, consumers outside of it and a group that hangs stay behind for hours; capacity stays believed."""
+    beside = experts()
+    beside.choose()
+    for place in range(480):
+        behind = row(place, members=members, lag_seconds=60.0 + 15.0 * place)
+        beside.observe(replace(behind, consume_messages_per_second=consumed), capacity=RATE, learned=LEARNED)
+    assert beside.choose() == 8
+
+
+def test_at_the_ceiling_staying_is_as_late_as_the_group() -> None:
+    """24 replicas that do 5,000/s of 6,000/s for an hour: nobody would have done better, and 24 stay."""
+    behind = [row(place, members=24, lag_seconds=60.0 + 2.5 * place) for place in range(240)]
+    late = [replace(each, consume_messages_per_second=5000.0) for each in behind]
+    assert decide(experts(members=24), late)[-1] in (None, 24)
+
+
+def test_what_is_believed_by_now_is_what_everybody_was_played_with() -> None:
+    """Stops of 40 s believed from the first row on, or only after the last one: the same accounts."""
+    swinging = [row(place, rate=3000.0 if place // 60 % 2 else 7500.0) for place in range(480)]
+    slow = Learned.assumed(rebalance_pause_seconds=40.0, risk=0.1)
+    always, lately = experts(learned=slow), experts()
+    decide(always, swinging, learned=slow)
+    decide(lately, swinging[:-1])
+    lately.observe(swinging[-1], capacity=RATE, learned=slow)
+    assert lately.standing.limit == pytest.approx(always.standing.limit, rel=0.01)
+
+
+@settings(deadline=None)
+@given(
+    rates=st.lists(st.floats(0.0, 24_000.0), min_size=2, max_size=40),
+    held_rows=st.integers(1, 12),
+    members=st.sampled_from([4, 12, 24]),
+)
+def test_whoever_is_followed_never_costs_more_than_the_best_one_and_one_change(
+    rates: list[float], held_rows: int, members: int
+) -> None:
+    """After each choice, on any load: the followed one is within 2 % of the cheapest one and the price of a change."""
+    beside = experts(members=members)
+    place = 0
+    for rate in rates:
+        for _ in range(held_rows):
+            beside.choose()
+            beside.plan(lambda replicas, _: replicas)
+            best = beside.cheapest
+            assert beside.cost_followed <= (1.0 + SLACK_RATIO) * best + CHANGE + 1e-9
+            beside.observe(row(place, members=members, rate=rate), capacity=RATE, learned=LEARNED)
+            place += 1
