@@ -103,16 +103,19 @@ def follow_fallback(proposal: Proposal, context: DecisionContext) -> Proposal:
 def _settling(context: DecisionContext) -> bool:
     """True if the group has just changed size to a count that carries the produce rate: the effect is not seen yet.
 
-    Work that takes long is not interrupted again and again. State that has to warm up takes its time, taken here as
-    that of a group which has doubled: 100 min for 40 tasks.
+    Work that takes long is not interrupted again and again. A group that is behind although it carries the load has to
+    show first what the last addition did. State that has to warm up takes its time, taken here as that of a group which
+    has doubled: 100 min for 40 tasks.
     """
-    profile = context.profile
+    profile, settings = context.profile, context.settings
     if context.last_move_at is None:
         return False
     (carried,) = carried_by_count(profile, (context.replicas,), capacity=context.capacity.p50)
     half = Replicas(max(1, context.replicas // 2))
     warming = capacity_lead_seconds(profile, from_replicas=half, to_replicas=Replicas(context.replicas))
-    rested_at = context.last_move_at + timedelta(seconds=max(least_move_interval_seconds(profile), warming))
+    behind = context.backlog_messages > settings.max_lag_seconds * context.produce_messages_per_second
+    needed = settings.scale_in_cooldown_seconds if behind else least_move_interval_seconds(profile)
+    rested_at = context.last_move_at + timedelta(seconds=max(needed, warming))
     return bool(context.now < rested_at and carried >= context.produce_messages_per_second)
 
 

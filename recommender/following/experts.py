@@ -42,7 +42,7 @@ from recommender.deciding.recommendation import FallbackStanding
 
 # Margins over the produce rate, and times without need before a removal. Which is cheapest differs: on bursts and quick
 # rebalances 1.1 with 30 s, on a load of flash crowds 1.4 with 120 s, with slow rebalances 1.1 with half an hour.
-MARGIN_FACTORS = (1.02, 1.1, 1.2, 1.4, 1.7)
+MARGIN_FACTORS = (1.1, 1.2, 1.4, 1.7)
 HOLD_SECONDS = (30.0, 120.0, 600.0, 1800.0)
 DRAIN_SECONDS = 60.0
 # The first scaler never moves from the largest useful count.
@@ -283,6 +283,9 @@ class Experts:
         for of_group in self._beside:
             if of_group.shape[0] > 1:
                 of_group[PLANS] = of_group[AS_IT_IS]
+        place = self._place_of(self._members)
+        waiting = self._waited_seconds * self._capacity * self._tables.carried[place]
+        self._beside.backlog[PLANS] = waiting * self._tables.class_shares[place]
 
     def plan(self, replicas_for: Callable[[int, float], int]) -> None:
         """Let the plans scale their own group, where somebody else is followed: by its count and its backlog."""
