@@ -54,7 +54,7 @@ REMEMBERED_SECONDS = 4.0 * HALF_LIFE_SECONDS
 PLANS, AS_IT_IS = 0, 1
 # Another one is followed once it was cheaper by this share, and by what all replicas cost in so many hours.
 SLACK_RATIO = 0.02
-CHANGE_HOURS_OF_ALL = 0.15
+CHANGE_HOURS_OF_ALL = 0.05
 # Rows before the first decision rank the scalers, but may be coarser than those after it: they count a quarter.
 WEIGHT_BEFORE = 0.25
 # What all replicas cost in so many hours may be late by chance, before the ratio of lateness seen to played counts.
