@@ -82,6 +82,18 @@ class Start(NamedTuple):
     behind_seconds: float
 
 
+class Ended(NamedTuple):
+    """The end of a plan: the choice, its backlog in messages, with and without stops, and what stops still make late.
+
+    `owed` messages of the last stop are late that no backlog has shown yet.
+    """
+
+    choice: int
+    lag: float
+    smooth_lag: float
+    owed: float
+
+
 @compiled
 def needed(field: SimulationInputs, wanted: float, near: int) -> int:
     """The smallest choice that carries a demand, looked for from `near`; the largest one where none does."""
@@ -169,7 +181,10 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
     slow_lag = field.class_shares[choice, 0] * max(start.lag, start.behind_seconds * field.rate_now)
     heavy_lag = field.class_shares[choice, 1] * start.lag
     light_lag = field.class_shares[choice, 2] * start.lag
-    running, late_messages, held, pause_messages = 0.0, 0.0, 0.0, 0.0
+    # The same backlogs had no move stopped anything: what is late with them is late for another reason than a stop.
+    slow_smooth, heavy_smooth, light_smooth = slow_lag, heavy_lag, light_lag
+    running, late_messages, smooth_messages, held, pause_messages = 0.0, 0.0, 0.0, 0.0, 0.0
+    apart, owed = False, 0.0
     coming, coming_step, moved_at = NO_MOVE, -1, -1_000_000
     cursor, seen, need = 0, field.rate_now, choice
     newer_need, older_need = 0, 0
@@ -212,7 +227,8 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
                     choice = lower
             else:
                 idle = 0.0
-        demand, stopped, transient = field.demand[scenario, step], 0.0, 0.0
+        demand = field.demand[scenario, step]
+        slow_lost, heavy_lost, light_lost = 0.0, 0.0, 0.0
         slow_share, heavy_share = field.class_shares[choice, 0], field.class_shares[choice, 1]
         light_share = field.class_shares[choice, 2]
         slow_carried, heavy_carried = field.class_carried[choice, 0] * factor, field.class_carried[choice, 1] * factor
@@ -221,11 +237,18 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
             moved_at, idle = step, 0.0
             total = slow_lag + heavy_lag + light_lag
             slow_lag, heavy_lag, light_lag = slow_share * total, heavy_share * total, light_share * total
+            smooth = slow_smooth + heavy_smooth + light_smooth
+            slow_smooth, heavy_smooth, light_smooth = slow_share * smooth, heavy_share * smooth, light_share * smooth
             row = row_of(field, before, total, demand)
+            # The stop ends with the new replicas' first commits, so it takes time from the smaller count.
             stopped = stopped_seconds(field, row, choice, scenario)
-            transient = pause_late(field, row, choice, demand, scenario)
+            old = field.carried[before] * factor
+            slow_lost = stopped * min(slow_share * old, slow_carried)
+            heavy_lost = stopped * min(heavy_share * old, heavy_carried)
+            light_lost = stopped * min(light_share * old, light_carried)
+            apart = apart or stopped > 0.0
+            owed += pause_late(field, row, choice, demand, scenario)
             if part > 0.0:
-                old = field.carried[before] * factor
                 slow_carried += part * min(0.0, slow_share * old - slow_carried)
                 heavy_carried += part * min(0.0, heavy_share * old - heavy_carried)
                 light_carried += part * min(0.0, light_share * old - light_carried)
@@ -234,31 +257,49 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
             items[START_UP] += field.start_up[row, choice]
             items[RESTORE] += field.restore[row, choice]
             items[RISK] += field.risk[row, choice]
-        working, arriving, limit = field.step_seconds - stopped, demand * field.step_seconds, field.max_lag_seconds
+        seconds, arriving, limit = field.step_seconds, demand * field.step_seconds, field.max_lag_seconds
         held += slow_lag + heavy_lag + light_lag
-        slow_lag, late = class_step(slow_lag, slow_share * arriving, slow_carried * working, limit * slow_carried)
-        heavy_lag, more = class_step(heavy_lag, heavy_share * arriving, heavy_carried * working, limit * heavy_carried)
+        slow_new, heavy_new, light_new = slow_share * arriving, heavy_share * arriving, light_share * arriving
+        slow_work, heavy_work, light_work = slow_carried * seconds, heavy_carried * seconds, light_carried * seconds
+        slow_limit, heavy_limit, light_limit = limit * slow_carried, limit * heavy_carried, limit * light_carried
+        slow_lag, late = class_step(slow_lag, slow_new, slow_work - slow_lost, slow_limit)
+        heavy_lag, more = class_step(heavy_lag, heavy_new, heavy_work - heavy_lost, heavy_limit)
         late += more
         if light_share > 0.0:
-            light_lag, more = class_step(
-                light_lag, light_share * arriving, light_carried * working, limit * light_carried
-            )
+            light_lag, more = class_step(light_lag, light_new, light_work - light_lost, light_limit)
             late += more
+        if apart:
+            slow_smooth, smooth_late = class_step(slow_smooth, slow_new, slow_work, slow_limit)
+            heavy_smooth, more = class_step(heavy_smooth, heavy_new, heavy_work, heavy_limit)
+            smooth_late += more
+            if light_share > 0.0:
+                light_smooth, more = class_step(light_smooth, light_new, light_work, light_limit)
+                smooth_late += more
+            apart = slow_smooth < slow_lag or heavy_smooth < heavy_lag or light_smooth < light_lag
+        else:
+            slow_smooth, heavy_smooth, light_smooth, smooth_late = slow_lag, heavy_lag, light_lag, late
         held += slow_lag + heavy_lag + light_lag
         running += field.replicas[choice]
         late_messages += late
-        pause_messages += max(0.0, transient - late)
+        smooth_messages += smooth_late
+        # Late is the larger of both, never the sum: backlog shows the catch-up of stops that all share, and nothing of
+        # that of a few partitions.
+        owed = max(0.0, owed - late)
+        if owed > 0.0 and (late == 0.0 or (step + 1 - moved_at) * seconds >= LONGEST_CATCH_UP_SECONDS):
+            pause_messages, owed = pause_messages + owed, 0.0
         seen = demand
     items[REPLICAS] += field.price_running * running
-    items[LATE] += field.price_late * late_messages
-    items[PAUSE_LATE] += field.price_late * pause_messages
+    items[LATE] += field.price_late * smooth_messages
+    items[PAUSE_LATE] += field.price_late * (pause_messages + max(0.0, late_messages - smooth_messages))
     items[BACKLOG] += field.price_held * held
-    settle(field, choice, slow_lag + heavy_lag + light_lag, scenario, items)
+    ended = Ended(choice, slow_lag + heavy_lag + light_lag, slow_smooth + heavy_smooth + light_smooth, owed)
+    settle(field, ended, scenario, items)
 
 
 @compiled
-def settle(field: SimulationInputs, choice: int, lag: float, scenario: int, items: FloatArray) -> None:
+def settle(field: SimulationInputs, ended: Ended, scenario: int, items: FloatArray) -> None:
     """Add what the state is worth in which a plan ends: the move home, and the backlog consumed there."""
+    choice, lag = ended.choice, ended.lag
     demand = field.demand[scenario, -min(ENDING_STEPS, field.demand.shape[1]) :].mean()
     factor = field.capacity_factor[scenario]
     home = needed(field, demand / factor, choice)
@@ -272,7 +313,11 @@ def settle(field: SimulationInputs, choice: int, lag: float, scenario: int, item
     carried = field.carried[home] * factor
     spare = max(carried - demand, LEAST_SPARE_FRACTION * carried)
     items[BACKLOG] += field.price_backlog * lag
-    items[LATE] += field.price_late * demand * max(lag - field.max_lag_seconds * carried, 0.0) / spare
+    on_time = field.max_lag_seconds * carried
+    late = demand * max(lag - on_time, 0.0) / spare
+    smooth_late = demand * max(ended.smooth_lag - on_time, 0.0) / spare
+    items[LATE] += field.price_late * smooth_late
+    items[PAUSE_LATE] += field.price_late * (max(late, ended.owed) - smooth_late)
 
 
 @compiled

@@ -103,45 +103,103 @@ def summed(*costs: Cost) -> Cost:
     return Cost(**{name: sum(getattr(cost, name) for cost in costs) for name in names})
 
 
-def of_step(
-    situation: Situation, scenario: Scenario, rate: float, lags: list[float], *, move: tuple[int, int], part: float
-) -> tuple[Cost, list[float]]:
-    """The price of one step under what follows a move (or none), and the backlog of each class after it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """One step: its price but for lateness, backlogs of the classes after it and messages late in it, and by its stop.
 
-    A move deals the backlog out again, and its stop takes time from the replicas that are there afterwards; those that
-    come within the step carry no more than the former ones for the `part` of it that has passed by then.
+    `smooth_lags` and `smooth_late` are those had no move of the plan stopped anything.
+    """
+
+    cost: Cost
+    lags: list[float]
+    late: float
+    smooth_lags: list[float]
+    smooth_late: float
+    by_stop: float
+    moved: bool
+
+
+def of_step(
+    situation: Situation,
+    scenario: Scenario,
+    rate: float,
+    lags: list[float],
+    smooth_lags: list[float],
+    *,
+    move: tuple[int, int],
+    part: float,
+) -> Played:
+    """One step under what follows a move (or none).
+
+    A move deals the backlog out again, and its stop takes time from the smaller of both counts; replicas that come
+    within the step carry no more than the former ones for the `part` of it that has passed by then.
     """
     prices, seconds, factor = situation.prices, situation.step_seconds, scenario.capacity_factor
-    cost, stopped, transient = NOTHING, 0.0, 0.0
+    cost, by_stop = NOTHING, 0.0
     capacities = [(share, factor * speed) for share, speed in classes(situation, move[1])]
+    lost = [0.0 for _ in capacities]
     if move[0] != move[1]:
         waiting = sum(lags)
         behind = waiting > 2.0 * rate
         profile = while_behind(situation.profile) if behind else situation.profile
         lags = [share * waiting for share, _ in capacities]
+        smooth_lags = [share * sum(smooth_lags) for share, _ in capacities]
         parts = stops(situation, profile, move, scenario.pause_factor)
         stopped = sum(share * length for share, length in parts)
-        transient = late_by_stops(situation, parts, rate, factor * carried(situation, move[1]))
+        by_stop = late_by_stops(situation, parts, rate, factor * carried(situation, move[1]))
         former = factor * carried(situation, move[0])
+        lost = [stopped * min(share * former, speed) for share, speed in capacities]
         capacities = [(share, speed - part * max(0.0, speed - share * former)) for share, speed in capacities]
         cost = of_move(situation, profile, move, rate)
-    late, following = 0.0, []
-    for lag, (share, speed) in zip(lags, capacities, strict=True):
-        after = max(0.0, lag + share * rate * seconds - speed * (seconds - stopped))
-        late += share * rate * seconds * share_above(lag, after, situation.max_lag_seconds * speed)
-        following.append(after)
+
+    def queued(before: list[float], missed: list[float]) -> tuple[list[float], float]:
+        late, following = 0.0, []
+        for lag, (share, speed), less in zip(before, capacities, missed, strict=True):
+            after = max(0.0, lag + share * rate * seconds - (speed * seconds - less))
+            late += share * rate * seconds * share_above(lag, after, situation.max_lag_seconds * speed)
+            following.append(after)
+        return following, late
+
+    following, late = queued(lags, lost)
+    smooth_following, smooth_late = queued(smooth_lags, [0.0 for _ in lost])
     staying = replace(
         NOTHING,
         replicas=prices.price_per_replica_hour * move[1] * seconds / 3600.0,
-        late=prices.price_per_late_message * late,
-        pause_late=prices.price_per_late_message * max(0.0, transient - late),
         backlog=prices.price_per_held_message_second * seconds * (sum(lags) + sum(following)) / 2.0,
     )
-    return summed(cost, staying), following
+    return Played(
+        cost=summed(cost, staying),
+        lags=following,
+        late=late,
+        smooth_lags=smooth_following,
+        smooth_late=smooth_late,
+        by_stop=by_stop,
+        moved=move[0] != move[1],
+    )
 
 
-def of_end(situation: Situation, scenario: Scenario, choices: tuple[int, ...], replicas: int, lag: float) -> Cost:
-    """The price of the state after the last step: the move to what carries the mean of the last ten, and the drain."""
+def late_beyond_backlogs(played: list[Played], *, at_end: float) -> float:
+    """Messages late by stops that backlogs do not show: what is late after a stop is set against what it makes late.
+
+    That ends with a step in which nothing is late, or ten minutes after the last move; `at_end` is late after all.
+    """
+    beyond, owed, minutes = 0.0, 0.0, 0
+    for step in played:
+        if step.moved:
+            minutes = 0
+        owed, minutes = max(0.0, owed + step.by_stop - step.late), minutes + 1
+        if step.late == 0.0 or minutes >= 10:
+            beyond, owed = beyond + owed, 0.0
+    return beyond + max(0.0, owed - at_end)
+
+
+def of_end(
+    situation: Situation, scenario: Scenario, choices: tuple[int, ...], replicas: int, lag: float
+) -> tuple[Cost, float]:
+    """The price of the state after the last step, and the messages that are late while its backlog drains.
+
+    That is the move to what carries the mean of the last ten, and the work of the drain.
+    """
     prices, factor = situation.prices, scenario.capacity_factor
     last = scenario.demand[-10:]
     rate = sum(last) / len(last)
@@ -149,16 +207,13 @@ def of_end(situation: Situation, scenario: Scenario, choices: tuple[int, ...], r
     capacity = factor * carried(situation, home)
     late = rate * max(0.0, lag - situation.max_lag_seconds * capacity) / max(capacity - rate, 0.01 * capacity)
     work = lag * situation.target_utilization / each(situation)
-    drain = replace(
-        NOTHING, late=prices.price_per_late_message * late, backlog=prices.price_per_replica_hour * work / 3600.0
-    )
+    drain = replace(NOTHING, backlog=prices.price_per_replica_hour * work / 3600.0)
     if home == replicas:
-        return drain
+        return drain, late
     parts = stops(situation, situation.profile, (replicas, home), scenario.pause_factor)
     stopped = prices.price_per_late_message * late_by_stops(situation, parts, rate, capacity)
-    return summed(
-        drain, of_move(situation, situation.profile, (replicas, home), rate), replace(NOTHING, pause_late=stopped)
-    )
+    moved = of_move(situation, situation.profile, (replicas, home), rate)
+    return summed(drain, moved, replace(NOTHING, pause_late=stopped)), late
 
 
 def of_plan(
@@ -168,11 +223,12 @@ def of_plan(
 
     A move down waits until what arrived in the step before, and a backlog's worth of five minutes, would be carried.
     """
-    replicas, pending, total, on_time = situation.replicas, list(moves), NOTHING, True
+    replicas, pending, on_time = situation.replicas, list(moves), True
     waiting, seen = situation.lag_messages, scenario.rate_now
     shares = [share for share, _ in classes(situation, replicas)]
     lags = [share * waiting for share in shares]
     lags[0] = shares[0] * max(waiting, situation.behind_seconds * scenario.rate_now)
+    smooth_lags, steps = lags, []
     for step, rate in enumerate(scenario.demand):
         before, part = replicas, 0.0
         if pending and pending[0][0] <= step:
@@ -185,6 +241,14 @@ def of_plan(
                 pending.pop(0)
             else:
                 on_time = False
-        cost, lags = of_step(situation, scenario, rate, lags, move=(before, replicas), part=part)
-        total, seen = summed(total, cost), rate
-    return summed(total, of_end(situation, scenario, choices, replicas, sum(lags))), on_time
+        played = of_step(situation, scenario, rate, lags, smooth_lags, move=(before, replicas), part=part)
+        steps.append(played)
+        lags, smooth_lags, seen = played.lags, played.smooth_lags, rate
+    end, late_at_end = of_end(situation, scenario, choices, replicas, sum(lags))
+    _, smooth_at_end = of_end(situation, scenario, choices, replicas, sum(smooth_lags))
+    late = sum(step.late for step in steps) + late_at_end
+    smooth_late = sum(step.smooth_late for step in steps) + smooth_at_end
+    by_stops = late - smooth_late + late_beyond_backlogs(steps, at_end=late_at_end)
+    price = situation.prices.price_per_late_message
+    lateness = replace(NOTHING, late=price * smooth_late, pause_late=price * by_stops)
+    return summed(*(step.cost for step in steps), end, lateness), on_time
