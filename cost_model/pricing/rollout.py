@@ -1,8 +1,9 @@
 """The compiled loop that plays candidate plans through scenarios of demand.
 
 A plan is a few intended moves. Between and after them the group reacts as a sensible scaler would: up when what arrives
-exceeds what it carries, down when idle replicas have cost as much as the move. So waiting is priced with what one would
-do later, and no plan is charged for a disaster that the next decision would have prevented.
+exceeds what it carries and what would be late costs more than the move, down when idle replicas have cost as much as
+the move. So waiting is priced with what one would do later, and no plan is charged for a disaster that the next
+decision would have prevented.
 """
 
 from typing import NamedTuple
@@ -20,6 +21,8 @@ LONGEST_CATCH_UP_SECONDS = 600.0
 # Items of a price, in the order of `cost_model.pricing.price.Cost`.
 REPLICAS, LATE, PAUSE_LATE, BACKLOG, DUPLICATES, START_UP, RESTORE, RISK, ITEMS = 0, 1, 2, 3, 4, 5, 6, 7, 8
 NO_MOVE = -1
+# Late messages that any price above 0 makes more expensive than a move.
+NO_END_OF_MESSAGES = 1e30
 # A reacting scaler carries what arrives and works a backlog off within this time.
 DRAIN_SECONDS = 300.0
 # It goes down to no less than what was needed within the last 5 to 10 steps.
@@ -80,6 +83,15 @@ class Start(NamedTuple):
     lag: float
     idle_cost: float
     behind_seconds: float
+
+
+class Seen(NamedTuple):
+    """What a reacting scaler knows: the produce rate of the last step, and the backlog of each class."""
+
+    rate: float
+    slow_lag: float
+    heavy_lag: float
+    light_lag: float
 
 
 class Ended(NamedTuple):
@@ -166,6 +178,33 @@ def class_step(lag: float, arriving: float, worked: float, limit: float) -> tupl
 
 
 @compiled
+def late_if_kept(field: SimulationInputs, lag: float, arriving: float, carried: float, wait_seconds: float) -> float:
+    """Messages of one class that are late if nobody moves and what arrives lasts; no end of them if it falls behind.
+
+    Its backlog may grow as long as it is within the promise after `wait_seconds`: there is time for another look.
+    """
+    on_time = field.max_lag_seconds * carried
+    if arriving < carried:
+        return arriving * max(0.0, lag - on_time) / (carried - arriving)
+    return NO_END_OF_MESSAGES if lag + (arriving - carried) * wait_seconds > on_time else 0.0
+
+
+@compiled
+def move_pays(field: SimulationInputs, before: int, after: int, seen: Seen, scenario: int) -> bool:
+    """True if what would be late costs more than the move: nothing is, while a move one step later comes in time."""
+    row = row_of(field, before, seen.slow_lag + seen.heavy_lag + seen.light_lag, seen.rate)
+    wait_seconds = (1.0 + field.reaction[before, after]) * field.step_seconds
+    wait_seconds += stopped_seconds(field, row, after, scenario)
+    late, factor = 0.0, field.capacity_factor[scenario]
+    for kind in range(field.class_shares.shape[1]):
+        arriving = field.class_shares[before, kind] * seen.rate
+        if arriving > 0.0:
+            lag = seen.slow_lag if kind == 0 else (seen.heavy_lag if kind == 1 else seen.light_lag)
+            late += late_if_kept(field, lag, arriving, factor * field.class_carried[before, kind], wait_seconds)
+    return bool(field.price_late * late > move_cost(field, row, after, seen.rate, scenario))
+
+
+@compiled
 def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls would cost four times as much
     field: SimulationInputs, start: Start, plan: IntArray, scenario: int, items: FloatArray
 ) -> None:
@@ -213,7 +252,9 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
             lower = max(newer_need, older_need)
             if need > choice:
                 idle = 0.0
-                if step - moved_at >= field.rest_up_steps:
+                known = Seen(seen, slow_lag, heavy_lag, light_lag)
+                rested = step - moved_at >= field.rest_up_steps
+                if rested and move_pays(field, choice, need, known, scenario):
                     coming, coming_step = need, step + int(field.reaction[choice, need])
                     if coming_step == step:
                         choice, coming, part = need, NO_MOVE, field.reaction[before, need] % 1.0
