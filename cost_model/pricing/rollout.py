@@ -212,8 +212,9 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
 
     `plan` holds pairs (effective step, choice), NO_MOVE after the last. An intended move up happens unless the group is
     that large already; one down happens once what arrives then allows it. Reactions see what arrived in the step
-    before, and come from the next decision on: what is to happen now has to be a plan's move. Down only when the plan's
-    own moves are done, and when idle replicas have cost as much as the move.
+    before, and come from the next decision on: what is to happen now has to be a plan's move. No reaction goes up in
+    the step in which a move down is planned, for what is seen then is what the plan was up for. Down only when the
+    plan's own moves are done, and when idle replicas have cost as much as the move.
     """
     factor = field.capacity_factor[scenario]
     choice, idle = start.choice, start.idle_cost
@@ -232,7 +233,7 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
         wanted = (seen + (slow_lag + heavy_lag + light_lag) / DRAIN_SECONDS) / factor
         if coming != NO_MOVE and coming_step <= step:
             choice, coming, part = coming, NO_MOVE, field.reaction[before, coming] % 1.0
-        pending = cursor < plan.size and plan[cursor] != NO_MOVE
+        pending, returning = cursor < plan.size and plan[cursor] != NO_MOVE, False
         if pending and plan[cursor] <= step:
             target = plan[cursor + 1]
             if target > choice:
@@ -244,6 +245,8 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
             elif field.carried[target] >= wanted:
                 choice = target
                 cursor += 2
+            else:
+                returning = plan[cursor] == step
         if choice == before and coming == NO_MOVE and step > field.earliest_step:
             need = needed(field, wanted, need)
             if step % REMEMBERED_STEPS == 0:
@@ -254,7 +257,7 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
                 idle = 0.0
                 known = Seen(seen, slow_lag, heavy_lag, light_lag)
                 rested = step - moved_at >= field.rest_up_steps
-                if rested and move_pays(field, choice, need, known, scenario):
+                if rested and not returning and move_pays(field, choice, need, known, scenario):
                     coming, coming_step = need, step + int(field.reaction[choice, need])
                     if coming_step == step:
                         choice, coming, part = need, NO_MOVE, field.reaction[before, need] % 1.0

@@ -51,9 +51,7 @@ def fixed_candidates(situation: Situation, inputs: SimulationInputs, choices: tu
     calls = inputs.demand / inputs.capacity_factor[:, None]
     backlog = situation.lag_messages / DRAIN_SECONDS
     least, most = float(calls.min()), float(calls.max()) + backlog
-    profile = situation.profile
-    legal = useful_counts(profile, minimum=profile.min_replicas, maximum=profile.max_replicas)
-    useful = np.flatnonzero(np.isin(inputs.replicas, legal))
+    useful = np.flatnonzero(np.isin(inputs.replicas, _legal(situation)))
     carried = inputs.carried[useful]
     first = max(int(np.searchsorted(carried, least)) - 1, 0)
     last = min(int(np.searchsorted(carried, most)) + 1, len(useful) - 1)
@@ -97,6 +95,41 @@ def _grid(
                 if first + up < steps
             ]
     return tuple(plans)
+
+
+def peak_plans(
+    situation: Situation, uncertainty: Uncertainty, inputs: SimulationInputs, choices: tuple[int, ...]
+) -> list[Plan]:
+    """Up when a path passes what the present count carries, or a step before, and back when that is enough again.
+
+    Each is proposed with every useful count up to the one above what the peak calls for. A step before, because a stop
+    is cheaper there.
+    """
+    present, steps = choices.index(situation.replicas), inputs.demand.shape[1]
+    leads, legal = inputs.lead[present].astype(np.int64).tolist(), _legal(situation)
+    plans: dict[Plan, None] = {}
+    for quantile in uncertainty.planned_quantiles:
+        path = np.quantile(uncertainty.demand_messages_per_second, quantile, axis=0)
+        above = path > inputs.carried[present]
+        begins = int(above.argmax())
+        ends = begins + int((~above[begins:]).argmax())
+        if ends == begins:
+            continue  # it stays below, or above to the end
+        highest = int(np.searchsorted(inputs.carried, path[begins:ends].max())) + 1
+        for target in range(present + 1, min(highest + 1, len(choices))):
+            if choices[target] in legal:
+                first = max(inputs.earliest_step, leads[target])
+                plans |= {
+                    Plan(moves=((at, choices[target]), (ends, situation.replicas), (steps, situation.replicas))): None
+                    for at in (begins - 1, begins)
+                    if first <= at
+                }
+    return list(plans)
+
+
+def _legal(situation: Situation) -> tuple[int, ...]:
+    profile = situation.profile
+    return useful_counts(profile, minimum=profile.min_replicas, maximum=profile.max_replicas)
 
 
 def path_plans(

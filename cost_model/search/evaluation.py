@@ -1,7 +1,8 @@
 """Weighing: every plan that could be made now, priced in many scenarios of demand, pause and capacity.
 
-Candidates are staying, reacting only, every single move at every useful time, moves up and back, and the plans that are
-best on single quantile paths. The one with the least expected price, plus a weight on its worst tenth, is chosen.
+Candidates are staying, reacting only, every single move at every useful time, moves up and back, at once and where a
+peak calls for them, and the plans that are best on single quantile paths. The one with the least expected price, plus a
+weight on its worst tenth, is chosen.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ from cost_model.pricing.rollout import (
 )
 from cost_model.pricing.simulation_inputs import simulation_inputs_of
 from cost_model.pricing.situation import Situation, Uncertainty
-from cost_model.search.candidates import Plan, encoded, fixed_candidates, least_count_now, path_plans
+from cost_model.search.candidates import Plan, encoded, fixed_candidates, least_count_now, path_plans, peak_plans
 from cost_model.search.plan import PlannedMove
 from forecasting.units import FloatArray
 
@@ -194,6 +195,7 @@ def evaluate_plans(situation: Situation, uncertainty: Uncertainty) -> PlanEvalua
     )
     candidates = [
         *fixed_candidates(situation, inputs, choices),
+        *peak_plans(situation, uncertainty, inputs, choices),
         *path_plans(
             situation, uncertainty, inputs, choices, least_count_now(inputs, choices, start.lag / DRAIN_SECONDS)
         ),

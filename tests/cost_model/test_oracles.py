@@ -114,13 +114,16 @@ def test_oracle_4_a_short_excess_is_waited_out(plain: Situation) -> None:
 
 
 def test_oracle_4_a_short_peak_is_met_and_left(plain: Situation) -> None:
-    """One minute of 3,000 messages/s: 20 replicas for two minutes, nothing late, 0.4225 in all."""
+    """One minute of 3,000 messages/s in half an hour: 20 replicas for two minutes, nothing late, 0.4225 in all."""
     demand = _steady(600.0)
     demand[30] = 3000.0
     situation = replace(
         plain, demand_messages_per_second=demand, max_lag_seconds=60.0, rebalance_pause_prior_seconds=5.0
     )
-    found = without_reactions(weighed(_starting(situation, 60.0)))
+    found = weighed(_starting(situation, 60.0))
+    assert _advised(found) == (20, 30, 29)
+    assert found.cost(found.best_row).total == pytest.approx(0.4225)
+    found = without_reactions(found)
     cost = found.cost_of(Plan(moves=((30, 20), (32, 7), (60, 7))))
     assert cost.total == pytest.approx(0.4225)
     assert (cost.late, cost.pause_late) == (0.0, 0.0)
