@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from cost_model.physics.calibrate import moves_per_day, quiet_seconds
+from cost_model.physics.calibrate import moves_per_day
 from cost_model.physics.streams import lead_seconds
 from cost_model.search.candidates import Plan
 from cost_model.search.evaluation import PlanEvaluation, evaluate_plans
@@ -26,7 +26,7 @@ WINDOW_TOLERANCE_IN_MOVES = 0.1
 
 def best_plan(context: DecisionContext) -> Proposal:
     """The first move of the plan with the least expected price, or staying."""
-    situation = replace(situation_of(context), quiet_seconds=quiet_seconds(context.history))
+    situation = situation_of(context)
     found = evaluate_plans(situation, uncertainty_of(context))
     best = found.best()
     target, step = (context.replicas, 0) if best is None else (best.target, best.command_step)

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import numpy as np
 
+from cost_model.physics.calibrate import quiet_seconds
 from cost_model.pricing.presets import PRESETS
 from cost_model.pricing.situation import Situation, Uncertainty
 from forecasting.history_tier import MINUTES_PER_DAY, MINUTES_PER_WEEK
@@ -53,6 +54,7 @@ def situation_of(context: DecisionContext) -> Situation:
         # To a tenth of a second, so that what was computed of the group's moves can be used again.
         rebalance_pause_prior_seconds=round(learned.pause_scale_out.value, 1),
         rebalance_pause_prior_scale_in_seconds=round(learned.pause_scale_in.value, 1),
+        quiet_seconds=quiet_seconds(context.history),
         earliest_move_step=int(np.ceil(earliest / STEP_SECONDS)),
     )
 
