@@ -279,6 +279,9 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
         light_carried = field.class_carried[choice, 2] * factor
         if choice != before:
             moved_at, idle = step, 0.0
+            # Partitions keep their backlog and change owners: range and roundrobin deal all of them anew, so that slow
+            # replicas' backlog is everybody's. Sticky assignors leave slow replicas most of theirs on the way up; it is
+            # spread here all the same, for their spare capacity after such a move consumes it within minutes.
             total = slow_lag + heavy_lag + light_lag
             slow_lag, heavy_lag, light_lag = slow_share * total, heavy_share * total, light_share * total
             smooth = slow_smooth + heavy_smooth + light_smooth

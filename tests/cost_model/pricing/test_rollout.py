@@ -113,3 +113,16 @@ def test_no_move_is_made_earlier_than_it_may_be(plain: Situation) -> None:
     early, late = (cost_played(replace(plain, replicas=20), scenario, ((at, 7),))[0] for at in (20, 31))
     assert early == late
     assert early.replicas == pytest.approx(0.05 * (20 * 31 + 7 * 29) / 60.0)
+
+
+def test_a_move_deals_the_slow_replicas_backlog_out_with_their_partitions(plain: Situation) -> None:
+    """8 replicas, of whom the slower two are 20 s behind at 700/s: 3,500 messages, of which 10 share 3.5 s each.
+
+    Dealt anew, partitions that lag are among everybody's: within a promise of 5 s nothing is late. Where nobody moves,
+    the slow ones, which carry 188/s, take a minute to consume 780 messages, and all that they get stays late.
+    """
+    steady = replace(plain, replicas=8, behind_seconds=20.0, profile=replace(plain.profile, max_poll_records=0))
+    scenario = Scenario(demand=(700.0, 700.0, 700.0), rate_now=700.0)
+    moved, kept = (cost_played(steady, scenario, moves)[0] for moves in (((0, 10),), ()))
+    assert moved.late == moved.pause_late == 0.0
+    assert kept.late >= 1e-5 * 3 * 60 * 175.0
