@@ -159,21 +159,26 @@ class Experts:
             return
         seconds = float(row.interval_seconds)
         late = self._late_messages(row.members, rate, row.lag_messages, seconds)
+        if not self._decided:  # played as soon as somebody is to be chosen
+            self._capacity, self._learned, self._members = capacity, learned, row.members
+            self._remember(_Row(seconds, rate, -1, 0.0, 0.0, 0.0, 0.0, decided=False))
+            return
         fade = 0.5 ** (seconds / HALF_LIFE_SECONDS)
         self._share = 1.0 - (1.0 - self._share) * fade
         self._see_strength(row.members, row.consume_messages_per_second if late >= rate * seconds else None, capacity)
         self._capacity, self._learned = MessagesPerSecond(to_a_tenth(self._share) * capacity), learned
         newest = self._row(row.members, rate, seconds, late)
-        self._rows.append(newest)
-        self._remembered_seconds += seconds
-        while self._remembered_seconds > REMEMBERED_SECONDS:
-            self._remembered_seconds -= self._rows.popleft().seconds
-        if not self._decided:
-            return  # played as soon as somebody is to be chosen
+        self._remember(newest)
         if self._believes_otherwise():
             self._replay()
         else:
             self._play([newest])
+
+    def _remember(self, row: _Row) -> None:
+        self._rows.append(row)
+        self._remembered_seconds += row.seconds
+        while self._remembered_seconds > REMEMBERED_SECONDS:
+            self._remembered_seconds -= self._rows.popleft().seconds
 
     def _believes_otherwise(self) -> bool:
         """True if what is believed by now differs from what the shadows were played with."""
@@ -222,16 +227,16 @@ class Experts:
             followed=-1 if self._followed is None else self._followed,
             pod_seconds=pod_seconds,
             late_messages=late / self.lateness_ratio,
-            plans_pods=plans_pods if self._decided else 0.0,
-            plans_late=plans_late if self._decided else 0.0,
-            decided=self._decided,
+            plans_pods=plans_pods,
+            plans_late=plans_late,
+            decided=True,
         )
 
     @property
     def lateness_ratio(self) -> float:
         """Late messages that the group's lag shows, over those of its own shadow: others are believed as far."""
-        chance = CHANCE_HOURS_OF_ALL * self._cost_of_all_hours / self._prices.price_per_late_message
-        ratio = (self._late_seen + chance) / (self._late_played + chance)
+        chance, price = CHANCE_HOURS_OF_ALL * self._cost_of_all_hours, self._prices.price_per_late_message
+        ratio = (price * self._late_seen + chance) / (price * self._late_played + chance)
         return min(max(ratio, 1.0 / MOST_RATIO), MOST_RATIO)
 
     @property
@@ -266,6 +271,7 @@ class Experts:
         if not self._decided:
             self._decided = True
             self._replay()
+            self._beside = shadows_of(2, members=self._place_of(self._members))
         costs, plans = self._costs, self._cost_of_plans
         best = int(costs.argmin())
         if self._followed is None:
