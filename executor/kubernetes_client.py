@@ -1,4 +1,8 @@
-"""A connection to a Kubernetes cluster, and what it answers as the executor's errors."""
+"""A connection to a Kubernetes cluster, and what it answers as the executor's errors.
+
+`connect` stands in the recommender's adapters as well, with its own error: whoever advises and whoever acts share the
+wire and no other code.
+"""
 
 from pathlib import Path
 
