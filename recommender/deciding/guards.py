@@ -15,7 +15,7 @@ from cost_model.physics.skew import carried_by_count
 from cost_model.physics.streams import capacity_lead_seconds
 from forecasting.units import Replicas
 from recommender.deciding.context import DecisionContext
-from recommender.deciding.pace import HOUR, rest_seconds
+from recommender.deciding.pace import HOUR, last_grown_at, rest_seconds
 from recommender.deciding.proposal import Proposal
 from recommender.deciding.windows import closed_by
 
@@ -80,10 +80,10 @@ def follow_fallback(proposal: Proposal, context: DecisionContext) -> Proposal:
     """The fallback policy's count in place of the plan's, while plans have been more expensive than it.
 
     It knows no findings: nothing is added beyond the ceiling of the context's profile, nor before the group
-    has had time to show what the last addition did.
+    has settled.
     """
     wanted, replicas = context.fallback_replicas, context.replicas
-    if wanted is None:
+    if wanted is None or proposal.target == 0:  # the owner's rule on 0 stands, whoever is followed
         return proposal
     if wanted > replicas:
         wanted = replicas if _settling(context) else max(replicas, min(wanted, context.profile.replica_ceiling))
@@ -101,22 +101,46 @@ def follow_fallback(proposal: Proposal, context: DecisionContext) -> Proposal:
 
 
 def _settling(context: DecisionContext) -> bool:
-    """True if the group has just changed size to a count that carries the produce rate: the effect is not seen yet.
+    """True if the group has just changed size to a count that carries the produce rate: it settles first.
 
-    Work that takes long is not interrupted again and again. A group that is behind although it carries the load has to
-    show first what the last addition did. State that has to warm up takes its time, taken here as that of a group which
-    has doubled: 100 min for 40 tasks.
+    Work that takes long is not interrupted again and again. State that has to warm up takes its time, taken here as
+    that of a group which has doubled: 100 min for 40 tasks.
     """
-    profile, settings = context.profile, context.settings
+    profile = context.profile
     if context.last_move_at is None:
         return False
-    (carried,) = carried_by_count(profile, (context.replicas,), capacity=context.capacity.p50)
     half = Replicas(max(1, context.replicas // 2))
     warming = capacity_lead_seconds(profile, from_replicas=half, to_replicas=Replicas(context.replicas))
-    behind = context.backlog_messages > settings.max_lag_seconds * context.produce_messages_per_second
-    needed = settings.scale_in_cooldown_seconds if behind else least_move_interval_seconds(profile)
-    rested_at = context.last_move_at + timedelta(seconds=max(needed, warming))
-    return bool(context.now < rested_at and carried >= context.produce_messages_per_second)
+    rested_at = context.last_move_at + timedelta(seconds=max(least_move_interval_seconds(profile), warming))
+    return context.now < rested_at and _carries(context)
+
+
+def _carries(context: DecisionContext) -> bool:
+    (carried,) = carried_by_count(context.profile, (context.replicas,), capacity=context.capacity.p50)
+    return bool(carried >= context.produce_messages_per_second)
+
+
+def let_an_addition_show(proposal: Proposal, context: DecisionContext) -> Proposal:
+    """A group that grew to what carries the load and is behind all the same shows first what that did.
+
+    It has not caught up yet, or something else limits it: more replicas would be the wrong answer.
+    """
+    grown_at = last_grown_at(context.history)
+    behind = context.backlog_messages > context.settings.max_lag_seconds * context.produce_messages_per_second
+    if grown_at is None or not behind or proposal.target <= context.replicas or not _carries(context):
+        return proposal
+    shown_at = grown_at + timedelta(seconds=context.settings.scale_in_cooldown_seconds)
+    if proposal.command_at >= shown_at:
+        return proposal
+    return proposal.held(
+        context,
+        rule="move_interval",
+        reason="move_interval",
+        sentence=(
+            f"The group grew at {grown_at:%H:%M:%S} to {context.replicas}, which carry the load, and is behind; until "
+            f"{shown_at:%H:%M:%S} it shows what they do."
+        ),
+    )
 
 
 def keep_the_pace(proposal: Proposal, context: DecisionContext) -> Proposal:
@@ -183,6 +207,7 @@ GUARDS: tuple[Guard, ...] = (
     never_fewer_while_draining,
     rest_between_moves,
     follow_fallback,
+    let_an_addition_show,
     keep_the_pace,
     keep_to_windows,
     keep_the_minimum,

@@ -32,11 +32,22 @@ def rest_seconds(profile: GroupProfile, settings: DecisionSettings, *, removing:
 
 def last_move_at(history: History, previous: Recommendation | None, *, now: datetime) -> datetime | None:
     """Instant of the last change of size, by the group's own member counts or by the last advised move."""
-    members = [(row.interval_end_at, row.members) for row in history.recent if row.members is not None]
-    changes = [at for (_, before), (at, after) in pairwise(members) if before != after]
+    changes = [at for at, _ in _changes(history)]
     if previous is not None and previous.action != "hold" and previous.execute_at <= now:
         changes.append(previous.execute_at)
     return max(changes, default=None)
+
+
+def last_grown_at(history: History) -> datetime | None:
+    """Instant of the last change of the group's member counts, if it was an increase; else None."""
+    at, more = max(_changes(history), default=(None, 0))
+    return at if more > 0 else None
+
+
+def _changes(history: History) -> list[tuple[datetime, int]]:
+    """Instants and sizes of the changes of members in the newest base rows."""
+    members = [(row.interval_end_at, row.members) for row in history.recent if row.members is not None]
+    return [(at, after - before) for (_, before), (at, after) in pairwise(members) if before != after]
 
 
 def moves_of_the_hour(history: History, *, patience_seconds: float) -> tuple[datetime, ...]:

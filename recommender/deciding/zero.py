@@ -59,11 +59,8 @@ def _while_at_zero(context: DecisionContext, rule: ScaleToZero) -> Proposal:
 
 
 def _to_zero(context: DecisionContext, rule: ScaleToZero) -> Proposal | None:
-    """The move to 0 where no message was produced for `idle_seconds`, and none is expected for as long.
-
-    Not where the fallback policy is followed: it knows no 0.
-    """
-    if context.fallback_replicas is not None or not _is_idle(context, rule):
+    """The move to 0 where no message was produced for `idle_seconds`, and none is expected for as long."""
+    if not _is_idle(context, rule):
         return None
     if _expected_messages(context, rule.idle_seconds) >= rule.activation_lag_messages:
         return None

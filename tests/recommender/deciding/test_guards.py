@@ -18,6 +18,7 @@ from recommender.deciding.proposal import Proposal
 from tests.recommender.conftest import NOW
 
 MakeContext = Callable[..., DecisionContext]
+MakeHistory = Callable[..., History]
 
 FEWER = Proposal(target=6, command_at=NOW, reason="peak_ending")
 MORE = Proposal(target=12, command_at=NOW, reason="ramp_ahead")
@@ -101,17 +102,27 @@ def test_the_fallback_policy_is_followed_as_far_as_replicas_help(
 
 
 @pytest.mark.parametrize(
-    ("arriving", "moved_seconds_ago", "followed"), [(4000.0, 200, 8), (4000.0, 400, 12), (9000.0, 200, 12)]
+    ("arriving", "grown_seconds_ago", "target"), [(4000.0, 200, 8), (4000.0, 400, 12), (9000.0, 200, 12)]
 )
-def test_the_fallback_policy_waits_to_see_what_the_last_addition_did(
-    context: MakeContext, arriving: float, moved_seconds_ago: int, followed: int
+@pytest.mark.parametrize("followed", [None, 12])
+def test_a_group_that_grew_and_is_behind_shows_first_what_that_did(  # noqa: PLR0917 - fixtures and parameters
+    context: MakeContext,
+    history: MakeHistory,
+    arriving: float,
+    grown_seconds_ago: int,
+    target: int,
+    followed: int | None,
 ) -> None:
     """Eight that carry 8,000/s and are late all the same are late for another reason, or have not caught up yet."""
-    moved = NOW - timedelta(seconds=moved_seconds_ago)
+    now = NOW + timedelta(seconds=grown_seconds_ago)
     late = context(
-        produce_messages_per_second=arriving, backlog_messages=100_000.0, last_move_at=moved, fallback_replicas=12
+        history=history(arriving, members=6, last={"members": 8}),
+        now=now,
+        produce_messages_per_second=arriving,
+        backlog_messages=100_000.0,
+        fallback_replicas=followed,
     )
-    assert follow_fallback(MORE, late).target == followed
+    assert pass_guards(replace(MORE, command_at=now), late).target == target
 
 
 @pytest.mark.parametrize(("moved_seconds_ago", "followed"), [(5, 8), (10, 12)])

@@ -140,11 +140,11 @@ def test_markers_that_stay_for_ever_are_no_work(history: MakeHistory, nothing: F
 def test_guards_and_the_owners_hours_hold_it_back_too(
     idle: History, history: MakeHistory, nothing: Forecast, lazy: GroupProfile
 ) -> None:
-    """A closed window, a change of size a moment ago, and a reference that is followed."""
+    """A closed window, and a change of size a moment ago; not the fallback policy, which knows no 0."""
     closed = Window(schedule="0 11 * * *", duration_seconds=7200, effect="no_scale_in")
     assert advised(idle, nothing, lazy, settings=replace(SETTINGS, windows=(closed,))).desired_replicas == 2
     assert advised(history(0.0, members=3, last={"members": 2}), nothing, lazy).desired_replicas == 2
-    assert advised(idle, nothing, lazy, fallback_replicas=1).desired_replicas == 1
+    assert advised(idle, nothing, lazy, fallback_replicas=1).desired_replicas == 0
 
 
 def test_a_group_at_zero_stays_there_until_a_message_waits(
