@@ -38,6 +38,7 @@ from cost_model.shadows.playing import (
 from cost_model.shadows.tables import Beliefs, tables_of, to_a_tenth
 from forecasting.history import GroupInterval
 from forecasting.units import SECONDS_PER_HOUR, FloatArray, MessagesPerSecond, Replicas
+from recommender.deciding.facts import excess_seconds
 from recommender.deciding.recommendation import FallbackStanding
 
 # Margins over the produce rate, and times without need before a removal. Which is cheapest differs: on bursts and quick
@@ -84,6 +85,14 @@ class _Row(NamedTuple):
     decided: bool
 
 
+class _Waits(NamedTuple):
+    """Seconds that partitions make their newest message wait: on average, and the quickest and the slowest of them."""
+
+    mean: float
+    shortest: float
+    longest: float
+
+
 class Experts:
     """The shadows of one group, the account of its plans, and who is followed."""
 
@@ -111,7 +120,7 @@ class Experts:
         )
         self._rows: deque[_Row] = deque()
         self._remembered_seconds = 0.0
-        self._members, self._waited_seconds = members, 0.0
+        self._members, self._waits = members, _Waits(0.0, 0.0, 0.0)
         self._share = 1.0  # of the capacity that is believed, as seen
         self._behind: deque[tuple[int, float]] = deque(maxlen=SATURATED_ROWS)
         self._followed: int | None = None
@@ -158,7 +167,7 @@ class Experts:
         if rate is None or row.members is None or row.lag_messages is None:
             return
         seconds = float(row.interval_seconds)
-        late = self._late_messages(row.members, rate, row.lag_messages, seconds)
+        late = self._late_messages(row, row.members, rate, row.lag_messages)
         if not self._decided:  # played as soon as somebody is to be chosen
             self._capacity, self._learned, self._members = capacity, learned, row.members
             self._remember(_Row(seconds, rate, -1, 0.0, 0.0, 0.0, 0.0, decided=False))
@@ -187,11 +196,20 @@ class Experts:
             beliefs != Beliefs.of(self._profile, self._learned) or abs(self._capacity / capacity - 1.0) > LEAST_CHANGE
         )
 
-    def _late_messages(self, members: int, rate: float, lag: float, seconds: float) -> float:
-        """Messages that came in a row and wait for longer than promised, as the group's lag shows it."""
-        before, carried = self._waited_seconds, self._capacity * float(self._tables.carried[self._place_of(members)])
-        self._waited_seconds = max(0.0, lag - rate * self._profile.commit_interval_seconds / 2.0) / carried
-        return rate * seconds * share_late(before, self._waited_seconds, self._limit)
+    def _late_messages(self, row: GroupInterval, members: int, rate: float, lag: float) -> float:
+        """Messages that came in a row and wait for longer than promised, as the group's lag shows it.
+
+        Partitions wait for anything up to what the worst of them does, evenly around the mean; where the worst is far
+        from it, so many of them that the mean comes out, and the others not at all.
+        """
+        carried = self._capacity * float(self._tables.carried[self._place_of(members)])
+        mean = max(0.0, lag - rate * self._profile.commit_interval_seconds / 2.0) / carried
+        before = self._waits
+        worst = max(mean, excess_seconds(row, self._profile.commit_interval_seconds) or 0.0)
+        self._waits = _Waits(mean, max(0.0, 2.0 * mean - worst), worst)
+        shortest, longest = min(before.shortest, self._waits.shortest), max(before.longest, worst)
+        waiting = min(1.0, 2.0 * max(before.mean, mean) / longest) if longest > 0.0 else 0.0
+        return rate * row.interval_seconds * waiting * share_late(shortest, longest, self._limit)
 
     def _see_strength(self, members: int, saturated_rate: float | None, capacity: MessagesPerSecond) -> None:
         """Learn from a group that stays behind how much of its capacity it has; half of that is forgotten in 6 h.
@@ -290,7 +308,7 @@ class Experts:
             if of_group.shape[0] > 1:
                 of_group[PLANS] = of_group[AS_IT_IS]
         place = self._place_of(self._members)
-        waiting = self._waited_seconds * self._capacity * self._tables.carried[place]
+        waiting = self._waits.mean * self._capacity * self._tables.carried[place]
         self._beside.backlog[PLANS] = waiting * self._tables.class_shares[place]
 
     def plan(self, replicas_for: Callable[[int, float], int]) -> None:
