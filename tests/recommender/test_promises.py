@@ -180,7 +180,9 @@ def test_p4_never_above_the_useful_maximum(  # noqa: PLR0917  # fixtures and dra
         assert decision.binding_rule == "backlog_draining"
 
 
-@pytest.mark.parametrize("thousands_per_replica", [8, 48, 120])
+@pytest.mark.parametrize(
+    "thousands_per_replica", [8, pytest.param(48, marks=pytest.mark.slow), pytest.param(120, marks=pytest.mark.slow)]
+)
 def test_p10_one_spike_is_one_step_at_most(fluid: MakeFluid, profile: GroupProfile, thousands_per_replica: int) -> None:
     """B2: eight replicas, one sample of 15 s whose lag asks a threshold scaler for 64. HPA moves four times; here none.
 

@@ -104,6 +104,7 @@ def test_everybody_starts_with_enough_for_the_peak(wave: Contest, load: Loads, c
     assert contest(wave.world, load(5.0, 7.0, step_seconds=1)).first_replicas == 1
 
 
+@pytest.mark.slow
 def test_a_day_is_charged_to_itself(calm_world: Worlds, load: Loads, contest: Contests) -> None:
     """Two days and a half: one cost each, fixed at 8 replicas; together they are the whole."""
     trace = load(*[700.0] * 10, step_seconds=21_600)

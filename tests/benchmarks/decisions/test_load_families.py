@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.decisions.load_families import LOAD_FAMILIES, Draw, daily_shape, drawn
@@ -27,6 +27,7 @@ def holds(rates: FloatArray, step_seconds: int) -> FloatArray:
 # All families
 
 
+@settings(max_examples=25)
 @given(draw=draws)
 def test_the_same_draw_gives_the_same_load(draw: Draw) -> None:
     """Name, start, step and every rate; another seed gives other rates."""
@@ -37,6 +38,7 @@ def test_the_same_draw_gives_the_same_load(draw: Draw) -> None:
     assert not np.array_equal(first.messages_per_second, other.messages_per_second)
 
 
+@settings(max_examples=25)
 @given(draw=draws)
 def test_a_load_can_be_played(draw: Draw) -> None:
     """Three days of finite rates that are not negative and not all 0, two before the judged one, at any scale."""
@@ -51,6 +53,7 @@ def test_a_load_can_be_played(draw: Draw) -> None:
     assert (past.days, judged.days, judged.end_at) == (2.0, 1.0, trace.end_at)
 
 
+@settings(max_examples=25)
 @given(family=st.sampled_from(list(LOAD_FAMILIES)), seed=seeds)
 def test_a_daily_shape_multiplies_the_same_changes(family: str, seed: int) -> None:
     """The load with it over the load without it is the same every day, at most 1 and at least a tenth."""
@@ -75,6 +78,7 @@ def test_a_daily_shape_is_one_smooth_peak(seed: int) -> None:
     assert np.abs(np.diff(shape)).max() < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", LOAD_FAMILIES)
 def test_the_day_shows_in_the_spectrum_where_there_is_one(family: str) -> None:
     """Power at once a day, over the mean of that at 2/3 and at 4/3 a day: above 5 with a daily shape, near 1 without.
@@ -98,6 +102,7 @@ def test_the_day_shows_in_the_spectrum_where_there_is_one(family: str) -> None:
 # One family each
 
 
+@settings(max_examples=25)
 @given(seed=seeds)
 def test_bursts_last_from_five_seconds_to_ten_minutes(seed: int) -> None:
     """Bursts stand above a level of 1, up to ten times as high, and a step at least lies between two."""
@@ -112,6 +117,7 @@ def test_bursts_last_from_five_seconds_to_ten_minutes(seed: int) -> None:
     assert trace.messages_per_second.max() <= 10.0
 
 
+@pytest.mark.slow
 def test_bursts_are_of_all_lengths() -> None:
     """Over 200 draws a third of the loads each has its mean burst below 40 s, and some above 4 min."""
     means = []
@@ -123,6 +129,7 @@ def test_bursts_are_of_all_lengths() -> None:
     assert np.quantile(means, 0.9) > 240.0
 
 
+@settings(max_examples=25)
 @given(seed=seeds)
 def test_flash_crowds_stand_on_a_level(seed: int) -> None:
     """Nothing falls below 1, and what rises does so within two minutes: faster than it decays."""
@@ -133,6 +140,7 @@ def test_flash_crowds_stand_on_a_level(seed: int) -> None:
     assert np.count_nonzero(changes > 0.0) <= np.count_nonzero(changes < 0.0) + 8  # one may begin at the very end
 
 
+@pytest.mark.slow
 def test_flash_crowds_are_heavy_tailed() -> None:
     """Of 200 loads the greatest crowd of most is below ten times the level, of some above twenty times."""
     greatest = np.array([plain("flash-crowds", seed).messages_per_second.max() - 1.0 for seed in range(200)])
@@ -168,6 +176,7 @@ def test_on_off_has_two_states(seed: int) -> None:
     assert all(0.0 <= low <= 0.1 for low in states)
 
 
+@pytest.mark.slow
 def test_on_off_lasts_for_minutes_to_hours_and_may_be_silent() -> None:
     """Of 200 loads the mean state lasts from 5 min to 6 h, and about a quarter have nothing in the low one."""
     means, silent = [], 0
@@ -180,6 +189,7 @@ def test_on_off_lasts_for_minutes_to_hours_and_may_be_silent() -> None:
     assert 30 <= silent <= 70
 
 
+@pytest.mark.slow
 def test_coloured_noise_is_of_all_colours() -> None:
     """Correlation between two steps of 15 s, over 100 loads: next to none in some, nearly 1 in others."""
     correlations = []

@@ -91,6 +91,7 @@ def test_any_group_left_in_peace_settles(calm_world: Worlds, load: Loads, protoc
     assert plant.backlog_messages < 500
 
 
+@pytest.mark.slow
 def test_the_newer_protocol_stops_only_what_moves(calm_world: Worlds, load: Loads) -> None:
     """Up: what moves waits for the new owner's next heartbeat, 5 s/2 on average, and 0.3 s for its first fetch."""
     world = calm_world(protocol="kip848", start_up_spread_seconds=4.0)

@@ -183,6 +183,7 @@ INDEPENDENT: dict[str, tuple[WorldProtocol, int, float]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("protocol", "command", "expected"), INDEPENDENT.values(), ids=INDEPENDENT)
 def test_independent_heartbeats_stop_the_group_for_longer(
     calm_world: Worlds, load: Loads, protocol: WorldProtocol, command: int, expected: float
