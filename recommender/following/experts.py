@@ -2,10 +2,11 @@
 
 Each simple scaler has a shadow, a simulated group that gets the real one's messages. Plans cost what the group really
 costs while they are followed; while they are not, they have a shadow too. Costs fade, and who is followed changes when
-another one has been cheaper by more than a share and the price of a change: following the leader with a lag, as in the
-literature on combining online algorithms (Blum and Burch, On-line learning and the metrical task system problem,
-Machine Learning 39, 2000). So the followed one has never cost more than (1 + SLACK_RATIO) of the best one and one
-change, since that was last chosen, as far as shadows are right.
+another one has been cheaper by more than a share, the price of a change, and what changes have cost lately: following
+the leader with a lag, as in the literature on combining online algorithms (Blum and Burch, On-line learning and the
+metrical task system problem, Machine Learning 39, 2000), with a lag that grows with the regret (de Rooij and others,
+Follow the leader if you can, hedge if you must, Journal of Machine Learning Research 15, 2014). So the followed one has
+never cost more than (1 + SLACK_RATIO) of the best one, one change and the regret, as far as shadows are right.
 """
 
 from collections import deque
@@ -56,8 +57,12 @@ PLANS, AS_IT_IS = 0, 1
 # Another one is followed once it was cheaper by this share, and by what all replicas cost in so many hours.
 SLACK_RATIO = 0.02
 CHANGE_HOURS_OF_ALL = 0.05
-# Rows before the first decision rank the scalers, but may be coarser than those after it: they count a quarter.
-WEIGHT_BEFORE = 0.25
+# What changes of the followed one have cost fades with this half-life. A leader that was followed into one surge after
+# another cost 64 a day where 40 fixed replicas cost 48; with what that cost as the lead that the next one needs, 55.
+REGRET_HALF_LIFE_SECONDS = 24.0 * SECONDS_PER_HOUR
+# Rows before the first decision rank the scalers, but may be coarser than those after it: they count half.
+# With a quarter a load that switches on and off, seen for two days, deceived it once more: 54 a day instead of 49.
+WEIGHT_BEFORE = 0.5
 # What all replicas cost in so many hours may be late by chance, before the ratio of lateness seen to played counts.
 CHANCE_HOURS_OF_ALL = 0.25
 MOST_RATIO = 4.0
@@ -125,6 +130,7 @@ class Experts:
         self._behind: deque[tuple[int, float]] = deque(maxlen=SATURATED_ROWS)
         self._followed: int | None = None
         self._decided = False
+        self._paid, self._regret = np.zeros(COLUMNS), 0.0
         self._replay()
         self._beside = shadows_of(2, members=self._place_of(members))
 
@@ -182,12 +188,23 @@ class Experts:
             self._replay()
         else:
             self._play([newest])
+        self._count_regret(newest, late)
 
     def _remember(self, row: _Row) -> None:
         self._rows.append(row)
         self._remembered_seconds += row.seconds
         while self._remembered_seconds > REMEMBERED_SECONDS:
             self._remembered_seconds -= self._rows.popleft().seconds
+
+    def _count_regret(self, newest: _Row, late_messages: float) -> None:
+        """Count what was paid above the cost of whoever is followed, had that been so all the time."""
+        fade = 0.5 ** (newest.seconds / HALF_LIFE_SECONDS)
+        self._paid = self._paid * fade + (newest.pod_seconds, late_messages)
+        alone = self._cost_of_plans
+        if self._followed is not None:
+            alone = float(self._priced(self._account)[self._followed])
+        faded = self._regret * 0.5 ** (newest.seconds / REGRET_HALF_LIFE_SECONDS)
+        self._regret = max(faded, self._price_of(self._paid) - alone)
 
     def _believes_otherwise(self) -> bool:
         """True if what is believed by now differs from what the shadows were played with."""
@@ -277,12 +294,31 @@ class Experts:
 
     @property
     def _cost_of_plans(self) -> float:
-        pods = self._prices.price_per_replica_hour / SECONDS_PER_HOUR * self._plans[PODS]
-        return float(pods + self._prices.price_per_late_message * self._plans[LATE])
+        return self._price_of(self._plans)
+
+    def _price_of(self, account: FloatArray) -> float:
+        """The price of pods and of late messages as they were seen."""
+        pods = self._prices.price_per_replica_hour / SECONDS_PER_HOUR * account[PODS]
+        return float(pods + self._prices.price_per_late_message * account[LATE])
+
+    @property
+    def regret(self) -> float:
+        """What changes of the followed one have cost, faded, in currency."""
+        return self._regret
 
     def _allowed(self, cost: float) -> float:
-        """The cost above which whoever has cost `cost` takes over."""
-        return (1.0 + SLACK_RATIO) * cost + CHANGE_HOURS_OF_ALL * self._cost_of_all_hours
+        """The cost of whoever is followed above which plans, that have cost `cost`, take over: the regret counts."""
+        return (1.0 + SLACK_RATIO) * cost + CHANGE_HOURS_OF_ALL * self._cost_of_all_hours + self._regret
+
+    @property
+    def _allowed_scalers(self) -> FloatArray:
+        """(n,): the cost of whoever is followed above which each scaler takes over.
+
+        Changes have cost something where replicas were removed and missed: none is feared to who never removes any.
+        """
+        allowed: FloatArray = self._allowed(0.0) + (1.0 + SLACK_RATIO) * self._costs
+        allowed[FIXED] -= self._regret
+        return allowed
 
     def choose(self) -> int | None:
         """Choose who is followed: the count of the scaler that is, None for the plans."""
@@ -290,16 +326,17 @@ class Experts:
             self._decided = True
             self._replay()
             self._beside = shadows_of(2, members=self._place_of(self._members))
-        costs, plans = self._costs, self._cost_of_plans
-        best = int(costs.argmin())
+        allowed = self._allowed_scalers
+        best = int(allowed.argmin())
         if self._followed is None:
-            if plans > self._allowed(float(costs[best])):
+            if self._cost_of_plans > allowed[best]:
                 self._followed = best
                 self._leave_plans()
-        elif costs[self._followed] > self._allowed(plans):
-            self._followed = None
-        elif costs[self._followed] > self._allowed(float(costs[best])):
-            self._followed = best
+            return self.wanted
+        followed = self._costs[self._followed]
+        of_plans = self._allowed(self._cost_of_plans)
+        if followed > min(of_plans, allowed[best]):
+            self._followed = None if of_plans <= allowed[best] else best
         return self.wanted
 
     def _leave_plans(self) -> None:
@@ -340,14 +377,13 @@ class Experts:
     @property
     def standing(self) -> FallbackStanding:
         """The accounts, as they are published: a scaler is followed while `used` is above `limit`."""
-        costs = self._costs
-        shown = int(costs.argmin()) if self._followed is None else self._followed
-        change = CHANGE_HOURS_OF_ALL * self._cost_of_all_hours
-        limit = (
-            self._allowed(float(costs[shown]))
-            if self._followed is None
-            else (float(costs[shown]) - change) / (1.0 + SLACK_RATIO)
-        )
+        costs, allowed = self._costs, self._allowed_scalers
+        if self._followed is None:
+            shown = int(allowed.argmin())
+            limit = float(allowed[shown])
+        else:
+            shown = self._followed
+            limit = (float(costs[shown]) - self._allowed(0.0)) / (1.0 + SLACK_RATIO)
         return FallbackStanding(
             policy="fixed" if shown == FIXED else "useful-counts",
             slack_ratio=SLACK_RATIO,

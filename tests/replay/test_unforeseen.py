@@ -29,6 +29,19 @@ def burst_once() -> FloatArray:
     return rates
 
 
+def lulls() -> FloatArray:
+    """18,000/s, which takes all replicas, and now and then 1,000/s for 20 to 60 minutes, as long as nobody knows."""
+    random = np.random.default_rng(7)
+    rates = np.full((KNOWN_HOURS + JUDGED_HOURS) * PER_HOUR, 18_000.0)
+    begins = 0
+    while begins < rates.size:
+        begins += int(random.integers(60, 180)) * 4
+        length = int(random.integers(20, 60)) * 4
+        rates[begins : begins + length] = 1_000.0
+        begins += length
+    return rates
+
+
 def burst_each_hour() -> FloatArray:
     """3,000/s, and six minutes of 12,000/s in each hour, at a minute drawn anew."""
     random = np.random.default_rng(3)
@@ -67,7 +80,9 @@ def known(rates: FloatArray) -> list[GroupInterval]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("load", [burst_once, burst_each_hour, random_throughout], ids=lambda load: load.__name__)
+@pytest.mark.parametrize(
+    "load", [burst_once, burst_each_hour, lulls, random_throughout], ids=lambda load: load.__name__
+)
 def test_an_unforeseen_load_costs_no_more_than_what_a_person_would_have_set_up(load: object) -> None:
     """20 fixed replicas, and the better one of a rule on the produce rate and a small lag target: at most 3 % more."""
     assert callable(load)
