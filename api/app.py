@@ -45,6 +45,6 @@ def create_app(
     app.include_router(routes.v1(reader))
     app.include_router(routes.service(reader))
     problems.answer_with_problems(app)
-    # Made when it is first asked for: it takes longer than all the rest of a start.
+    # Made at the first request: it takes longer than all the rest of a start.
     app.openapi = cache(partial(openapi.describe, app))  # type: ignore[method-assign]  # the framework's documented way
     return app

@@ -128,8 +128,11 @@ class KafkaAdminCollector:
         if errors and not names:
             raise errors[0]
         others = unsupported(self._kafka, {name: every_kind.got[name] for name in every_kind.got.keys() - set(names)})
-        told = (_one_error(name, [error]) for name, error in sorted(others.items()))
-        return names, (*(errors or every_kind.failed.values()), *(error for error in told if error is not None))
+        errors_of_others = (_one_error(name, [error]) for name, error in sorted(others.items()))
+        return names, (
+            *(errors or every_kind.failed.values()),
+            *(error for error in errors_of_others if error is not None),
+        )
 
     def _described(self, names: Sequence[str]) -> Answers[str, GroupDescription]:
         answers = self._kafka.descriptions(names)

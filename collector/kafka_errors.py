@@ -98,9 +98,9 @@ def in_our_words(where: str, question: Question, cause: KafkaException, complain
     answer: KafkaError = cause.args[0]
     passing = answer.name() in _PASSING or answer.retriable()
     complaint = complaints.explain() if passing else ""
-    told = f" ({complaint})" if complaint else ""
+    detail = f" ({complaint})" if complaint else ""
     step = _grant(answer, question) or _next_step(complaint)
-    message = f"asked {where} for {question.words}; what came back: {said(answer)}{told}{step}"
+    message = f"asked {where} for {question.words}; what came back: {said(answer)}{detail}{step}"
     error = UnavailableError(message) if passing else RejectedError(message)
     error.__cause__ = cause
     return error
@@ -112,8 +112,8 @@ def said(answer: KafkaError) -> str:
 
 
 def _next_step(complaint: str) -> str:
-    heard = complaint.lower()
-    return next((f"; {step}" for words, step in _NEXT_STEPS if words in heard), "")
+    lowered = complaint.lower()
+    return next((f"; {step}" for words, step in _NEXT_STEPS if words in lowered), "")
 
 
 def _grant(answer: KafkaError, question: Question) -> str:

@@ -50,10 +50,10 @@ class LiveCluster:
                 on_collected=self._hear,
             )
 
-    def watch(self, heard: Callable[[Interruption], object], stop: Event) -> None:
-        """Call `heard` with each interruption of the groups that deserve attention, until `stop`."""
+    def watch(self, on_interruption: Callable[[Interruption], object], stop: Event) -> None:
+        """Call `on_interruption` with each interruption of the groups that deserve attention, until `stop`."""
         with IsolatedCollector(self._make()) as collector:
-            watch_forever(collector, lambda: self._attention.groups, heard, clock=self.clock, wait=stop.wait)
+            watch_forever(collector, lambda: self._attention.groups, on_interruption, clock=self.clock, wait=stop.wait)
 
     def _make(self) -> "partial[KafkaAdminCollector]":
         """The constructor of a collector of this cluster, in a process of its own."""

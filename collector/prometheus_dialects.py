@@ -120,7 +120,7 @@ DIALECTS: tuple[Dialect, ...] = (
             7: "RECONCILING",
         },
         cluster="cluster_name",
-        switch_on='klag-exporter tells offsets of groups with `granularity = "partition"` only',
+        switch_on='klag-exporter reports offsets of groups with `granularity = "partition"` only',
     ),
     Dialect(
         name="opentelemetry",  # the kafkametrics receiver; the unit "1" adds `_ratio` to a name
@@ -232,27 +232,27 @@ def detect(names: Collection[str]) -> Spoken:
 
     Errors: RejectedError saying what was looked for, and what is missing where only a part of a dialect is there.
     """
-    told = sorted(names)
+    in_order = sorted(names)
     halves: list[str] = []
     for dialect in DIALECTS:
-        ends = _first(dialect.ends, told)
-        commits, lags = _first(dialect.commits, told), _first(dialect.lags, told)
+        ends = _first(dialect.ends, in_order)
+        commits, lags = _first(dialect.commits, in_order), _first(dialect.lags, in_order)
         if ends is not None and (commits is not None or lags is not None):
             return Spoken(
                 dialect=dialect,
                 ends=ends,
                 commits=commits,
                 lags=lags,
-                starts=_first(dialect.starts, told),
-                members=_first(dialect.members, told),
-                states=_first(dialect.states, told),
+                starts=_first(dialect.starts, in_order),
+                members=_first(dialect.members, in_order),
+                states=_first(dialect.states, in_order),
             )
         if ends is not None or commits is not None or lags is not None:
             halves.append(_half(dialect, has_ends=ends is not None))
     looked_for = ", ".join(f"{dialect.ends[0]} ({dialect.name})" for dialect in DIALECTS)
     what = "; ".join(halves) if halves else f"none of {looked_for} is there"
     step = "let Prometheus scrape an exporter of Kafka's offsets, or ask Kafka itself with --bootstrap"
-    message = f"no known exporter among the {len(told):,} metric names: {what}; {step}"
+    message = f"no known exporter among the {len(in_order):,} metric names: {what}; {step}"
     raise RejectedError(message)
 
 

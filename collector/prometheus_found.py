@@ -48,9 +48,9 @@ def discover(
     spoken = detect(prometheus.metric_names(first_seconds=first, last_seconds=last))
     dialect = spoken.dialect
     queries = {} if groups is None or dialect.owners else {dialect.group: groups}
-    told = prometheus.label_sets(spoken.progress.text(queries), first_seconds=first, last_seconds=last)
-    where = _cluster_of(dialect, told, cluster)
-    topics = _topics(dialect, [labels for labels in told if where.items() <= labels.items()], groups)
+    label_sets = prometheus.label_sets(spoken.progress.text(queries), first_seconds=first, last_seconds=last)
+    where = _cluster_of(dialect, label_sets, cluster)
+    topics = _topics(dialect, [labels for labels in label_sets if where.items() <= labels.items()], groups)
     missing = sorted(set(groups or ()) - topics.keys())
     if missing:
         everybody = prometheus.label_sets(spoken.progress.text(), first_seconds=first, last_seconds=last)
@@ -107,12 +107,12 @@ def _every_hour(prometheus: PrometheusRequests, discovered: Discovered) -> dict[
     return {int(at): _FULLEST_SECONDS / (count - 1) for at, count in counted if count > 1}
 
 
-def _cluster_of(dialect: Dialect, told: Sequence[Mapping[str, str]], cluster: str) -> dict[str, str]:
+def _cluster_of(dialect: Dialect, label_sets: Sequence[Mapping[str, str]], cluster: str) -> dict[str, str]:
     """The label and value by which the cluster's series are identified; none where there is one cluster only."""
     # Clients and brokers are scraped by jobs of their own, so a job is no cluster there.
     shared = [label for label in _CLUSTER_LABELS if not (dialect.owners and label == "job")]
     for label in (dialect.cluster,) if dialect.cluster else shared:
-        values = sorted({labels[label] for labels in told if labels.get(label)})
+        values = sorted({labels[label] for labels in label_sets if labels.get(label)})
         if len(values) > 1 and cluster in values:
             return {label: cluster}
         if len(values) > 1:
@@ -125,16 +125,16 @@ def _cluster_of(dialect: Dialect, told: Sequence[Mapping[str, str]], cluster: st
 
 
 def _topics(
-    dialect: Dialect, told: Sequence[Mapping[str, str]], groups: Sequence[str] | None
+    dialect: Dialect, label_sets: Sequence[Mapping[str, str]], groups: Sequence[str] | None
 ) -> dict[str, frozenset[str]]:
     """The topics of each group; of clients that do not name their group, all are those of the one that was named."""
     if dialect.owners and groups is not None and len(groups) == 1:
-        return {groups[0]: frozenset(labels.get(dialect.topic, "") for labels in told)}
+        return {groups[0]: frozenset(labels.get(dialect.topic, "") for labels in label_sets)}
     if dialect.owners:
-        message = "clients tell a lag here without their group; name it with one --group"
+        message = "clients report a lag here without their group; name it with one --group"
         raise RejectedError(message)
     topics: dict[str, set[str]] = {}
-    for labels in told:
+    for labels in label_sets:
         topics.setdefault(labels.get(dialect.group, ""), set()).add(labels.get(dialect.topic, ""))
     return {group: frozenset(own) for group, own in topics.items()}
 

@@ -176,7 +176,7 @@ class PrometheusRequests:
             said = str(answer.json()["error"])
         except (ValueError, KeyError, TypeError):
             said = ""
-        told = f"{_status(answer)}{f', {said}' if said else ''}"
+        detail = f"{_status(answer)}{f', {said}' if said else ''}"
         if answer.status_code == httpx2.codes.UNAUTHORIZED:
             step = "put bearer.token, or basic.username and basic.password, into the file of --client-config"
         elif answer.status_code == httpx2.codes.FORBIDDEN:
@@ -187,11 +187,11 @@ class PrometheusRequests:
             step = "ask for less: name groups with --group, or give fewer --days; or let the server allow more"
         else:
             step = "the server does not understand the question: is it Prometheus 2.26 or newer?"
-        return RejectedError(self._words(what, told, step))
+        return RejectedError(self._words(what, detail, step))
 
     def _words(self, what: str, came_back: str, step: str) -> str:
-        told = without_secrets(came_back.replace("\n", " "), self._settings)
-        return f"asked {self.where} for {what}; what came back: {told}; {step}"
+        answer = without_secrets(came_back.replace("\n", " "), self._settings)
+        return f"asked {self.where} for {what}; what came back: {answer}; {step}"
 
     def _malformed(self, what: str) -> NoReturn:
         raise MalformedError(self._words(what, "an answer of another shape", "is it a server of Prometheus' API?"))
@@ -250,5 +250,5 @@ def _status(answer: httpx2.Response) -> str:
 def _series(labels: Mapping[str, str], points: Sequence[Sequence[Any]]) -> Series:
     values = np.array([float(value) for _, value in points], dtype=np.float64)
     at_seconds = np.array([round(float(at)) for at, _ in points], dtype=np.int64)
-    told = np.isfinite(values)
-    return Series(labels=labels, at_seconds=at_seconds[told], values=values[told])
+    known = np.isfinite(values)
+    return Series(labels=labels, at_seconds=at_seconds[known], values=values[known])

@@ -1,4 +1,4 @@
-"""Weeks of a group's past out of Prometheus: what is there, what it would cost to ask, and the samples of it.
+"""Weeks of a group's past out of Prometheus: what is there, what reading it would cost, and the samples of it.
 
 Values are taken at whole minutes, each no older than the time between two scrapes: an exporter that was away leaves a
 gap, where a plain query would repeat its last word for five minutes and make a rate of 0 of it.

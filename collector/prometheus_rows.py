@@ -76,12 +76,12 @@ def progress_of(dialect: Dialect, readings: Readings, group: str) -> Progress:
     Of two clients that report a lag of the same partition, the owner is the one that began later: a client may go on
     reporting a partition that it has lost. Members are the clients that own a partition.
     """
-    told: dict[Partition, list[tuple[str, FloatArray]]] = {}
+    candidates_of: dict[Partition, list[tuple[str, FloatArray]]] = {}
     for series in readings.progress:
         if dialect.owners or series.labels.get(dialect.group) == group:
             owner = "/".join(series.labels.get(label, "") for label in dialect.owners)
-            told.setdefault(_key(dialect, series), []).append((owner, _on_grid(readings.minutes, series)))
-    owned = {key: _by_owner(candidates) for key, candidates in told.items()}
+            candidates_of.setdefault(_key(dialect, series), []).append((owner, _on_grid(readings.minutes, series)))
+    owned = {key: _by_owner(candidates) for key, candidates in candidates_of.items()}
     members = np.full(len(readings.minutes), np.nan)
     if dialect.owners and owned:
         columns = zip(*(owners for _, owners in owned.values()), strict=True)
@@ -166,12 +166,12 @@ def _rows(
 
 def _ends(dialect: Dialect, readings: Readings) -> dict[Partition, FloatArray]:
     """The end offset of each partition, by the topic's own name; NaN where unknown."""
-    told = [(_partition(dialect, series), _on_grid(readings.minutes, series)) for series in readings.ends]
+    reported = [(_partition(dialect, series), _on_grid(readings.minutes, series)) for series in readings.ends]
     if dialect.counts == "offsets":
-        return dict(told)
+        return dict(reported)
     # No commit may be below 0: the sum begins where the most that anybody lags behind is.
     begin = np.ceil(max((series.values.max(initial=0.0) for series in readings.progress), default=0.0))
-    return {key: np.where(np.isnan(counts), np.nan, begin + np.nancumsum(counts)) for key, counts in told}
+    return {key: np.where(np.isnan(counts), np.nan, begin + np.nancumsum(counts)) for key, counts in reported}
 
 
 def _states_and_members(
@@ -179,7 +179,7 @@ def _states_and_members(
 ) -> tuple[AnyArray, FloatArray]:
     """The group's state in Kafka's words, and how many members it had, at each minute."""
     silent = np.full(len(readings.minutes), np.nan)
-    told = [
+    reported = [
         (series.labels, _on_grid(readings.minutes, series))
         for series in readings.states
         if series.labels.get(dialect.group) == group
@@ -187,14 +187,14 @@ def _states_and_members(
     states = np.full(len(silent), _UNKNOWN, dtype=object)
     members = progress.members
     if dialect.state_codes:
-        for _, codes in told:
+        for _, codes in reported:
             states = np.array(
                 [dialect.state_codes.get(int(code), _UNKNOWN) for code in np.nan_to_num(codes)], dtype=object
             )
-    elif told:
-        _, states = _by_owner([(_kafka_word(labels.get(dialect.state_label, "")), line) for labels, line in told])
+    elif reported:
+        _, states = _by_owner([(_kafka_word(labels.get(dialect.state_label, "")), line) for labels, line in reported])
         states = np.where(states == "", _UNKNOWN, states)
-        counts = [(labels.get(dialect.state_member_count, ""), line) for labels, line in told]
+        counts = [(labels.get(dialect.state_member_count, ""), line) for labels, line in reported]
         if all(count for count, _ in counts):
             members = np.array([float(count or "nan") for count in _by_owner(counts)[1]])
     for series in readings.members:
@@ -211,14 +211,14 @@ def _by_owner(candidates: Sequence[tuple[str, FloatArray]]) -> tuple[FloatArray,
     """
     values = np.array([line for _, line in candidates])
     names = np.array([name for name, _ in candidates], dtype=object)
-    told = np.isfinite(values)
-    before = np.concatenate([np.zeros((len(values), 1), dtype=bool), told[:, :-1]], axis=1)
-    began = np.maximum.accumulate(np.where(told & ~before, np.arange(values.shape[1]), -1), axis=1)
+    known = np.isfinite(values)
+    before = np.concatenate([np.zeros((len(values), 1), dtype=bool), known[:, :-1]], axis=1)
+    began = np.maximum.accumulate(np.where(known & ~before, np.arange(values.shape[1]), -1), axis=1)
     # The share of the largest value is at most 1, and halved it never outweighs a minute.
     share = np.nan_to_num(values / np.maximum(np.nanmax(np.abs(np.append(values, 1.0))), 1.0))
-    chosen = np.argmax(np.where(told, began + share / 2.0, -np.inf), axis=0)
+    chosen = np.argmax(np.where(known, began + share / 2.0, -np.inf), axis=0)
     minutes = np.arange(values.shape[1])
-    return values[chosen, minutes], np.where(told.any(axis=0), names[chosen], "")
+    return values[chosen, minutes], np.where(known.any(axis=0), names[chosen], "")
 
 
 def _kafka_word(state: str) -> str:
@@ -243,11 +243,11 @@ def _partition(dialect: Dialect, series: Series) -> Partition:
     topic = series.labels.get(dialect.topic, "")
     if dialect.counts == "messages":
         return topic, 0
-    told = series.labels.get(dialect.partition, "")
+    number = series.labels.get(dialect.partition, "")
     try:
-        return topic, int(told)
+        return topic, int(number)
     except ValueError as error:
-        message = f"the label {dialect.partition} of a series of {dialect.name} is {told!r}; a number is wanted"
+        message = f"the label {dialect.partition} of a series of {dialect.name} is {number!r}; a number is wanted"
         raise MalformedError(message) from error
 
 
@@ -257,7 +257,7 @@ def _key(dialect: Dialect, series: Series) -> Partition:
 
 
 def _spelt(dialect: Dialect, topic: str) -> str:
-    """The topic as whoever tells progress spells it: clients have underscores for the dots in its name."""
+    """The topic as the source of progress spells it: clients have underscores for the dots in its name."""
     return topic.replace(".", "_") if dialect.owners else topic
 
 

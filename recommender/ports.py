@@ -88,7 +88,7 @@ class DecisionStore(Protocol):
         ...
 
     def thin(self, *, now: datetime) -> int:
-        """Forget what nobody will ask for; how many decisions went.
+        """Remove what nobody will read; the number of decisions that were removed.
 
         Older than a day: those that repeat what was published to the group before in their clock hour. Older than 90
         days: all but the last one of each group. Graded moves stay: they teach.

@@ -1,1 +1,1 @@
-"""KEDA's own way to ask for a number: a gRPC service that it calls an external scaler."""
+"""KEDA's own way to request a number: a gRPC service that it calls an external scaler."""

@@ -1,4 +1,4 @@
-"""A cluster as the doctor asks it; reads only, access reviews included, which the API server keeps nowhere."""
+"""A cluster as the doctor reads it; reads only, access reviews included, which the API server keeps nowhere."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""ConsumerGroupScalers in a Kubernetes cluster: listed once, watched from then on, told by server-side apply.
+"""ConsumerGroupScalers in a Kubernetes cluster: listed once, watched from then on, written by server-side apply.
 
 Of the cluster nothing else is read, and nothing written but `status` and Events.
 """
@@ -77,7 +77,7 @@ class KubernetesScalers:
     def write_status(self, document: Document, status: Status) -> None:
         """Set the status of `document` by server-side apply: fields of other managers stay as they are."""
         namespace, name = place_of(document)
-        # With the uid, an object that was deleted and made again meanwhile is not told what its namesake was.
+        # With the uid, an object that was deleted and made again meanwhile does not get the status of its namesake.
         metadata = {"namespace": namespace, "name": name, "uid": document["metadata"]["uid"]}
         body = {"apiVersion": f"{API_GROUP}/{API_VERSION}", "kind": KIND, "metadata": metadata, "status": status}
         with translate_error(f"write the status of {namespace}/{name}", grant=f"patch on {PLURAL}/status.{API_GROUP}"):

@@ -1,4 +1,4 @@
-"""The Prometheus page: what was last decided for each group, computed from the store whenever it is asked for."""
+"""The Prometheus page: what was last decided for each group, computed from the store at each request."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime

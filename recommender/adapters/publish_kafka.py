@@ -24,7 +24,7 @@ from recommender.ports import RejectedError, UnavailableError, decision_id, issu
 RETENTION_MILLISECONDS = 30 * 24 * 3600 * 1000
 LATEST = ".latest"
 DATA_SCHEMA = "urn:lagcast:recommendation:v1"
-# A decision is a few kilobytes; within this time it is delivered, or told as lost: the next one comes in a minute.
+# A decision is a few kilobytes; within this time it is delivered, or reported as lost: the next one comes in a minute.
 _DELIVERED_WITHIN_SECONDS = 30.0
 _ADMIN_SECONDS = 10.0
 _SETTINGS: dict[str, Any] = {
@@ -51,7 +51,7 @@ class KafkaPublisher:
     `unshown` takes the secrets of `client_config` out of what the client says. What is not delivered `within_seconds`
     is lost, whatever `client_config` says: a leader's has to be over before another may lead.
     Sending does not wait: what could not be delivered is logged once when it begins and once when it is over.
-    Errors: RejectedError for settings that the client does not take. Nothing is asked of the cluster yet.
+    Errors: RejectedError for settings that the client does not take. No request is sent yet.
     """
 
     def __init__(

@@ -150,12 +150,12 @@ class SqlDecisionStore:
     def _thin_hour(self, cluster: str, group: str, first: datetime) -> int:
         """Forget what one hour of a group repeats, in a transaction of its own: nobody waits for the others."""
         decisions = self.history(cluster, group, first.replace(tzinfo=UTC), _next_hour(first.replace(tzinfo=UTC)))
-        told: set[tuple[str | int, ...]] = set()
+        kept: set[tuple[str | int, ...]] = set()
         repeated = []
         for decision in decisions:
-            if dedup_key(decision) in told:
+            if dedup_key(decision) in kept:
                 repeated.append(decision_id(decision))
-            told.add(dedup_key(decision))
+            kept.add(dedup_key(decision))
         if not repeated:
             return 0
         doomed = _COLUMNS.id.in_(repeated) & ~_COLUMNS.newest

@@ -13,7 +13,7 @@ from typing import Protocol
 from recommender.deciding.recommendation import Decision
 from recommender.ports import Publisher
 
-# A wait of nothing would ask the API server in a circle.
+# A wait of nothing would send requests to the API server without end.
 _SHORTEST_WAIT_SECONDS = 0.05
 
 
@@ -81,7 +81,7 @@ class Leadership(Protocol):
 
 
 class Elector:
-    """Tries to hold a lease, one step after the other; a `Leadership`, to be asked from any thread.
+    """Tries to hold a lease, one step after the other; a `Leadership`, for calls from any thread.
 
     `clock` is monotonic, in seconds. `identity` has to be this process's alone: one that is started again is another,
     and waits for the lease of the one before.
@@ -120,7 +120,7 @@ class Elector:
             try:
                 self._write(self._held)
             except LeaseTakenError:
-                # The write of which no answer came may have been ours: what stands there now will tell.
+                # The write of which no answer came may have been ours: what stands there now shows it.
                 self._held = None
             else:
                 return self.terms.retry_seconds

@@ -1,4 +1,4 @@
-"""A ConsumerGroupScaler: what the owner of one consumer group asks for in the cluster, laid over the settings.
+"""A ConsumerGroupScaler: the settings of one consumer group in the cluster, laid over the common ones.
 
 The words of its `spec` are those of the settings in camelCase, letter by letter; nothing here knows a cluster.
 """

@@ -106,7 +106,7 @@ def transition(before: Status, after: Status) -> Transition | None:
 
 
 def _recommendation(advice: Recommendation, before: Mapping[str, Any]) -> dict[str, Any]:
-    told = {
+    fields = {
         "recommendationId": decision_id(advice),
         "action": wire_code(advice.action),
         "reason": wire_code(advice.reason),
@@ -119,34 +119,34 @@ def _recommendation(advice: Recommendation, before: Mapping[str, Any]) -> dict[s
         "confidence": None if advice.confidence is None else _decimal(advice.confidence),
         "confidenceLevel": None if advice.confidence_level is None else advice.confidence_level.capitalize(),
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _execute_at(advice: Recommendation, before: Mapping[str, Any]) -> str | None:
     """Instant of the move; None for a hold.
 
-    A move that is due and was told so keeps its instant: said again each minute, "now" would be news each minute.
+    A move that is due and was published as due keeps its instant: "now" would change the status each minute.
     """
     if advice.action == "hold":
         return None
-    told: str | None = before.get("executeAt")
-    if told is not None and before["desiredReplicas"] == advice.desired_replicas:
-        was_due = datetime.fromisoformat(told) <= advice.issued_at
+    published: str | None = before.get("executeAt")
+    if published is not None and before["desiredReplicas"] == advice.desired_replicas:
+        was_due = datetime.fromisoformat(published) <= advice.issued_at
         if was_due and advice.execute_at <= advice.issued_at:
-            return told
+            return published
     return _instant(advice.execute_at)
 
 
 def _observed(advice: Recommendation) -> dict[str, Any]:
     seen = advice.observed
-    told = {
+    fields = {
         "lagMessages": round(seen.lag_messages),
         "lagSeconds": None if seen.lag_seconds is None else _decimal(seen.lag_seconds),
         "produceMessagesPerSecond": _decimal(seen.produce_messages_per_second),
         "capacityMessagesPerSecondPerReplica": _decimal(advice.capacity.p50),
         "asOf": _instant(seen.as_of),
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _cost_per_hour(advice: Recommendation) -> dict[str, str]:

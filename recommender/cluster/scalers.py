@@ -62,7 +62,7 @@ class FencedObjects:
 
 @dataclass(slots=True, kw_only=True)
 class Scalers:
-    """The settings, with what the objects of a cluster ask for laid over them.
+    """The settings, with those of the objects of a cluster laid over them.
 
     `look` reads the objects anew; between two looks all answers are of one moment, whoever asks, from any thread.
     """

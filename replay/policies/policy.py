@@ -9,5 +9,5 @@ class Policy(Protocol):
     """A way of scaling one group. It sees what a real one could see, and remembers what it likes."""
 
     def decide(self, seen: Observation) -> int:
-        """The replicas to ask for now; the present count is `seen.replicas`."""
+        """The replicas to request now; the present count is `seen.replicas`."""
         ...

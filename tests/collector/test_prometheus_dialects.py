@@ -173,7 +173,7 @@ def test_b11_clients_do_not_say_their_group(memory: MemoryPrometheus) -> None:
     scraped(memory, "article")
     for groups in ((), ("kos", "other")):
         with pytest.raises(
-            RejectedError, match="clients tell a lag here without their group; name it with one --group"
+            RejectedError, match="clients report a lag here without their group; name it with one --group"
         ):
             found(memory, *groups)
 
