@@ -58,7 +58,7 @@ PLANS, AS_IT_IS = 0, 1
 SLACK_RATIO = 0.02
 CHANGE_HOURS_OF_ALL = 0.05
 # What changes of the followed one have cost fades with this half-life. A leader that was followed into one surge after
-# another cost 64 a day where 40 fixed replicas cost 48; with what that cost as the lead that the next one needs, 55.
+# another cost 64 a day where 40 fixed replicas cost 49; with what that cost as the lead that the next one needs, 55.
 REGRET_HALF_LIFE_SECONDS = 24.0 * SECONDS_PER_HOUR
 # Rows before the first decision rank the scalers, but may be coarser than those after it: they count half.
 # With a quarter a load that switches on and off, seen for two days, deceived it once more: 54 a day instead of 49.
