@@ -57,11 +57,10 @@ PLANS, AS_IT_IS = 0, 1
 # Another one is followed once it was cheaper by this share, and by what all replicas cost in so many hours.
 SLACK_RATIO = 0.02
 CHANGE_HOURS_OF_ALL = 0.05
-# What changes of the followed one have cost fades with this half-life. A leader that was followed into one surge after
-# another cost 64 a day where 40 fixed replicas cost 49; with what that cost as the lead that the next one needs, 55.
+# What was paid above the cost of whoever is followed fades with this half-life: four times as slowly as costs, so that
+# a mistake is remembered for longer than the lull that led to it.
 REGRET_HALF_LIFE_SECONDS = 24.0 * SECONDS_PER_HOUR
 # Rows before the first decision rank the scalers, but may be coarser than those after it: they count half.
-# With a quarter a load that switches on and off, seen for two days, deceived it once more: 54 a day instead of 49.
 WEIGHT_BEFORE = 0.5
 # What all replicas cost in so many hours may be late by chance, before the ratio of lateness seen to played counts.
 CHANCE_HOURS_OF_ALL = 0.25
@@ -306,9 +305,10 @@ class Experts:
         """What changes of the followed one have cost, faded, in currency."""
         return self._regret
 
-    def _allowed(self, cost: float) -> float:
-        """The cost of whoever is followed above which plans, that have cost `cost`, take over: the regret counts."""
-        return (1.0 + SLACK_RATIO) * cost + CHANGE_HOURS_OF_ALL * self._cost_of_all_hours + self._regret
+    @property
+    def _lead(self) -> float:
+        """The price of a change: by so much, beside a share, whoever takes over has to be cheaper."""
+        return CHANGE_HOURS_OF_ALL * self._cost_of_all_hours + self._regret
 
     @property
     def _allowed_scalers(self) -> FloatArray:
@@ -316,7 +316,7 @@ class Experts:
 
         Changes have cost something where replicas were removed and missed: none is feared to who never removes any.
         """
-        allowed: FloatArray = self._allowed(0.0) + (1.0 + SLACK_RATIO) * self._costs
+        allowed: FloatArray = (1.0 + SLACK_RATIO) * self._costs + self._lead
         allowed[FIXED] -= self._regret
         return allowed
 
@@ -334,7 +334,7 @@ class Experts:
                 self._leave_plans()
             return self.wanted
         followed = self._costs[self._followed]
-        of_plans = self._allowed(self._cost_of_plans)
+        of_plans = (1.0 + SLACK_RATIO) * self._cost_of_plans + self._lead
         if followed > min(of_plans, allowed[best]):
             self._followed = None if of_plans <= allowed[best] else best
         return self.wanted
@@ -383,7 +383,7 @@ class Experts:
             limit = float(allowed[shown])
         else:
             shown = self._followed
-            limit = (float(costs[shown]) - self._allowed(0.0)) / (1.0 + SLACK_RATIO)
+            limit = (float(costs[shown]) - self._lead) / (1.0 + SLACK_RATIO)
         return FallbackStanding(
             policy="fixed" if shown == FIXED else "useful-counts",
             slack_ratio=SLACK_RATIO,

@@ -13,7 +13,7 @@ from cost_model.physics.profile import GroupProfile
 from cost_model.pricing.price import Prices
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas
-from recommender.following.experts import CHANGE_HOURS_OF_ALL, SLACK_RATIO, Experts
+from recommender.following.experts import CHANGE_HOURS_OF_ALL, HALF_LIFE_SECONDS, SLACK_RATIO, Experts
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 RATE = MessagesPerSecond(1000.0)
@@ -126,16 +126,22 @@ def test_what_is_believed_by_now_is_what_everybody_was_played_with() -> None:
 def test_whoever_is_followed_never_costs_more_than_the_best_one_and_one_change(
     rates: list[float], held_rows: int, members: int
 ) -> None:
-    """After each choice, on any load: within 2 % of the cheapest one, the price of a change, and what changes cost."""
+    """After each choice, on any load: within 2 % of the cheapest one, the price of a change, and what changes cost.
+
+    Of 24 fixed replicas, which carry every load here, within 2 % and the price of a change, whatever changes have cost.
+    """
     beside = experts(members=members)
-    place = 0
+    place, fixed = 0, 0.0
     for rate in rates:
         for _ in range(held_rows):
             beside.choose()
             beside.plan(lambda replicas, _: replicas)
             best = beside.cheapest
             assert beside.cost_followed <= (1.0 + SLACK_RATIO) * best + CHANGE + beside.regret + 1e-9
+            if members == 24:
+                assert beside.cost_followed <= (1.0 + SLACK_RATIO) * fixed + CHANGE + 1e-9
             beside.observe(row(place, members=members, rate=rate), capacity=RATE, learned=LEARNED)
+            fixed = fixed * 0.5 ** (15 / HALF_LIFE_SECONDS) + 24 * 0.05 * 15 / 3600
             place += 1
 
 
