@@ -12,6 +12,10 @@ import numpy as np
 from statsmodels.tsa.statespace.exponential_smoothing import (  # type: ignore[import-untyped]  # has no types
     ExponentialSmoothing,
 )
+from statsmodels.tsa.statespace.kalman_filter import (  # type: ignore[import-untyped]  # has no types
+    MEMORY_CONSERVE,
+    MEMORY_NO_PREDICTED_MEAN,
+)
 
 from forecasting.around import FittedAround, fit_around
 from forecasting.history import History
@@ -41,6 +45,9 @@ _CHOSEN_ON_MINUTES = 4 * MINUTES_PER_DAY
 
 # Where a minute has no season the mean of the hour stands in.
 _LEVEL_MINUTES = 60
+
+# The filter keeps the expected states alone: keeping all it computes takes 1.4 to 1.7 times as long.
+_KEPT = MEMORY_CONSERVE & ~MEMORY_NO_PREDICTED_MEAN
 
 # Filtering at a forecast starts so far back: with the slowest level 0.97 ** 600 of the first minute is left.
 _FILTER_MINUTES = 600
@@ -72,7 +79,7 @@ class Smoothing:
         # States do not depend on the variance of surprises; 1.0 holds for a load without any, too.
         model.update(np.array([self.level, self.trend, self.damping, 1.0]))
         # State 0 is the surprise of the minute itself, of which nothing is expected.
-        states: FloatArray = model.ssm.filter().predicted_state[1:, 1:]
+        states: FloatArray = model.ssm.filter(conserve_memory=_KEPT).predicted_state[1:, 1:]
         return states
 
     def centre(self, ahead: Ahead) -> FloatArray:

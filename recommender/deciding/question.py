@@ -24,12 +24,13 @@ CEILING_DAYS = 0.15
 def _ungraceful_share(context: DecisionContext) -> Fraction | None:
     """The measured share of ungraceful leaves, or else the configured one.
 
-    Nothing is learned of static members: they never send LeaveGroup, however soon their pods are gone from view.
+    Nothing is learned of static members: they never send LeaveGroup, however soon their pods are gone from view. To a
+    thousandth, so that what was computed of the group's moves can be used again.
     """
     learned = context.learned.ungraceful_share
     if context.profile.static_membership or learned is None:
         return context.profile.ungraceful_share
-    return Fraction(learned)
+    return Fraction(round(learned, 3))
 
 
 def situation_of(context: DecisionContext) -> Situation:

@@ -65,6 +65,9 @@ WEIGHT_BEFORE = 0.5
 # What all replicas cost in so many hours may be late by chance, before the ratio of lateness seen to played counts.
 CHANCE_HOURS_OF_ALL = 0.25
 MOST_RATIO = 4.0
+# Plans that are not followed scale their own group so often, or as soon as it carries too little: a decision of theirs
+# costs as much as one that is published.
+PLANS_EVERY_SECONDS = 180.0
 # A capacity that differs by less changes no rank.
 LEAST_CHANGE = 0.02
 
@@ -129,6 +132,7 @@ class Experts:
         self._behind: deque[tuple[int, float]] = deque(maxlen=SATURATED_ROWS)
         self._followed: int | None = None
         self._decided = False
+        self._since_plans_seconds = PLANS_EVERY_SECONDS
         self._paid, self._regret = np.zeros(COLUMNS), 0.0
         self._replay()
         self._beside = shadows_of(2, members=self._place_of(members))
@@ -191,6 +195,7 @@ class Experts:
 
     def _remember(self, row: _Row) -> None:
         self._rows.append(row)
+        self._since_plans_seconds += row.seconds
         self._remembered_seconds += row.seconds
         while self._remembered_seconds > REMEMBERED_SECONDS:
             self._remembered_seconds -= self._rows.popleft().seconds
@@ -352,8 +357,14 @@ class Experts:
         """Let the plans scale their own group, where somebody else is followed: by its count and its backlog."""
         if self._followed is None:
             return
-        count = int(self._tables.counts[requested(self._beside, PLANS)])
-        wanted = replicas_for(count, float(self._beside.backlog[PLANS].sum()))
+        place, backlog = requested(self._beside, PLANS), float(self._beside.backlog[PLANS].sum())
+        rate = self._rows[-1].rate if self._rows else 0.0
+        enough = rate <= self._capacity * float(self._tables.carried[place]) and backlog <= self._limit * rate
+        if enough and self._since_plans_seconds < PLANS_EVERY_SECONDS:
+            return
+        self._since_plans_seconds = 0.0
+        count = int(self._tables.counts[place])
+        wanted = replicas_for(count, backlog)
         if wanted != count:
             request(self._tables, self._beside, PLANS, self._place_of(wanted), at_once=False)
 
