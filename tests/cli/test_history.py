@@ -38,11 +38,11 @@ def test_the_past_is_written_and_a_second_run_adds_the_tail_alone(
     assert 60 <= len(stored) <= 62
     assert {row["end_offset"] - row["committed_offset"] for row in stored} == {0, 1000}
     assert {(row["cluster"], row["group"], row["members"]) for row in stored} == {("prod", "orders", 2)}
-    requests = len(memory.asked)
+    requests = len(memory.requests)
     assert f"1 groups, {requests} requests, {len(stored)} rows" in said
     assert lagcast("history", "--prometheus", memory.url, "--out", out, "--cluster", "prod")[0] == 0
     assert len(ds.dataset(out, partitioning=None).to_table()) <= len(stored) + 2
-    assert len(memory.asked) <= 2 * requests
+    assert len(memory.requests) <= 2 * requests
 
 
 def test_the_estimate_asks_for_no_past_and_writes_nothing(
@@ -52,7 +52,7 @@ def test_the_estimate_asks_for_no_past_and_writes_nothing(
     code, _, said = lagcast("history", "--prometheus", memory.url, "--out", tmp_path / "samples", "--estimate")
     assert code == 0
     assert "3 queries of 2,880 points at most, 2,880 rows at most" in said
-    assert [path for path, _ in memory.asked if path.endswith("query_range")] == ["/api/v1/query_range"]
+    assert [path for path, _ in memory.requests if path.endswith("query_range")] == ["/api/v1/query_range"]
     assert not (tmp_path / "samples").exists()
 
 

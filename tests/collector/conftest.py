@@ -37,5 +37,5 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> MemoryCluster:
 
 @pytest.fixture
 def collector(cluster: MemoryCluster) -> KafkaAdminCollector:
-    assert cluster.asked == []
+    assert cluster.requests == []
     return KafkaAdminCollector("127.0.0.1:9092", cluster="prod-eu")

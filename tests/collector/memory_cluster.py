@@ -40,7 +40,7 @@ class MemoryCluster:
     """Groups, topics and offsets as tables; a `KafkaException` in a table is the answer for that entry."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.list_errors: list[KafkaError] = []
         self.groups: dict[str, Any] = {"orders": group()}
         self.other_groups: dict[str, str] = {}
@@ -65,11 +65,11 @@ class MemoryCluster:
         return [SimpleNamespace(id=name, protocol_type=protocol_type) for name, protocol_type in listed.items()]
 
     def describe_consumer_groups(self, names: Sequence[str]) -> Mapping[str, "Future[Any]"]:
-        self.asked.append("groups")
+        self.requests.append("groups")
         return {name: settled(self.groups.get(name, group(state="DEAD"))) for name in names}
 
     def list_consumer_group_offsets(self, request: Sequence[Any]) -> Mapping[str, "Future[Any]"]:
-        self.asked.append("commits")
+        self.requests.append("commits")
         name = request[0].group_id
         commits = self.commits.get(name, {})
         if isinstance(commits, KafkaException):
@@ -91,7 +91,7 @@ class MemoryCluster:
     ) -> Mapping[TopicPartition, "Future[Any]"]:
         is_latest = "Latest" in type(next(iter(request.values()))).__name__
         is_stable = isolation_level is IsolationLevel.READ_COMMITTED
-        self.asked.append(("stable ends" if is_stable else "ends") if is_latest else "starts")
+        self.requests.append(("stable ends" if is_stable else "ends") if is_latest else "starts")
         table = (self.stable_ends if is_stable else self.ends) if is_latest else self.starts
         return {key: settled(self._offset(table[key.topic, key.partition])) for key in request}
 

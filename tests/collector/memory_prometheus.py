@@ -1,4 +1,4 @@
-"""A small Prometheus: scrapes texts that it is handed, and answers over HTTP what lagcast asks of the real one."""
+"""A small Prometheus: scrapes given expositions, and answers over HTTP the requests that lagcast makes."""
 
 import json
 import re
@@ -21,18 +21,18 @@ Vector = dict[Labels, float]
 class MemoryPrometheus:
     """Series as lists of (second, value), None for a stale marker.
 
-    `asked` are the requests as (path, words). `refusals` are answered first, one a request: (status, body).
+    `requests` are those that came, as (path, parameters). `refusals` are sent first, one a request: (status, body).
     """
 
     def __init__(self) -> None:
         self.series: dict[Labels, list[tuple[float, float | None]]] = {}
-        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.requests: list[tuple[str, dict[str, str]]] = []
         self.headers: list[dict[str, str]] = []
         self.refusals: list[tuple[int, str]] = []
         self.url = ""
 
     def scrape(self, text: str, *, at: float, instance: str = "exporter:9308", **labels: str) -> None:
-        """Take in an exposition, at this second; series of the target that are not in it any more become stale."""
+        """Scrape an exposition at this second; series of the target that it no longer has become stale."""
         target = {"instance": instance, **labels}
         found = {
             _labels({"__name__": sample.name, **sample.labels, **target}): sample.value
@@ -46,31 +46,31 @@ class MemoryPrometheus:
             self.series.setdefault(key, []).append((at, value))
 
     def load(self, path: Path) -> None:
-        """Take in an answer of a range query."""
+        """Add the series of an answer to a range query."""
         for entry in json.loads(path.read_text(encoding="utf-8"))["data"]["result"]:
             self.series[_labels(entry["metric"])] = [(at, float(value)) for at, value in entry["values"]]
 
-    def answer(self, path: str, words: Mapping[str, str]) -> object:
-        """The `data` of the answer to a question."""
+    def answer(self, path: str, parameters: Mapping[str, str]) -> object:
+        """The `data` of the answer to a request."""
         if path.endswith("/values"):
-            return sorted({dict(key)["__name__"] for key in self._in(words)})
+            return sorted({dict(key)["__name__"] for key in self._in(parameters)})
         if path.endswith("/series"):
-            return [dict(key) for key in self._in(words) if _matches(key, words["match[]"])]
+            return [dict(key) for key in self._in(parameters) if _matches(key, parameters["match[]"])]
         if path.endswith("/query"):
-            vector = self._value(words["query"], float(words["time"]))
+            vector = self._value(parameters["query"], float(parameters["time"]))
             return {"result": [{"metric": dict(key), "value": [0, str(value)]} for key, value in vector.items()]}
         lines: dict[Labels, list[list[object]]] = {}
-        for at in range(int(words["start"]), int(words["end"]) + 1, int(words["step"])):
-            for key, value in self._value(words["query"], at).items():
+        for at in range(int(parameters["start"]), int(parameters["end"]) + 1, int(parameters["step"])):
+            for key, value in self._value(parameters["query"], at).items():
                 lines.setdefault(key, []).append([at, str(value)])
         return {"result": [{"metric": dict(key), "values": points} for key, points in lines.items()]}
 
-    def _in(self, words: Mapping[str, str]) -> list[Labels]:
-        start, end = float(words["start"]), float(words["end"])
+    def _in(self, parameters: Mapping[str, str]) -> list[Labels]:
+        start, end = float(parameters["start"]), float(parameters["end"])
         return [key for key, points in self.series.items() if any(start <= at <= end for at, _ in points)]
 
     def _value(self, expression: str, at: float) -> Vector:
-        """The handful of forms that lagcast asks in."""
+        """The value of an expression, in one of the few forms that lagcast sends."""
         if found := re.fullmatch(r"time\(\) - max\(timestamp\((.*)\)\)", expression):
             newest = [points[-1][0] for points in self._points(found[1], at, _LOOKBACK_SECONDS)]
             return {(): at - max(newest)} if newest else {}
@@ -94,21 +94,21 @@ class MemoryPrometheus:
         found = {}
         for key, points in self.series.items():
             inside = [point for point in points if at - seconds < point[0] <= at]
-            told = [value for _, value in inside if value is not None]
-            if _matches(key, selector) and told and not (stale and inside[-1][1] is None):
-                found[key] = told[-1]
+            values = [value for _, value in inside if value is not None]
+            if _matches(key, selector) and values and not (stale and inside[-1][1] is None):
+                found[key] = values[-1]
         return found
 
     def _points(self, selector: str, at: float, seconds: float) -> Iterator[list[tuple[float, float]]]:
         for key, points in self.series.items():
-            told = [(when, value) for when, value in points if at - seconds < when <= at and value is not None]
-            if _matches(key, selector) and told:
-                yield told
+            present = [(when, value) for when, value in points if at - seconds < when <= at and value is not None]
+            if _matches(key, selector) and present:
+                yield present
 
 
 @contextmanager
 def serving(memory: MemoryPrometheus) -> Iterator[MemoryPrometheus]:
-    """It answers under its `url` until the block ends."""
+    """Serve under the `url` of `memory` until the block ends."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -118,12 +118,12 @@ def serving(memory: MemoryPrometheus) -> Iterator[MemoryPrometheus]:
             self._answer(self.rfile.read(int(self.headers["Content-Length"])).decode())
 
         def _answer(self, form: str) -> None:
-            words = {key: values[0] for key, values in parse_qs(form).items()}
+            parameters = {key: values[0] for key, values in parse_qs(form).items()}
             path = urlsplit(self.path).path
-            memory.asked.append((path, words))
+            memory.requests.append((path, parameters))
             memory.headers.append(dict(self.headers.items()))
             status, body = memory.refusals.pop(0) if memory.refusals else (200, "")
-            content = (body or json.dumps({"status": "success", "data": memory.answer(path, words)})).encode()
+            content = (body or json.dumps({"status": "success", "data": memory.answer(path, parameters)})).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()

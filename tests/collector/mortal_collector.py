@@ -1,4 +1,4 @@
-"""A collector that dies or fails as the group's name says; it lives in another process than its test."""
+"""A collector for a child process that dies or fails as the name of the group requests."""
 
 import os
 import signal
@@ -10,10 +10,10 @@ from collector.kafka_admin import Collected
 
 
 class MortalCollector:
-    """Answers with its process number in an error, unless it is asked for its end."""
+    """Returns its process number in an error, unless the group's name makes it die or fail."""
 
     def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
-        """Die, fail or answer."""
+        """Die, fail or return the process number."""
         if groups == ["dies"]:
             os.abort()
         if groups == ["killed"]:

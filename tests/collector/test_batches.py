@@ -1,4 +1,4 @@
-"""Samples as messages: nothing is changed on the way, and what is no message of this schema says what it is."""
+"""Samples as messages: none is changed on the way, and a message of another schema is refused with its reason."""
 
 from collections import Counter
 from dataclasses import replace
@@ -29,8 +29,8 @@ rows = st.builds(
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(rows, max_size=40, unique=True), st.integers(1, 20_000))
-def test_what_goes_in_comes_out_whatever_a_message_may_hold(sent: list[OffsetSample], most_bytes: int) -> None:
-    """Each row once, each message of one cluster, and no two messages share a group at an instant."""
+def test_landed_rows_are_the_sent_rows_for_any_size_of_message(sent: list[OffsetSample], most_bytes: int) -> None:
+    """Each row lands once, each message has one cluster, and no two messages share a group at an instant."""
     batches = list(batches_of(sent, most_bytes=most_bytes))
     landed = [table_of(batch.value, batch.headers).to_pylist() for batch in batches]
     assert Counter(OffsetSample(**row) for of_batch in landed for row in of_batch) == Counter(sent)
@@ -44,7 +44,7 @@ def test_what_goes_in_comes_out_whatever_a_message_may_hold(sent: list[OffsetSam
 
 
 def test_samples_of_a_minute_are_one_message_of_each_cluster() -> None:
-    """100 partitions of each of 20 groups and four rounds fit into what a broker takes by default."""
+    """100 partitions of each of 20 groups and four rounds fit into one message of a broker's default size."""
     minute = [
         replace(SAMPLE, cluster=cluster, group=f"group-{number % 20}", partition=number // 20, sampled_at=at)
         for cluster in ("prod-eu", "prod-us")
@@ -55,14 +55,14 @@ def test_samples_of_a_minute_are_one_message_of_each_cluster() -> None:
 
 
 def test_a_later_version_is_refused_by_its_number() -> None:
-    """Its samples are not guessed at, whatever the value holds."""
+    """A message of a later schema version is refused, and the error names both versions."""
     (batch,) = batches_of([SAMPLE])
     with pytest.raises(UnknownVersionError, match=r"of schema version 2, and this lagcast reads 1"):
         table_of(batch.value, {**batch.headers, VERSION_HEADER: "2"})
 
 
-def test_a_foreign_message_a_damaged_one_and_one_without_a_column_say_what_they_are() -> None:
-    """One sentence each."""
+def test_foreign_damaged_and_incomplete_messages_are_refused() -> None:
+    """The error of each message is one sentence that names what is wrong with it."""
     (batch,) = batches_of([SAMPLE])
     with pytest.raises(MalformedError, match=r"lacks the header lagcast-samples-version: it is not from"):
         table_of(b"{}", {"content-type": "application/json"})
@@ -76,7 +76,7 @@ def test_a_foreign_message_a_damaged_one_and_one_without_a_column_say_what_they_
 
 
 def test_a_column_that_came_later_may_be_missing_and_one_that_is_not_known_is_left_out() -> None:
-    """Older and newer collectors of the same schema version are landed alike."""
+    """Messages of older and newer collectors of the same schema version are landed alike."""
     (batch,) = batches_of([SAMPLE])
     for table, static_members in (
         (arrow_table([SAMPLE]).drop_columns(["static_members"]), None),

@@ -1,4 +1,4 @@
-"""Settings out of a file: what is read, what is looked up, and what nobody ever gets to see."""
+"""Settings from a file: which are read, which references are resolved, and that no secret is shown."""
 
 import logging
 import traceback
@@ -24,7 +24,7 @@ def config(folder: Path, text: str) -> Path:
 
 
 def test_lines_are_settings(tmp_path: Path) -> None:
-    """Keys and values lose the blanks around them, a value may hold `=`, comments and empty lines are nothing."""
+    """Blanks around keys and values are dropped, a value may hold `=`, and comments and empty lines are skipped."""
     path = config(tmp_path, "# TLS\n\nsecurity.protocol = SSL\nsasl.oauthbearer.config=principal=me\n")
     assert read_client_config(path, environment={}) == {
         "security.protocol": "SSL",
@@ -33,7 +33,7 @@ def test_lines_are_settings(tmp_path: Path) -> None:
 
 
 def test_references_are_looked_up(tmp_path: Path) -> None:
-    """Environment and files stand in for values, also for parts of one; a file's last line feed is not part of it."""
+    """References to the environment and to files are replaced, also within a value, without a file's last line feed."""
     (tmp_path / "password").write_text(f"{SESAME}\n", encoding="utf-8")
     path = config(
         tmp_path,
@@ -51,7 +51,7 @@ def test_references_are_looked_up(tmp_path: Path) -> None:
 
 
 def test_other_dollars_stay(tmp_path: Path) -> None:
-    """A password may hold dollars and braces: only `env` and `file` are references."""
+    """A password may hold dollars and braces, because only `env` and `file` are references."""
     path = config(tmp_path, "sasl.password=a${b}c${vault:d}$\n")
     assert read_client_config(path, environment={}) == {"sasl.password": "a${b}c${vault:d}$"}
 
@@ -70,8 +70,8 @@ def test_other_dollars_stay(tmp_path: Path) -> None:
         (f"{SESAME}\n", "line 1 is no key=value; write it as security.protocol=SSL is written"),
     ],
 )
-def test_what_is_missing_is_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:
-    """Variable or file, setting, line and next step are named, and no value."""
+def test_a_missing_reference_is_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+    """The error names variable or file, setting, line and next step, and no value."""
     with pytest.raises(ClientConfigError) as caught:
         read_client_config(config(tmp_path, text), environment={"OTHER": SESAME})
     assert sentence in str(caught.value)
@@ -79,7 +79,7 @@ def test_what_is_missing_is_one_sentence(tmp_path: Path, text: str, sentence: st
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    """The settings' own file is named when it cannot be read."""
+    """The error names the settings file when it cannot be read."""
     with pytest.raises(ClientConfigError, match=r"none\.properties: cannot be read .* key=value lines"):
         read_client_config(tmp_path / "none.properties", environment={})
 
@@ -95,10 +95,10 @@ def test_refused_settings_do_not_show_secrets(tmp_path: Path, setting: str) -> N
 
 
 def test_the_clients_log_does_not_reach_ours(tmp_path: Path) -> None:
-    """The client writes the value of an unused setting into its log; a program that logs everything sees none of it."""
+    """Kafka's client writes unused settings into its log; a program that logs everything receives none of it."""
     settings = read_client_config(config(tmp_path, "sasl.mechanisms=${env:WORD}\n"), environment={"WORD": SESAME})
-    heard = StringIO()
-    handler = logging.StreamHandler(heard)
+    log = StringIO()
+    handler = logging.StreamHandler(log)
     logging.root.addHandler(handler)
     try:
         away = KafkaAdminCollector("127.0.0.1:1", cluster="c", client_config={**settings, "socket.timeout.ms": "1000"})
@@ -107,14 +107,14 @@ def test_the_clients_log_does_not_reach_ours(tmp_path: Path) -> None:
     finally:
         logging.root.removeHandler(handler)
     assert SESAME not in str(caught.value)
-    assert heard.getvalue() == ""
+    assert log.getvalue() == ""
 
 
 @given(
     st.text(min_size=1, max_size=6),
     st.dictionaries(st.sampled_from(["sasl.password", "ssl.key.password"]), st.text("ab*", min_size=1, max_size=3)),
 )
-def test_no_secret_is_left_in_words(words: str, settings: dict[str, str]) -> None:
-    """Whatever the words, no secret stands in them afterwards, unless it is made of the stars that stand for it."""
-    told = without_secrets(f"{words} {' '.join(settings.values())}", settings)
-    assert all(secret not in told for secret in settings.values() if set(secret) != {"*"} and "*" not in secret)
+def test_no_secret_is_left_in_texts(text: str, settings: dict[str, str]) -> None:
+    """No text contains a secret afterwards, unless the secret consists of the stars that replace it."""
+    cleaned = without_secrets(f"{text} {' '.join(settings.values())}", settings)
+    assert all(secret not in cleaned for secret in settings.values() if set(secret) != {"*"} and "*" not in secret)

@@ -1,4 +1,4 @@
-"""A collector in a process of its own: it may die, and nothing else does."""
+"""A collector in a process of its own: when that process dies, the collector's own process goes on."""
 
 import multiprocessing
 import os
@@ -29,13 +29,13 @@ def process_of(collector: IsolatedCollector) -> int:
 
 
 def test_rounds_share_one_other_process(collector: IsolatedCollector) -> None:
-    """Answers come whole out of one child, which is kept from round to round."""
+    """All rounds are read by one child process, which is kept from round to round."""
     assert process_of(collector) == process_of(collector) != os.getpid()
 
 
 @pytest.mark.parametrize(("group", "end"), [("dies", "SIGABRT"), ("killed", "SIGKILL")])
 def test_a_child_that_dies_costs_one_round(collector: IsolatedCollector, group: str, end: str) -> None:
-    """The round in which it dies is one error that says how; the next one is answered by a new child."""
+    """The round in which the child dies raises one error that names the signal; a new child reads the next round."""
     first = process_of(collector)
     with pytest.raises(UnavailableError, match=rf"Kafka's client died \({end}\) while it was asked; the next round"):
         collector.collect([group], now=NOON)
@@ -43,7 +43,7 @@ def test_a_child_that_dies_costs_one_round(collector: IsolatedCollector, group: 
 
 
 def test_a_child_that_dies_between_rounds_costs_none(collector: IsolatedCollector) -> None:
-    """Nobody was waiting for it: the next round is answered by a new child."""
+    """A child that is killed between two rounds is replaced before the next one, and no error is raised."""
     first = process_of(collector)
     os.kill(first, signal.SIGKILL)
     until = time.monotonic() + 10
@@ -53,7 +53,7 @@ def test_a_child_that_dies_between_rounds_costs_none(collector: IsolatedCollecto
 
 
 def test_errors_come_as_they_are(collector: IsolatedCollector) -> None:
-    """A clear no is the same error with the same group, and the child lives on."""
+    """An error of Kafka reaches the caller with its type and its group, and the child process stays."""
     first = process_of(collector)
     with pytest.raises(RejectedError, match="denied") as caught:
         collector.collect(["denied"], now=NOON)
@@ -61,8 +61,8 @@ def test_errors_come_as_they_are(collector: IsolatedCollector) -> None:
     assert process_of(collector) == first
 
 
-def test_a_client_that_nobody_answered_is_not_asked_again(collector: IsolatedCollector) -> None:
-    """After a round without any answer the next one begins with a new client: the old one may die of late answers."""
+def test_after_a_round_without_an_answer_the_client_is_new(collector: IsolatedCollector) -> None:
+    """After a round without any answer a new client is made, because late answers may kill the old one."""
     first = process_of(collector)
     with pytest.raises(UnavailableError, match="no answer"):
         collector.collect(["away"], now=NOON)
@@ -70,13 +70,13 @@ def test_a_client_that_nobody_answered_is_not_asked_again(collector: IsolatedCol
 
 
 def test_a_bug_is_no_outage(collector: IsolatedCollector) -> None:
-    """A child that ends over a bug of ours stops the collector: asking again would hide it."""
+    """A child that ends because of a bug in lagcast stops the collector instead of being started again."""
     with pytest.raises(RuntimeError, match="ended by itself"):
         collector.collect(["bug"], now=NOON)
 
 
-def test_settings_are_refused_before_anything_is_asked() -> None:
-    """An exception from the making of a collector is raised where the block begins, not a round later."""
+def test_settings_are_refused_before_the_first_request() -> None:
+    """An exception from the constructor of the collector is raised where the block begins, not in the first round."""
     with (
         pytest.raises(RejectedError, match="does not take its settings"),
         IsolatedCollector(Unmakeable),
@@ -85,7 +85,7 @@ def test_settings_are_refused_before_anything_is_asked() -> None:
 
 
 def test_the_child_ends_with_the_block() -> None:
-    """No process is left behind."""
+    """The child process has ended when the block ends."""
     with IsolatedCollector(MortalCollector) as collector:
         child = process_of(collector)
     with pytest.raises(ProcessLookupError):

@@ -9,7 +9,7 @@ from tests.collector.memory_cluster import COMMITS, NOON, MemoryCluster, failure
 
 
 def test_every_partition_of_the_group_is_sampled(collector: KafkaAdminCollector) -> None:
-    """A partition without a commit is there too, its commit unknown rather than -1 or 0."""
+    """A partition without a commit has a sample whose committed offset is None rather than -1 or 0."""
     collected = collector.collect(["orders"], now=NOON)
     rows = [(row.topic, row.partition, row.end_offset, row.committed_offset) for row in collected.samples]
     assert rows == [("orders-in", 0, 100, 90), ("orders-in", 1, 250, 200), ("orders-in", 2, 7, None)]
@@ -38,11 +38,11 @@ def test_commits_are_read_before_ends(collector: KafkaAdminCollector, cluster: M
     """Commits come before end offsets, each offset table in one request, so that no race makes lag negative."""
     cluster.groups["billing"], cluster.commits["billing"] = group(), COMMITS
     collector.collect(["orders", "billing"], now=NOON)
-    assert cluster.asked == ["groups", "commits", "commits", "ends", "starts"]
+    assert cluster.requests == ["groups", "commits", "commits", "ends", "starts"]
 
 
 def test_negative_commits_are_unknown(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
-    """-1 and -1001, Kafka's words for "nothing committed", are None."""
+    """The offsets -1 and -1001, by which Kafka means "nothing committed", become None."""
     cluster.commits["orders"] = {("orders-in", 0): -1, ("orders-in", 1): -1001, ("orders-in", 2): 0}
     assert [row.committed_offset for row in collector.collect(["orders"], now=NOON).samples] == [None, None, 0]
 
@@ -59,26 +59,26 @@ def test_negative_commits_are_unknown(collector: KafkaAdminCollector, cluster: M
 def test_states(
     collector: KafkaAdminCollector, cluster: MemoryCluster, state: str, protocol: str, expected: str
 ) -> None:
-    """States are Kafka's words; UNKNOWN under the newer protocol is a rebalance that the client cannot name."""
+    """States keep Kafka's names; UNKNOWN under the newer protocol is a rebalance that the client cannot name."""
     cluster.groups["orders"] = group(state=state, protocol=protocol)
     assert {row.group_state for row in collector.collect(["orders"], now=NOON).samples} == {expected}
 
 
-def test_what_the_broker_does_not_say_is_unknown(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
-    """No protocol type and no assignor become None, not the words UNKNOWN and ''."""
+def test_absent_protocol_and_assignor_are_unknown(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """An absent protocol type and an empty assignor become None, not the texts UNKNOWN and ''."""
     cluster.groups["orders"] = group(state="EMPTY", protocol="UNKNOWN", assignor="", assigned=())
     row = collector.collect(["orders"], now=NOON).samples[0]
     assert (row.group_protocol, row.group_assignor, row.members) == (None, None, 0)
 
 
 def test_offsets_stored_by_hand_do_not_claim_the_topic(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
-    """A group that nobody ever joined has the partitions it committed to, not the rest of the topic."""
+    """A group that never had a member is sampled on the partitions it committed to, not on the rest of the topic."""
     cluster.groups["orders"] = group(state="EMPTY", is_simple=True, assigned=())
     assert [row.partition for row in collector.collect(["orders"], now=NOON).samples] == [0, 1]
 
 
 def test_one_group_denied_leaves_the_others(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
-    """A group that may not be read is one error in its name with its cause; the others' samples are all there."""
+    """A group that may not be read is one error with its name and cause; all samples of the others are there."""
     cause = failure(KafkaError.GROUP_AUTHORIZATION_FAILED)
     cluster.groups["secret"] = cause
     cluster.groups["halting"], cluster.commits["halting"] = group(), failure(KafkaError.NOT_COORDINATOR)
@@ -107,7 +107,7 @@ def test_unknown_group_is_named(collector: KafkaAdminCollector) -> None:
 
 
 def test_partitions_without_a_leader_are_one_error(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
-    """Partitions whose end is unknown have no row, the group has one error that counts them, the rest is sampled."""
+    """Partitions without an end offset have no row, one error of the group counts them, and the rest is sampled."""
     cluster.ends["orders-in", 0] = cluster.ends["orders-in", 2] = failure(KafkaError.LEADER_NOT_AVAILABLE)
     collected = collector.collect(["orders"], now=NOON)
     assert [row.partition for row in collected.samples] == [1]
@@ -126,7 +126,7 @@ def test_unknown_log_start_is_none(collector: KafkaAdminCollector, cluster: Memo
 
 
 def test_an_impossible_offset_is_malformed(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
-    """An end offset of -1 is no number to compute with: the partition has no row, the error says what came."""
+    """A partition whose end offset is -1 has no row, and the error quotes that offset."""
     cluster.ends["orders-in", 1] = -1
     collected = collector.collect(["orders"], now=NOON)
     assert [row.partition for row in collected.samples] == [0, 2]
@@ -134,8 +134,8 @@ def test_an_impossible_offset_is_malformed(collector: KafkaAdminCollector, clust
     assert "gave -1 as the end offset of partition orders-in-1" in str(collected.errors[0])
 
 
-def test_a_leader_that_is_away_is_no_malformed_answer(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
-    """The client gives -1001 for a partition whose leader it could not ask: asking again may help."""
+def test_a_missing_leader_is_not_a_malformed_answer(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """The client returns -1001 for a partition without a reachable leader, which is an error that may pass."""
     cluster.ends["orders-in", 1] = cluster.starts["orders-in", 1] = -1001
     collected = collector.collect(["orders"], now=NOON)
     assert [row.partition for row in collected.samples] == [0, 2]
@@ -145,7 +145,7 @@ def test_a_leader_that_is_away_is_no_malformed_answer(collector: KafkaAdminColle
 
 
 def test_a_deleted_topic_is_an_error_of_its_group(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
-    """Commits left over for a topic that is gone cost a stopped group an error, and its other topics stay."""
+    """Commits of a stopped group on a deleted topic are one error, and its other topics are sampled."""
     gone = failure(KafkaError.UNKNOWN_TOPIC_OR_PART)
     cluster.groups["orders"] = group(state="EMPTY", assigned=())
     cluster.commits["orders"] = {**COMMITS, ("old-in", 0): 3}
@@ -156,21 +156,21 @@ def test_a_deleted_topic_is_an_error_of_its_group(collector: KafkaAdminCollector
 
 
 def test_no_answer_for_any_group_is_raised(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
-    """The cluster is unreachable if no group gets an answer: that is raised rather than repeated for each group."""
+    """When no group gets an answer, one error for the cluster is raised instead of one for each group."""
     cluster.groups = dict.fromkeys(["orders", "billing"], failure(KafkaError._TIMED_OUT))
     with pytest.raises(UnavailableError, match="Local: Timed out"):
         collector.collect(["orders", "billing"], now=NOON)
 
 
-def test_an_answer_without_words_shows_its_code(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
-    """Brokers answer some requests with an empty text; the code then says what is wrong."""
+def test_an_error_without_text_shows_its_code(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """When a broker sends an error with an empty text, the error names its code."""
     cluster.groups = {"orders": KafkaException(KafkaError(KafkaError.NOT_COORDINATOR, "ConsumerGroupDescribe: "))}
     with pytest.raises(UnavailableError, match=r"what came back: ConsumerGroupDescribe \[NOT_COORDINATOR\]$"):
         collector.collect(["orders"], now=NOON)
 
 
-def test_a_list_that_cannot_be_had_is_raised(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
-    """Without the list of groups there is nothing to go on with."""
+def test_a_list_of_groups_that_fails_is_raised(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """Without the list of groups the round raises an error."""
     cluster.list_errors = [KafkaError(KafkaError._TRANSPORT)]
     with pytest.raises(UnavailableError, match="for its list of groups"):
         collector.collect(None, now=NOON)
@@ -182,13 +182,13 @@ def test_groups_named_twice_are_read_once(collector: KafkaAdminCollector) -> Non
 
 
 def test_no_groups_no_requests(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
-    """A cluster without groups is an empty answer, without a request for nothing."""
+    """For a cluster without groups the result is empty, and no request for offsets is made."""
     cluster.groups = {}
     collected = collector.collect(None, now=NOON)
-    assert (collected.samples, collected.errors, cluster.asked) == ((), (), [])
+    assert (collected.samples, collected.errors, cluster.requests) == ((), (), [])
 
 
 def test_settings_the_client_does_not_take() -> None:
-    """A misspelt client setting is said with its name before anything is asked of the cluster."""
+    """A misspelt client setting is refused by its name before the first request to the cluster."""
     with pytest.raises(RejectedError, match=r'No such configuration property: "sasl.user"'):
         KafkaAdminCollector("127.0.0.1:9092", cluster="prod-eu", client_config={"sasl.user": "me"})

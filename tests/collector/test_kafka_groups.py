@@ -1,4 +1,4 @@
-"""Groups of other kinds, groups that read committed data only, and groups that may not be seen."""
+"""Groups of other kinds, groups that read committed data only, and groups that the user may not see."""
 
 import pytest
 from confluent_kafka import KafkaError
@@ -9,7 +9,7 @@ from tests.collector.memory_cluster import COMMITS, NOON, MemoryCluster, failure
 
 
 def test_other_kinds_of_groups_are_errors_of_their_own(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
-    """Share, Streams and Connect groups are one sentence each in every round; consumer groups are sampled."""
+    """Each share, Streams and Connect group is one error in every round, and consumer groups are sampled."""
     cluster.other_groups = {"clicks": "", "flow": "", "connect-cluster": "connect"}
     cluster.commits["flow"] = {("orders-in", 0): 3}
     collected = collector.collect(None, now=NOON)
@@ -26,7 +26,7 @@ def test_other_kinds_of_groups_are_errors_of_their_own(collector: KafkaAdminColl
 
 
 def test_a_named_share_group_is_not_called_unknown(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
-    """The client calls share groups dead; the list of every kind of group knows better, and is asked for once."""
+    """A share group, which the client reports as dead, is recognised by one request for groups of every kind."""
     cluster.other_groups = {"clicks": ""}
     collected = collector.collect(["orders", "clicks", "odrers"], now=NOON)
     assert {row.group for row in collected.samples} == {"orders"}
@@ -47,8 +47,8 @@ def test_without_the_list_of_every_kind(collector: KafkaAdminCollector, cluster:
     assert "for its list of groups of every kind; what came back: Local: Timed out" in str(everything.errors[0])
 
 
-def test_a_group_without_any_partition_says_so(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
-    """Kafka hides the commits of topics that the user may not describe: an empty group names the grant it may need."""
+def test_a_group_without_any_partition_is_an_error(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """The error of an empty group without commits names the grant without which Kafka hides its commits."""
     cluster.groups["idle"], cluster.commits["idle"] = group(state="EMPTY", assigned=()), {}
     collected = collector.collect(None, now=NOON)
     assert {row.group for row in collected.samples} == {"orders"}
@@ -58,20 +58,20 @@ def test_a_group_without_any_partition_says_so(collector: KafkaAdminCollector, c
 
 
 def test_read_committed_groups_end_at_the_last_stable_offset(cluster: MemoryCluster) -> None:
-    """Messages of an open transaction are no backlog of the groups that cannot read them yet, and are of the others."""
+    """Messages of an open transaction are no lag of the groups that read committed data only, and are of the others."""
     cluster.groups["audit"], cluster.commits["audit"] = group(), COMMITS
     cluster.stable_ends["orders-in", 1] = 210
     collected = KafkaAdminCollector("127.0.0.1:9092", cluster="c", read_committed=["audit"]).collect(None, now=NOON)
     ends = {(row.group, row.partition): row.end_offset for row in collected.samples}
     assert (ends["orders", 1], ends["audit", 1]) == (250, 210)
-    assert cluster.asked == ["groups", "commits", "commits", "ends", "stable ends", "starts"]
+    assert cluster.requests == ["groups", "commits", "commits", "ends", "stable ends", "starts"]
 
 
 def test_every_group_reads_committed(cluster: MemoryCluster) -> None:
-    """The star stands for all groups, and the other end offsets are not asked for then."""
+    """With the star for every group the uncommitted end offsets are not requested."""
     collected = KafkaAdminCollector("127.0.0.1:9092", cluster="c", read_committed=[EVERY_GROUP]).collect(None, now=NOON)
     assert len(collected.samples) == 3
-    assert cluster.asked == ["groups", "commits", "stable ends", "starts"]
+    assert cluster.requests == ["groups", "commits", "stable ends", "starts"]
 
 
 @pytest.mark.parametrize(
@@ -85,14 +85,14 @@ def test_every_group_reads_committed(cluster: MemoryCluster) -> None:
 def test_a_missing_grant_is_named(
     collector: KafkaAdminCollector, cluster: MemoryCluster, code: int, grant: str
 ) -> None:
-    """A no of the authorizer ends with the operation and the resource to grant."""
+    """An authorization error ends with the operation and the resource to grant."""
     cluster.groups["orders"] = failure(code)
     (error,) = collector.collect(["orders"], now=NOON).errors
     assert str(error).endswith(f"; {grant}")
 
 
 def test_a_topic_without_a_grant_is_named(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
-    """The sentence names the topic if it is one topic that may not be seen."""
+    """The error names the topic where one topic may not be described."""
     cluster.topics["orders-in"] = failure(KafkaError.TOPIC_AUTHORIZATION_FAILED)
     (error,) = collector.collect(["orders"], now=NOON).errors
     assert "; grant this user Describe on Topic 'orders-in'" in str(error)

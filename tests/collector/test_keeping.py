@@ -1,4 +1,4 @@
-"""Files of finished days become one a day: no row is lost and none is seen twice, whatever ends the process."""
+"""Files of a finished day become one: no row is lost and none is seen twice, wherever the process ends."""
 
 import shutil
 from collections import Counter
@@ -56,21 +56,21 @@ def three_days(tmp_path: Path) -> list[OffsetSample]:
 
 
 class Death(BaseException):
-    """The process ends here."""
+    """Stands for the end of the process."""
 
 
 @contextmanager
 def dying_at(step: int, *, after: bool) -> Iterator[None]:
-    """Ends the process before or after its n-th rename or removal: nothing else changes what readers see."""
+    """End the process before or after its n-th rename or removal, the only steps that change what readers see."""
     steps = 0
 
     def mortal(work: object) -> object:
-        def worked(*words: object, **more: object) -> object:
+        def worked(*positional: object, **named: object) -> object:
             nonlocal steps
             steps += 1
             if steps == step and not after:
                 raise Death
-            done = work(*words, **more)  # type: ignore[operator]  # a function or a method
+            done = work(*positional, **named)  # type: ignore[operator]  # a function or a method
             if steps == step:
                 raise Death
             return done
@@ -85,10 +85,8 @@ def dying_at(step: int, *, after: bool) -> Iterator[None]:
         yield
 
 
-def test_finished_days_are_one_file_each_and_the_newest_stay_as_they_are(
-    tmp_path: Path, three_days: list[OffsetSample]
-) -> None:
-    """Monday and Tuesday have been over for more than 25 hours, Wednesday for two; again, there is nothing to do."""
+def test_finished_days_become_one_file_each(tmp_path: Path, three_days: list[OffsetSample]) -> None:
+    """Days over for more than 25 hours become one file each; the newest stays, and a second run does nothing."""
     assert keep(tmp_path) == Kept(merged_files=8)
     assert files(tmp_path) == {"2026-01-05": 1, "2026-01-06": 1, "2026-01-07": 4}
     assert seen(tmp_path) == Counter(three_days)
@@ -98,8 +96,8 @@ def test_finished_days_are_one_file_each_and_the_newest_stay_as_they_are(
     assert monday.name.endswith(".day.parquet")
 
 
-def test_what_comes_into_a_day_later_joins_it(tmp_path: Path, three_days: list[OffsetSample]) -> None:
-    """History that was read afterwards, of the same group or of another; a file that comes again is not there twice."""
+def test_rows_that_come_late_join_their_day(tmp_path: Path, three_days: list[OffsetSample]) -> None:
+    """Late rows of any group join the file of their day, and a file that comes again is not counted twice."""
     keep(tmp_path)
     late = [sample(1), sample(2, "billing")]
     write_samples(late, tmp_path)
@@ -110,10 +108,10 @@ def test_what_comes_into_a_day_later_joins_it(tmp_path: Path, three_days: list[O
     assert seen(tmp_path) == Counter([*three_days, *late])
 
 
-def test_a_days_file_that_keeps_its_name_is_not_taken_for_one_of_its_own_parts(
+def test_a_days_file_that_keeps_its_name_is_not_removed_as_a_part(
     tmp_path: Path, three_days: list[OffsetSample]
 ) -> None:
-    """A late row of the same group inside the day's span; twice, since what a file was made of is remembered."""
+    """Late rows within the day's span leave the name of its file as it is, and no row is lost, twice in succession."""
     keep(tmp_path)
     (before,) = tmp_path.glob("date=2026-01-05/*")
     for minute in (1, 2):
@@ -125,7 +123,7 @@ def test_a_days_file_that_keeps_its_name_is_not_taken_for_one_of_its_own_parts(
 
 
 def test_days_that_are_too_old_are_removed_whole(tmp_path: Path, three_days: list[OffsetSample]) -> None:
-    """Ten days later five days are kept: none of these."""
+    """Days older than the days kept are removed with all their files."""
     write_samples([sample(13 * 1440)], tmp_path)
     assert keep(tmp_path, now=MONDAY + timedelta(days=13), kept_days=11).removed_days == 2
     assert seen(tmp_path) == Counter([*three_days[8:], sample(13 * 1440)])
@@ -139,13 +137,13 @@ def test_days_that_are_too_old_are_removed_whole(tmp_path: Path, three_days: lis
     deaths=st.lists(st.tuples(st.integers(1, 25), st.booleans()), max_size=4),
     late=st.lists(st.tuples(st.integers(0, 1440), st.sampled_from(["late", "orders"])), max_size=3, unique=True),
 )
-def test_whatever_ends_it_each_row_is_seen_once(
+def test_each_row_is_seen_once_wherever_the_process_ends(
     tmp_path_factory: pytest.TempPathFactory,
     minutes: list[int],
     deaths: list[tuple[int, bool]],
     late: list[tuple[int, str]],
 ) -> None:
-    """After each death, and with rows that come between two of them; Monday is older than what is kept."""
+    """No row is lost or seen twice after any death, also with rows that come in between and a day to be removed."""
     samples_dir = tmp_path_factory.mktemp("samples")
     now = MONDAY + timedelta(days=5)
     rows = {sample(minute) for minute in minutes} | {sample(4 * 1440 + 60)}
@@ -173,10 +171,8 @@ def test_whatever_ends_it_each_row_is_seen_once(
     assert not list(samples_dir.glob(".date=*"))
 
 
-def test_a_file_that_cannot_be_read_stays_and_the_others_become_one(
-    tmp_path: Path, three_days: list[OffsetSample]
-) -> None:
-    """An unreadable file is left in place for inspection, and nothing is made of it."""
+def test_an_unreadable_file_stays_and_the_others_become_one(tmp_path: Path, three_days: list[OffsetSample]) -> None:
+    """An unreadable file is left in place for inspection, and the others of its day are merged."""
     broken = tmp_path / "date=2026-01-05" / "broken.parquet"
     broken.write_bytes(b"PAR1")
     assert keep(tmp_path) == Kept(merged_files=8)
@@ -186,18 +182,18 @@ def test_a_file_that_cannot_be_read_stays_and_the_others_become_one(
     assert seen(tmp_path) == Counter(three_days)
 
 
-def test_nothing_is_removed_while_somebody_reads(tmp_path: Path, three_days: list[OffsetSample]) -> None:
-    """The features job lists files first and reads them a minute later."""
+def test_nothing_is_removed_while_the_table_is_being_read(tmp_path: Path, three_days: list[OffsetSample]) -> None:
+    """While the features job reads the files that it listed, none is removed."""
     with reading(tmp_path):
         assert keep(tmp_path, kept_days=1) == Kept()
     assert keep(tmp_path) == Kept(merged_files=8)
     assert seen(tmp_path) == Counter(three_days)
 
 
-def test_a_disk_that_is_full_is_told_and_tried_again(
+def test_a_full_disk_is_logged_and_tried_again(
     tmp_path: Path, three_days: list[OffsetSample], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The thread goes on: an hour later there is room, and nothing was lost meanwhile."""
+    """The thread logs the error and tries again an hour later, and no row is lost."""
     waited: list[float] = []
 
     def wait(seconds: float) -> bool:
@@ -218,6 +214,6 @@ def test_a_disk_that_is_full_is_told_and_tried_again(
     assert seen(tmp_path) == Counter(three_days)
 
 
-def test_a_folder_that_is_not_there_yet_is_no_trouble(tmp_path: Path) -> None:
-    """Collectors make it with their first file."""
+def test_a_folder_that_does_not_exist_yet_is_no_error(tmp_path: Path) -> None:
+    """Without a folder, which collectors make with their first file, there is nothing to do."""
     assert keep(tmp_path / "samples") == Kept()

@@ -1,4 +1,4 @@
-"""Landing: every batch exactly once, whatever ends the process; what cannot be read is kept aside."""
+"""Landing: every batch is landed exactly once, wherever the process ends; unreadable messages are kept aside."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ HEADERS = {VERSION_HEADER: "1"}
 
 
 class Death(BaseException):
-    """The process ends here."""
+    """Stands for the end of the process."""
 
 
 def rows_of(number: int) -> list[OffsetSample]:
@@ -47,7 +47,7 @@ def land(out: Path) -> Landing:
 
 @contextmanager
 def dying_at(step: int, *, after: bool) -> Iterator[None]:
-    """Ends the process before or after its n-th rename: everything that counts becomes visible by one."""
+    """End the process before or after its n-th rename, since each visible change is a rename."""
     renames = 0
     rename = Path.replace
 
@@ -72,10 +72,10 @@ def dying_at(step: int, *, after: bool) -> Iterator[None]:
     at_once=st.integers(1, 5),
     broken=st.sets(st.integers(0, 11), max_size=3),
 )
-def test_whatever_ends_it_each_batch_is_there_once(
+def test_each_batch_is_landed_once_wherever_the_process_ends(
     tmp_path_factory: pytest.TempPathFactory, deaths: list[tuple[int, bool]], at_once: int, broken: set[int]
 ) -> None:
-    """Twelve batches around midnight, some of them damaged, and deaths before and after any rename."""
+    """Twelve batches around midnight, some damaged, are landed or kept aside once, with deaths around any rename."""
     out = tmp_path_factory.mktemp("samples")
     first = 714
     messages = [
@@ -97,8 +97,8 @@ def test_whatever_ends_it_each_batch_is_there_once(
     assert parked == {f"samples-0-{number}.parked": b"PAR1" for number in broken}
 
 
-def test_a_damaged_message_is_kept_aside_and_told_in_one_sentence(tmp_path: Path) -> None:
-    """The one before it and the one after it are landed, and nothing reads the one that is not."""
+def test_damaged_messages_are_kept_aside_and_logged_in_one_sentence(tmp_path: Path) -> None:
+    """Messages before and after the damaged ones are landed, and the damaged ones are outside of the table."""
     folder = land(tmp_path)
     with capture_logs() as lines:
         folder.land([arrived(0), Arrived(0, 1, HEADERS, b"PAR1"), Arrived(0, 2, {}, b"hello"), arrived(3)])
@@ -110,7 +110,7 @@ def test_a_damaged_message_is_kept_aside_and_told_in_one_sentence(tmp_path: Path
 
 
 def test_a_batch_of_a_later_schema_stops_the_landing_before_it(tmp_path: Path) -> None:
-    """The batches before it stay landed; a newer lagcast continues with it."""
+    """The batches before it stay landed, and a newer lagcast continues with it."""
     folder = land(tmp_path)
     later = arrived(1)._replace(headers={VERSION_HEADER: "2"})
     with pytest.raises(UnknownVersionError) as caught:
@@ -123,8 +123,8 @@ def test_a_batch_of_a_later_schema_stops_the_landing_before_it(tmp_path: Path) -
     assert land(tmp_path).next_offsets == {0: 1}
 
 
-def test_what_retention_took_before_it_was_read_is_counted_and_told(tmp_path: Path) -> None:
-    """Each partition for itself; where nothing was landed yet nothing is missed."""
+def test_messages_that_retention_removed_before_they_were_read_are_counted_and_logged(tmp_path: Path) -> None:
+    """The gap is counted for each partition, and a partition from which nothing was landed yet has none."""
     folder = land(tmp_path)
     with capture_logs() as lines:
         folder.land([arrived(0, offset=70), arrived(1, partition=1, offset=5)])
@@ -134,12 +134,12 @@ def test_what_retention_took_before_it_was_read_is_counted_and_told(tmp_path: Pa
     assert land(tmp_path).next_offsets == {0: 81, 1: 7}
 
 
-def test_a_collector_whose_clock_is_ahead_is_told_once(tmp_path: Path) -> None:
-    """Five minutes ahead of this machine, cluster by cluster; thirty seconds are nothing."""
+def test_a_collector_whose_clock_is_ahead_is_logged_once(tmp_path: Path) -> None:
+    """A clock up to five minutes ahead is logged once for each cluster; thirty seconds ahead are not logged."""
     folder = Landing(tmp_path, kafka="k", topic="samples", clock=lambda: NOON)
     with capture_logs() as lines:
         folder.land([arrived(number, offset=offset) for offset, number in enumerate((0, 4, 7))])
-    # The fourth minute ends 299 s after noon and is cluster c-1's, as the seventh is.
+    # The fourth and the seventh minute are of cluster c-1; the fourth ends 299 s after noon.
     assert [(line["event"], line["cluster"], line["ahead_seconds"]) for line in lines] == [
         ("clock_ahead", "c-0", 59),
         ("clock_ahead", "c-1", 299),
@@ -153,15 +153,15 @@ def test_a_collector_whose_clock_is_ahead_is_told_once(tmp_path: Path) -> None:
 
 
 def test_topics_and_kafkas_are_kept_apart(tmp_path: Path) -> None:
-    """Two clusters may have a topic of one name, and land in one folder."""
+    """Offsets of topics with the same name in two Kafka clusters are kept apart, in one folder."""
     land(tmp_path).land([arrived(0)])
     assert Landing(tmp_path, kafka="k", topic="others", clock=clock).next_offsets == {}
     assert Landing(tmp_path, kafka="../k", topic="samples", clock=clock).next_offsets == {}
     assert land(tmp_path).next_offsets == {0: 1}
 
 
-def test_two_cannot_land_the_same(tmp_path: Path) -> None:
-    """The second is told what to do; when the first has ended, it may."""
+def test_a_topic_is_landed_by_one_process_at_a_time(tmp_path: Path) -> None:
+    """A second process for the same topic is refused with a next step, and may land after the first has ended."""
     with landing(tmp_path, kafka="k", topic="samples", clock=clock):
         with (
             pytest.raises(LandingError, match="another `lagcast land` writes topic 'samples' into"),
@@ -175,8 +175,8 @@ def test_two_cannot_land_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"lagcast_next_offsets": {"0": "x"}}'])
-def test_offsets_that_cannot_be_understood_are_not_guessed(tmp_path: Path, content: str) -> None:
-    """One sentence says what removing the file does."""
+def test_offsets_that_cannot_be_read_are_not_guessed(tmp_path: Path, content: str) -> None:
+    """The error names the file and the effect of removing it, and after its removal the batches are landed again."""
     folder = land(tmp_path)
     folder.land([arrived(0)])
     (path,) = tmp_path.glob(".landed/k/samples.json")
@@ -189,7 +189,7 @@ def test_offsets_that_cannot_be_understood_are_not_guessed(tmp_path: Path, conte
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
-    """Such as below a file."""
+    """A folder below a file is refused with one sentence."""
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(LandingError, match=r"cannot be written to .*; choose another --out"),

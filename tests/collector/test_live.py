@@ -1,4 +1,4 @@
-"""A live cluster remembers what could not be read, and writes what could."""
+"""A live cluster keeps the errors of groups that could not be read, and writes the samples of the others."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from tests.collector.conftest import NOON, SAMPLE
 
 @pytest.fixture(name="live")
 def live_fixture(tmp_path: Path) -> LiveCluster:
-    """A broker that nobody asks."""
+    """A live cluster whose broker receives no request."""
     return LiveCluster(
         bootstrap="127.0.0.1:9092",
         cluster="prod-eu",
@@ -25,7 +25,7 @@ def live_fixture(tmp_path: Path) -> LiveCluster:
 
 
 def test_groups_that_brought_an_error_and_no_sample_are_unread(live: LiveCluster) -> None:
-    """One partition without a leader is no reason; a share group and an unknown one are, until a round without them."""
+    """A group with an error and no sample is unread until a round without it; a group with samples is not."""
     errors: tuple[AdapterError, ...] = (
         UnavailableError("no leader of partition 1", group=SAMPLE.group),
         share := UnsupportedError("a share group is not supported", group="clicks"),
@@ -39,8 +39,8 @@ def test_groups_that_brought_an_error_and_no_sample_are_unread(live: LiveCluster
     assert live._attention.groups == (SAMPLE.group,)
 
 
-def test_the_first_samples_that_are_written_are_told_of(live: LiveCluster) -> None:
-    """A round without samples writes no file, and nobody is told of it."""
+def test_the_first_written_samples_set_the_event(live: LiveCluster) -> None:
+    """A round without samples writes no file and does not set the event; the first samples do."""
     live._keep(())
     assert not live.arrived.is_set()
     live._keep((SAMPLE,))

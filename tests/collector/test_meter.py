@@ -1,4 +1,4 @@
-"""The meter: what is told of a group that was interrupted, from readings of a consumer whose every stop is known."""
+"""The meter: the interruptions that it reports, from readings of a consumer whose every stop is known."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ STATES = {"stable": "STABLE", "preparing": "PREPARING_REBALANCING", "empty": "EM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """One partition's consumer: reads all that comes, commits by the clock, and does neither in its `stops`.
+    """One partition's consumer: reads all that comes, commits at an interval, and does neither in its `stops`.
 
-    A stop is its begin and end in seconds. `commits_in_poll`: it commits where it stands as soon as a stop is over, as
-    Java's consumer does, else at the next tick. `commits_before`: it commits as it stops, as who hands over does.
+    A stop is its begin and end in seconds. `commits_in_poll`: it commits its position as soon as a stop is over, as
+    Java's consumer does, else at the next tick. `commits_before`: it commits as it stops, as a revoked member does.
     """
 
     commit_seconds: float
@@ -69,9 +69,9 @@ def reading(
     ]
 
 
-def told(readings: Iterable[Sequence[OffsetSample]]) -> list[Interruption]:
+def interruptions(readings: Iterable[Sequence[OffsetSample]]) -> list[Interruption]:
     meter = Meter()
-    return [told for told in (meter.observe(rows) for rows in readings) if told is not None]
+    return [found for found in (meter.observe(rows) for rows in readings) if found is not None]
 
 
 def looks(*workers: Worker, until: float, every: float = 0.25) -> list[list[OffsetSample]]:
@@ -87,15 +87,15 @@ def looks(*workers: Worker, until: float, every: float = 0.25) -> list[list[Offs
     commits_in_poll=st.booleans(),
     every=st.sampled_from([0.25, 1.0]),
 )
-def test_a_stop_is_measured_within_what_its_commits_can_tell(
+def test_a_stop_is_measured_within_the_resolution_of_its_commits(
     *, commit_seconds: float, seconds: float, begin: float, commits_in_poll: bool, every: float
 ) -> None:
-    """Whatever its length and the way of committing: seen if it is long enough, and off by the resolution at most."""
+    """A stop that is long enough is seen, and its measured length is off by the resolution at most."""
     begins = 12 * max(commit_seconds, every) + begin
     stopped = Worker(
         commit_seconds=commit_seconds, stops=((begins, begins + seconds),), commits_in_poll=commits_in_poll
     )
-    found = told(looks(stopped, Worker(commit_seconds=commit_seconds), until=begins + 80, every=every))
+    found = interruptions(looks(stopped, Worker(commit_seconds=commit_seconds), until=begins + 80, every=every))
     if seconds > 4.0 * commit_seconds + 4.0 * every + 1.0:
         assert len(found) == 1
     for interruption in found:
@@ -107,16 +107,19 @@ def test_a_stop_is_measured_within_what_its_commits_can_tell(
 
 @settings(max_examples=25, deadline=None)
 @given(commit_seconds=st.floats(0.2, 5.0), every=st.sampled_from([0.25, 1.0, 15.0]))
-def test_who_works_on_is_never_told_of(commit_seconds: float, every: float) -> None:
-    """However commits and readings fall, a group that goes on was not interrupted."""
-    assert told(looks(Worker(commit_seconds=commit_seconds), until=40 * max(every, commit_seconds), every=every)) == []
+def test_a_consumer_without_stops_is_never_reported(commit_seconds: float, every: float) -> None:
+    """A consumer that goes on is not reported as interrupted, whenever commits and readings fall."""
+    assert (
+        interruptions(looks(Worker(commit_seconds=commit_seconds), until=40 * max(every, commit_seconds), every=every))
+        == []
+    )
 
 
 def test_partitions_without_messages_do_not_stand_still() -> None:
-    """Nothing is waiting for an hour, then a message is, and is read."""
+    """A partition without a message for an hour does not stand still, nor when a message then comes and is consumed."""
     readings = [reading(at, [100], end=100) for at in range(1, 3_600)]
     readings += [reading(3_600, [100], end=101), reading(3_601, [101], end=101)]
-    assert told(readings) == []
+    assert interruptions(readings) == []
 
 
 def rebalanced(*, members: Sequence[int], state: str = "preparing") -> list[Interruption]:
@@ -130,11 +133,11 @@ def rebalanced(*, members: Sequence[int], state: str = "preparing") -> list[Inte
         count = members[0] if at < 20.0 else members[1] if during else members[2]
         offsets = [worker.committed(at) for worker in workers]
         readings.append(reading(at, offsets, state=state if during else "stable", members=count))
-    return told(readings)
+    return interruptions(readings)
 
 
-def test_a_rebalance_is_told_with_its_members_and_its_stops() -> None:
-    """A third member comes: the group changes hands for 6 s, two partitions stop for 6 s, one works on."""
+def test_a_rebalance_is_reported_with_its_members_and_its_stops() -> None:
+    """A third member joins in a rebalance of 6 s: two partitions stop for 6 s, and one goes on."""
     (found,) = rebalanced(members=(2, 3, 3))
     assert (found.kind, found.members_before, found.members_after) == ("rebalance", 2, 3)
     assert found.rebalancing_seconds == pytest.approx(6.0, abs=0.25)
@@ -147,9 +150,9 @@ def test_a_rebalance_is_told_with_its_members_and_its_stops() -> None:
 
 
 def behind(*, stop: tuple[float, float] = (0.0, 0.0)) -> Interruption:
-    """The findings about a rebalance from 70 to 74 s; it works at 20 messages a second, and 40 come from 30 s on.
+    """The interruption from 70 to 74 s of a group that consumes 20 messages a second; 40 are produced from 30 s on.
 
-    It then has batches of 8 s, commits after each, and does nothing in its `stop`.
+    From then on it has batches of 8 s, commits after each, and consumes nothing in its `stop`.
     """
     done, at, commits = 0, 0.0, [(0.0, 0)]
     while at < 130.0:
@@ -164,68 +167,68 @@ def behind(*, stop: tuple[float, float] = (0.0, 0.0)) -> Interruption:
         end = int(20.0 * now + 20.0 * max(0.0, now - 30.0))
         state = "preparing" if 70.0 <= now < 74.0 else "stable"
         readings.append(reading(now, [committed], state=state, end=max(end, committed)))
-    (found,) = told(readings)
+    (found,) = interruptions(readings)
     return found
 
 
-def test_long_batches_of_who_is_behind_are_no_stops() -> None:
-    """Commits that were 5 s apart come each 8 s while there is a backlog: all of that is work, rebalance or not."""
+def test_long_batches_of_a_group_that_is_behind_are_no_stops() -> None:
+    """Commits that are 8 s apart instead of 5 s under a backlog are work and no stop, in a rebalance or not."""
     assert behind().stops == ()
 
 
-def test_who_is_behind_and_stops_is_measured_less_its_work() -> None:
-    """In the gap of 28 s one batch of 8 s was done: 20 s, and not 28."""
+def test_a_stop_of_a_group_that_is_behind_is_measured_without_its_batch() -> None:
+    """A gap of 28 s in which one batch of 8 s was processed is a pause of 20 s."""
     found = behind(stop=(70.0, 90.0))
     assert found.rebalance_pause_seconds == pytest.approx(20.0, abs=2.0)
 
 
-def test_members_that_are_back_before_all_goes_on_are_a_restart() -> None:
-    """Both members go and two come: a restart; none was there in between."""
+def test_members_that_come_back_before_consumption_goes_on_are_a_restart() -> None:
+    """When both members leave and two join before consumption goes on, the interruption is a restart."""
     (found,) = rebalanced(members=(2, 0, 2), state="empty")
     assert (found.kind, found.members_before, found.members_after) == ("restart", 2, 2)
 
 
-def test_commits_that_are_taken_back_are_repeated() -> None:
-    """In a rebalance a late commit sets the partition from 400 back to 340: these 60 at least are done again."""
+def test_commits_that_are_set_back_are_repeated() -> None:
+    """A late commit in a rebalance that sets the partition from 400 back to 340 repeats at least 60 messages."""
     readings = [reading(0.25 * look, [int(10 * look)]) for look in range(1, 41)]
     readings += [reading(10.25, [340], state="preparing"), reading(10.5, [400]), reading(10.75, [430])]
-    (found,) = told(readings)
+    (found,) = interruptions(readings)
     assert found.repeated_messages_least == 60
 
 
-def test_a_group_set_back_by_hand_repeats_nothing() -> None:
-    """Offsets are reset where nobody is a member: that was asked for."""
+def test_a_group_that_is_reset_by_hand_repeats_nothing() -> None:
+    """Offsets that are reset while the group has no member are set back on purpose, and no interruption is reported."""
     readings = [reading(at, [40 * at], members=0, state="empty", end=40 * at) for at in range(1, 20)]
     readings += [reading(20, [0], members=0, state="empty"), reading(21, [840], members=0, state="empty", end=840)]
-    assert [found.repeated_messages_least for found in told(readings)] == []
+    assert [found.repeated_messages_least for found in interruptions(readings)] == []
 
 
-def test_what_never_goes_on_is_told_as_it_stands() -> None:
-    """A consumer that hangs is told of after a quarter of an hour, as standing, and again after another one."""
+def test_a_stall_without_an_end_is_reported_while_it_lasts() -> None:
+    """A consumer that hangs is reported as a standing partition after a quarter of an hour, and again after another."""
     hangs = Worker(commit_seconds=1.0, stops=((30.0, 1e9),))
-    found = told(looks(hangs, Worker(commit_seconds=1.0), until=30.0 + 2.2 * LONGEST_SECONDS, every=1.0))
+    found = interruptions(looks(hangs, Worker(commit_seconds=1.0), until=30.0 + 2.2 * LONGEST_SECONDS, every=1.0))
     assert [(each.kind, each.standing_partitions) for each in found] == [("stall", 1), ("stall", 1)]
     assert found[0].rebalance_pause_seconds == pytest.approx(LONGEST_SECONDS, abs=10.0)
 
 
 def test_a_group_that_is_down_for_hours_does_not_stand_still() -> None:
-    """Its members leave, for three hours nobody is there, and then they are back: the rest was no pause."""
+    """A group that has no members for three hours is reported when they leave and, without a pause, when they join."""
     readings = [reading(at, [40 * at - 1]) for at in range(1, 30)]
     readings += [reading(at, [1_200], members=0, state="empty") for at in range(30, 10_800)]
     readings += [reading(at, [40 * at - 1]) for at in range(10_800, 10_830)]
-    left, came = told(readings)
+    left, came = interruptions(readings)
     assert (left.members_before, left.members_after, left.standing_partitions) == (2, 0, 1)
     assert (came.members_before, came.members_after, came.rebalance_pause_seconds) == (0, 2, 0.0)
 
 
 def test_a_topic_made_anew_is_no_interruption() -> None:
-    """Its offsets begin at 0 again, and nothing of the old one is held against it."""
+    """Offsets of a topic that was deleted and made again begin at 0, and the old ones are not compared with them."""
     readings = [reading(at, [40 * at]) for at in range(1, 20)]
     readings += [
         reading(20, [None], end=0),
         *(reading(at, [40 * (at - 20)], end=40 * (at - 20)) for at in range(21, 40)),
     ]
-    assert told(readings) == []
+    assert interruptions(readings) == []
 
 
 @pytest.mark.parametrize("at", [4.0, 5.0])
@@ -238,7 +241,7 @@ def test_readings_come_in_order(at: float) -> None:
 
 
 def test_a_reading_is_of_one_instant() -> None:
-    """Rows of two looks at once would hide what lies between them; a reading of nothing says nothing."""
+    """A reading with rows of two instants is refused, and an empty reading reports nothing."""
     meter = Meter()
     assert meter.observe([]) is None
     with pytest.raises(ValueError, match="several groups or instants"):

@@ -1,4 +1,4 @@
-"""Arrivals of the past, out of a log that is a table here: which minutes are known, and where each partition stood."""
+"""Arrivals of the past, from a log that is a table here: which minutes are known, and the offset of each partition."""
 
 # ruff: noqa: D102  # the fake's methods are the client's own
 
@@ -32,7 +32,7 @@ class MemoryLogs:
     ) -> None:
         self.logs, self.gone, self.policy = logs, dict(gone or {}), policy
         self.away: set[int] = set()
-        self.asked = 0
+        self.request_count = 0
 
     def poll(self, _: float) -> None: ...
 
@@ -40,7 +40,7 @@ class MemoryLogs:
         return {resource: settled({"cleanup.policy": SimpleNamespace(value=self.policy)}) for resource in resources}
 
     def list_offsets(self, request: Mapping[TopicPartition, Any]) -> Mapping[TopicPartition, "Future[Any]"]:
-        self.asked += 1
+        self.request_count += 1
         return {key: settled(self._first(key.partition, spec._value)) for key, spec in request.items()}
 
     def _first(self, partition: int, milliseconds: int) -> object:
@@ -91,8 +91,8 @@ def known_past(cluster: MemoryLogs, *, days: float = 1.0, until: datetime | None
     return sorted(samples, key=lambda sample: (sample.sampled_at, sample.partition))
 
 
-def test_a_minute_stands_where_the_first_message_from_then_on_lies() -> None:
-    """Messages 4.5, 3.5, 3.2 and 1.5 minutes ago: offsets 1, 3, 3 and 4 from four minutes before noon on."""
+def test_the_offset_of_a_minute_is_that_of_the_first_message_from_then_on() -> None:
+    """Messages 4.5, 3.5, 3.2 and 1.5 minutes ago give the offsets 1, 3, 3 and 4 from four minutes before noon on."""
     past = known_past(MemoryLogs({0: minutes_ago(4.5, 3.5, 3.2, 1.5)}))
     assert [(sample.sampled_at, sample.end_offset) for sample in past] == [
         (NOON - timedelta(minutes=4), 1),
@@ -102,41 +102,41 @@ def test_a_minute_stands_where_the_first_message_from_then_on_lies() -> None:
     ]
 
 
-def test_what_nobody_knows_any_more_stays_empty() -> None:
-    """Commits, log starts, members and state of the past are not those of now."""
+def test_fields_that_are_unknown_of_the_past_stay_empty() -> None:
+    """Commits, log starts, members and state of the past are None or UNKNOWN, not those of now."""
     for sample in known_past(MemoryLogs({0: minutes_ago(10, 5)})):
         assert (sample.committed_offset, sample.log_start_offset, sample.members) == (None, None, None)
         assert (sample.group_state, sample.group_protocol, sample.group_assignor) == ("UNKNOWN", None, None)
 
 
-def test_history_begins_where_messages_that_are_still_there_begin() -> None:
-    """Six messages of which three have expired: before the fourth, 3 minutes ago, nothing is known."""
+def test_history_begins_with_the_oldest_message_that_is_kept() -> None:
+    """Of six messages three have expired: nothing is known before the fourth, 3 minutes ago."""
     past = known_past(MemoryLogs({0: minutes_ago(8, 7, 6, 3, 2.5, 1.5)}, gone={0: 3}))
     assert past[0].sampled_at == NOON - timedelta(minutes=2)
     assert past[0].end_offset == 5
 
 
-def test_a_partition_with_next_to_no_messages_does_not_shorten_the_history_of_the_others() -> None:
-    """300 messages over five hours in one partition; of the other one only the last of two is left, a minute old."""
+def test_a_partition_with_few_messages_does_not_shorten_the_history_of_the_others() -> None:
+    """A partition with one kept message leaves the five hours of the other partition, with 300 messages, known."""
     busy, idle = minutes_ago(*range(1, 301)), minutes_ago(400, 1)
     past = known_past(MemoryLogs({0: busy, 1: idle}, gone={1: 1}))
     assert past[0].sampled_at == NOON - timedelta(minutes=299)
     assert {sample.partition for sample in past} == {0, 1}
 
 
-def test_partitions_without_a_message_stand_still() -> None:
-    """All of the second partition's messages expired: it stood at 2 in every minute."""
+def test_partitions_without_a_kept_message_have_a_constant_offset() -> None:
+    """A partition of which both messages expired has the offset 2 in every minute."""
     past = known_past(MemoryLogs({0: minutes_ago(5, 4), 1: minutes_ago(900, 800)}, gone={1: 2}))
     assert {sample.end_offset for sample in past if sample.partition == 1} == {2}
 
 
 def test_nothing_is_known_of_a_group_without_a_kept_message() -> None:
-    """An empty topic has no past, and none is made up."""
+    """An empty topic has no past."""
     assert known_past(MemoryLogs({0: []})) == []
 
 
-def test_what_is_stored_is_not_asked_again() -> None:
-    """Samples begin at 11:50:14: the past ends at 11:50; where they reach back all the way, it is empty."""
+def test_stored_minutes_are_not_requested_again() -> None:
+    """With samples from 11:50:14 on the past ends at 11:50, and with samples of all of it the past is empty."""
     cluster = MemoryLogs({0: minutes_ago(*range(1, 61))})
     first = known_past(cluster, until=NOON - timedelta(minutes=9, seconds=46))
     assert first[-1].sampled_at == NOON - timedelta(minutes=10)
@@ -144,14 +144,14 @@ def test_what_is_stored_is_not_asked_again() -> None:
 
 
 def test_compacted_topics_are_left_out() -> None:
-    """Offsets of the past do not count the produced messages of a topic where messages vanish by key."""
+    """A compacted topic is left out, as its offsets do not count the messages that were produced."""
     cluster = MemoryLogs({0: minutes_ago(9, 5)}, policy="compact,delete")
     plan = plan_backfill(cluster.requests(), cluster.present(), since=NOON - timedelta(days=1), known_from={})
     assert (plan.left_out, plan.samples, len(plan.minutes)) == (frozenset({"orders-in"}), 0, 0)
 
 
-def test_days_are_handed_over_newest_first_and_each_minute_is_one_request() -> None:
-    """Two and a half days of a message an hour: 3 chunks, and one request more, for the oldest message."""
+def test_chunks_come_newest_first_and_each_minute_is_one_request() -> None:
+    """Two and a half days are 3 chunks, read by one request for each minute and one for the oldest message."""
     cluster = MemoryLogs({0: minutes_ago(*range(1, 3600, 60))})
     kafka = cluster.requests()
     plan = plan_backfill(kafka, cluster.present(), since=NOON - timedelta(days=7), known_from={})
@@ -159,11 +159,11 @@ def test_days_are_handed_over_newest_first_and_each_minute_is_one_request() -> N
     assert [len(chunk) for chunk in chunks] == [CHUNK_MINUTES, CHUNK_MINUTES, len(plan.minutes) - 2 * CHUNK_MINUTES]
     assert chunks[0][0].sampled_at == NOON - timedelta(minutes=1)
     assert chunks[0][0].sampled_at > chunks[1][0].sampled_at > chunks[2][0].sampled_at
-    assert cluster.asked == len(plan.minutes) + 1
+    assert cluster.request_count == len(plan.minutes) + 1
 
 
-def test_a_partition_that_does_not_answer_is_left_out_and_none_at_all_is_an_error() -> None:
-    """One leader away: the other's samples are there, and no sum is known; all away: nothing is made up."""
+def test_a_partition_without_an_answer_is_left_out_and_a_topic_without_any_is_an_error() -> None:
+    """With one leader away the other partition has its samples; with all away an error is raised."""
     cluster = MemoryLogs({0: minutes_ago(9, 5), 1: minutes_ago(8, 4)})
     kafka = cluster.requests()
     plan = plan_backfill(kafka, cluster.present(), since=NOON - timedelta(days=1), known_from={})
@@ -176,8 +176,10 @@ def test_a_partition_that_does_not_answer_is_left_out_and_none_at_all_is_an_erro
 
 @settings(max_examples=40)
 @given(st.lists(st.lists(st.floats(1.0, 90.0), max_size=40), min_size=1, max_size=4), st.data())
-def test_differences_of_offsets_are_the_messages_made_in_between(ages: list[list[float]], data: st.DataObject) -> None:
-    """Whatever has expired: from each known minute to the next, as many as were made then and are still there."""
+def test_differences_of_offsets_are_the_messages_produced_in_between(
+    ages: list[list[float]], data: st.DataObject
+) -> None:
+    """Offsets of successive minutes differ by the kept messages that were produced then, whatever has expired."""
     logs = {partition: minutes_ago(*each) for partition, each in enumerate(ages)}
     gone = {partition: data.draw(st.integers(0, len(log))) for partition, log in logs.items()}
     past = known_past(MemoryLogs(logs, gone=gone))

@@ -1,4 +1,4 @@
-"""Every exporter's words become the same samples; what one of them cannot tell stays empty."""
+"""The metrics of every exporter become the same samples, with empty fields where an exporter lacks them."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -59,45 +59,45 @@ def rows(memory: MemoryPrometheus, *groups: str) -> list[dict[str, Any]]:
         ("jmx", [None, None], 2, "UNKNOWN"),
     ],
 )
-def test_offsets_are_the_same_whoever_tells_them(
+def test_every_dialect_gives_the_same_offsets(
     memory: MemoryPrometheus, dialect: str, starts: list[int | None], members: int | None, state: str
 ) -> None:
-    """Two partitions of one topic, 50 messages behind in the first: the same rows from each kind of exporter."""
-    told = rows(scraped(memory, dialect), "orders")
+    """Every kind of exporter gives the same rows of two partitions, of which the first has a lag of 50 messages."""
+    samples = rows(scraped(memory, dialect), "orders")
     assert found(memory, "orders").spoken.dialect.name == dialect
-    newest = [row for row in told if row["sampled_at"] == NOON]
+    newest = [row for row in samples if row["sampled_at"] == NOON]
     assert [(row["partition"], row["end_offset"], row["committed_offset"]) for row in newest] == OFFSETS
     assert [row["log_start_offset"] for row in newest] == starts
-    assert {(row["cluster"], row["group"], row["topic"]) for row in told} == {("prod", "orders", "orders-in")}
-    assert {(row["members"], row["group_state"]) for row in told} == {(members, state)}
-    assert {row["sampled_at"] for row in told} == {NOON - timedelta(minutes=ago) for ago in range(6)}
+    assert {(row["cluster"], row["group"], row["topic"]) for row in samples} == {("prod", "orders", "orders-in")}
+    assert {(row["members"], row["group_state"]) for row in samples} == {(members, state)}
+    assert {row["sampled_at"] for row in samples} == {NOON - timedelta(minutes=ago) for ago in range(6)}
 
 
 def test_every_dialect_of_the_table_has_a_text() -> None:
-    """A row of the table without an exposition would be a claim that nothing checks."""
+    """Every row of the table has an exposition that tests it."""
     assert {dialect.name for dialect in DIALECTS} <= {path.stem for path in EXPOSITIONS.glob("*.txt")}
 
 
 def test_messages_of_a_minute_are_summed_to_offsets(memory: MemoryPrometheus) -> None:
-    """Confluent Cloud tells 600 records a minute and a lag of 50: offsets that rise by 600, commits 50 below them.
+    """From 600 records a minute and a lag of 50 come offsets that rise by 600, and commits 50 below them.
 
     The sums begin anew with each stretch, so its first and last minute are left out: no rate spans two beginnings.
     """
-    told = rows(scraped(memory, "confluent-cloud"), "orders")
-    assert [row["sampled_at"] for row in told] == [NOON - timedelta(minutes=ago) for ago in (4, 3, 2, 1)]
-    assert np.diff([row["end_offset"] for row in told]).tolist() == [600, 600, 600]
-    assert {row["end_offset"] - row["committed_offset"] for row in told} == {50}
-    assert {(row["partition"], row["topic"]) for row in told} == {(0, "orders-in")}
+    samples = rows(scraped(memory, "confluent-cloud"), "orders")
+    assert [row["sampled_at"] for row in samples] == [NOON - timedelta(minutes=ago) for ago in (4, 3, 2, 1)]
+    assert np.diff([row["end_offset"] for row in samples]).tolist() == [600, 600, 600]
+    assert {row["end_offset"] - row["committed_offset"] for row in samples} == {50}
+    assert {(row["partition"], row["topic"]) for row in samples} == {(0, "orders-in")}
 
 
-def test_where_two_are_there_the_first_of_the_table_is_read(memory: MemoryPrometheus) -> None:
-    """kafka_exporter comes before klag-exporter."""
+def test_of_two_exporters_the_first_of_the_table_is_read(memory: MemoryPrometheus) -> None:
+    """With kafka_exporter and klag-exporter there, kafka_exporter is read."""
     scraped(memory, "kafka-lag-exporter")
     assert found(scraped(memory, "kafka_exporter")).spoken.dialect.name == "kafka_exporter"
 
 
-def test_no_known_exporter_says_what_was_looked_for() -> None:
-    """The names of the ends of every dialect, and what to do."""
+def test_the_error_for_no_known_exporter_names_the_metrics_of_all() -> None:
+    """The error names the metrics of every dialect and the next step."""
     with pytest.raises(RejectedError) as caught:
         detect(["up", "go_goroutines"])
     sentence = str(caught.value)
@@ -108,14 +108,14 @@ def test_no_known_exporter_says_what_was_looked_for() -> None:
     )
 
 
-def test_half_an_exporter_says_what_is_missing_and_how_to_switch_it_on() -> None:
-    """klag-exporter in its default tells offsets of partitions, and none of groups."""
+def test_the_error_for_an_incomplete_exporter_names_the_metric_and_its_switch() -> None:
+    """For klag-exporter's defaults, without offsets of groups, the error names the missing metric and its setting."""
     with pytest.raises(RejectedError, match=r"granularity = .partition") as caught:
         detect(["kafka_partition_latest_offset", "kafka_consumergroup_group_topic_sum_lag"])
     assert "without kafka_consumergroup_group_offset" in str(caught.value)
 
 
-def test_a_member_that_has_gone_is_gone_at_once_and_its_partition_goes_on(memory: MemoryPrometheus) -> None:
+def test_a_member_that_left_is_not_counted_and_its_partition_goes_on(memory: MemoryPrometheus) -> None:
     """90 s before noon the second member leaves: its series are stale from then on, and the group rebalances for 60 s.
 
     At 11:58 there are two members, at 11:59 there is one in a rebalance, at noon that is over; no commit is missing.
@@ -128,33 +128,33 @@ def test_a_member_that_has_gone_is_gone_at_once_and_its_partition_goes_on(memory
     for ago in range(300, -1, -15):
         text = both if ago > 90 else rebalancing if ago > 30 else alone
         memory.scrape(text, at=NOON_SECONDS - ago)
-    told = {
+    members_and_state = {
         (row["sampled_at"], row["partition"]): (row["committed_offset"], row["members"], row["group_state"])
         for row in rows(memory, "orders")
     }
-    of_second = [told[NOON - timedelta(minutes=ago), 1] for ago in (2, 1, 0)]
+    of_second = [members_and_state[NOON - timedelta(minutes=ago), 1] for ago in (2, 1, 0)]
     assert of_second == [(800, 2, "STABLE"), (800, 1, "PREPARING_REBALANCING"), (800, 1, "STABLE")]
 
 
-def test_b11_clients_that_tell_their_lag(memory: MemoryPrometheus) -> None:
+def test_b11_lag_of_client_metrics(memory: MemoryPrometheus) -> None:
     """B11: the article's exposition, with its trailing comma and NaN: each partition by its one owner, `lead` unread.
 
-    40 and 2 messages of one topic and 8 of the other, told by 2 clients under two names.
+    The lag is 40 and 2 messages in one topic and 8 in the other, from 2 clients under two names.
     """
-    told = [row for row in rows(scraped(memory, "article"), "kos") if row["sampled_at"] == NOON]
-    assert {(row["topic"], row["partition"]): row["end_offset"] - row["committed_offset"] for row in told} == {
+    samples = [row for row in rows(scraped(memory, "article"), "kos") if row["sampled_at"] == NOON]
+    assert {(row["topic"], row["partition"]): row["end_offset"] - row["committed_offset"] for row in samples} == {
         ("GAME-FRAME-RS", 0): 40,
         ("GAME-FRAME-RS", 1): 2,
         ("GAME-FRAME-RQ", 0): 8,
     }
-    assert {(row["group"], row["members"]) for row in told} == {("kos", 2)}
+    assert {(row["group"], row["members"]) for row in samples} == {("kos", 2)}
 
 
-def test_b11_a_partition_belongs_to_who_began_last_and_who_owns_none_is_no_member() -> None:
-    """B11: the second client takes over partition 0 and leaves; the first goes on about it with a frozen lag."""
+def test_b11_a_partition_belongs_to_its_newest_owner_and_a_client_without_one_is_no_member() -> None:
+    """B11: while the second client owns partition 0, the frozen lag that the first still exports is not read."""
     minutes = NOON_SECONDS + 60 * np.arange(6)
     lags: dict[str, list[int | None]] = {"a": [7, 7, 7, 7, 7, 7], "b": [None, None, 3, 2, None, None]}
-    told = tuple(
+    lag_series = tuple(
         Series(
             labels={"client_id": client, "topic": "t", "partition": "0"},
             at_seconds=np.array([at for at, lag in zip(minutes, line, strict=True) if lag is not None]),
@@ -163,13 +163,13 @@ def test_b11_a_partition_belongs_to_who_began_last_and_who_owns_none_is_no_membe
         for client, line in lags.items()
     )
     jmx = next(dialect for dialect in DIALECTS if dialect.name == "jmx")
-    progress = progress_of(jmx, Readings(minutes=minutes, ends=(), progress=told), "orders")
+    progress = progress_of(jmx, Readings(minutes=minutes, ends=(), progress=lag_series), "orders")
     assert progress.sums.tolist() == [7, 7, 3, 2, 7, 7]
     assert progress.members.tolist() == [1, 1, 1, 1, 1, 1]
 
 
-def test_b11_clients_do_not_say_their_group(memory: MemoryPrometheus) -> None:
-    """B11: without exactly one `--group` nobody knows whose lag that is."""
+def test_b11_client_metrics_do_not_name_their_group(memory: MemoryPrometheus) -> None:
+    """B11: without exactly one `--group` the lag cannot be assigned to a group, and the error names that option."""
     scraped(memory, "article")
     for groups in ((), ("kos", "other")):
         with pytest.raises(
@@ -178,7 +178,7 @@ def test_b11_clients_do_not_say_their_group(memory: MemoryPrometheus) -> None:
             found(memory, *groups)
 
 
-def test_b12_cloud_monitoring_tells_the_same_lag_and_how_old_it_is(memory: MemoryPrometheus) -> None:
+def test_b12_cloud_monitoring_has_the_same_lag_and_its_age(memory: MemoryPrometheus) -> None:
     """B12: `custom.googleapis.com/consumer_lag_*` over PromQL is the same lag as the direct scrape, 60 s old here."""
     memory.load(EXPOSITIONS / "cloud_monitoring.json")
     at = NOON + timedelta(minutes=5)
@@ -194,8 +194,8 @@ def test_b12_cloud_monitoring_tells_the_same_lag_and_how_old_it_is(memory: Memor
     assert there.newest_age_seconds == 60.0
 
 
-def test_topics_with_dots_are_found_by_the_name_that_clients_give_them(memory: MemoryPrometheus) -> None:
-    """Java clients call `eu.orders_in` `eu_orders_in`; the sample has the broker's name."""
+def test_topics_with_dots_are_found_by_the_name_in_client_metrics(memory: MemoryPrometheus) -> None:
+    """For the topic `eu.orders_in`, which Java clients report as `eu_orders_in`, the sample has the broker's name."""
     text = exposition("jmx").replace('topic="orders-in"', 'topic="eu_orders_in"')
     ends, _, lags = text.partition("# TYPE kafka_consumer")
     text = f"{ends.replace('eu_orders_in', 'eu.orders_in')}# TYPE kafka_consumer{lags}"

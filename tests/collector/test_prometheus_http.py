@@ -11,7 +11,7 @@ from collector.errors import AdapterError, MalformedError, RejectedError, Unavai
 from collector.prometheus_http import PARALLEL_QUERIES, PrometheusRequests, RangeQuery
 from tests.collector.memory_prometheus import MemoryPrometheus, serving
 
-WORD = "open-sesame"
+SESAME = "open-sesame"
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def refused(error: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "kind", "told"),
+    ("status", "body", "kind", "message"),
     [
         (
             401,
@@ -62,20 +62,20 @@ def refused(error: str) -> str:
     ],
 )
 def test_every_refusal_is_one_sentence(
-    memory: MemoryPrometheus, status: int, body: str, kind: type[AdapterError], told: str
+    memory: MemoryPrometheus, status: int, body: str, kind: type[AdapterError], message: str
 ) -> None:
-    """Each sentence has the server, the request, the answer that came back, and the next step."""
-    memory.refusals = [(status, body)] * 4  # one that is busy is asked again
+    """The error has the server, the request, the answer that came back, and the next step, in one sentence."""
+    memory.refusals = [(status, body)] * 4  # the request is repeated where the server is busy
     with pytest.raises(kind) as caught:
         names(memory)
     sentence = str(caught.value)
     assert sentence.startswith(f"asked {memory.url} for the names of its metrics; what came back: ")
-    assert told in sentence
+    assert message in sentence
     assert "\n" not in sentence
 
 
-def test_a_server_that_is_not_there_is_not_waited_for() -> None:
-    """Nothing has ever answered: the address is wrong, as a rule."""
+def test_an_unreachable_server_is_not_tried_again() -> None:
+    """A server that has never answered is an error at once, as its address is probably wrong."""
     pauses: list[float] = []
     with (
         PrometheusRequests("http://127.0.0.1:1", settings={}, wait=pauses.append) as prometheus,
@@ -85,8 +85,8 @@ def test_a_server_that_is_not_there_is_not_waited_for() -> None:
     assert pauses == []
 
 
-def test_p15_a_server_that_is_busy_is_asked_again_after_growing_pauses(memory: MemoryPrometheus) -> None:
-    """P15: three times, after 1, 2 and 4 s; then it is said. All of it counts as requests."""
+def test_p15_a_busy_server_is_requested_again_after_growing_pauses(memory: MemoryPrometheus) -> None:
+    """P15: a request is repeated three times, after 1, 2 and 4 s, before it is an error; each one is counted."""
     pauses: list[float] = []
     with PrometheusRequests(memory.url, settings={}, wait=pauses.append) as prometheus:
         prometheus.metric_names(first_seconds=0, last_seconds=200)
@@ -99,19 +99,19 @@ def test_p15_a_server_that_is_busy_is_asked_again_after_growing_pauses(memory: M
     assert pauses == [1.0, 2.0, 1.0, 2.0, 4.0]
 
 
-def test_p15_no_more_than_four_queries_wait_at_once(memory: MemoryPrometheus) -> None:
-    """P15: twenty range queries: never more than four of them at the server."""
+def test_p15_at_most_four_queries_run_at_once(memory: MemoryPrometheus) -> None:
+    """P15: of twenty range queries never more than four are at the server at once."""
     lock, inside, most = threading.Lock(), [0], [0]
     answer = memory.answer
 
-    def slowly(path: str, words: dict[str, str]) -> object:
+    def slowly(path: str, parameters: dict[str, str]) -> object:
         with lock:
             inside[0] += 1
             most[0] = max(most[0], inside[0])
         threading.Event().wait(0.01)
         with lock:
             inside[0] -= 1
-        return answer(path, words)
+        return answer(path, parameters)
 
     memory.answer = slowly  # type: ignore[method-assign,assignment]  # it stands where the method stands
     query = RangeQuery(expression="up{}", first_seconds=60, last_seconds=180, step_seconds=60)
@@ -124,29 +124,31 @@ def test_p15_no_more_than_four_queries_wait_at_once(memory: MemoryPrometheus) ->
 @pytest.mark.parametrize(
     ("settings", "header", "value"),
     [
-        ({"bearer_token": WORD}, "Authorization", f"Bearer {WORD}"),
+        ({"bearer_token": SESAME}, "Authorization", f"Bearer {SESAME}"),
         # base64 of "me:open-sesame"
-        ({"basic_username": "me", "basic_password": WORD}, "Authorization", "Basic bWU6b3Blbi1zZXNhbWU="),
+        ({"basic_username": "me", "basic_password": SESAME}, "Authorization", "Basic bWU6b3Blbi1zZXNhbWU="),
         ({"header_X-Scope-OrgID": "team"}, "X-Scope-OrgID", "team"),
     ],
 )
-def test_every_way_in(memory: MemoryPrometheus, settings: dict[str, str], header: str, value: str) -> None:
+def test_every_kind_of_authentication(
+    memory: MemoryPrometheus, settings: dict[str, str], header: str, value: str
+) -> None:
     """A token, a user with a password, and headers such as Mimir's tenant go along with every request."""
     assert names(memory, **settings) == {"up"}
     assert {key.lower(): given for key, given in memory.headers[-1].items()}[header.lower()] == value
 
 
 def test_secrets_are_in_no_error(memory: MemoryPrometheus) -> None:
-    """Also where the server repeats them, and whether they came by reference or not."""
-    for word in (WORD, Secret(WORD)):
-        memory.refusals = [(400, refused(f"bad token {WORD}"))]
+    """An error shows no secret, also where the server repeats it and where it comes from a reference."""
+    for token in (SESAME, Secret(SESAME)):
+        memory.refusals = [(400, refused(f"bad token {SESAME}"))]
         with pytest.raises(RejectedError, match=r"bad token \*\*\*") as caught:
-            names(memory, bearer_token=word)
-        assert WORD not in str(caught.value)
+            names(memory, bearer_token=token)
+        assert SESAME not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("url", "settings", "told"),
+    ("url", "settings", "message"),
     [
         ("prometheus:9090", {}, "is no address; write it as http://prometheus:9090"),
         ("http://me:word@host", {}, "put basic.username and basic.password into the file of --client-config"),
@@ -155,9 +157,9 @@ def test_secrets_are_in_no_error(memory: MemoryPrometheus) -> None:
         ("https://host", {"ssl.ca.location": "/no/such/file"}, "a file of ssl.*.location cannot be used"),
     ],
 )
-def test_settings_that_cannot_be_used(url: str, settings: dict[str, str], told: str) -> None:
-    """Said before anything is asked, and without the password."""
+def test_settings_that_cannot_be_used(url: str, settings: dict[str, str], message: str) -> None:
+    """Wrong settings are refused before the first request, and the error shows no password."""
     with pytest.raises(ClientConfigError) as caught:
         PrometheusRequests(url, settings=settings)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert "me:word" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""The loop: on the grid, a file a minute, outliving what passes, losing nothing at the end."""
+"""The loop: it reads on the grid, writes a file a minute, survives passing errors and loses nothing at its end."""
 
 # ruff: noqa: D102  # the fake's methods are those of the port
 
@@ -106,14 +106,14 @@ def test_long_intervals_write_each_round() -> None:
 
 
 def test_stopping_hands_over_what_was_collected() -> None:
-    """On the way out the unfinished minute is written, not lost; what was handed over before is not repeated."""
+    """When the loop stops, the unfinished minute is written, and nothing that was handed over before is repeated."""
     batches: list[int] = []
     run(World(rounds=6), sink=lambda batch: batches.append(len(batch)))
     assert batches == [4, 2]
 
 
 def test_a_failing_sink_ends_the_loop_once() -> None:
-    """A full disk stops the loop with its own error, and the sink is not asked a second time with the same rows."""
+    """A full disk stops the loop with its own error, and the sink is not called again with the same rows."""
     calls: list[int] = []
 
     def full(batch: Sequence[OffsetSample]) -> None:
@@ -139,14 +139,14 @@ class Flaky(World):
         return super().collect(groups, now=now)
 
 
-def test_a_first_round_that_fails_is_the_callers_to_hear() -> None:
-    """Nothing has ever been read: a wrong address is said at once, not logged for ever."""
+def test_a_first_round_that_fails_is_raised() -> None:
+    """An error in the first round, such as a wrong address, is raised at once instead of being logged for ever."""
     with pytest.raises(UnavailableError, match="no answer"):
         run(Flaky(rounds=3, failing=[1], error=UnavailableError("no answer")), sink=lambda _: None)
 
 
-def test_a_later_failure_is_logged_and_outlived() -> None:
-    """A broker that is away for one round costs that round, and one line says so."""
+def test_a_later_failure_is_logged_and_survived() -> None:
+    """A broker that is away for one round costs that round and one line in the log."""
     world = Flaky(rounds=3, failing=[2], error=UnavailableError("no answer"))
     batches: list[int] = []
     with capture_logs() as lines:
@@ -155,7 +155,7 @@ def test_a_later_failure_is_logged_and_outlived() -> None:
     assert batches == [2]
 
 
-def test_a_group_that_fails_leaves_its_line() -> None:
+def test_a_group_that_fails_is_logged() -> None:
     """A group's error in a round is one line with the group's name; the samples of the others are kept."""
 
     class OneDenied(World):
@@ -172,7 +172,7 @@ def test_a_group_that_fails_leaves_its_line() -> None:
     assert batches == [1]
 
 
-class Telling(World):
+class Failing(World):
     """Has the given errors in its rounds, one tuple a round, and no samples."""
 
     def __init__(self, *errors: tuple[AdapterError, ...]) -> None:
@@ -184,18 +184,18 @@ class Telling(World):
         return Collected(samples=(), errors=next(self._errors))
 
 
-def told(world: World, groups: Sequence[str] | None) -> list[tuple[str, str | None]]:
+def logged(world: World, groups: Sequence[str] | None) -> list[tuple[str, str | None]]:
     """Event and group of each line that the loop logs."""
     with capture_logs() as lines:
         collect_forever(world, lambda _: None, groups=groups, clock=world.clock, wait=world.wait)
     return [(line["event"], line["group"]) for line in lines]
 
 
-def test_the_same_error_is_told_once() -> None:
+def test_the_same_error_is_logged_once() -> None:
     """An error that stays is one line when it comes and one when it is over, however many rounds are between."""
     share, denied = RejectedError("a share group", group="clicks"), RejectedError("denied", group="billing")
-    world = Telling((share,), (share, denied), (share, denied), (share,), ())
-    assert told(world, ["clicks", "billing"]) == [
+    world = Failing((share,), (share, denied), (share, denied), (share,), ())
+    assert logged(world, ["clicks", "billing"]) == [
         ("group_failed", "clicks"),
         ("group_failed", "billing"),
         ("group_failure_over", "billing"),
@@ -203,32 +203,32 @@ def test_the_same_error_is_told_once() -> None:
     ]
 
 
-def test_another_error_of_the_same_group_is_news() -> None:
-    """A group's new error is logged when it changes, and nothing is logged as over."""
-    world = Telling((RejectedError("denied", group="a"),), (UnavailableError("no leader", group="a"),))
-    assert told(world, ["a"]) == [("group_failed", "a"), ("group_failed", "a")]
+def test_another_error_of_the_same_group_is_logged() -> None:
+    """A changed error of a group is logged, and the earlier one is not logged as over."""
+    world = Failing((RejectedError("denied", group="a"),), (UnavailableError("no leader", group="a"),))
+    assert logged(world, ["a"]) == [("group_failed", "a"), ("group_failed", "a")]
 
 
-def test_an_error_is_told_again_after_it_was_over() -> None:
-    """An error that comes back is logged again."""
+def test_an_error_that_comes_back_is_logged_again() -> None:
+    """An error that comes back after it was over is logged again."""
     denied = RejectedError("denied", group="a")
-    assert told(Telling((denied,), (), (denied,)), ["a"]) == [
+    assert logged(Failing((denied,), (), (denied,)), ["a"]) == [
         ("group_failed", "a"),
         ("group_failure_over", "a"),
         ("group_failed", "a"),
     ]
 
 
-def test_a_cluster_that_shows_no_group_is_told_once() -> None:
-    """Without a single group in sight the loop says so and names the grant, as Kafka hides groups without notice."""
+def test_a_cluster_that_shows_no_group_is_logged_once() -> None:
+    """Where no group is listed the loop logs it once and names the grant, because Kafka hides groups silently."""
     with capture_logs() as lines:
-        world = Telling((), ())
+        world = Failing((), ())
         collect_forever(world, lambda _: None, groups=None, clock=world.clock, wait=world.wait)
     assert [line["error"] for line in lines] == [
         "no group is listed: there is none yet, or this user may see none; grant this user Describe on Group '*'"
     ]
 
 
-def test_named_groups_without_samples_are_no_silence() -> None:
-    """An empty round of named groups is no silence: each of them has its sample or its error."""
-    assert told(Telling(()), ["orders"]) == []
+def test_an_empty_round_of_named_groups_is_not_logged() -> None:
+    """A round of named groups without samples and errors logs nothing."""
+    assert logged(Failing(()), ["orders"]) == []

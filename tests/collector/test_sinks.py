@@ -1,4 +1,4 @@
-"""Samples written down: whole files, no duplicates, nothing changed on the way."""
+"""Samples in files: whole files, no duplicates, and no value changed."""
 
 from collections import Counter
 from dataclasses import astuple, fields, replace
@@ -50,14 +50,14 @@ def test_fields_are_the_columns() -> None:
 @settings(max_examples=40)
 @given(st.lists(samples, max_size=8))
 def test_written_samples_read_back_equal(tmp_path_factory: pytest.TempPathFactory, batch: list[OffsetSample]) -> None:
-    """Whatever is written is read back: same rows, same instants, None where nothing was known."""
+    """Written samples are read back with the same rows, the same instants, and None where nothing was known."""
     directory = tmp_path_factory.mktemp("samples")
     write_samples(batch, directory)
     assert Counter(read(directory) if batch else []) == Counter(batch)
 
 
-def test_where_samples_begin_is_known_of_each_group_without_reading_what_came_later(tmp_path: Path) -> None:
-    """Orders began at noon, billing two minutes later; of files that begin after that not one is opened."""
+def test_the_first_samples_of_groups_are_found_without_reading_later_files(tmp_path: Path) -> None:
+    """Orders begin at noon and billing two minutes later, and no file that begins after that is opened."""
     minutes = [(0, "orders"), (1, "orders"), (2, "billing"), (2, "orders")]
     for minute, group in minutes:
         write_samples([replace(SAMPLE, group=group, sampled_at=NOON + timedelta(minutes=minute))], tmp_path)
@@ -68,8 +68,8 @@ def test_where_samples_begin_is_known_of_each_group_without_reading_what_came_la
     assert first_samples(tmp_path, cluster="prod-eu", groups=frozenset({"orders"})) == {"orders": NOON}
 
 
-def test_files_that_cannot_be_read_are_set_aside_where_samples_begin(tmp_path: Path) -> None:
-    """A torn file, one without a column and one with a name of its own: a line for each that says nothing."""
+def test_unreadable_files_are_left_out_where_samples_begin(tmp_path: Path) -> None:
+    """A torn file and one without a column are logged with a next step each, and a file of another name is read."""
     (path,) = write_samples([SAMPLE], tmp_path)
     path.with_name("torn.parquet").write_bytes(b"PAR1")
     pq.write_table(arrow_table([SAMPLE]).drop_columns(["cluster"]), path.with_name("bare.parquet"))
@@ -82,16 +82,16 @@ def test_files_that_cannot_be_read_are_set_aside_where_samples_begin(tmp_path: P
         assert {line["next_step"] for line in lines} == {"remove it, or write it again"}
 
 
-def test_samples_of_another_cluster_and_of_other_groups_begin_nothing(tmp_path: Path) -> None:
-    """Nothing is known of a group that was never sampled, nor in a folder without files."""
+def test_samples_of_other_clusters_and_groups_are_not_counted(tmp_path: Path) -> None:
+    """There is no first sample for a group that was never sampled, nor in a folder without files."""
     assert first_samples(tmp_path, cluster="prod-eu", groups=frozenset({"orders"})) == {}
     write_samples([SAMPLE, replace(SAMPLE, cluster="prod-us", group="billing")], tmp_path)
     found = first_samples(tmp_path, cluster="prod-eu", groups=frozenset({"orders", "billing"}))
     assert found == {"orders": NOON}
 
 
-def test_ends_of_groups_are_read_from_the_newest_files_alone(tmp_path: Path) -> None:
-    """Billing's samples end three minutes before those of orders; files that end before both are not opened."""
+def test_the_last_samples_of_groups_are_read_from_the_newest_files_alone(tmp_path: Path) -> None:
+    """Billing's samples end three minutes before those of orders, and files that end before both are not opened."""
     (early,) = write_samples([SAMPLE], tmp_path)
     early.write_bytes(b"not to be opened")
     write_samples([replace(SAMPLE, group="billing", sampled_at=NOON + timedelta(minutes=2))], tmp_path)
@@ -190,7 +190,7 @@ def test_a_later_column_may_be_missing(tmp_path: Path) -> None:
 
 
 def test_null_where_a_value_is_due_is_refused(tmp_path: Path) -> None:
-    """A null end offset is refused: without it a row says nothing, and a reader would stumble over it much later."""
+    """A null end offset is refused when it is written, long before a reader would fail on it."""
     table = arrow_table([SAMPLE])
     broken = table.set_column(5, pa.field("end_offset", pa.int64()), pa.array([None], pa.int64()))
     with pytest.raises(ValueError, match=r"'end_offset' is null in 1 of 1 samples"):

@@ -1,4 +1,4 @@
-"""A topic that a group has given up is not its work, though its commits stay for days."""
+"""A topic that a group no longer consumes has no samples, though its commits stay for days."""
 
 from datetime import datetime, timedelta
 
@@ -28,15 +28,15 @@ def topics(collector: KafkaAdminCollector, now: datetime) -> set[str]:
     return {row.topic for row in collected.samples}
 
 
-def test_a_topic_that_no_member_reads_is_left_out(collector: KafkaAdminCollector) -> None:
-    """8,960 messages lie there, and would be lag for ever."""
+def test_a_topic_without_a_member_is_left_out(collector: KafkaAdminCollector) -> None:
+    """The 8,960 messages of a topic that no member is assigned are not counted as lag."""
     assert topics(collector, NOON) == {"orders-in"}
 
 
-def test_a_topic_counts_as_read_for_ten_minutes_after_the_last_member_gave_it_up(
+def test_a_topic_counts_as_consumed_for_ten_minutes_after_its_last_assignment(
     collector: KafkaAdminCollector, cluster: MemoryCluster
 ) -> None:
-    """Between the two rebalances of a cooperative move a partition is nobody's."""
+    """A topic stays in the samples between the two rebalances of a cooperative move, in which no member reads it."""
     cluster.groups["orders"] = group(assigned=BOTH)
     assert topics(collector, NOON) == {"orders-in", "old"}
     cluster.groups["orders"] = group()
@@ -45,36 +45,36 @@ def test_a_topic_counts_as_read_for_ten_minutes_after_the_last_member_gave_it_up
 
 
 @pytest.mark.parametrize("state", ["PREPARING_REBALANCING", "COMPLETING_REBALANCING", "EMPTY"])
-def test_a_group_without_assignment_reads_what_it_read_at_rest(
+def test_a_group_without_assignment_keeps_the_topics_it_had_when_stable(
     collector: KafkaAdminCollector, cluster: MemoryCluster, state: str
 ) -> None:
-    """Otherwise each rebalance would bring the old topic back for a moment, and its partitions would be missed then."""
+    """In a rebalance, and while the group is empty, the topics are those of its last assignment."""
     assert topics(collector, NOON) == {"orders-in"}
     cluster.groups["orders"] = group(state=state, assigned=())
     assert topics(collector, NOON + MINUTE) == {"orders-in"}
 
 
-def test_of_a_group_that_was_never_seen_at_rest_every_commit_counts(
+def test_every_commit_counts_of_a_group_that_was_never_seen_stable(
     collector: KafkaAdminCollector, cluster: MemoryCluster
 ) -> None:
-    """A group that is stopped may take up all that it left: nobody knows better."""
+    """A stopped group that was never seen with members may resume all topics that it has commits on."""
     cluster.groups["orders"] = group(state="EMPTY", assigned=())
     assert topics(collector, NOON) == {"orders-in", "old"}
 
 
-def test_a_topic_that_is_taken_up_again_is_there_at_once(
+def test_a_topic_that_is_assigned_again_is_sampled_at_once(
     collector: KafkaAdminCollector, cluster: MemoryCluster
 ) -> None:
-    """The sample after the assignment has it."""
+    """The first sample after the assignment has the topic."""
     assert topics(collector, NOON) == {"orders-in"}
     cluster.groups["orders"] = group(assigned=BOTH)
     assert topics(collector, NOON + MINUTE) == {"orders-in", "old"}
 
 
-def test_a_group_that_was_gone_for_a_week_is_met_as_a_new_one(
+def test_a_group_that_was_empty_for_a_week_is_treated_as_new(
     collector: KafkaAdminCollector, cluster: MemoryCluster
 ) -> None:
-    """Kafka has forgotten it by then, and groups of a minute do not pile up here."""
+    """The assignments of a group that was empty for a week are forgotten, as Kafka has forgotten the group by then."""
     assert topics(collector, NOON) == {"orders-in"}
     cluster.groups["orders"] = group(state="EMPTY", assigned=())
     assert topics(collector, NOON + timedelta(days=7)) == {"orders-in"}

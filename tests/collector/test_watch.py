@@ -1,4 +1,4 @@
-"""The watch: how often it looks, at whom, and that a look which fails is only a gap."""
+"""The watch: how often it reads, which groups, and that a reading which fails is only a gap."""
 
 # ruff: noqa: D102  # the fake's methods are those of the port
 
@@ -32,15 +32,15 @@ SAMPLE = OffsetSample(
 
 
 class Kafka:
-    """A cluster in which 40 messages a second are read, but not from the 20th to the 26th second; time is waited for.
+    """A cluster with 40 messages a second, not consumed from the 20th to the 26th second; its clock moves by waiting.
 
-    Readings in the seconds of `deaf` fail.
+    Readings in the seconds of `away` fail.
     """
 
-    def __init__(self, *, deaf: tuple[float, float] = (0.0, 0.0)) -> None:
+    def __init__(self, *, away: tuple[float, float] = (0.0, 0.0)) -> None:
         self.seconds, self.waits = 0.0, list[float]()
-        self.asked: list[tuple[str, ...]] = []
-        self._deaf = deaf
+        self.requested: list[tuple[str, ...]] = []
+        self._away = away
 
     def clock(self) -> datetime:
         return NOON + timedelta(seconds=self.seconds)
@@ -51,8 +51,8 @@ class Kafka:
         return self.seconds > 60.0
 
     def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
-        self.asked.append(tuple(groups or ()))
-        if self._deaf[0] <= self.seconds < self._deaf[1]:
+        self.requested.append(tuple(groups or ()))
+        if self._away[0] <= self.seconds < self._away[1]:
             message = "no answer"
             raise UnavailableError(message)
         is_rebalancing = 20.0 <= self.seconds < 26.0
@@ -76,30 +76,30 @@ def watched(kafka: Kafka, *groups: str) -> list[Interruption]:
     return found
 
 
-def test_it_looks_twice_a_second_and_more_often_while_something_is_on() -> None:
-    """After the first ten seconds, of which it learns, 20 looks; four a second in the rebalance, then two again."""
+def test_it_reads_twice_a_second_and_more_often_in_an_interruption() -> None:
+    """It reads four times a second for ten seconds and in the rebalance, and else twice a second."""
     kafka = Kafka()
     (found,) = watched(kafka, "orders")
     assert found.kind == "rebalance"
     assert found.rebalance_pause_seconds == pytest.approx(6.0, abs=1.0)
-    # The first 40 looks come by 10.25 s, the next 20 by 20.25 s, where the rebalance is seen; it is over at 26.0 s.
+    # The first 40 readings come by 10.25 s, the next 20 by 20.25 s, where the rebalance is seen; it is over at 26.0 s.
     assert set(kafka.waits[1:40]) == {0.25}
     assert set(kafka.waits[40:60]) == {0.5}
     assert set(kafka.waits[60:83]) == {0.25}
     assert set(kafka.waits[83:]) == {0.5}
 
 
-def test_a_look_that_fails_is_a_gap() -> None:
-    """Deaf for five seconds of the rebalance, it still tells that there was one."""
-    found = watched(Kafka(deaf=(21.0, 25.0)), "orders")
+def test_a_reading_that_fails_is_a_gap() -> None:
+    """A rebalance is reported although readings fail for five of its seconds."""
+    found = watched(Kafka(away=(21.0, 25.0)), "orders")
     assert [each.kind for each in found] == ["rebalance"]
 
 
-def test_nobody_is_asked_where_no_group_is_named() -> None:
+def test_without_groups_no_request_is_made() -> None:
     """A minute without groups is a minute without requests."""
     kafka = Kafka()
     assert watched(kafka) == []
-    assert kafka.asked == []
+    assert kafka.requested == []
 
 
 def round_of(at: float, members: dict[str, int], *, rebalancing: str = "") -> Collected:
@@ -119,14 +119,14 @@ def round_of(at: float, members: dict[str, int], *, rebalancing: str = "") -> Co
 
 
 def test_few_groups_are_all_watched() -> None:
-    """Eight groups are eight groups, whatever they do."""
+    """Eight groups are all watched, whether they change or not."""
     attention = Attention()
     attention.hear(round_of(0.0, {f"group-{number}": 2 for number in range(MOST_GROUPS)}))
     assert len(attention.groups) == MOST_GROUPS
 
 
-def test_of_many_groups_those_that_moved_last_are_watched() -> None:
-    """Of a hundred, one whose members changed and one that is rebalancing; of ten that moved, the last eight."""
+def test_of_many_groups_those_that_changed_last_are_watched() -> None:
+    """Of a hundred groups those whose members changed or that are rebalancing are watched, the last eight of them."""
     attention = Attention()
     everyone = {f"group-{number:02d}": 2 for number in range(100)}
     attention.hear(round_of(0.0, everyone))
