@@ -20,19 +20,19 @@ groups:
 
 
 class Clock:
-    """Stands where it was set."""
+    """A clock that returns the instant it was set to."""
 
     def __init__(self, now: datetime) -> None:
         self.now = now
 
     def __call__(self) -> datetime:
-        """The instant."""
+        """Return that instant."""
         return self.now
 
 
 @pytest.fixture
 def clock() -> Clock:
-    """Noon."""
+    """The clock, set to noon."""
     return Clock(datetime.fromisoformat("2026-01-05T12:00:00+00:00"))
 
 
@@ -46,7 +46,7 @@ def store(tmp_path: Path) -> Iterator[SqlDecisionStore]:
 
 @pytest.fixture
 def service(store: SqlDecisionStore, clock: Clock, tmp_path: Path) -> TestClient:
-    """The service; `orders` has a target and may be acted on, other groups have neither."""
+    """The service; `orders` has a target and may be scaled, other groups have neither a target nor that permission."""
     path = tmp_path / "lagcast.yaml"
     path.write_text(SETTINGS)
     settings = load_settings(path, {"LAGCAST_STATE_DIR": str(tmp_path)})

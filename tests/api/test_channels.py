@@ -1,4 +1,4 @@
-"""C29, C30: one piece of advice, the same on every channel, and on none of them after it has expired."""
+"""C29, C30: each channel shows the same advice, and no channel shows it after it has expired."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -47,32 +47,36 @@ def metrics_of(store: SqlDecisionStore, clock: Clock) -> dict[str, float]:
     }
 
 
-def test_every_channel_says_the_same(
+def test_every_channel_has_the_same_advice(
     service: TestClient, store: SqlDecisionStore, clock: Clock, given: Recommendation, tmp_path: Path
 ) -> None:
-    """Name, counts and instants on REST and on Kafka to the byte, in the object's status, as a metric and for KEDA."""
+    """REST and Kafka send the same bytes, and the object's status, the metrics and KEDA show the same advice."""
     settings = load_settings(tmp_path / "lagcast.yaml", {"LAGCAST_STATE_DIR": str(tmp_path)})
     rest: dict[str, Any] = service.get(f"/api/v1/groups/{group_key('prod-eu', 'orders')}/recommendation").json()
     assert wire_document(given, settings=settings, now=clock()) == rest
     wire = RecommendationV1.model_validate(rest)
-    told = status_of(DOCUMENT, request_of(settings, read_scaler(DOCUMENT)), given, now=clock())["recommendation"]
-    assert told["recommendationId"] == wire.recommendation_id
+    recommendation = status_of(DOCUMENT, request_of(settings, read_scaler(DOCUMENT)), given, now=clock())[
+        "recommendation"
+    ]
+    assert recommendation["recommendationId"] == wire.recommendation_id
     assert (
-        (told["currentReplicas"], told["desiredReplicas"]) == (wire.current_replicas, wire.desired_replicas) == (6, 8)
+        (recommendation["currentReplicas"], recommendation["desiredReplicas"])
+        == (wire.current_replicas, wire.desired_replicas)
+        == (6, 8)
     )
-    assert (told["executeAt"], told["validUntil"]) == (rest["execute_at"], rest["valid_until"])
+    assert (recommendation["executeAt"], recommendation["validUntil"]) == (rest["execute_at"], rest["valid_until"])
     for minutes, replicas in ((0, 6), (3, 8)):
         clock.now = given.issued_at + timedelta(minutes=minutes)
-        asked = service.get(f"/api/v1/groups/{group_key('prod-eu', 'orders')}/recommendation").json()
-        assert asked["due_replicas"] == replicas
+        answer = service.get(f"/api/v1/groups/{group_key('prod-eu', 'orders')}/recommendation").json()
+        assert answer["due_replicas"] == replicas
         assert metrics_of(store, clock)["lagcast_due_replicas"] == replicas
         assert due(store, ORDERS, now=clock()).replicas == replicas
 
 
-def test_no_channel_without_a_clock_of_its_own_outlives_the_advice(
+def test_channels_without_a_clock_drop_advice_that_has_expired(
     store: SqlDecisionStore, clock: Clock, given: Recommendation
 ) -> None:
-    """A channel whose reader ignores `valid_until` has no figure a second after it: no metric, no count for KEDA."""
+    """A second after `valid_until` there is no metric and no count for KEDA, whose readers ignore that instant."""
     clock.now = given.valid_until
     assert metrics_of(store, clock)["lagcast_due_replicas"] == 8
     clock.now = given.valid_until + timedelta(seconds=1)

@@ -1,4 +1,4 @@
-"""From a decision to the wire: nothing invented, nothing null, nothing lost that the wire promises."""
+"""From a decision to the wire: no field is invented, none is null, and none that the wire promises is lost."""
 
 import json
 from collections.abc import Callable
@@ -43,15 +43,15 @@ def _nulls(value: object) -> bool:
 
 @given(cluster=st.text(alphabet=st.characters(exclude_characters="\0", codec="utf-8")), group=st.text())
 def test_a_group_key_leads_back_and_fits_a_path(cluster: str, group: str) -> None:
-    """Whatever characters a group id holds, its key consists of those that need no escaping, and names it alone."""
+    """The key of any group id consists of characters that need no escaping, and stands for that group alone."""
     key = group_key(cluster, group)
     assert group_of_key(key) == (cluster, group)
     assert all(character.isalnum() or character in "-_" for character in key)
 
 
 @pytest.mark.parametrize("key", ["", "orders", "!!!!", "cHJvZC1ldQBvcmRlcnM=", "cHJvZC1ldQBvcmRlcnM/", "gICA", "é"])
-def test_what_is_no_key_is_named(key: str) -> None:
-    """A key that was made up is refused with the route that lists the real ones, even if it nearly decodes."""
+def test_an_unknown_key_is_refused_by_its_name(key: str) -> None:
+    """A made-up key, even one that nearly decodes, is refused with the route that lists the real ones."""
     with pytest.raises(GroupKeyError, match="GET /api/v1/groups"):
         group_of_key(key)
 
@@ -61,7 +61,7 @@ def test_what_is_no_key_is_named(key: str) -> None:
 def test_the_wire_reads_back_equal_and_holds_no_null(
     data: st.DataObject, any_decision: st.SearchStrategy[Decision]
 ) -> None:
-    """For every decision: what is sent parses to what was meant, and unknown fields are absent."""
+    """Every decision is read back equal to what was sent, and unknown fields are absent."""
     decision = data.draw(any_decision)
     sent = to_wire(decision, OWNED, now=issued_at(decision))
     document = sent.model_dump_json(exclude_none=True)
@@ -74,7 +74,7 @@ def test_the_wire_reads_back_equal_and_holds_no_null(
 def test_the_items_of_a_price_add_up_on_the_wire(
     data: st.DataObject, any_decision: st.SearchStrategy[Decision]
 ) -> None:
-    """`total` is the sum of the other items, in their order: of the choice, staying, acting now, each alternative."""
+    """`total` is the sum of the other items in their order: of chosen, stay, act_now and each alternative."""
     decision = data.draw(any_decision.filter(lambda d: isinstance(d, Recommendation)))
     document = _document(decision)
     names = [field.name for field in fields(Cost)]
@@ -84,7 +84,7 @@ def test_the_items_of_a_price_add_up_on_the_wire(
 
 
 def test_advice_carries_its_target_and_mode(advice: MakeAdvice) -> None:
-    """Settings add who may be scaled and whether; without them the group is advice only."""
+    """The target and the mode come from the settings, and without them the group is advice only."""
     owned, unowned = _document(advice()), _document(advice(), GroupSettings())
     assert (owned["mode"], owned["namespace"], owned["target"]["name"]) == ("apply", "shop", "orders-consumer")
     assert unowned["mode"] == "recommend"
@@ -92,7 +92,7 @@ def test_advice_carries_its_target_and_mode(advice: MakeAdvice) -> None:
 
 
 def test_replicas_fall_due_and_expire(advice: MakeAdvice) -> None:
-    """Due are the current replicas before `execute_at`, the desired ones from then on, and none after expiry."""
+    """Due replicas are the current ones before `execute_at`, the desired ones from then on, and absent after expiry."""
     given_advice = advice()
     instants = (
         given_advice.execute_at - timedelta(seconds=1),
@@ -107,7 +107,7 @@ def test_replicas_fall_due_and_expire(advice: MakeAdvice) -> None:
 
 @pytest.mark.parametrize("reason", get_args(RefusalReason))
 def test_a_refusal_advises_no_number(reason: RefusalReason, refusal: MakeRefusal) -> None:
-    """For each reason: its code in CamelCase, its evidence and remedy, and no replicas to have."""
+    """A refusal for each reason has its code in CamelCase, its evidence and its remedy, and no desired replicas."""
     document = _document(refusal(reason=reason))
     assert document["kind"] == "Refusal"
     assert document["reason"]["code"].lower() == reason.replace("_", "")
@@ -116,14 +116,14 @@ def test_a_refusal_advises_no_number(reason: RefusalReason, refusal: MakeRefusal
     assert {"desired_replicas", "due_replicas", "hold_replicas", "retry_at"}.isdisjoint(document)
 
 
-def test_both_kinds_are_told_apart_by_kind(advice: MakeAdvice, refusal: MakeRefusal) -> None:
-    """A consumer parses either message with one adapter."""
+def test_both_kinds_are_distinguished_by_kind(advice: MakeAdvice, refusal: MakeRefusal) -> None:
+    """One adapter parses both kinds of message."""
     assert isinstance(DECISION_V1.validate_python(_document(advice())), RecommendationV1)
     assert isinstance(DECISION_V1.validate_python(_document(refusal())), RefusalV1)
 
 
-def test_a_consumer_outlives_new_fields(advice: MakeAdvice) -> None:
-    """A field added in 1.1 does not disturb a consumer of 1.0."""
+def test_a_consumer_accepts_new_fields(advice: MakeAdvice) -> None:
+    """A consumer of version 1.0 parses a message with a field that was added in 1.1."""
     document = _document(advice()) | {"schema_version": "1.1", "mood": 0.86}
     assert DECISION_V1.validate_python(document).schema_version == "1.1"
 
@@ -132,13 +132,13 @@ def test_a_consumer_outlives_new_fields(advice: MakeAdvice) -> None:
     ("confidence", "level"), [(0.8, "high"), (0.79, "medium"), (0.6, "medium"), (0.59, "low"), (None, None)]
 )
 def test_confidence_has_a_figure_and_a_word(advice: MakeAdvice, confidence: float | None, level: str | None) -> None:
-    """High from four scenarios in five, medium from three; both are absent where the share is not known."""
+    """The level is high from four scenarios in five and medium from three; both are absent where it is unknown."""
     document = _document(advice(confidence=confidence))
     assert (document.get("confidence"), document.get("confidence_level")) == (confidence, level)
 
 
-def test_what_would_turn_the_decision_goes_from_a_figure_to_another(advice: MakeAdvice) -> None:
-    """Each turning point is read as quantity, from, to; where none was found the field is absent."""
+def test_sensitivities_have_a_quantity_and_two_figures(advice: MakeAdvice) -> None:
+    """Each sensitivity has its quantity, from and to, and the field is absent where none was found."""
     turning_point = TurningPoint(quantity="rebalance_pause_seconds", present=3.4, turning=41.0)
     assert _document(advice(sensitivity=(turning_point,)))["sensitivity"] == [
         {"quantity": "rebalance_pause_seconds", "from": 3.4, "to": 41.0}
@@ -146,8 +146,8 @@ def test_what_would_turn_the_decision_goes_from_a_figure_to_another(advice: Make
     assert "sensitivity" not in _document(advice())
 
 
-def test_what_an_older_decision_does_not_say_is_absent(advice: MakeAdvice) -> None:
-    """Advice kept before a field existed is published without it, and complete in everything else."""
+def test_fields_that_an_older_decision_lacks_are_absent(advice: MakeAdvice) -> None:
+    """Advice from before a field existed is published without that field and with all others."""
     document = _document(advice())
     later = {"desired_replicas_lower", "desired_replicas_upper", "fallback_policy", "learned", "policy", "confidence"}
     assert later.isdisjoint(document)

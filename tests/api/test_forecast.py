@@ -24,7 +24,7 @@ FORECAST = f"/api/v1/groups/{group_key('prod-eu', 'orders')}/forecast"
 
 
 class Weeks:
-    """One long forecast, handed out where it was known."""
+    """A store of one long forecast, which is known from its issue on."""
 
     def __init__(self, *, issued_at: datetime, broken: bool = False) -> None:
         self.issued_at = issued_at
@@ -56,8 +56,8 @@ def with_hour(advice: MakeAdvice) -> Recommendation:
 
 
 @pytest.fixture
-def ask(store: SqlDecisionStore, clock: Callable[[], datetime]) -> Callable[[Weeks | None], TestClient]:
-    """`ask(weeks)`: a client of a service that reads these weeks."""
+def make_client(store: SqlDecisionStore, clock: Callable[[], datetime]) -> Callable[[Weeks | None], TestClient]:
+    """`make_client(weeks)`: a client of a service that reads these weeks."""
 
     def made(weeks: Weeks | None) -> TestClient:
         app = create_app(store, clock=clock, version="0.1.0", long_forecasts=weeks)
@@ -66,20 +66,24 @@ def ask(store: SqlDecisionStore, clock: Callable[[], datetime]) -> Callable[[Wee
     return made
 
 
-Ask = Callable[[Weeks | None], TestClient]
+MakeClient = Callable[[Weeks | None], TestClient]
 
 
 @pytest.fixture
-def whole(ask: "Ask", store: SqlDecisionStore, with_hour: Recommendation) -> TestClient:
-    """A service that knows the hour and the week from noon on."""
+def whole(make_client: "MakeClient", store: SqlDecisionStore, with_hour: Recommendation) -> TestClient:
+    """A service with advice for the hour and a forecast of the week from noon on."""
     store.save(with_hour)
-    return ask(Weeks(issued_at=NOON))
+    return make_client(Weeks(issued_at=NOON))
 
 
-def test_the_hour_and_the_week_are_one_series(ask: Ask, store: SqlDecisionStore, with_hour: Recommendation) -> None:
-    """A day of it: sixty minutes as advised, then five minutes each; both sources are named with their issue."""
+def test_the_hour_and_the_week_are_one_series(
+    make_client: MakeClient, store: SqlDecisionStore, with_hour: Recommendation
+) -> None:
+    """A day is sixty steps of a minute from the advice, then steps of 5 minutes, and both sources are named."""
     store.save(with_hour)
-    answer = ask(Weeks(issued_at=NOON - timedelta(hours=3))).get(FORECAST, params={"to": "2026-01-06T12:00:00Z"})
+    answer = make_client(Weeks(issued_at=NOON - timedelta(hours=3))).get(
+        FORECAST, params={"to": "2026-01-06T12:00:00Z"}
+    )
     series = answer.json()
     assert answer.status_code == 200
     assert series["step_seconds"] == [60] * 60 + [300] * 276
@@ -99,12 +103,12 @@ def test_the_hour_and_the_week_are_one_series(ask: Ask, store: SqlDecisionStore,
     assert "notes" not in series
 
 
-def test_a_whole_week_is_thinned_to_what_a_chart_can_show(
-    ask: Ask, store: SqlDecisionStore, with_hour: Recommendation
+def test_a_whole_week_has_at_most_the_points_of_a_chart(
+    make_client: MakeClient, store: SqlDecisionStore, with_hour: Recommendation
 ) -> None:
-    """2,064 points are more than 2,000: ten minutes each unless asked otherwise, and a step too fine is told."""
+    """A week of 2,064 points, with a limit of 2,000, comes in steps of 10 minutes, and a finer step is an error."""
     store.save(with_hour)
-    service = ask(Weeks(issued_at=NOON))
+    service = make_client(Weeks(issued_at=NOON))
     assert set(service.get(FORECAST).json()["step_seconds"]) == {600}
     hourly = service.get(FORECAST, params={"step": 3600}).json()
     assert hourly["step_seconds"] == [3600] * 168
@@ -115,11 +119,13 @@ def test_a_whole_week_is_thinned_to_what_a_chart_can_show(
     )
 
 
-def test_csv_for_who_accepts_it(ask: Ask, store: SqlDecisionStore, with_hour: Recommendation) -> None:
-    """One row for each step, with the same figures as the JSON and the forecast that the step belongs to."""
+def test_csv_is_sent_to_clients_that_accept_it(
+    make_client: MakeClient, store: SqlDecisionStore, with_hour: Recommendation
+) -> None:
+    """Each step is a row with the figures of the JSON and the forecast that the step belongs to."""
     store.save(with_hour)
-    service, words = ask(Weeks(issued_at=NOON)), {"to": "2026-01-05T14:00:00Z"}
-    answer = service.get(FORECAST, params=words, headers={"Accept": "text/csv"})
+    service, parameters = make_client(Weeks(issued_at=NOON)), {"to": "2026-01-05T14:00:00Z"}
+    answer = service.get(FORECAST, params=parameters, headers={"Accept": "text/csv"})
     assert (answer.headers["content-type"], answer.headers["vary"]) == ("text/csv; charset=utf-8", "Accept")
     header, *rows = csv.reader(StringIO(answer.text))
     assert header == [
@@ -130,36 +136,38 @@ def test_csv_for_who_accepts_it(ask: Ask, store: SqlDecisionStore, with_hour: Re
         "history_tier",
         "issued_at",
     ]
-    series = service.get(FORECAST, params=words).json()
+    series = service.get(FORECAST, params=parameters).json()
     assert [row[0] for row in rows] == series["ends_at"]
     assert [float(row[3]) for row in rows] == series["produce_messages_per_second"]["p50"]
     assert [row[5] for row in rows] == ["blend"] * 60 + ["long_term"] * 12
 
 
-def test_what_is_missing_is_told(ask: Ask, store: SqlDecisionStore, with_hour: Recommendation) -> None:
-    """No folder, no issue, a stale one, a broken one: the hour alone, and why; no hour: the week with all quantiles."""
+def test_a_missing_forecast_is_noted(
+    make_client: MakeClient, store: SqlDecisionStore, with_hour: Recommendation
+) -> None:
+    """Without a readable and fresh long forecast the answer is the hour alone, with a note that states the cause."""
     store.save(with_hour)
-    for weeks, told in (
+    for weeks, note in (
         (None, "started without --forecasts"),
         (Weeks(issued_at=NOON + timedelta(minutes=5)), "no long forecast of this group was issued"),
         (Weeks(issued_at=NOON - timedelta(hours=49)), "176,400 s before now; the limit is 172,800 s"),
         (Weeks(issued_at=NOON, broken=True), "x.parquet cannot be read"),
     ):
-        series = ask(weeks).get(FORECAST).json()
+        series = make_client(weeks).get(FORECAST).json()
         assert (len(series["ends_at"]), len(series["parts"])) == (60, 1)
-        assert told in series["notes"][0]
+        assert note in series["notes"][0]
 
 
-def test_a_week_without_advice_has_all_its_quantiles(ask: Ask) -> None:
-    """A group that nothing was decided for, but that was forecast: from the step that holds the present on."""
-    series = ask(Weeks(issued_at=NOON - timedelta(minutes=8))).get(FORECAST).json()
+def test_a_week_without_advice_has_all_its_quantiles(make_client: MakeClient) -> None:
+    """The week of a group without advice has all quantiles, from the step that holds the present on."""
+    series = make_client(Weeks(issued_at=NOON - timedelta(minutes=8))).get(FORECAST).json()
     assert sorted(series["produce_messages_per_second"]) == ["p05", "p10", "p25", "p50", "p75", "p90", "p95", "p99"]
     assert "no advice with a forecast" in series["notes"][0]
     assert series["ends_at"][0] == "2026-01-05T12:02:00Z"
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "told"),
+    ("query", "status", "detail"),
     [
         ("from=2026-01-05T12:00:00", 422, "'from' is '2026-01-05T12:00:00'; input should have timezone info"),
         ("step=59", 422, "'step' is '59'"),
@@ -168,15 +176,15 @@ def test_a_week_without_advice_has_all_its_quantiles(ask: Ask) -> None:
         ("to=2026-01-05T11:00:00Z", 404, "no step lies in that span"),
     ],
 )
-def test_what_cannot_be_answered_is_a_problem(whole: TestClient, words: str, status: int, told: str) -> None:
-    """Each with one sentence that names the limit."""
-    answer = whole.get(f"{FORECAST}?{words}")
+def test_a_request_that_cannot_be_served_is_a_problem(whole: TestClient, query: str, status: int, detail: str) -> None:
+    """The problem has one sentence that names the limit."""
+    answer = whole.get(f"{FORECAST}?{query}")
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
-    assert told in answer.json()["detail"]
+    assert detail in answer.json()["detail"]
 
 
 def test_a_group_without_any_forecast_is_not_found(service: TestClient) -> None:
-    """Neither hour nor week: 404, with both reasons."""
+    """Without the hour and the week the answer is 404 with both reasons."""
     answer = service.get(FORECAST)
     assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
     detail = answer.json()["detail"]

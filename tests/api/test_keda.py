@@ -1,4 +1,4 @@
-"""KEDA's external scaler, asked as KEDA asks: over gRPC, with KEDA's own fields."""
+"""KEDA's external scaler, called as KEDA calls it: over gRPC, with KEDA's own fields."""
 
 import socket
 import threading
@@ -38,7 +38,7 @@ class Clock:
 
 @pytest.fixture
 def clock() -> Clock:
-    """A minute after the advice was issued, a minute before it is due."""
+    """A clock at a minute after the advice was issued and a minute before it is due."""
     return Clock()
 
 
@@ -61,19 +61,19 @@ def channel(store: SqlDecisionStore, clock: Clock) -> Iterator[grpc.Channel]:
 
 
 def metrics(channel: grpc.Channel, **metadata: str) -> dict[str, float]:
-    """The answer of GetMetrics."""
-    ask = channel.unary_unary(
+    """The metric values that GetMetrics returns."""
+    get_metrics = channel.unary_unary(
         f"/{SERVICE}/GetMetrics",
         request_serializer=GetMetricsRequest.SerializeToString,
         response_deserializer=GetMetricsResponse.FromString,
     )
     reference = ScaledObjectRef(name="orders", namespace="shop", scalerMetadata=metadata)
-    answer = ask(GetMetricsRequest(scaledObjectRef=reference, metricName=METRIC), timeout=10)
+    answer = get_metrics(GetMetricsRequest(scaledObjectRef=reference, metricName=METRIC), timeout=10)
     return {value.metricName: value.metricValueFloat for value in answer.metricValues}
 
 
 def test_messages_are_kedas_byte_for_byte() -> None:
-    """A map is a list of entries: written by hand, read as such."""
+    """A map, which is a list of entries on the wire, is read from bytes that were written by hand."""
     read = ScaledObjectRef.FromString(WIRE)
     assert (read.name, dict(read.scalerMetadata)) == ("o", {"groupId": "a"})
     assert read.SerializeToString() == WIRE
@@ -82,7 +82,7 @@ def test_messages_are_kedas_byte_for_byte() -> None:
 def test_what_is_due_changes_at_its_instant(
     store: SqlDecisionStore, channel: grpc.Channel, clock: Clock, advice: MakeAdvice
 ) -> None:
-    """Six until eight are due at 12:02."""
+    """The metric is 6 until 12:02, and 8 from then on."""
     store.save(advice())
     assert metrics(channel, **ORDERS) == {METRIC: 6.0}
     clock.now += timedelta(minutes=1)
@@ -92,7 +92,7 @@ def test_what_is_due_changes_at_its_instant(
 def test_without_advice_there_is_an_error_and_never_a_number(
     store: SqlDecisionStore, channel: grpc.Channel, clock: Clock, advice: MakeAdvice, refusal: MakeRefusal
 ) -> None:
-    """Unknown group, expired advice, a refusal, a trigger that names no group: each with its reason."""
+    """An unknown group, expired advice, a refusal and a trigger without a group are errors with their reasons."""
 
     def refused(**metadata: str) -> tuple[grpc.StatusCode, str]:
         with pytest.raises(grpc.RpcError) as error:
@@ -108,28 +108,28 @@ def test_without_advice_there_is_an_error_and_never_a_number(
     clock.now += timedelta(minutes=10)
     assert refused(**ORDERS) == (grpc.StatusCode.UNAVAILABLE, "the last advice expired at 2026-01-05T12:05:00Z")
     store.save(refusal())
-    code, said = refused(**ORDERS)
+    code, details = refused(**ORDERS)
     assert code == grpc.StatusCode.UNAVAILABLE
-    assert said.startswith("no advice: ")
+    assert details.startswith("no advice: ")
 
 
-def test_a_stream_tells_at_once_that_there_is_something_to_scale_for(
+def test_a_stream_reports_at_once_that_the_group_is_active(
     store: SqlDecisionStore, channel: grpc.Channel, advice: MakeAdvice
 ) -> None:
-    """KEDA opens it and waits; the first word comes before anything changes."""
+    """The stream sends its first message at once, before any change, while KEDA waits."""
     store.save(advice())
-    ask = channel.unary_stream(
+    stream_is_active = channel.unary_stream(
         f"/{SERVICE}/StreamIsActive",
         request_serializer=ScaledObjectRef.SerializeToString,
         response_deserializer=IsActiveResponse.FromString,
     )
-    stream = ask(ScaledObjectRef(name="orders", scalerMetadata=ORDERS), timeout=10)
+    stream = stream_is_active(ScaledObjectRef(name="orders", scalerMetadata=ORDERS), timeout=10)
     assert next(stream).result is True
     stream.cancel()
 
 
-def test_a_port_that_is_taken_is_told(store: SqlDecisionStore, clock: Clock) -> None:
-    """The sentence names the option."""
+def test_a_port_that_is_taken_is_an_error(store: SqlDecisionStore, clock: Clock) -> None:
+    """The error names the option."""
     with (
         serving_keda(store, clock=clock, host="127.0.0.1", port=0) as port,
         pytest.raises(UnavailableError, match="give a free one with --keda-port"),
@@ -139,7 +139,7 @@ def test_a_port_that_is_taken_is_told(store: SqlDecisionStore, clock: Clock) -> 
 
 
 def test_an_address_of_version_6_is_served(store: SqlDecisionStore, clock: Clock) -> None:
-    """Its colons are not taken for the one before the port."""
+    """The colons of an IPv6 address are not taken for the one before the port."""
     with (
         serving_keda(store, clock=clock, host="::1", port=0) as port,
         grpc.insecure_channel(f"[::1]:{port}") as channel,
@@ -147,16 +147,16 @@ def test_an_address_of_version_6_is_served(store: SqlDecisionStore, clock: Clock
         grpc.channel_ready_future(channel).result(timeout=10)
 
 
-def test_one_that_does_not_lead_is_nobody_to_connect_to(
+def test_a_recommender_that_does_not_lead_closes_its_port(
     store: SqlDecisionStore, clock: Clock, advice: MakeAdvice
 ) -> None:
-    """The lead is lost: an error, and then no listener, so that KEDA's next connection may find another; and back."""
+    """A request after the loss of the lead is an error, then the port is closed, and it is open again with the lead."""
     store.save(advice())
     leads = threading.Event()
     leads.set()
     with serving_keda(store, clock=clock, host="127.0.0.1", port=0, leads=leads.is_set) as port:
 
-        def asked() -> grpc.StatusCode:
+        def status_code() -> grpc.StatusCode:
             with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
                 try:
                     metrics(channel, **ORDERS)
@@ -165,14 +165,14 @@ def test_one_that_does_not_lead_is_nobody_to_connect_to(
                     return code
                 return grpc.StatusCode.OK
 
-        assert asked() == grpc.StatusCode.OK
+        assert status_code() == grpc.StatusCode.OK
         leads.clear()
-        assert asked() == grpc.StatusCode.UNAVAILABLE
+        assert status_code() == grpc.StatusCode.UNAVAILABLE
         wait_until(lambda: not listens(port), seconds=10)
-        assert asked() == grpc.StatusCode.UNAVAILABLE
+        assert status_code() == grpc.StatusCode.UNAVAILABLE
         leads.set()
         wait_until(lambda: listens(port), seconds=10)
-        assert asked() == grpc.StatusCode.OK
+        assert status_code() == grpc.StatusCode.OK
 
 
 def listens(port: int) -> bool:

@@ -37,10 +37,10 @@ LEARNED = LearnedMoves(
 GOLDEN = Path(__file__).parent / "openapi.json"
 
 
-def test_the_latest_decision_is_answered_whatever_it_is(
+def test_the_latest_decision_is_returned_whatever_its_kind(
     service: TestClient, store: SqlDecisionStore, advice: MakeAdvice, refusal: MakeRefusal
 ) -> None:
-    """Advice and refusal both come with 200; the reader tells them apart by `kind`."""
+    """Advice and a refusal are both returned with 200, and `kind` distinguishes them."""
     store.save(advice())
     first = service.get(ADVICE)
     assert (first.status_code, first.json()["kind"], first.json()["desired_replicas"]) == (200, "Recommendation", 8)
@@ -69,7 +69,7 @@ def test_an_unchanged_answer_is_not_sent_again(
 def test_pages_of_groups_follow_each_other(
     service: TestClient, store: SqlDecisionStore, advice: MakeAdvice, refusal: MakeRefusal
 ) -> None:
-    """Following `next` shows every group once, refused ones among them, and the last page has no `next`."""
+    """The pages that `next` leads to list every group once, refused ones among them, and the last one has no `next`."""
     for index in range(5):
         store.save(advice(recommendation_id=f"r-{index}", group=f"g{index}"))
     store.save(refusal(group="g5"))
@@ -86,8 +86,8 @@ def test_pages_of_groups_follow_each_other(
     assert service.get("/api/v1/groups", params={"cluster": "prod-us"}).json() == {"groups": []}
 
 
-def test_a_group_stands_at_its_key(service: TestClient, store: SqlDecisionStore, advice: MakeAdvice) -> None:
-    """The key of the list leads to the group, slashes in its name notwithstanding."""
+def test_a_group_is_found_by_its_key(service: TestClient, store: SqlDecisionStore, advice: MakeAdvice) -> None:
+    """The key in the list leads to the group, also where its name contains slashes."""
     store.save(advice(group="team/orders ü"))
     key = service.get("/api/v1/groups").json()["groups"][0]["group_key"]
     group = service.get(f"/api/v1/groups/{key}").json()
@@ -101,7 +101,7 @@ def test_a_group_stands_at_its_key(service: TestClient, store: SqlDecisionStore,
 def test_moves_are_listed_with_what_was_expected_of_them(
     service: TestClient, store: SqlDecisionStore, advice: MakeAdvice, graded_move: MakeMove
 ) -> None:
-    """A move's outcome stands beside its expectation in the advice, found by its id; unknown values are absent."""
+    """A move is listed with its outcome and with the expectation of its advice; unknown values are absent."""
     store.save(advice(learned=LEARNED))
     foreign = replace(graded_move().outcome, advised_as=None, start_up_seconds=None)
     later = graded_move().graded_at + timedelta(hours=1)
@@ -127,7 +127,7 @@ def test_moves_are_listed_with_what_was_expected_of_them(
 def test_a_group_that_never_moved_has_an_empty_page(
     service: TestClient, store: SqlDecisionStore, refusal: MakeRefusal
 ) -> None:
-    """No move, no advice yet: nothing is listed, and nothing is claimed to be believed."""
+    """Without moves and advice the page has no moves and no learned values."""
     store.save(refusal())
     assert service.get(OUTCOMES).json() == {
         "group_key": KEY,
@@ -142,7 +142,7 @@ def test_a_group_that_never_moved_has_an_empty_page(
 def test_pages_of_moves_show_each_once(
     sizes: tuple[int, int], service: TestClient, store: SqlDecisionStore, advice: MakeAdvice, graded_move: MakeMove
 ) -> None:
-    """However many moves and however small the pages, following `next` shows each once, newest first."""
+    """The pages that `next` leads to list each move once, newest first, for any count of moves and size of pages."""
     moves, limit = sizes
     group = f"g{moves}-{limit}"
     store.save(advice(recommendation_id=f"r-{group}", group=group))
@@ -151,8 +151,8 @@ def test_pages_of_moves_show_each_once(
     store.keep_outcomes([graded_move(group=group, graded_at=at) for at in instants])
     seen, cursor = [], None
     while True:
-        words = {"limit": limit} | ({"cursor": cursor} if cursor else {})
-        page = service.get(f"/api/v1/groups/{group_key('prod-eu', group)}/outcomes", params=words).json()
+        parameters = {"limit": limit} | ({"cursor": cursor} if cursor else {})
+        page = service.get(f"/api/v1/groups/{group_key('prod-eu', group)}/outcomes", params=parameters).json()
         seen += [datetime.fromisoformat(outcome["graded_at"]) for outcome in page["outcomes"]]
         cursor = page.get("next")
         if cursor is None:
@@ -160,19 +160,17 @@ def test_pages_of_moves_show_each_once(
     assert seen == instants[::-1]
 
 
-def test_a_cursor_of_something_else_is_refused(
-    service: TestClient, store: SqlDecisionStore, advice: MakeAdvice
-) -> None:
-    """A word, a group's key and an instant without its zone are told apart from a cursor."""
+def test_an_invalid_cursor_is_refused(service: TestClient, store: SqlDecisionStore, advice: MakeAdvice) -> None:
+    """A text, a group's key and an instant without its zone are refused as cursors."""
     store.save(advice())
-    for word in ("xyz", KEY, urlsafe_b64encode(b"2026-01-05T12:00:00").decode().rstrip("=")):
-        answer = service.get(OUTCOMES, params={"cursor": word})
+    for cursor in ("xyz", KEY, urlsafe_b64encode(b"2026-01-05T12:00:00").decode().rstrip("=")):
+        answer = service.get(OUTCOMES, params={"cursor": cursor})
         assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
-        assert f"'{word}' is no cursor; take `next` of the page before" in answer.json()["detail"]
+        assert f"'{cursor}' is no cursor; take `next` of the page before" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize(
-    ("path", "status", "told"),
+    ("path", "status", "detail"),
     [
         (f"{OUTCOMES}?limit=0", 422, "'limit' is '0'"),
         (OUTCOMES, 404, "nothing was decided for group 'orders'"),
@@ -186,18 +184,18 @@ def test_a_cursor_of_something_else_is_refused(
         ("/docs", 404, "/docs"),
     ],
 )
-def test_errors_are_problems_in_one_sentence(service: TestClient, path: str, status: int, told: str) -> None:
-    """Each error names what was asked and the next step, as application/problem+json."""
+def test_errors_are_problems_in_one_sentence(service: TestClient, path: str, status: int, detail: str) -> None:
+    """Each error names the request and the next step, as application/problem+json."""
     answer = service.get(path)
     assert answer.headers["content-type"] == "application/problem+json"
     problem = answer.json()
     assert (answer.status_code, problem["status"]) == (status, status)
-    assert told in problem["detail"]
+    assert detail in problem["detail"]
     assert problem["instance"] == path.partition("?")[0]
 
 
 def test_writing_is_not_offered(service: TestClient) -> None:
-    """Every route only reads."""
+    """No route accepts a POST."""
     answer = service.post(ADVICE)
     assert (answer.status_code, answer.headers["content-type"]) == (405, "application/problem+json")
 
@@ -205,7 +203,7 @@ def test_writing_is_not_offered(service: TestClient) -> None:
 def test_ready_means_store_and_first_cycle(
     service: TestClient, store: SqlDecisionStore, advice: MakeAdvice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not ready before the first decision, ready after it, and the failing check is named; alive all the time."""
+    """The service is alive all the time, and ready from the first decision on; the failing check is named."""
     assert (service.get("/readyz").status_code, service.get("/readyz").text) == (503, "not ready: first_cycle\n")
     store.save(advice())
     assert (service.get("/readyz").status_code, service.get("/readyz").text) == (200, "ok\n")
@@ -222,7 +220,7 @@ def test_ready_means_store_and_first_cycle(
     assert service.get("/livez").text == "ok\n"
 
 
-def test_our_own_failure_tells_no_secrets(
+def test_an_internal_error_shows_no_secrets(
     service: TestClient, store: SqlDecisionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A bug is answered as a problem without its traceback."""
@@ -238,7 +236,7 @@ def test_our_own_failure_tells_no_secrets(
 
 
 def test_the_root_links_lead_somewhere(service: TestClient, store: SqlDecisionStore, advice: MakeAdvice) -> None:
-    """Every link of the root answers, and is relative, so that a proxy may serve all of it under a sub-path."""
+    """Every link of the root leads to an answer and is relative, so that a proxy may serve all under a sub-path."""
     store.save(advice())
     for link in service.get("/").json().values():
         assert not link.startswith(("/", "http"))
@@ -254,10 +252,10 @@ def test_p24_the_description_is_the_checked_in_one(service: TestClient) -> None:
     assert document["openapi"].startswith("3.1")
 
 
-def test_a_page_of_many_groups_costs_what_it_shows(
+def test_the_time_of_a_page_depends_on_its_size(
     service: TestClient, store: SqlDecisionStore, advice: MakeAdvice
 ) -> None:
-    """The first page of 1,000 groups answers within 0.3 s."""
+    """The first page of 1,000 groups comes within 0.3 s."""
     for index in range(1000):
         store.save(advice(recommendation_id=f"r-{index}", group=f"g{index:04}"))
     service.get("/api/v1/groups")

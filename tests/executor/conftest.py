@@ -1,4 +1,4 @@
-"""A scale endpoint that remembers what was asked of it, and a real API that serves advice."""
+"""A scale endpoint that records its requests, and a real API that serves advice."""
 
 import json
 import threading
@@ -64,11 +64,11 @@ class Cluster:
     url: str = ""
 
     def write(self, replicas: int, manager: str = "kubectl") -> None:
-        """Somebody sets the count, and has it then."""
+        """Set the count as this manager, which has the field from then on."""
         self.replicas, self.version, self.owners = replicas, self.version + 1, (manager,)
 
     def workload(self) -> dict[str, Any]:
-        """The workload with the notes of who wrote its count; all of them wrote at noon."""
+        """The workload with its managed fields; every manager wrote its count at noon."""
         notes = [
             {"manager": name, "time": "2026-01-05T12:00:00Z", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
             for name in self.owners
@@ -81,7 +81,7 @@ class Cluster:
         }
 
     def add_scaler(self, uid: str = "c95", **status: Any) -> None:  # noqa: ANN401  # JSON
-        """The ConsumerGroupScaler of the group `orders`, in place of one that is there."""
+        """Put in the ConsumerGroupScaler of the group `orders`, in place of one that is there."""
         metadata = {"namespace": "shop", "name": "orders", "uid": uid, "creationTimestamp": "2026-01-01T00:00:00Z"}
         spec = {"cluster": "prod-eu", "groupId": "orders"}
         self.scalers = [{"metadata": metadata, "spec": spec, "status": status}]
@@ -102,7 +102,7 @@ class Cluster:
         }
 
     def autoscalers(self) -> dict[str, Any]:
-        """The list of autoscalers; `autoscaled` puts one on our workload, another workload always has one."""
+        """The list of autoscalers; `autoscaled` puts one on this workload, and another workload always has one."""
         claimed = ["somebody-else", *(["orders-consumer"] if self.autoscaled else [])]
         return {
             "kind": "HorizontalPodAutoscalerList",
@@ -169,13 +169,13 @@ class _Handler(BaseHTTPRequestHandler):
         if body["metadata"]["resourceVersion"] != str(self.cluster.version):
             self._answer(409, {"kind": "Status", "reason": "Conflict"})
             return
-        asked = body["spec"]["replicas"]
-        made = asked if self.cluster.caps_at is None else min(asked, self.cluster.caps_at)
+        requested = body["spec"]["replicas"]
+        made = requested if self.cluster.caps_at is None else min(requested, self.cluster.caps_at)
         self.cluster.write(made, *query["fieldManager"])
         self._answer(200, self.cluster.scale())
 
     def _keep(self, body: dict[str, Any]) -> None:
-        """The only other writer of the status replaces it wholly with what it applies."""
+        """Replace the status wholly by what the executor applies, as its only other writer."""
         if self.cluster.refuses_writes or self.cluster.scalers is None:
             self.cluster.refuses_writes -= 1
             self._answer(403, {"kind": "Status", "reason": "Forbidden"})
@@ -195,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class's name
-        """Nothing: pytest shows enough."""
+        """Log nothing, as pytest shows enough."""
 
 
 @pytest.fixture
@@ -237,14 +237,14 @@ class Service:
     store: SqlDecisionStore
     settings: Settings
 
-    def set(self, **words: object) -> None:
-        """The owner changes the group's settings."""
+    def set(self, **changes: object) -> None:
+        """Change the group's settings as its owner."""
         groups = self.settings.groups
-        groups["orders"] = groups["orders"].model_copy(update=words)
+        groups["orders"] = groups["orders"].model_copy(update=changes)
 
 
 def wall_clock() -> datetime:
-    """The API stamps its answers with the real time, so these tests live in it."""
+    """The real time, which these tests need because the API stamps its answers with it."""
     return datetime.now(UTC)  # noqa: TID251  # see above
 
 
@@ -256,7 +256,7 @@ def wall_clock_fixture() -> Callable[[], datetime]:
 
 @pytest.fixture(params=["Deployment"])
 def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]:
-    """The real application on a real server; `orders` may be acted on, its workload is of the kind `param`."""
+    """The real application on a real server; `orders` may be scaled, and its workload is of the kind `param`."""
     settings_file = tmp_path / "lagcast.yaml"
     target = {"namespace": "shop", "name": "orders-consumer", "kind": request.param}
     settings_file.write_text(yaml.safe_dump({"groups": {"orders": {"mode": "apply", "target": target}}}))

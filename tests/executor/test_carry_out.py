@@ -1,4 +1,4 @@
-"""The executor between a real API and a scale endpoint: how many patches are sent, and which."""
+"""The executor between a real API and a scale endpoint: how many patches it sends, and which."""
 
 import json
 import subprocess
@@ -40,7 +40,7 @@ def _reasons(outcomes: tuple[object, ...]) -> list[str]:
 def test_due_advice_is_one_patch(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """Six become eight by one merge patch that names the version it rests on; looking again sends no second one."""
+    """Six replicas become eight by one merge patch that names the version it was read at, and no second one is sent."""
     service.store.save(due_advice())
     acting = executor()
     assert _reasons(acting.run_once(None)) == ["Act"]
@@ -84,7 +84,7 @@ def test_advice_that_must_not_be_followed_sends_nothing(
     changes: dict[str, Any],
     reason: str,
 ) -> None:
-    """Stale, too late, from the future, out of bounds, made for another count, without target: held, zero patches."""
+    """Advice that is stale, too late, from the future, out of bounds, for another count or without target is held."""
     service.store.save(due_advice(**changes))
     assert _reasons(executor().run_once(None)) == [reason]
     assert cluster.patches == []
@@ -99,7 +99,7 @@ def test_a_refusal_sends_nothing(
     refusal: Callable[..., Refusal],
     wall_clock: Callable[[], datetime],
 ) -> None:
-    """A refusal takes back the advice before it, due or not."""
+    """A refusal withdraws the advice before it, due or not."""
     service.store.save(due_advice())
     service.store.save(refusal(refused_at=wall_clock()))
     assert _reasons(executor().run_once(None)) == ["refused"]
@@ -113,7 +113,7 @@ def test_an_unknown_schema_sends_nothing(
     due_advice: MakeAdvice,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A service of the next major version is not guessed at."""
+    """Advice of the next major version is held."""
     service.store.save(due_advice())
     monkeypatch.setattr("api.reading.to_wire", _of_the_next_version)
     assert _reasons(executor().run_once(None)) == ["schema_unknown"]
@@ -124,19 +124,19 @@ def _of_the_next_version(*decision: Any, now: datetime) -> schemas.DecisionV1:  
     return to_wire(*decision, now=now).model_copy(update={"schema_version": "2.0"})
 
 
-def test_the_mode_is_recommend_unless_asked(
+def test_the_default_mode_is_recommend(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """An executor that was not told to apply reports what it would do."""
+    """An executor in the mode recommend reports what it would do."""
     service.store.save(due_advice())
     assert _reasons(executor(mode="recommend").run_once(None)) == ["mode"]
     assert cluster.patches == []
 
 
-def test_a_change_back_is_left_alone_for_good(
+def test_a_count_that_is_changed_back_is_left_alone(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """Somebody reverts our eight to six: the same advice, and the next one too, are held as conflicted."""
+    """After another writer changes 8 replicas back to 6, this advice and the next one are held as conflicted."""
     service.store.save(due_advice())
     acting = executor()
     acting.run_once(None)
@@ -162,7 +162,7 @@ def test_an_autoscaler_on_the_workload_is_not_fought(
 def test_a_scaledobject_claims_its_workload_even_without_an_autoscaler(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """Paused, KEDA has removed its HPA, and the workload is its own all the same."""
+    """A paused ScaledObject, whose HPA KEDA has removed, still owns its workload."""
     service.store.save(due_advice())
     cluster.keda = ["somebody-else", "orders-consumer"]
     (held,) = executor().run_once(None)
@@ -174,7 +174,7 @@ def test_a_scaledobject_claims_its_workload_even_without_an_autoscaler(
 def test_an_act_leaves_an_event_at_the_workload(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """From how many to how many, on whose advice; with its uid, so that `kubectl describe` finds it."""
+    """The Event has both counts, the advice and the workload's uid, by which `kubectl describe` finds it."""
     service.store.save(due_advice())
     executor().run_once(None)
     (event,) = cluster.events
@@ -188,10 +188,10 @@ def test_an_act_leaves_an_event_at_the_workload(
     }
 
 
-def test_an_act_that_cannot_be_told_is_an_act(
+def test_a_move_without_the_right_to_make_events_is_carried_out(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """Without the right to make Events it scales, and logs that nobody was told."""
+    """The executor scales and logs that no Event was made."""
     service.store.save(due_advice())
     cluster.mutes_events = True
     with capture_logs() as logs:
@@ -199,10 +199,10 @@ def test_an_act_that_cannot_be_told_is_an_act(
     assert [line["event"] for line in logs] == ["acted", "untold"]
 
 
-def test_what_the_cluster_makes_of_a_patch_is_looked_at(
+def test_the_count_after_a_patch_is_compared(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """Something on the way lets only seven through: conflicted, and left alone from then on."""
+    """When the cluster makes seven replicas of the requested eight, the workload is conflicted and left alone."""
     service.store.save(due_advice())
     cluster.caps_at = 7
     acting = executor()
@@ -216,7 +216,7 @@ def test_what_the_cluster_makes_of_a_patch_is_looked_at(
 def test_a_move_costs_one_read_and_one_patch(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """Other scalers of the workload are looked up once for a namespace and look."""
+    """Other scalers of the workload are looked up once for each namespace and look."""
     service.store.save(due_advice())
     executor().run_once([KEY] * 1)
     workload, autoscalers = WORKLOAD.format(kind="deployments"), AUTOSCALERS
@@ -229,17 +229,17 @@ def test_a_move_costs_one_read_and_one_patch(
 def test_a_write_in_between_is_not_overwritten(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """Somebody sets ten between our reading and our patch: the cluster refuses the patch, ten stay."""
+    """When another writer sets ten between the reading and the patch, the cluster refuses the patch and ten stay."""
     service.store.save(due_advice())
     cluster.before_patch = lambda: cluster.write(10)
     assert _reasons(executor().run_once(None)) == ["conflicted"]
     assert cluster.replicas == 10
 
 
-def test_one_groups_trouble_is_its_own(
+def test_an_error_of_one_group_leaves_the_others(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """A key that nobody knows fails; the group behind it is scaled all the same."""
+    """A group with an unknown key fails, and the group after it is scaled."""
     service.store.save(due_advice())
     outcomes = executor().run_once([group_key("prod-eu", "gone"), KEY])
     assert _reasons(outcomes) == ["AdviceError", "Act"]
@@ -247,10 +247,10 @@ def test_one_groups_trouble_is_its_own(
     assert len(cluster.patches) == 1
 
 
-def test_missing_rights_are_told(
+def test_missing_rights_are_named(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """The sentence says which rights to grant."""
+    """The error names the manifest with the rights to grant."""
     service.store.save(due_advice())
     cluster.forbidden = True
     (failed,) = executor().run_once(None)
@@ -259,16 +259,16 @@ def test_missing_rights_are_told(
     assert cluster.patches == []
 
 
-def test_what_is_no_lagcast_is_told(cluster: Cluster) -> None:
-    """Another server at the address, or none, is an AdviceError naming it."""
+def test_an_address_without_lagcast_is_an_error(cluster: Cluster) -> None:
+    """Another server at the address, or none, is an AdviceError that names it."""
     with pytest.raises(AdviceError, match="answered 404"):
         AdviceClient(cluster.url).keys()
     with pytest.raises(AdviceError, match="does not answer"):
         AdviceClient("http://127.0.0.1:1").keys()
 
 
-def test_no_cluster_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outside of a cluster, and with a kubeconfig that is not there, the sentence names the option."""
+def test_a_missing_cluster_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outside of a cluster, and with a kubeconfig that does not exist, the error names the option."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     for kubeconfig in (None, tmp_path / "nowhere"):
         with pytest.raises(ScaleError, match="give --kubeconfig FILE"):
@@ -284,15 +284,15 @@ def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_the_process_prints_its_patch_and_logs_its_act(
     service: Service, cluster: Cluster, kubeconfig: Path, due_advice: MakeAdvice
 ) -> None:
-    """The patch of a dry run stands on stdout as JSON, the log on stderr, one line a group; then it acts for real."""
+    """A dry run prints the patch to stdout and logs a line for the group to stderr; mode apply carries it out."""
     service.store.save(due_advice())
-    asked = ("--api", service.url, "--all", "--once", "--kubeconfig", str(kubeconfig))
-    dry = _run(*asked, "--dry-run")
+    options = ("--api", service.url, "--all", "--once", "--kubeconfig", str(kubeconfig))
+    dry = _run(*options, "--dry-run")
     assert dry.returncode == 0, dry.stderr
     assert json.loads(dry.stdout)["patch"]["spec"] == {"replicas": 8}
     assert json.loads(dry.stderr)["event"] == "would_act"
     assert cluster.patches == []
-    real = _run(*asked, "--mode", "apply")
+    real = _run(*options, "--mode", "apply")
     assert (real.returncode, real.stdout) == (0, "")
     line = json.loads(real.stderr)
     assert {key: line[key] for key in ("event", "recommendation_id", "replicas_before", "replicas_after")} == {
@@ -304,31 +304,31 @@ def test_the_process_prints_its_patch_and_logs_its_act(
     assert cluster.replicas == 8
 
 
-def test_nothing_is_sent_while_nobody_is_known_to_lead(
+def test_nothing_is_sent_without_a_leader(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """Asked last before the patch: due advice is held with the reason, and carried out once somebody leads again."""
+    """Due advice is held when no leader is known right before the patch, and carried out once one is."""
     service.store.save(due_advice())
     acting = executor()
-    said = [None, Held(reason="no_leader", sentence="nobody holds the Lease")]
-    acting.leaderless = lambda: said[-1]
+    verdicts = [None, Held(reason="no_leader", sentence="nobody holds the Lease")]
+    acting.leaderless = lambda: verdicts[-1]
     assert _reasons(acting.run_once(None)) == ["no_leader"]
     assert cluster.patches == []
-    said.pop()
+    verdicts.pop()
     assert _reasons(acting.run_once(None)) == ["Act"]
     assert cluster.replicas == 8
 
 
 @pytest.mark.slow
-def test_a_resident_executor_acts_on_time_and_leaves_when_told(
+def test_a_resident_executor_acts_on_time_and_ends_on_sigterm(
     service: Service, cluster: Cluster, kubeconfig: Path, due_advice: MakeAdvice, wall_clock: Callable[[], datetime]
 ) -> None:
-    """A move due in ten seconds is made within its second though the next look is far; SIGTERM ends it with 0."""
+    """A move due in ten seconds is made within its second, long before the next look, and SIGTERM ends it with 0."""
     execute_at = wall_clock() + timedelta(seconds=10)
     service.store.save(due_advice(execute_at=execute_at))
     acted_at: list[datetime] = []
     cluster.before_patch = lambda: acted_at.append(wall_clock())
-    asked = (
+    options = (
         "--api",
         service.url,
         "--all",
@@ -339,7 +339,7 @@ def test_a_resident_executor_acts_on_time_and_leaves_when_told(
         "--interval-seconds",
         "60",
     )
-    process = subprocess.Popen([sys.executable, "-c", PROGRAM, *asked], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM, *options], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     assert json.loads(process.stderr.readline())["reason"] == "not_due"
     for line in process.stderr:
@@ -351,8 +351,8 @@ def test_a_resident_executor_acts_on_time_and_leaves_when_told(
     assert timedelta(0) <= acted_at[0] - execute_at < timedelta(seconds=1)
 
 
-def test_exit_codes_tell_usage_from_the_outside(kubeconfig: Path) -> None:
-    """2 for what was asked wrongly, 4 where nobody answers."""
+def test_exit_codes_distinguish_usage_and_availability(kubeconfig: Path) -> None:
+    """The process exits 2 for wrong options, and 4 where no service answers."""
     unreachable = _run("--api", "http://127.0.0.1:1", "--all", "--once", "--kubeconfig", str(kubeconfig))
     assert (unreachable.returncode, unreachable.stdout) == (4, "")
     assert "lagcast serve" in unreachable.stderr

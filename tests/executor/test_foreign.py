@@ -1,4 +1,4 @@
-"""P7: whoever else changes a count is reported and left alone, over the executor's own end too, until handed over."""
+"""P7: a count that another writer changes is reported and left alone, also after a restart, until it is handed over."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -33,10 +33,10 @@ def _status(cluster: Cluster) -> dict[str, Any]:
     return status
 
 
-def test_what_was_set_stands_in_the_object(
+def test_the_status_has_what_was_applied_last(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """Count, advice and instant, and nothing of a conflict."""
+    """The object's status has count, advice and instant of the last move, and no conflict."""
     cluster.add_scaler()
     advice = due_advice()
     service.store.save(advice)
@@ -50,10 +50,10 @@ def test_what_was_set_stands_in_the_object(
     assert "conflict" not in _status(cluster)
 
 
-def test_a_change_back_is_found_though_nothing_is_due(
+def test_a_count_that_is_changed_back_is_found_without_due_advice(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """Somebody sets six again; the next advice is to stay, and the object says so all the same, with one Event."""
+    """When another writer sets six again and the advice is to stay, the object and one Event report the conflict."""
     cluster.add_scaler()
     service.store.save(due_advice())
     acting = executor()
@@ -70,10 +70,10 @@ def test_a_change_back_is_found_though_nothing_is_due(
     assert cluster.events[1]["message"] == conflict["message"]
 
 
-def test_an_act_that_was_undone_is_not_repeated_after_a_restart(
+def test_a_move_that_was_undone_is_not_repeated_after_a_restart(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """There is no second patch and no second Event, whether it was undone before the executor ended or after."""
+    """There is no second patch and no second Event, whether the move was undone before the executor ended or after."""
     cluster.add_scaler()
     service.store.save(due_advice())
     executor().run_once(None)
@@ -84,10 +84,10 @@ def test_an_act_that_was_undone_is_not_repeated_after_a_restart(
     assert [event["reason"] for event in cluster.events] == ["ScaledOnAdvice", "ScaleWithheld"]
 
 
-def test_a_count_that_stands_as_it_was_left_is_gone_on_with_after_a_restart(
+def test_an_executor_goes_on_after_a_restart_from_the_count_it_set(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """Eight, set by the executor before this one: the next advice is carried out."""
+    """With the eight replicas set by the executor before it, the next advice is carried out."""
     cluster.add_scaler()
     service.store.save(due_advice())
     executor().run_once(None)
@@ -96,10 +96,10 @@ def test_a_count_that_stands_as_it_was_left_is_gone_on_with_after_a_restart(
     assert cluster.replicas == 12
 
 
-def test_another_workload_begins_anew(
+def test_another_workload_has_no_conflict(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """The set count and its later writer belong to one workload; a new target has nothing to do with them."""
+    """Neither the applied count nor a conflict of the earlier workload applies to a new target."""
     cluster.add_scaler()
     service.store.save(due_advice())
     executor().run_once(None)
@@ -115,7 +115,7 @@ def test_another_workload_begins_anew(
 def test_the_owner_hands_a_workload_over_again_by_its_mode(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """Recommend for a cycle, then apply: what was changed meanwhile is where the next act starts."""
+    """After a cycle in the mode recommend, moves in the mode apply start from the count that was set meanwhile."""
     cluster.add_scaler()
     service.store.save(due_advice())
     acting = executor()
@@ -130,10 +130,10 @@ def test_the_owner_hands_a_workload_over_again_by_its_mode(
     assert (cluster.replicas, len(cluster.patches)) == (8, 2)
 
 
-def test_an_autoscaler_that_goes_away_leaves_the_way_free(
+def test_an_autoscaler_that_is_deleted_is_no_conflict(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """While it is there the object names it; afterwards the count that it left is where the next act starts."""
+    """The object names an autoscaler while it exists; after it is deleted moves start from the count that it left."""
     cluster.add_scaler()
     service.store.save(due_advice())
     cluster.autoscaled = True
@@ -162,7 +162,7 @@ def test_an_autoscaler_that_goes_away_leaves_the_way_free(
         ({"labels": {"helm.toolkit.fluxcd.io/name": "shop"}}, "helm-controller", "Flux"),
     ],
 )
-def test_a_count_that_is_declared_in_git_is_not_fought(
+def test_a_count_that_is_declared_in_git_is_left_alone(
     *,
     service: Service,
     cluster: Cluster,
@@ -172,7 +172,7 @@ def test_a_count_that_is_declared_in_git_is_not_fought(
     manager: str,
     tool: str,
 ) -> None:
-    """The tool that looks after the workload has the count among its fields, and would set it back."""
+    """A tool of GitOps that has the count among its fields would set it back, so the move is held."""
     service.store.save(due_advice())
     cluster.marks, cluster.owners = marks, (manager,)
     held = _held(executor())
@@ -182,20 +182,20 @@ def test_a_count_that_is_declared_in_git_is_not_fought(
     assert cluster.patches == []
 
 
-def test_git_without_a_count_is_no_conflict(
+def test_a_manifest_in_git_without_a_count_is_no_conflict(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """A workload out of Git whose manifest names no replicas is scaled."""
+    """A workload from Git whose manifest has no replicas is scaled."""
     service.store.save(due_advice())
     cluster.marks = {"labels": {"kustomize.toolkit.fluxcd.io/name": "shop"}}
     executor().run_once(None)
     assert cluster.replicas == 8
 
 
-def test_a_second_executor_takes_up_what_the_first_one_set(
+def test_a_second_executor_goes_on_from_the_count_of_the_first(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """By the name under which it writes: a record that was never written makes it no stranger."""
+    """Its field manager identifies the count as one of an executor, also where no record was written."""
     cluster.add_scaler()
     cluster.refuses_writes = inf
     service.store.save(due_advice())
@@ -208,10 +208,10 @@ def test_a_second_executor_takes_up_what_the_first_one_set(
     assert cluster.replicas == 12
 
 
-def test_a_write_that_failed_once_is_made_in_the_same_look(
+def test_a_status_write_that_failed_is_repeated_in_the_same_look(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """So an executor that is asked to end after a move leaves the next one what it set."""
+    """The record of a move is written in the look that made it, so that an executor that then ends leaves it behind."""
     cluster.add_scaler()
     cluster.refuses_writes = 1
     service.store.save(due_advice())
@@ -221,7 +221,7 @@ def test_a_write_that_failed_once_is_made_in_the_same_look(
     assert _status(cluster)["lastApplied"]["replicas"] == 8
 
 
-def test_what_could_not_be_kept_is_kept_later(
+def test_a_status_that_could_not_be_written_is_written_later(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
     """A status that could not be written is written with the next look at the workload."""
@@ -235,10 +235,10 @@ def test_what_could_not_be_kept_is_kept_later(
     assert _status(cluster)["lastApplied"]["replicas"] == 8
 
 
-def test_an_object_that_was_made_anew_is_told(
+def test_an_object_that_was_made_again_gets_the_record(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """Deleted and applied again meanwhile, it is not taken for its namesake, and has what was set after it."""
+    """An object that was deleted and applied again is distinguished by its uid, and gets what was applied after it."""
     cluster.add_scaler()
     service.store.save(due_advice())
     acting = executor()
@@ -254,7 +254,7 @@ def test_an_object_that_was_made_anew_is_told(
 def test_an_object_that_is_made_later_is_found(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """The resource is installed after the executor's first look; the first thing worth keeping finds it."""
+    """Where the resource is installed after the executor's first look, the first record is written to it."""
     acting = executor()
     service.store.save(due_advice(action="hold", desired_replicas=6))
     acting.run_once(None)
@@ -264,10 +264,10 @@ def test_an_object_that_is_made_later_is_found(
     assert _status(cluster)["lastApplied"]["replicas"] == 8
 
 
-def test_without_knowing_what_was_before_nothing_is_done(
+def test_without_the_records_nothing_is_changed(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """The sentence says which right to grant if the objects may not be listed."""
+    """The error names the right to grant if the objects may not be listed."""
     service.store.save(due_advice())
     cluster.forbidden = True
     (failed,) = executor().run_once(None)
@@ -276,10 +276,10 @@ def test_without_knowing_what_was_before_nothing_is_done(
     assert "apply deploy/manifests/executor/target-role.yaml" in str(failed)
 
 
-def test_nothing_is_written_by_an_executor_that_only_reports(
+def test_an_executor_that_only_reports_writes_nothing(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """In the mode recommend, and in a dry run, what another executor has kept stays."""
+    """In the mode recommend and in a dry run the record of another executor stays."""
     kept = {
         "lastApplied": {
             "recommendationId": "r-0",
@@ -295,7 +295,7 @@ def test_nothing_is_written_by_an_executor_that_only_reports(
     assert (_status(cluster), cluster.events, cluster.patches) == (kept, [], [])
 
 
-def test_a_workload_with_nothing_due_is_read_once_for_each_advice(
+def test_a_workload_with_nothing_due_is_read_once_for_each_decision(
     *,
     service: Service,
     cluster: Cluster,
@@ -304,7 +304,7 @@ def test_a_workload_with_nothing_due_is_read_once_for_each_advice(
     refusal: Callable[..., Refusal],
     wall_clock: Callable[..., Any],
 ) -> None:
-    """Not once for each look; a refusal is looked at like advice."""
+    """The workload is read once for each advice or refusal, not once for each look."""
     service.store.save(due_advice(action="hold", desired_replicas=6))
     acting, path = executor(), "/apis/apps/v1/namespaces/shop/deployments/orders-consumer"
     for _ in range(3):
@@ -326,7 +326,7 @@ def test_a_workload_with_nothing_due_is_read_once_for_each_advice(
         ({"name": "gone"}, "could not read Deployment shop/gone: the API server answered 404 Not Found; is it there?"),
     ],
 )
-def test_what_cannot_be_scaled_is_one_sentence(
+def test_a_workload_that_cannot_be_scaled_is_one_sentence(
     *,
     service: Service,
     cluster: Cluster,
@@ -335,7 +335,7 @@ def test_what_cannot_be_scaled_is_one_sentence(
     target: dict[str, str],
     sentence: str,
 ) -> None:
-    """A kind without a /scale, one that is not there, a workload that is gone; nothing is written."""
+    """An unknown kind, one without a /scale and a missing workload are one sentence each, and nothing is written."""
     service.set(target=TargetSettings(**({"namespace": "shop", "name": "orders-consumer"} | target)))
     service.store.save(due_advice())
     (failed,) = executor().run_once(None)
@@ -344,10 +344,10 @@ def test_what_cannot_be_scaled_is_one_sentence(
     assert (cluster.patches, cluster.events) == ([], [])
 
 
-def test_kinds_are_asked_for_once(
+def test_kinds_are_requested_once(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """The kinds with a /scale are looked up once, and the first answer stays."""
+    """The kinds with a /scale are requested once, and the first answer is kept."""
     service.store.save(due_advice())
     acting = executor()
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""The dead man: what an executor makes of a Lease that it looks at, by its own clock alone."""
+"""How an executor judges from a Lease that it reads, by its own clock, whether a recommender is leading."""
 
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -13,7 +13,7 @@ HELD = Sighting(holder="a", renewed="2026-01-05T12:00:00.000000Z", lease_seconds
 
 @dataclass
 class Lease:
-    """A Lease, the time in seconds, and whether there is an answer."""
+    """A Lease, the time in seconds, and whether it can be read."""
 
     sighting: Sighting = HELD
     answers: bool = True
@@ -32,12 +32,12 @@ class Lease:
         return self.sighting
 
     def renew(self) -> None:
-        """The renewal time may be any text that differs from the one before."""
+        """Change the renewal time to any text that differs from the one before."""
         self.renewals += 1
         self.sighting = replace(self.sighting, holder="a", renewed=f"renewal {self.renewals}")
 
     def watched(self, watch: LeaseWatch, *, seconds: float, renewed: bool) -> None:
-        """The time passes, with a look every two seconds, each after a renewal or without."""
+        """Let the time pass with a look every two seconds, each after a renewal or without."""
         until = self.now + seconds
         while self.now < until:
             if renewed:
@@ -57,15 +57,15 @@ def watch(lease: Lease) -> LeaseWatch:
 
 
 def sentence(watch: LeaseWatch) -> str:
-    """The reason why nothing may be done; it fails if something may."""
+    """The reason why moves are held; it fails if they are not."""
     held = watch.held()
     assert held is not None
     assert held.reason in ("no_leader", "clock_skew")
     return held.sentence
 
 
-def test_a_lease_is_alive_once_it_was_seen_to_be_renewed(lease: Lease, watch: LeaseWatch) -> None:
-    """A holder alone proves nothing: one that ended without releasing the lease stays in it for good."""
+def test_a_lease_is_held_once_a_renewal_was_seen(lease: Lease, watch: LeaseWatch) -> None:
+    """A holder alone is no proof, as one that ended without releasing the lease stays in it for good."""
     watch.look()
     lease.now += 2
     watch.look()
@@ -78,8 +78,8 @@ def test_a_lease_is_alive_once_it_was_seen_to_be_renewed(lease: Lease, watch: Le
     assert watch.held() is None
 
 
-def test_it_is_dead_no_later_than_its_time_after_the_last_renewal(lease: Lease, watch: LeaseWatch) -> None:
-    """Counted from the look before: the renewal may have come right after it. In between there need be no look."""
+def test_a_lease_is_over_no_later_than_its_duration_after_the_last_renewal(lease: Lease, watch: LeaseWatch) -> None:
+    """The duration is counted from the look before, since the renewal may have come right after that look."""
     lease.watched(watch, seconds=20, renewed=True)
     # The last look was 2 s ago and saw a renewal that was made 4 s ago at the earliest.
     lease.now += 10.9
@@ -88,8 +88,8 @@ def test_it_is_dead_no_later_than_its_time_after_the_last_renewal(lease: Lease, 
     assert "was not seen to be renewed for 13 s" in sentence(watch)
 
 
-def test_a_renewal_after_a_gap_brings_it_back(lease: Lease, watch: LeaseWatch) -> None:
-    """The gap proves nothing of the renewal but its end: it counts from the last look in which it was not there."""
+def test_a_renewal_after_a_gap_makes_the_lease_held_again(lease: Lease, watch: LeaseWatch) -> None:
+    """After a gap a renewal counts from the last look that did not show it."""
     lease.watched(watch, seconds=20, renewed=True)
     lease.watched(watch, seconds=60, renewed=False)
     assert watch.held() is not None
@@ -98,7 +98,7 @@ def test_a_renewal_after_a_gap_brings_it_back(lease: Lease, watch: LeaseWatch) -
 
 
 def test_one_look_after_a_long_sleep_is_no_proof(lease: Lease, watch: LeaseWatch) -> None:
-    """An executor that was frozen sees a change, and cannot know how old it is."""
+    """An executor that was frozen sees a changed renewal time and cannot know how old that is."""
     lease.watched(watch, seconds=20, renewed=True)
     lease.now += 60
     lease.watched(watch, seconds=1, renewed=True)
@@ -107,8 +107,8 @@ def test_one_look_after_a_long_sleep_is_no_proof(lease: Lease, watch: LeaseWatch
     assert watch.held() is None
 
 
-def test_a_lease_that_was_let_go_is_nobodys_at_once(lease: Lease, watch: LeaseWatch) -> None:
-    """Without waiting for its time; the next holder brings it back with its first renewal."""
+def test_a_released_lease_is_over_at_once(lease: Lease, watch: LeaseWatch) -> None:
+    """A released lease is over before its duration ends, until the first renewal by the next holder."""
     lease.watched(watch, seconds=20, renewed=True)
     lease.sighting = replace(lease.sighting, holder="")
     watch.look()
@@ -117,8 +117,8 @@ def test_a_lease_that_was_let_go_is_nobodys_at_once(lease: Lease, watch: LeaseWa
     assert watch.held() is None
 
 
-def test_a_lease_that_cannot_be_read_stops_at_once(lease: Lease, watch: LeaseWatch) -> None:
-    """Whatever was seen before; with the answer it was alive all the time."""
+def test_a_lease_that_cannot_be_read_holds_moves_at_once(lease: Lease, watch: LeaseWatch) -> None:
+    """Moves are held while the Lease cannot be read, and no longer once it can."""
     lease.watched(watch, seconds=20, renewed=True)
     lease.answers = False
     watch.look()
@@ -128,8 +128,8 @@ def test_a_lease_that_cannot_be_read_stops_at_once(lease: Lease, watch: LeaseWat
     assert watch.held() is None
 
 
-def test_trouble_that_nobody_expected_stops_it_and_is_looked_past(lease: Lease, watch: LeaseWatch) -> None:
-    """A token that cannot be read at the moment of a look, for one."""
+def test_an_unexpected_error_holds_moves_and_is_survived(lease: Lease, watch: LeaseWatch) -> None:
+    """An unreadable token at one look holds moves until the next look."""
     lease.watched(watch, seconds=20, renewed=True)
     lease.odd = OSError("no such token")
     watch.look()
@@ -139,8 +139,8 @@ def test_trouble_that_nobody_expected_stops_it_and_is_looked_past(lease: Lease, 
     assert watch.held() is None
 
 
-def test_clocks_that_differ_stop_it(lease: Lease, watch: LeaseWatch) -> None:
-    """By more than two seconds from the API server's: what advice says of instants means nothing then."""
+def test_clocks_that_differ_hold_moves(lease: Lease, watch: LeaseWatch) -> None:
+    """Moves are held when the API server's clock differs by more than two seconds."""
     lease.watched(watch, seconds=20, renewed=True)
     for skew, expected in ((2.0, None), (2.1, "clock_skew")):
         lease.sighting = replace(lease.sighting, clock_skew=timedelta(seconds=skew))

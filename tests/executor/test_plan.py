@@ -44,7 +44,7 @@ def _move(decision: Recommendation) -> DueMove:
 
 
 def test_due_advice_is_carried_out_as_a_patch_of_the_version_that_was_read(advice: MakeAdvice) -> None:
-    """Everything agrees: the patch sets the desired count, on the version of the workload that was looked at."""
+    """The patch sets the desired count on the version of the workload that was read."""
     act = may_act(_move(advice()), scale=AS_SEEN, mode="apply", expected=None)
     assert isinstance(act, Act)
     assert act.patch == {"metadata": {"resourceVersion": "41"}, "spec": {"replicas": 8}}
@@ -52,7 +52,7 @@ def test_due_advice_is_carried_out_as_a_patch_of_the_version_that_was_read(advic
 
 
 def test_the_window_is_kept_to_the_second(advice: MakeAdvice) -> None:
-    """Not before `execute_at`, not after `latest_safe`, never after `valid_until`; each border still counts."""
+    """A move is made from `execute_at` to `latest_safe` and never after `valid_until`, each of them included."""
     given_advice = advice()
     safe_for = given_advice.latest_safe - given_advice.execute_at
     valid_for = given_advice.valid_until - given_advice.execute_at
@@ -68,7 +68,7 @@ def test_the_window_is_kept_to_the_second(advice: MakeAdvice) -> None:
 
 
 def test_a_refusal_changes_nothing(refusal: Callable[..., Refusal]) -> None:
-    """The reason is passed on in words."""
+    """A refusal is held with its sentence."""
     refused = refusal()
     held = due_move(_wire(refused), now=refused.refused_at, bounds=Bounds(), clock_skew=NO_SKEW)
     assert isinstance(held, Held)
@@ -78,25 +78,25 @@ def test_a_refusal_changes_nothing(refusal: Callable[..., Refusal]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bounds", "told"),
+    ("bounds", "part_of_sentence"),
     [(Bounds(lowest=9), "9 to 24"), (Bounds(highest=7), "0 to 7")],
 )
-def test_the_executors_own_bounds_hold(advice: MakeAdvice, bounds: Bounds, told: str) -> None:
-    """Eight replicas are advised; an executor that may set nine and more, or seven and fewer, sets none."""
+def test_the_executors_own_bounds_hold(advice: MakeAdvice, bounds: Bounds, part_of_sentence: str) -> None:
+    """Eight advised replicas are held by an executor whose bounds are from nine on or up to seven."""
     held = _due(advice(), bounds=bounds)
     assert isinstance(held, Held)
-    assert (held.reason, told in held.sentence) == ("out_of_bounds", True)
+    assert (held.reason, part_of_sentence in held.sentence) == ("out_of_bounds", True)
 
 
-def test_more_than_can_be_useful_is_never_set(advice: MakeAdvice) -> None:
-    """25 replicas for 24 partitions are out of bounds, whatever the executor was allowed."""
+def test_more_replicas_than_useful_are_never_set(advice: MakeAdvice) -> None:
+    """25 replicas for 24 partitions are out of bounds, whatever bounds the executor has."""
     held = _due(advice(desired_replicas=25), bounds=Bounds(highest=100))
     assert isinstance(held, Held)
     assert held.reason == "out_of_bounds"
 
 
-def test_staying_is_nothing_to_do(advice: MakeAdvice) -> None:
-    """Advice to hold holds, and so does a workload that stands where it should."""
+def test_advice_to_hold_is_nothing_to_do(advice: MakeAdvice) -> None:
+    """Advice to hold, and a workload that has the desired count already, need no move."""
     held = _due(advice(action="hold", desired_replicas=6))
     there = may_act(_move(advice()), scale=replace(AS_SEEN, replicas=8), mode="apply", expected=None)
     assert isinstance(held, Held)
@@ -105,7 +105,7 @@ def test_staying_is_nothing_to_do(advice: MakeAdvice) -> None:
 
 
 def test_without_a_target_there_is_advice_only(advice: MakeAdvice) -> None:
-    """The sentence says where to name the workload."""
+    """The sentence names the setting for the workload."""
     given_advice = advice()
     unowned = _wire(given_advice, GroupSettings(mode="apply"))
     held = due_move(unowned, now=given_advice.execute_at, bounds=Bounds(), clock_skew=NO_SKEW)
@@ -115,17 +115,17 @@ def test_without_a_target_there_is_advice_only(advice: MakeAdvice) -> None:
 
 @pytest.mark.parametrize("skew_seconds", [2.5, 3600.0])
 def test_clocks_that_differ_hold(advice: MakeAdvice, skew_seconds: float) -> None:
-    """More than two seconds apart, whether the transport says so or the advice comes from the future."""
+    """Moves are held where clocks differ by more than two seconds, by the transport or by advice from the future."""
     given_advice, skew = advice(), timedelta(seconds=skew_seconds)
-    told = due_move(_wire(given_advice), now=given_advice.execute_at, bounds=Bounds(), clock_skew=skew)
+    skewed = due_move(_wire(given_advice), now=given_advice.execute_at, bounds=Bounds(), clock_skew=skew)
     future = due_move(_wire(given_advice), now=given_advice.issued_at - skew, bounds=Bounds(), clock_skew=NO_SKEW)
-    assert isinstance(told, Held)
+    assert isinstance(skewed, Held)
     assert isinstance(future, Held)
-    assert told.reason == future.reason == "clock_skew"
+    assert skewed.reason == future.reason == "clock_skew"
 
 
 @pytest.mark.parametrize(
-    ("scale", "expected", "reason", "told"),
+    ("scale", "expected", "reason", "part_of_sentence"),
     [
         (replace(AS_SEEN, replicas=5), None, None, "the advice saw 6 replicas, the workload has 5"),
         (
@@ -163,17 +163,17 @@ def test_clocks_that_differ_hold(advice: MakeAdvice, skew_seconds: float) -> Non
     ],
 )
 def test_foreign_writers_are_reported_not_fought(
-    *, advice: MakeAdvice, scale: Scale, expected: Expected | None, reason: str | None, told: str
+    *, advice: MakeAdvice, scale: Scale, expected: Expected | None, reason: str | None, part_of_sentence: str
 ) -> None:
-    """A change before ours, one back after it, a second manifest, an autoscaler and a tool of GitOps each hold."""
+    """A change after the last move, a second manifest, an autoscaler and a tool of GitOps each hold the move."""
     held = may_act(_move(advice()), scale=scale, mode="apply", expected=expected)
     assert isinstance(held, Held)
     assert (held.reason, held.conflict) == ("conflicted", reason)
-    assert told in held.sentence
+    assert part_of_sentence in held.sentence
 
 
-def test_a_count_that_an_executor_of_ours_set_is_no_strangers(advice: MakeAdvice) -> None:
-    """Advice that has not seen the last move yet waits for the next one; nobody is accused."""
+def test_a_count_that_a_lagcast_executor_set_is_no_conflict(advice: MakeAdvice) -> None:
+    """Advice from before the last move of an executor is held as unseen, without a conflict."""
     scale = replace(AS_SEEN, replicas=7, owners=(OURS,))
     held = may_act(_move(advice()), scale=scale, mode="apply", expected=LEFT)
     assert isinstance(held, Held)
@@ -181,8 +181,8 @@ def test_a_count_that_an_executor_of_ours_set_is_no_strangers(advice: MakeAdvice
     assert "the advice saw 6 replicas, the workload has 7, set by a lagcast executor" in held.sentence
 
 
-def test_a_replica_that_is_no_member_is_no_strangers(advice: MakeAdvice) -> None:
-    """A count that was there before, or was written long before the advice, nobody has changed since."""
+def test_a_replica_that_is_no_member_is_no_conflict(advice: MakeAdvice) -> None:
+    """A count that was there before, or was written long before the advice, is held without a conflict."""
     as_before = Expected(replicas=7, set_here=False)
     long_ago = replace(THEIRS, written_at=THEIRS_AT - timedelta(days=1))
     for owner, expected in ((THEIRS, as_before), (long_ago, None)):
@@ -193,8 +193,8 @@ def test_a_replica_that_is_no_member_is_no_strangers(advice: MakeAdvice) -> None
 
 
 @pytest.mark.parametrize(("seen", "desired"), [(0, 3), (3, 0)])
-def test_zero_is_left_and_reached_only_where_the_owner_says_so(advice: MakeAdvice, seen: int, desired: int) -> None:
-    """Both ways take `scale_to_zero`; the sentence names the setting, and the field of the object."""
+def test_zero_is_left_and_reached_only_where_the_owner_allows_it(advice: MakeAdvice, seen: int, desired: int) -> None:
+    """Moves from and to zero need `scale_to_zero`, and the sentence names the setting and the field of the object."""
     given_advice, bounds = advice(current_replicas=seen, desired_replicas=desired), Bounds()
     scale = replace(AS_SEEN, replicas=seen)
     verdicts = []
@@ -211,8 +211,8 @@ def test_zero_is_left_and_reached_only_where_the_owner_says_so(advice: MakeAdvic
     assert act.patch["spec"] == {"replicas": desired}
 
 
-def test_an_executor_may_be_told_never_to_set_zero(advice: MakeAdvice) -> None:
-    """Whatever the owner of a group allows."""
+def test_bounds_of_an_executor_may_exclude_zero(advice: MakeAdvice) -> None:
+    """An executor with a lower bound of one never sets zero, whatever the owner of a group allows."""
     decision = advice(desired_replicas=0)
     wire = _wire(decision, THROUGH_ZERO)
     held = due_move(wire, now=decision.execute_at, bounds=Bounds(lowest=1), clock_skew=NO_SKEW)
@@ -222,7 +222,7 @@ def test_an_executor_may_be_told_never_to_set_zero(advice: MakeAdvice) -> None:
 
 @pytest.mark.parametrize(("own", "groups"), [("recommend", "apply"), ("apply", "recommend"), ("apply", "off")])
 def test_acting_takes_both_modes(advice: MakeAdvice, own: Mode, groups: Mode) -> None:
-    """Neither the executor nor the owner of the group acts alone; what would be done is told."""
+    """Unless both the executor and the owner of the group have the mode apply, the move is held and described."""
     move = replace(_move(advice()), mode=groups)
     held = may_act(move, scale=AS_SEEN, mode=own, expected=None)
     assert isinstance(held, Held)
@@ -241,15 +241,15 @@ def test_acting_takes_both_modes(advice: MakeAdvice, own: Mode, groups: Mode) ->
         (b"<html>", "advice_unreadable"),
     ],
 )
-def test_what_is_not_understood_is_not_acted_on(body: bytes, reason: str) -> None:
-    """Another major version, another kind, half a document: held, with the reason."""
+def test_an_unknown_message_is_held(body: bytes, reason: str) -> None:
+    """Another major version, another kind and half a document are held with the reason."""
     held = read_advice(body)
     assert isinstance(held, Held)
     assert held.reason == reason
 
 
 def test_a_later_minor_version_is_understood(advice: MakeAdvice) -> None:
-    """1.x only adds fields."""
+    """Advice of schema version 1.x, which only adds fields, is parsed."""
     body = _wire(advice()).model_copy(update={"schema_version": "1.3"}).model_dump_json(exclude_none=True)
     assert isinstance(read_advice(body.encode()), RecommendationV1)
 
@@ -257,7 +257,7 @@ def test_a_later_minor_version_is_understood(advice: MakeAdvice) -> None:
 @given(data=st.data())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_act_escapes_any_rule(data: st.DataObject, advice: MakeAdvice) -> None:
-    """Whatever the instants and counts, an act lies in the window, in the bounds, and starts where the advice did."""
+    """At any instant a move lies in the window and in the bounds, and starts from the count of the advice."""
     base = advice()
     instant = st.integers(-400, 400).map(lambda seconds: base.issued_at + timedelta(seconds=seconds))
     count = st.integers(0, 30)

@@ -1,4 +1,4 @@
-"""The record that an executor keeps of its moves if a cluster does not take it."""
+"""The record that an executor keeps of its moves while a cluster does not accept it."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -8,24 +8,24 @@ from executor.standing import Applied, Record, Spot, Standings
 
 
 class Away:
-    """Records that can be read and never written, and how often that was tried."""
+    """Records that can be read and never written, with the count of attempts."""
 
     def __init__(self) -> None:
         self.tried = 0
 
     def read(self, _: str) -> Mapping[tuple[str, str], Record]:
-        """Three groups."""
+        """Return three groups."""
         return {("c", group): Record(name=group, uid=group) for group in "abc"}
 
     def write(self, _namespace: str, _record: Record) -> None:
-        """Not now."""
+        """Fail, and count the attempt."""
         self.tried += 1
         message = "the API server does not answer"
         raise ScaleError(message)
 
 
-def test_a_cluster_that_is_away_is_asked_once_more_and_not_for_each_group() -> None:
-    """Of 200 moves whose records time out after ten seconds each, the next look is not half an hour late."""
+def test_an_unreachable_cluster_gets_one_further_attempt_and_not_one_for_each_group() -> None:
+    """After one failed write the others wait for the next look, so that 200 timeouts of ten seconds do not delay it."""
     records = Away()
     standings = Standings(records)
     applied = Applied(recommendation_id="r-1", replicas=8, at=datetime(2026, 1, 5, 12, tzinfo=UTC))
