@@ -1,4 +1,4 @@
-"""Fixtures that the tests of commands share: a command run as the shell would, and a feature table without a JVM."""
+"""Fixtures that tests of commands share: a command run as a shell runs it, and a feature table made without a JVM."""
 
 import os
 import subprocess
@@ -12,19 +12,19 @@ import pytest
 from cli.main import main
 from tests.feature_folder import steady_hour
 
-# Words of a command line in; exit code, stdout and stderr out.
+# From the arguments of a command line to exit code, stdout and stderr.
 Lagcast = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
 def lagcast(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Lagcast:
-    """Runs `lagcast WORDS...` in this process, with its state below the test's own folder."""
+    """Run `lagcast ARGUMENTS...` in this process, with its state below the test's own folder."""
     for name in ("LAGCAST_STATE_DIR", "LAGCAST_STORE_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
-    def run(*words: object) -> tuple[int, str, str]:
-        code = main([str(word) for word in words])
+    def run(*arguments: object) -> tuple[int, str, str]:
+        code = main([str(argument) for argument in arguments])
         captured = capsys.readouterr()
         return int(code), captured.out, captured.err
 
@@ -33,12 +33,12 @@ def lagcast(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 
 @pytest.fixture
 def lagcast_process(tmp_path: Path) -> Lagcast:
-    """Runs `lagcast WORDS...` as a process of its own: a command stops the Spark it finds, which may be a test's."""
+    """Run `lagcast ARGUMENTS...` as a process of its own, as a command stops a Spark that runs, as that of tests."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LAGCAST_ST")}
     environment["XDG_STATE_HOME"] = str(tmp_path / "state")
 
-    def run(*words: object) -> tuple[int, str, str]:
-        command = [sys.executable, "-m", "cli.main", *(str(word) for word in words)]
+    def run(*arguments: object) -> tuple[int, str, str]:
+        command = [sys.executable, "-m", "cli.main", *(str(argument) for argument in arguments)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         return done.returncode, done.stdout, done.stderr
 

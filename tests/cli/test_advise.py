@@ -1,4 +1,4 @@
-"""`lagcast recommend` and `lagcast explain`: the decision on stdout, kept, and shown again."""
+"""`lagcast recommend` and `lagcast explain`: the decision is printed, kept, and printed again."""
 
 import json
 from collections.abc import Callable
@@ -22,10 +22,10 @@ def config(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_recommendation_is_shown_with_every_price_and_kept(
+def test_a_recommendation_is_printed_with_every_price_and_kept(
     lagcast: Lagcast, feature_table: Path, config: Path
 ) -> None:
-    """Twelve replicas for what six carry: sentences and priced plans; `explain` adds what is believed."""
+    """Six replicas with the load of twelve get sentences and priced plans; `explain` adds the learned values."""
     code, out, err = lagcast("recommend", "--features", feature_table, "--config", config, "--now", "latest")
     assert (code, err) == (0, "")
     about_orders = out[out.index("orders  ") :]
@@ -45,23 +45,23 @@ def test_a_recommendation_is_shown_with_every_price_and_kept(
 def test_explain_shows_what_the_last_moves_did(
     lagcast: Lagcast, feature_table: Path, config: Path, graded_move: Callable[..., GradedMove], tmp_path: Path
 ) -> None:
-    """The newest five of six moves, after what is known; programs get the wire document alone."""
+    """`explain` prints the newest five of six moves after the learned values, and as JSON the wire document alone."""
     state = tmp_path / "own"
-    words = ("--config", config, "--state-dir", state)
-    lagcast("recommend", "--features", feature_table, "--now", "latest", *words)
+    arguments = ("--config", config, "--state-dir", state)
+    lagcast("recommend", "--features", feature_table, "--now", "latest", *arguments)
     store = SqlDecisionStore(sqlite_url(state / "decisions.sqlite"))
     start = graded_move().graded_at
     store.keep_outcomes([graded_move(cluster="c", graded_at=start + timedelta(hours=hour)) for hour in range(6)])
     store.close()
-    _, out, _ = lagcast("explain", "orders", *words)
-    told = out[out.index(" last moves, newest first\n") :].splitlines()[1:]
-    assert [line[:19] for line in told] == [f" - 2026-01-05 {hour}:00" for hour in (17, 16, 15, 14, 13)]
-    assert told[0].endswith(outcome_sentence(graded_move()))
-    assert json.loads(lagcast("explain", "orders", *words, "-o", "json")[1])["kind"] == "Recommendation"
+    _, out, _ = lagcast("explain", "orders", *arguments)
+    moves = out[out.index(" last moves, newest first\n") :].splitlines()[1:]
+    assert [line[:19] for line in moves] == [f" - 2026-01-05 {hour}:00" for hour in (17, 16, 15, 14, 13)]
+    assert moves[0].endswith(outcome_sentence(graded_move()))
+    assert json.loads(lagcast("explain", "orders", *arguments, "-o", "json")[1])["kind"] == "Recommendation"
 
 
-def test_json_is_what_the_rest_service_answers(lagcast: Lagcast, feature_table: Path, config: Path) -> None:
-    """One wire document for each group, whatever characters its name holds."""
+def test_json_is_what_the_rest_service_returns(lagcast: Lagcast, feature_table: Path, config: Path) -> None:
+    """Each group is one wire document, whatever characters its name has."""
     code, out, _ = lagcast(
         "recommend", "--features", feature_table, "--config", config, "--now", "latest", "-o", "json"
     )
@@ -73,7 +73,7 @@ def test_json_is_what_the_rest_service_answers(lagcast: Lagcast, feature_table: 
 
 
 def test_csv_has_one_row_for_each_plan(lagcast: Lagcast, feature_table: Path, config: Path) -> None:
-    """The priced plans under machine keys; exactly one of them is the chosen one."""
+    """The priced plans have machine keys, and exactly one of them is the chosen one."""
     lagcast("recommend", "--features", feature_table, "--config", config, "--now", "latest")
     _, out, _ = lagcast("explain", "orders", "-o", "csv")
     header, *plans = out.splitlines()
@@ -82,13 +82,13 @@ def test_csv_has_one_row_for_each_plan(lagcast: Lagcast, feature_table: Path, co
 
 
 def test_data_from_the_past_are_refused_as_stale(lagcast: Lagcast, feature_table: Path, config: Path) -> None:
-    """Without --now the present decides: a refusal with its figures, exit code 0, and 3 under --strict."""
-    words = ("recommend", "--features", feature_table, "--config", config)
-    code, out, _ = lagcast(*words)
+    """Without --now data from the past are refused with figures, with exit code 0, and 3 under --strict."""
+    arguments = ("recommend", "--features", feature_table, "--config", config)
+    code, out, _ = lagcast(*arguments)
     assert code == 0
     assert "orders  refused   [history_stale]" in out
     assert " - freshness_limit_seconds: 600" in out
-    assert lagcast(*words, "--strict")[0] == 3
+    assert lagcast(*arguments, "--strict")[0] == 3
 
 
 def test_without_a_capacity_nothing_is_advised(lagcast: Lagcast, feature_table: Path) -> None:
@@ -98,14 +98,14 @@ def test_without_a_capacity_nothing_is_advised(lagcast: Lagcast, feature_table: 
 
 
 def test_a_group_that_is_off_gets_no_decision(lagcast: Lagcast, feature_table: Path, config: Path) -> None:
-    """`mode: "off"` leaves a group out of the cycle; the others get their advice."""
+    """A group with `mode: "off"` gets no decision, and the others get advice."""
     config.write_text(config.read_text() + '  orders:\n    mode: "off"\n')
     _, out, _ = lagcast("recommend", "--features", feature_table, "--config", config, "--now", "latest", "-o", "json")
     assert [document["group_id"] for document in json.loads(out)] == ["a/b ü"]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (("--features", "nowhere"), "nowhere is no folder"),
         (("--features", "FEATURES", "--now", "soon"), "--now 'soon' is no instant; write it as 2026-05-12T08:40:00Z"),
@@ -114,21 +114,21 @@ def test_a_group_that_is_off_gets_no_decision(lagcast: Lagcast, feature_table: P
     ],
 )
 def test_bad_input_is_one_sentence(
-    words: tuple[str, ...], said: str, lagcast: Lagcast, feature_table: Path, tmp_path: Path
+    arguments: tuple[str, ...], message: str, lagcast: Lagcast, feature_table: Path, tmp_path: Path
 ) -> None:
-    """A missing table, a word that is no instant, a missing or misspelt settings file: code 2, one line, no output."""
+    """For a missing table, an invalid instant, and wrong settings the command exits 2 with one line and no output."""
     misspelt = tmp_path / "misspelt.yaml"
     misspelt.write_text("groups:\n  orders:\n    max_replica: 3\n")
     places = {"FEATURES": feature_table, "CONFIG": misspelt}
-    code, out, err = lagcast("recommend", *(places.get(word, word) for word in words))
+    code, out, err = lagcast("recommend", *(places.get(argument, argument) for argument in arguments))
     assert (code, out, len(err.splitlines())) == (2, "", 1)
-    assert said in err
+    assert message in err
 
 
-def test_an_unknown_group_is_told_with_those_that_are_known(
+def test_the_error_for_an_unknown_group_names_the_known_ones(
     lagcast: Lagcast, feature_table: Path, config: Path
 ) -> None:
-    """`explain` of a group without a decision names the groups that have one."""
+    """For a group without a decision, `explain` names the groups that have one."""
     lagcast("recommend", "--features", feature_table, "--config", config, "--now", "latest")
     code, out, err = lagcast("explain", "payments")
     assert (code, out) == (2, "")

@@ -1,4 +1,4 @@
-"""Commands that talk to Kafka, where they cannot: one sentence with the next step, an exit code, and no traceback."""
+"""Commands that cannot connect to Kafka: one sentence with the next step, an exit code, and no traceback."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,8 +7,8 @@ import pytest
 
 Lagcast = Callable[..., tuple[int, str, str]]
 
-NOBODY = "127.0.0.1:1"
-# `collect` asks for the first time within 15 s, and `up` has a JVM to end.
+NO_BROKER = "127.0.0.1:1"
+# `collect` makes its first request within 15 s, and `up` has a JVM to end.
 COMMANDS = [
     pytest.param("history", id="history"),
     pytest.param("collect", id="collect", marks=pytest.mark.slow),
@@ -16,22 +16,22 @@ COMMANDS = [
 ]
 
 
-def words(command: str, folder: Path, *settings: str) -> list[object]:
+def arguments(command: str, folder: Path, *settings: str) -> list[object]:
     """The command, with settings of a client that gives up soon."""
     config = folder / "client.properties"
     config.write_text("".join(f"{line}\n" for line in ("socket.timeout.ms=1000", *settings)), encoding="utf-8")
     place = ["--state-dir", folder / "state", "--port", "0"] if command == "up" else ["--out", folder / "samples"]
-    return [command, "--bootstrap", NOBODY, "--client-config", config, *place]
+    return [command, "--bootstrap", NO_BROKER, "--client-config", config, *place]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_broker_that_is_not_there(command: str, lagcast_process: Lagcast, tmp_path: Path) -> None:
-    """Exit 4: who was asked, for what, what came back, and what to check; no sample is written."""
-    code, out, err = lagcast_process(*words(command, tmp_path))
+    """The command exits 4 with the cluster, the request, the error and what to check, and writes no sample."""
+    code, out, err = lagcast_process(*arguments(command, tmp_path))
     assert (code, out) == (4, "")
     last = err.splitlines()[-1]
-    assert last.startswith(f"lagcast: asked cluster 'default' at {NOBODY} for its list of groups; what came back: ")
+    assert last.startswith(f"lagcast: asked cluster 'default' at {NO_BROKER} for its list of groups; what came back: ")
     assert last.endswith("Connection refused); check host and port, and that the broker runs")
     assert "Traceback" not in err
     assert not list(tmp_path.rglob("*.parquet"))
@@ -39,8 +39,8 @@ def test_a_broker_that_is_not_there(command: str, lagcast_process: Lagcast, tmp_
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_setting_that_the_client_does_not_take(command: str, lagcast_process: Lagcast, tmp_path: Path) -> None:
-    """Exit 4 with the setting's name, and without the secret beside it."""
-    code, out, err = lagcast_process(*words(command, tmp_path, "sasl.password=sesame", "sasl.user=me"))
+    """The command exits 4 with the setting's name, and without the secret beside it."""
+    code, out, err = lagcast_process(*arguments(command, tmp_path, "sasl.password=sesame", "sasl.user=me"))
     assert (code, out) == (4, "")
     assert 'No such configuration property: "sasl.user"' in err.splitlines()[-1]
     assert "sesame" not in err
@@ -49,20 +49,20 @@ def test_a_setting_that_the_client_does_not_take(command: str, lagcast_process: 
 
 @pytest.mark.parametrize("command", ["history", "collect", pytest.param("up", marks=pytest.mark.slow)])
 def test_a_secret_that_is_not_there(command: str, lagcast_process: Lagcast, tmp_path: Path) -> None:
-    """Exit 2 before anything is started: file, line and variable."""
-    code, out, err = lagcast_process(*words(command, tmp_path, "sasl.password=${env:NO_SUCH_WORD}"))
+    """The command exits 2, with file, line and variable, before it starts anything."""
+    code, out, err = lagcast_process(*arguments(command, tmp_path, "sasl.password=${env:NO_SUCH_NAME}"))
     assert (code, out) == (2, "")
     assert err.startswith("lagcast: --client-config ")
     assert err.endswith(
-        "line 2: sasl.password refers to the environment variable NO_SUCH_WORD, which is not set; export it or mend "
+        "line 2: sasl.password refers to the environment variable NO_SUCH_NAME, which is not set; export it or mend "
         "the name\n"
     )
     assert err.count("\n") == 1
 
 
 def test_samples_are_kept_for_longer_than_history_is_read(lagcast: Lagcast, tmp_path: Path) -> None:
-    """Else the oldest days would come and go with each start."""
-    code, _, err = lagcast(*words("up", tmp_path), "--keep-days", "14")
+    """A shorter time is refused, as the oldest days would come and go with each start."""
+    code, _, err = lagcast(*arguments("up", tmp_path), "--keep-days", "14")
     assert code == 2
     assert err == (
         "lagcast: --keep-days is 14 and --days 14: the oldest history would be removed and read again at each start; "
@@ -71,7 +71,7 @@ def test_samples_are_kept_for_longer_than_history_is_read(lagcast: Lagcast, tmp_
 
 
 def test_a_sample_file_that_is_torn_is_named(lagcast_process: Lagcast, tmp_path: Path) -> None:
-    """Exit 2 before Spark is started: which file, and what to do with it."""
+    """The command exits 2, with the file and the next step, before Spark is started."""
     torn = tmp_path / "samples" / "date=2026-01-05" / "torn.parquet"
     torn.parent.mkdir(parents=True)
     torn.write_bytes(b"PAR1")

@@ -18,7 +18,7 @@ Lagcast = Callable[..., tuple[int, str, str]]
 def test_settings_are_refused_before_the_first_round(
     setting: str, code: int, sentence: str, lagcast_process: Lagcast, tmp_path: Path
 ) -> None:
-    """A missing secret and a setting that the client does not take stop the command before it waits or writes."""
+    """A missing secret and an unknown client setting end the command before it waits or writes."""
     config = tmp_path / "client.properties"
     config.write_text(f"{setting}\n", encoding="utf-8")
     out = tmp_path / "samples"

@@ -1,4 +1,4 @@
-"""`lagcast demo`: everything, on a generated load."""
+"""`lagcast demo`: every part of lagcast, on a generated load."""
 
 import json
 import subprocess
@@ -20,18 +20,18 @@ POLICIES = ["fixed", "hpa", "hpa-behavior", "keda", "useful-counts", "lagcast", 
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_demo_ends_with_a_league_and_a_decision(lagcast_process: Lagcast) -> None:
-    """Off a terminal it ends by itself: a league, the decision at the end of the data, and an address that answered.
+    """Off a terminal the demo ends by itself, with a league, the decision at the end of the data, and a served address.
 
-    A second run takes the features of the first, gives the same league, and `explain` shows its decision.
+    A second run takes the features of the first and gives the same league, and `explain` prints its decision.
     """
-    words = ("demo", "--days", 2, "--port", 0, "-o", "json")
-    code, out, err = lagcast_process(*words)
+    arguments = ("demo", "--days", 2, "--port", 0, "-o", "json")
+    code, out, err = lagcast_process(*arguments)
     first = json.loads(out)
     assert code == 0
     assert [policy["policy"] for policy in first["policies"]] == POLICIES
     assert first["decision"]["issued_at"] == "2026-05-06T00:00:00Z"
     assert f"GET {first['url']}/api/v1/groups answered 200: 1 group" in err
-    _, again, err = lagcast_process(*words)
+    _, again, err = lagcast_process(*arguments)
     assert "features reused" in err
     assert json.loads(again) | {"url": ""} == first | {"url": ""}
     code, explained, _ = lagcast_process("explain", "orders", "-o", "json")
@@ -41,8 +41,8 @@ def test_the_demo_ends_with_a_league_and_a_decision(lagcast_process: Lagcast) ->
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_demo_needs_no_installed_java(tmp_path: Path) -> None:
-    """With no Java on PATH and a home that is empty, the packaged runtime serves, and its shim goes to the cache."""
-    # Spark's launcher and Hadoop call the system's small programs; all of them stay, but for Java.
+    """Without Java on PATH and with an empty home the packaged runtime is used, and its shim is put into the cache."""
+    # Spark's launcher and Hadoop call the system's small programs; all of them stay, except Java.
     tools = tmp_path / "bin"
     tools.mkdir()
     for tool in Path("/usr/bin").iterdir():
@@ -57,22 +57,22 @@ def test_the_demo_needs_no_installed_java(tmp_path: Path) -> None:
     assert len(done.stdout.splitlines()) == 1 + len(POLICIES)
 
 
-def test_what_is_judged_comes_last() -> None:
-    """Of 14 days the last one is judged, and so it is of two."""
+def test_the_last_day_is_judged() -> None:
+    """The last day is judged, of 14 days as of two."""
     for days in (2, 14):
         load, contest = contest_of(days=days, seed=7)
         assert (contest.trace.days, contest.trace.end_at) == (1, load.end_at)
 
 
 def test_the_demo_clock_starts_where_the_data_end() -> None:
-    """Advice of the past is in force on the demo's clock, which runs."""
+    """Advice of the past is valid on the demo's clock, which runs."""
     end_at = datetime(2026, 5, 18, tzinfo=UTC)
     clock = clock_from(end_at)
     assert end_at <= clock() <= clock()
 
 
 def test_features_are_there_whole_or_not_at_all(tmp_path: Path) -> None:
-    """A making that fails leaves nothing; one that succeeds takes the place of other seeds' folders."""
+    """A failed run leaves no features, and a successful one replaces the folders of other seeds."""
     decisions_file(tmp_path, anew=True)
     folder = FeatureFolder.of(tmp_path, seed=1, days=2)
 
@@ -96,15 +96,15 @@ def test_features_are_there_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_decisions_begin_anew_with_each_demo(tmp_path: Path) -> None:
-    """The demo's decisions are its own file, emptied at the start of a run and left alone by those who read."""
+    """The demo's decisions are a file of their own, emptied when a run starts and not by readers."""
     file = decisions_file(tmp_path, anew=True)
     file.write_text("decisions")
     assert decisions_file(tmp_path, anew=False).exists()
     assert not decisions_file(tmp_path, anew=True).exists()
 
 
-def test_a_state_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
-    """The sentence names the folder and the option that names another."""
+def test_a_state_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
+    """The error names the folder and the option for another."""
     (tmp_path / "state").write_text("not a folder")
     with pytest.raises(InputError, match=r"state .*--state-dir DIR$"):
         decisions_file(tmp_path / "state", anew=True)

@@ -1,4 +1,4 @@
-"""`lagcast discover`: a line for each group, on stdout for programs too; nothing is written anywhere."""
+"""`lagcast discover`: it prints a line for each group, in formats for programs too, and writes nothing."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ def around(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_each_group_is_a_line(lagcast: Lagcast) -> None:
-    """Found, or why not; a group that cannot be asked about is said on stderr, and the others go on."""
+    """Each group is found or has a reason; a group whose description fails is on stderr, and the others go on."""
     code, out, err = lagcast("discover", "--bootstrap", "nowhere:9092", "--kubernetes", "shop")
     assert code == 0
     heads, audit, orders = out.splitlines()
@@ -58,9 +58,9 @@ def test_each_group_is_a_line(lagcast: Lagcast) -> None:
 
 
 def test_json_has_the_same_records(lagcast: Lagcast) -> None:
-    """With what is not known as null."""
-    words = ["--bootstrap", "nowhere:9092", "--kubernetes", "shop", "--group", "orders", "-o", "json"]
-    code, out, _ = lagcast("discover", *words)
+    """Unknown values are null."""
+    arguments = ["--bootstrap", "nowhere:9092", "--kubernetes", "shop", "--group", "orders", "-o", "json"]
+    code, out, _ = lagcast("discover", *arguments)
     assert code == 0
     assert json.loads(out) == [
         {
@@ -77,21 +77,21 @@ def test_json_has_the_same_records(lagcast: Lagcast) -> None:
     ]
 
 
-def test_without_a_cluster_nothing_is_asked_of_kafka(
+def test_without_a_cluster_no_request_is_made_to_kafka(
     lagcast: Lagcast, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """One sentence, and the exit code of usage."""
+    """The command exits with the code of usage and one sentence."""
     monkeypatch.undo()
-    words = ["--bootstrap", "nowhere:9092", "--kubernetes", "shop", "--kubeconfig", str(tmp_path / "missing")]
-    code, out, err = lagcast("discover", *words)
+    arguments = ["--bootstrap", "nowhere:9092", "--kubernetes", "shop", "--kubeconfig", str(tmp_path / "missing")]
+    code, out, err = lagcast("discover", *arguments)
     assert (code, out) == (2, "")
     assert err.startswith("lagcast: no cluster to connect to: ")
 
 
-def test_objects_are_printed_for_what_is_certain(lagcast: Lagcast) -> None:
-    """One that advises and does not act; why there is none for another group is on stderr."""
-    words = ["--bootstrap", "nowhere:9092", "--kubernetes", "shop", "--cluster", "prod", "--objects"]
-    code, out, err = lagcast("discover", *words)
+def test_objects_are_printed_for_certain_groups(lagcast: Lagcast) -> None:
+    """The object is in the mode recommend, and the reason why another group has none is on stderr."""
+    arguments = ["--bootstrap", "nowhere:9092", "--kubernetes", "shop", "--cluster", "prod", "--objects"]
+    code, out, err = lagcast("discover", *arguments)
     assert code == 0
     assert list(yaml.safe_load_all(out)) == [
         {
@@ -110,7 +110,7 @@ def test_objects_are_printed_for_what_is_certain(lagcast: Lagcast) -> None:
 
 
 def test_of_two_groups_of_one_workload_neither_has_an_object(lagcast: Lagcast, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A workload is scaled for one group, and which of them is its owner's to say."""
+    """A workload is scaled for one group, and its owner has to choose which."""
     described = KafkaRequests.descriptions
 
     def both(kafka: KafkaRequests, names: Sequence[str]) -> Answers[str, GroupDescription]:

@@ -1,4 +1,4 @@
-"""`lagcast doctor`: a line for each finding, exit codes that a script can go by, nothing asked that was not named."""
+"""`lagcast doctor`: a line for each finding, exit codes for scripts, and requests for named objects only."""
 
 import json
 from collections.abc import Callable
@@ -22,11 +22,11 @@ FINDINGS = (
 def around(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cluster with those findings."""
     monkeypatch.setattr(kubernetes_client, "connect", lambda _: None)
-    monkeypatch.setattr(doctor, "examine", lambda *_words, **_named: FINDINGS)
+    monkeypatch.setattr(doctor, "examine", lambda *_positional, **_named: FINDINGS)
 
 
 def test_each_finding_is_a_line(lagcast: Lagcast) -> None:
-    """State, check, place, sentence, and the remedy where there is something to do."""
+    """A line has state, check, place and sentence, and the remedy where there is one."""
     code, out, err = lagcast("doctor", "--kubernetes", "shop")
     assert (code, err) == (0, "")
     assert out.splitlines() == [
@@ -35,21 +35,21 @@ def test_each_finding_is_a_line(lagcast: Lagcast) -> None:
     ]
 
 
-def test_json_has_the_same(lagcast: Lagcast) -> None:
-    """With null where there is nothing to do."""
+def test_json_has_the_same_findings(lagcast: Lagcast) -> None:
+    """The remedy is null where there is none."""
     _, out, _ = lagcast("doctor", "--kubernetes", "shop", "-o", "json")
     assert [(each["state"], each["remedy"]) for each in json.loads(out)] == [("ok", None), ("problem", "deploy it")]
 
 
-def test_trouble_is_an_exit_code_under_strict(lagcast: Lagcast) -> None:
-    """3, for scripts; else a finding is an answer like another."""
+def test_findings_are_an_exit_code_under_strict(lagcast: Lagcast) -> None:
+    """Under --strict a finding is exit code 3, and else 0."""
     assert lagcast("doctor", "--kubernetes", "shop", "--strict")[0] == 3
 
 
-def test_a_cluster_that_does_not_answer_is_four(lagcast: Lagcast, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With its sentence, and no table."""
+def test_a_cluster_that_does_not_answer_is_exit_code_4(lagcast: Lagcast, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command prints one sentence and no table."""
 
-    def away(*_words: object, **_named: object) -> None:
+    def away(*_positional: object, **_named: object) -> None:
         message = "could not ask the API server for its version: no answer; is the cluster reachable?"
         raise UnavailableError(message)
 
@@ -60,7 +60,7 @@ def test_a_cluster_that_does_not_answer_is_four(lagcast: Lagcast, monkeypatch: p
 
 
 def test_a_name_without_its_namespace_is_refused(lagcast: Lagcast, tmp_path: Path) -> None:
-    """Before anything is asked."""
+    """A name without its namespace is refused before the first request."""
     code, _, err = lagcast("doctor", "--kubernetes", "shop", "--executor", "lagcast", "--kubeconfig", tmp_path)
     assert code == 2
     assert "--executor is 'lagcast'; write it as NAMESPACE/NAME" in err

@@ -14,7 +14,7 @@ def _raising(error: BaseException) -> int:
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "said"),
+    ("error", "code", "message"),
     [
         (InputError("--days is 0; give 1 or more"), 2, "lagcast: --days is 0; give 1 or more\n"),
         (UnreachableError("no broker at localhost:9092"), 4, "lagcast: no broker at localhost:9092\n"),
@@ -28,29 +28,29 @@ def _raising(error: BaseException) -> int:
     ],
 )
 def test_an_error_is_one_sentence_and_a_code(
-    error: BaseException, code: int, said: str, capsys: pytest.CaptureFixture[str]
+    error: BaseException, code: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each kind of failure has its exit code, says one sentence on stderr, and nothing on stdout."""
+    """Each kind of failure has its exit code, prints one sentence to stderr, and nothing to stdout."""
     assert run_with_exit_code(lambda: _raising(error), debug=False) == code
-    assert capsys.readouterr() == ("", said)
+    assert capsys.readouterr() == ("", message)
 
 
 def test_debug_shows_the_traceback_as_well(capsys: pytest.CaptureFixture[str]) -> None:
-    """With --debug the traceback comes before the sentence; the code stays the same."""
+    """With --debug the traceback comes before the sentence, and the exit code stays the same."""
     assert run_with_exit_code(lambda: _raising(InputError("no")), debug=True) == ExitCode.USAGE
-    said = capsys.readouterr().err
-    assert said.startswith("Traceback")
-    assert said.endswith("lagcast: no\n")
+    err = capsys.readouterr().err
+    assert err.startswith("Traceback")
+    assert err.endswith("lagcast: no\n")
 
 
-def test_a_reader_who_left_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`lagcast ... | head` ends with 0 and without output when head has seen enough."""
+def test_a_closed_pipe_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`lagcast ... | head` ends with 0 and without output when head has ended."""
     monkeypatch.setattr(sys, "stdout", sys.stdout)
     assert run_with_exit_code(lambda: _raising(BrokenPipeError()), debug=False) == ExitCode.OK
 
 
 @pytest.mark.parametrize("name", sorted(EXIT_CODE_OF_ERROR))
 def test_errors_are_named_as_they_are(name: str) -> None:
-    """Every error that the boundary knows by name exists under that name."""
+    """Every exception class that the boundary catches by name exists under that name."""
     module, _, kind = name.rpartition(".")
     assert issubclass(getattr(importlib.import_module(module), kind), Exception)

@@ -44,7 +44,7 @@ def _samples(minutes: int) -> list[OffsetSample]:
 
 @pytest.mark.spark
 def test_samples_become_a_feature_table(lagcast_process: Lagcast, tmp_path: Path) -> None:
-    """The table's folder is the answer on stdout, each stage a line on stderr, and rates are those of the samples."""
+    """The table's folder is printed to stdout, each stage to stderr, and the rates are those of the samples."""
     write_samples(_samples(minutes=5), tmp_path / "samples")
     code, out, err = lagcast_process("features", "--samples", tmp_path / "samples", "--out", tmp_path / "features")
     assert (code, out) == (0, f"{tmp_path / 'features'}\n")
@@ -56,14 +56,14 @@ def test_samples_become_a_feature_table(lagcast_process: Lagcast, tmp_path: Path
 
 @pytest.mark.spark
 def test_followed_samples_become_rows_until_the_command_is_stopped(tmp_path: Path) -> None:
-    """SIGTERM ends it with code 0 and the table's folder; a second writer is refused; a broken file stops nobody."""
+    """SIGTERM ends it with 0 and prints the table's folder; a second writer is refused, a broken file is set aside."""
     samples, out = tmp_path / "samples", tmp_path / "features"
     write_samples(_samples(minutes=5), samples)
     (samples / "date=2026-05-04" / "broken.parquet").write_bytes(b"PAR1")
-    words = [sys.executable, "-m", "cli.main", "features", "--samples", str(samples), "--out", str(out)]
+    arguments = [sys.executable, "-m", "cli.main", "features", "--samples", str(samples), "--out", str(out)]
     environment = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state")}
     with subprocess.Popen(
-        [*words, "--follow"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        [*arguments, "--follow"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as following:
         until = time.monotonic() + 120
         while not list(out.glob("versions/*/interval_seconds=15/*/*.parquet")) and time.monotonic() < until:
@@ -71,17 +71,17 @@ def test_followed_samples_become_rows_until_the_command_is_stopped(tmp_path: Pat
         with pytest.raises(FeaturesError, match=r"another run is writing to .*; wait for it, stop it"), writing(out):
             pass
         following.send_signal(signal.SIGTERM)
-        said, talk = following.communicate(timeout=60)
-    assert (following.returncode, said) == (0, f"{out}\n"), talk
-    assert "broken.parquet is no readable parquet file" in talk
+        printed, err = following.communicate(timeout=60)
+    assert (following.returncode, printed) == (0, f"{out}\n"), err
+    assert "broken.parquet is no readable parquet file" in err
     # 21 base rows, 6 of a minute, 2 of five and 1 of an hour: the first sample is the last of the day before.
-    assert "1 sample files -> 30 rows; 1 files set aside, 0 samples too late" in talk
+    assert "1 sample files -> 30 rows; 1 files set aside, 0 samples too late" in err
     rows = FeatureTable(out).intervals("c", "orders")
     assert [row.produce_messages_per_second for row in rows] == [None, *[10.0] * 20]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (("--samples", "nowhere", "--out", "o"), "nowhere is no folder"),
         (("--samples", ".", "--out", "o"), "holds no parquet file"),
@@ -90,13 +90,13 @@ def test_followed_samples_become_rows_until_the_command_is_stopped(tmp_path: Pat
         (("--samples", ".", "--out", "o", "--follow", "--to", "2026-05-12"), "give it without --from and --to"),
     ],
 )
-def test_bad_input_is_said_before_spark_starts(
-    words: tuple[str, ...], said: str, lagcast: Lagcast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_bad_input_is_an_error_before_spark_starts(
+    arguments: tuple[str, ...], message: str, lagcast: Lagcast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A folder without samples or a word that is no date: one sentence, code 2, and no output folder is made."""
+    """For a folder without samples or an invalid date the command exits 2 with one sentence, and makes no folder."""
     monkeypatch.chdir(tmp_path)
-    code, out, err = lagcast("features", *words)
+    code, out, err = lagcast("features", *arguments)
     assert (code, out) == (2, "")
-    assert said in err
+    assert message in err
     assert len(err.splitlines()) == 1
     assert not (tmp_path / "o").exists()

@@ -1,4 +1,4 @@
-"""C15, `lagcast forecast`: from a feature table to the weeks ahead that the service shows."""
+"""C15, `lagcast forecast`: from a feature table to the weeks ahead that the service returns."""
 
 import json
 from collections.abc import Callable
@@ -20,7 +20,7 @@ END_AT = datetime(2026, 5, 4, 12, 7, tzinfo=UTC)
 
 
 def write_table(table: Path) -> None:
-    """Three days of minutes of the group `orders`, and three hours of `young`; of base rows the newest alone."""
+    """Three days of minutes of the group `orders`, and three hours of `young`; of base rows only the newest one."""
     kinds = {
         "string": pa.string(),
         "int": pa.int32(),
@@ -53,21 +53,21 @@ def minutes_of(group: str, minutes: int) -> pd.DataFrame:
 
 @pytest.mark.spark
 def test_a_table_becomes_the_week_ahead(lagcast_process: Lagcast, tmp_path: Path) -> None:
-    """As of the last five minutes on the clock; the folder is the answer, and who is too young is told apart."""
+    """A forecast is issued at the last full five minutes, and a group with too short a history is refused."""
     write_table(tmp_path / "features")
     config = tmp_path / "lagcast.yaml"
     config.write_text("groups: {'*': {holidays: {country: DE}}}")
     out = tmp_path / "forecasts"
-    code, said, talk = lagcast_process(
+    code, printed, err = lagcast_process(
         "forecast", "--features", tmp_path / "features", "--out", out, "--config", config
     )
-    assert (code, said) == (0, f"{out}\n")
-    assert "1 groups forecast, 1 refused, as of 2026-05-04 12:05 UTC" in talk
+    assert (code, printed) == (0, f"{out}\n")
+    assert "1 groups forecast, 1 refused, as of 2026-05-04 12:05 UTC" in err
     issued_at = END_AT - timedelta(minutes=2)
     week = LongForecastsFolder(out).newest("c", "orders", until=END_AT)
     assert week is not None
     assert (week.origin_at, week.steps, week.history_tier) == (issued_at, 2016, "daily")
-    # It runs on as it ran: the wave of three days, to 5 % of its mean.
+    # The forecast continues the wave of three days, to 5 % of its mean.
     ahead = np.arange(2016) * 5.0 + 4.5
     wave = 1000.0 - 300.0 * np.sin(2.0 * np.pi * ahead / 1440.0)
     assert float(np.abs(week.path(0.5) - wave).max()) < 50.0
@@ -77,21 +77,23 @@ def test_a_table_becomes_the_week_ahead(lagcast_process: Lagcast, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (("--features", "nowhere"), "nowhere is no folder"),
         (("--features", "FEATURES", "--at", "soon"), "--at 'soon' is no instant; write it as 2026-05-12T08:40:00Z"),
         (("--features", "FEATURES", "--config", "CONFIG"), "country is 'XX', which is none of the"),
     ],
 )
-def test_bad_input_is_said_before_spark_starts(
-    words: tuple[str, ...], said: str, lagcast: Lagcast, feature_table: Path, tmp_path: Path
+def test_bad_input_is_an_error_before_spark_starts(
+    arguments: tuple[str, ...], message: str, lagcast: Lagcast, feature_table: Path, tmp_path: Path
 ) -> None:
-    """No table, a word that is no instant, a country that is none: one sentence, code 2, and no folder is made."""
+    """For no table, an invalid instant or an unknown country it exits 2 with one sentence, and makes no folder."""
     config = tmp_path / "lagcast.yaml"
     config.write_text("groups: {orders: {holidays: {country: XX}}}")
     places = {"FEATURES": feature_table, "CONFIG": config}
-    code, out, err = lagcast("forecast", *(places.get(word, word) for word in words), "--out", tmp_path / "o")
+    code, out, err = lagcast(
+        "forecast", *(places.get(argument, argument) for argument in arguments), "--out", tmp_path / "o"
+    )
     assert (code, out, len(err.splitlines())) == (2, "", 1)
-    assert said in err
+    assert message in err
     assert not (tmp_path / "o").exists()

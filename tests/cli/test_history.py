@@ -1,4 +1,4 @@
-"""`lagcast history --prometheus`: what it writes and says, and one sentence where it cannot."""
+"""`lagcast history --prometheus`: the samples and messages that it writes, and its errors of one sentence."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -26,38 +26,38 @@ def memory() -> Iterator[MemoryPrometheus]:
 def test_the_past_is_written_and_a_second_run_adds_the_tail_alone(
     lagcast: Lagcast, memory: MemoryPrometheus, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """30 or 31 minutes of two partitions, with lag and members; the same again writes at most the newest minute."""
+    """A run writes 30 or 31 minutes of two partitions with lag and members, a second run the newest minute at most."""
     now = datetime.now(UTC)  # noqa: TID251  # as the scrapes end
-    # Both runs in one minute: where another begins between them, the second asks for it in three requests more.
+    # Both runs in one minute: where another begins between them, the second makes three requests more for it.
     monkeypatch.setattr("cli.history.read_clock", lambda: now)
     out = tmp_path / "samples"
-    code, printed, said = lagcast("history", "--prometheus", memory.url, "--out", out, "--cluster", "prod")
+    code, printed, err = lagcast("history", "--prometheus", memory.url, "--out", out, "--cluster", "prod")
     assert (code, printed) == (0, "")
-    assert "kafka_exporter: 1 groups, newest sample" in said
+    assert "kafka_exporter: 1 groups, newest sample" in err
     stored = ds.dataset(out, partitioning=None).to_table().to_pylist()
     assert 60 <= len(stored) <= 62
     assert {row["end_offset"] - row["committed_offset"] for row in stored} == {0, 1000}
     assert {(row["cluster"], row["group"], row["members"]) for row in stored} == {("prod", "orders", 2)}
     requests = len(memory.requests)
-    assert f"1 groups, {requests} requests, {len(stored)} rows" in said
+    assert f"1 groups, {requests} requests, {len(stored)} rows" in err
     assert lagcast("history", "--prometheus", memory.url, "--out", out, "--cluster", "prod")[0] == 0
     assert len(ds.dataset(out, partitioning=None).to_table()) <= len(stored) + 2
     assert len(memory.requests) <= 2 * requests
 
 
-def test_the_estimate_asks_for_no_past_and_writes_nothing(
+def test_the_estimate_requests_no_past_and_writes_nothing(
     lagcast: Lagcast, memory: MemoryPrometheus, tmp_path: Path
 ) -> None:
-    """The estimate gives the count of queries and points, from one answer: the hourly count of scrapes."""
-    code, _, said = lagcast("history", "--prometheus", memory.url, "--out", tmp_path / "samples", "--estimate")
+    """The estimate has the counts of queries and points, from one request for the hourly count of scrapes."""
+    code, _, err = lagcast("history", "--prometheus", memory.url, "--out", tmp_path / "samples", "--estimate")
     assert code == 0
-    assert "3 queries of 2,880 points at most, 2,880 rows at most" in said
+    assert "3 queries of 2,880 points at most, 2,880 rows at most" in err
     assert [path for path, _ in memory.requests if path.endswith("query_range")] == ["/api/v1/query_range"]
     assert not (tmp_path / "samples").exists()
 
 
 @pytest.mark.parametrize(
-    ("refusal", "words", "code", "told"),
+    ("refusal", "arguments", "code", "message"),
     [
         (
             (401, "{}"),
@@ -81,55 +81,55 @@ def test_the_estimate_asks_for_no_past_and_writes_nothing(
         ),
     ],
 )
-def test_what_goes_wrong_is_one_sentence(
+def test_each_failure_is_one_sentence(
     *,
     refusal: tuple[int, str] | None,
-    words: tuple[str, ...],
+    arguments: tuple[str, ...],
     code: int,
-    told: str,
+    message: str,
     lagcast: Lagcast,
     memory: MemoryPrometheus,
     tmp_path: Path,
 ) -> None:
-    """An exit code, what came back, and the next step; nothing is written."""
+    """The command exits with a code, the error and the next step, and writes nothing."""
     memory.refusals = [refusal] if refusal is not None else []
     out = tmp_path / "samples"
-    given, _, said = lagcast("history", "--prometheus", memory.url, "--out", out, *words)
+    given, _, err = lagcast("history", "--prometheus", memory.url, "--out", out, *arguments)
     assert given == code
-    assert told in said.splitlines()[-1]
+    assert message in err.splitlines()[-1]
     assert not out.exists()
 
 
 def test_no_source_and_a_source_that_is_not_there(lagcast: Lagcast, tmp_path: Path) -> None:
-    """Without either option it says which there are; a wrong address is said at once."""
-    code, _, said = lagcast("history", "--out", tmp_path)
-    assert (code, "history wants one source" in said) == (2, True)
-    code, _, said = lagcast("history", "--prometheus", "http://127.0.0.1:1", "--out", tmp_path)
+    """Without a source the error names the options, and a wrong address is an error at once."""
+    code, _, err = lagcast("history", "--out", tmp_path)
+    assert (code, "history wants one source" in err) == (2, True)
+    code, _, err = lagcast("history", "--prometheus", "http://127.0.0.1:1", "--out", tmp_path)
     assert code == 4
-    assert said.endswith("check the address, and that the server runs\n")
+    assert err.endswith("check the address, and that the server runs\n")
 
 
-def test_a_token_out_of_the_environment_goes_along_and_is_not_shown(
+def test_a_token_from_the_environment_is_sent_and_not_shown(
     lagcast: Lagcast, memory: MemoryPrometheus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`bearer.token=${env:WORD}`: the server gets it, and an error that repeats it shows stars."""
+    """With `bearer.token=${env:WORD}` the server gets the token, and an error that repeats it shows stars."""
     monkeypatch.setenv("WORD", "open-sesame")
     config = tmp_path / "prometheus.properties"
     config.write_text("bearer.token=${env:WORD}\n", encoding="utf-8")
     memory.refusals = [(403, json.dumps({"error": "open-sesame may not"}))]
-    words = ("history", "--prometheus", memory.url, "--out", tmp_path, "--client-config", config)
-    code, _, said = lagcast(*words)
-    assert (code, "open-sesame" in said, "*** may not" in said) == (4, False, True)
+    arguments = ("history", "--prometheus", memory.url, "--out", tmp_path, "--client-config", config)
+    code, _, err = lagcast(*arguments)
+    assert (code, "open-sesame" in err, "*** may not" in err) == (4, False, True)
     assert memory.headers[-1]["Authorization"] == "Bearer open-sesame"
 
 
-def test_clients_without_a_group_are_said_to_be_taken_for_one(lagcast: Lagcast, tmp_path: Path) -> None:
-    """The JMX exporter: which topics' readers count as the group that was named."""
+def test_the_assumed_group_of_client_metrics_is_printed(lagcast: Lagcast, tmp_path: Path) -> None:
+    """For the JMX exporter the command prints the topics whose consumers count as the named group."""
     with serving(MemoryPrometheus()) as memory:
         now = int(datetime.now(UTC).timestamp())  # noqa: TID251  # the command looks back from the clock
         for ago in range(300, -1, -15):
             memory.scrape(exposition("jmx"), at=now - ago)
-        words = ("history", "--prometheus", memory.url, "--out", tmp_path, "--group", "orders")
-        code, _, said = lagcast(*words)
+        arguments = ("history", "--prometheus", memory.url, "--out", tmp_path, "--group", "orders")
+        code, _, err = lagcast(*arguments)
     assert code == 0
-    assert "clients do not say their group: whoever reads orders-in is it" in said
+    assert "clients do not say their group: whoever reads orders-in is it" in err

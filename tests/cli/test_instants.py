@@ -15,12 +15,12 @@ from cli.instants import parse_instant
     ],
 )
 def test_instants_are_read_as_utc(text: str, meant: str) -> None:
-    """RFC 3339 and plain dates are understood; what comes out is in UTC."""
+    """RFC 3339 and plain dates are read, and the instant is in UTC."""
     assert parse_instant(text, option="--now").isoformat() == meant
 
 
 @pytest.mark.parametrize("text", ["yesterday", "", "2026-13-01", "2026-05-12T08:40:00"])
-def test_what_is_no_instant_is_refused_with_the_form_to_use(text: str) -> None:
-    """The sentence names option, value and form; without a zone an instant could be hours off."""
+def test_an_invalid_instant_is_refused_with_the_form_to_use(text: str) -> None:
+    """The error names option, value and form, also for an instant without a zone, which could be hours off."""
     with pytest.raises(InputError, match=r"^--now '.*' .*; write it as 2026-05-12T08:40:00Z$"):
         parse_instant(text, option="--now")

@@ -15,16 +15,18 @@ def quick(folder: Path, *lines: str) -> Path:
     return path
 
 
-def test_samples_have_to_go_somewhere(lagcast: Lagcast) -> None:
-    """Neither a folder nor a topic: said before anybody is asked."""
+def test_samples_need_a_folder_or_a_topic(lagcast: Lagcast) -> None:
+    """Without a folder and a topic the command exits 2 before any request."""
     code, _, err = lagcast("collect", "--bootstrap", "127.0.0.1:1")
     assert (code, err) == (2, "lagcast: nothing is said of where samples go; give --out DIR, --topic NAME, or both\n")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["land", "collect"])
-def test_a_topic_of_nobody_is_told_with_the_next_step(command: str, lagcast_process: Lagcast, tmp_path: Path) -> None:
-    """No broker at this address: exit 4, and no file is made."""
+def test_an_unreachable_topic_is_an_error_with_the_next_step(
+    command: str, lagcast_process: Lagcast, tmp_path: Path
+) -> None:
+    """Without a broker at the address the command exits 4 and makes no file."""
     out = tmp_path / "samples"
     where = ("--bootstrap", "127.0.0.1:1", "--topic", "samples", "--out", out, "--client-config", quick(tmp_path))
     code, _, err = lagcast_process(command, *where)
@@ -36,7 +38,7 @@ def test_a_topic_of_nobody_is_told_with_the_next_step(command: str, lagcast_proc
 
 
 def test_settings_that_the_client_does_not_take_are_named(lagcast_process: Lagcast, tmp_path: Path) -> None:
-    """Exit 4 as for `lagcast collect`, without the secret beside it."""
+    """The command exits 4 as `lagcast collect` does, without the secret beside the setting."""
     config = quick(tmp_path, "sasl.password=sesame", "sasl.user=me")
     where = ("--bootstrap", "127.0.0.1:1", "--topic", "samples", "--out", tmp_path / "samples")
     code, _, err = lagcast_process("land", *where, "--client-config", config)

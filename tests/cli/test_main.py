@@ -1,4 +1,4 @@
-"""The app as a whole: help, version, unknown words, and how quickly it answers."""
+"""The app as a whole: help, version, unknown arguments, and the time until it answers."""
 
 import resource
 import subprocess
@@ -25,7 +25,7 @@ COMMANDS = (
     "export",
     "discover",
 )
-# What makes a command slow to start; `--help` needs none of them.
+# Modules that make a command slow to start; `--help` needs none of them.
 HEAVY = {"pyspark", "numpy", "pandas", "pyarrow", "sqlalchemy", "fastapi", "uvicorn", "confluent_kafka", "sklearn"}
 
 
@@ -37,8 +37,8 @@ def test_help_names_every_command(lagcast: Lagcast) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself(command: str, lagcast: Lagcast) -> None:
-    """`lagcast COMMAND --help` exits with 0 and says what the command does."""
+def test_every_command_has_help(command: str, lagcast: Lagcast) -> None:
+    """`lagcast COMMAND --help` exits with 0 and prints what the command does."""
     code, out, _ = lagcast(command, "--help")
     assert code == 0
     assert f"lagcast {command}" in out
@@ -49,20 +49,20 @@ def test_version_is_the_installed_one(lagcast: Lagcast) -> None:
     assert lagcast("--version") == (0, f"lagcast {version('lagcast')}\n", "")
 
 
-@pytest.mark.parametrize("words", [("reply",), ("replay", "--nope"), ("replay",), ("demo", "--days", "many")])
-def test_wrong_usage_is_exit_code_2(words: tuple[str, ...], lagcast: Lagcast) -> None:
-    """An unknown command or option, a missing one, or a word where a number is due: code 2, reason on stderr."""
-    code, out, err = lagcast(*words)
+@pytest.mark.parametrize("arguments", [("reply",), ("replay", "--nope"), ("replay",), ("demo", "--days", "many")])
+def test_wrong_usage_is_exit_code_2(arguments: tuple[str, ...], lagcast: Lagcast) -> None:
+    """An unknown or missing command or option, or a text where a number is due, is code 2 with a reason on stderr."""
+    code, out, err = lagcast(*arguments)
     assert (code, out) == (2, "")
     assert len(err.splitlines()) == 1
 
 
 def test_help_imports_nothing_heavy() -> None:
-    """Asking for help loads no Spark, no numpy and no web framework: that is what keeps it under 0.3 s."""
+    """`--help` loads no Spark, no numpy and no web framework, which keeps it under 0.3 s."""
     program = "import sys, cli.main; print(*{name.partition('.')[0] for name in sys.modules})"
     began = resource.getrusage(resource.RUSAGE_CHILDREN)
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert HEAVY.isdisjoint(loaded)
-    # Ten times what it takes, of the processor: a test that a busy machine fails teaches nobody anything.
+    # Ten times the processor time that it takes, so that a busy machine does not fail it.
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime < 3.0

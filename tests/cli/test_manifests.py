@@ -37,7 +37,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_imported_objects_are_yaml_and_remarks_are_lines(lagcast: Lagcast, tmp_path: Path) -> None:
-    """The text on stdout can be piped into kubectl."""
+    """The YAML on stdout can be piped into kubectl."""
     path = tmp_path / "scaledobject.yaml"
     path.write_text(SCALED_OBJECT)
     code, out, err = lagcast("import", "-f", path, "--cluster", "prod")
@@ -47,24 +47,24 @@ def test_imported_objects_are_yaml_and_remarks_are_lines(lagcast: Lagcast, tmp_p
     assert all(line.startswith("ScaledObject shop/orders: ") for line in err.splitlines())
 
 
-def test_what_cannot_be_imported_is_one_sentence(lagcast: Lagcast, tmp_path: Path) -> None:
-    """A missing file and one of other objects: exit code 2."""
+def test_a_file_that_cannot_be_imported_is_one_sentence(lagcast: Lagcast, tmp_path: Path) -> None:
+    """For a missing file and one of other objects the command exits 2."""
     other = tmp_path / "service.yaml"
     other.write_text("{apiVersion: v1, kind: Service, metadata: {name: web}}")
-    for path, words in ((tmp_path / "none.yaml", "cannot read"), (other, "no object here is an AlamedaScaler")):
+    for path, message in ((tmp_path / "none.yaml", "cannot read"), (other, "no object here is an AlamedaScaler")):
         code, out, err = lagcast("import", "-f", path)
         assert (code, out) == (2, "")
-        assert words in err
+        assert message in err
 
 
 def test_exports_name_the_workload_of_the_settings(lagcast: Lagcast, config: Path) -> None:
-    """Both kinds have the target and the bounds that lagcast has."""
-    for words in (
+    """Both kinds of object have the target and the bounds of the settings."""
+    for arguments in (
         ["hpa", "orders"],
         ["keda", "orders", "--prometheus", "http://prometheus:9090"],
         ["keda", "orders", "--scaler", "lagcast:9095"],
     ):
-        code, out, _ = lagcast("export", *words, "--config", config)
+        code, out, _ = lagcast("export", *arguments, "--config", config)
         document = yaml.safe_load(out)
         assert code == 0
         assert document["metadata"] == {"name": "order-consumer", "namespace": "shop"}
@@ -72,28 +72,28 @@ def test_exports_name_the_workload_of_the_settings(lagcast: Lagcast, config: Pat
         assert "&id" not in out
 
 
-def test_what_prometheus_needs_is_the_same_for_all_groups(lagcast: Lagcast) -> None:
-    """An adapter's rule and alerts, without any settings."""
+def test_rules_for_prometheus_are_the_same_for_all_groups(lagcast: Lagcast) -> None:
+    """The adapter's rule and the alerts are printed without any settings."""
     assert "external" in yaml.safe_load(lagcast("export", "prometheus-adapter")[1])["rules"]
     assert yaml.safe_load(lagcast("export", "prometheus-rule")[1])["kind"] == "PrometheusRule"
 
 
 @pytest.mark.parametrize(
-    ("group", "words"), [("clicks", "groups.clicks.target is not set"), ("refunds", "groups.refunds.max_replicas")]
+    ("group", "message"), [("clicks", "groups.clicks.target is not set"), ("refunds", "groups.refunds.max_replicas")]
 )
-def test_a_group_without_target_or_most_cannot_be_followed(
-    lagcast: Lagcast, config: Path, group: str, words: str
+def test_a_group_without_target_or_max_replicas_is_refused(
+    lagcast: Lagcast, config: Path, group: str, message: str
 ) -> None:
     """The sentence names the setting and the file."""
     code, out, err = lagcast("export", "hpa", group, "--config", config)
     assert (code, out) == (2, "")
-    assert words in err
+    assert message in err
     assert str(config.name) in "".join(err.split())
 
 
-@pytest.mark.parametrize("words", [(), ("--prometheus", "http://p", "--scaler", "s:1")])
-def test_keda_asks_one_of_two(lagcast: Lagcast, config: Path, words: tuple[str, ...]) -> None:
-    """Neither and both are refused."""
-    code, _, err = lagcast("export", "keda", "orders", "--config", config, *words)
+@pytest.mark.parametrize("arguments", [(), ("--prometheus", "http://p", "--scaler", "s:1")])
+def test_keda_needs_exactly_one_address(lagcast: Lagcast, config: Path, arguments: tuple[str, ...]) -> None:
+    """Neither and both of --prometheus and --scaler are refused."""
+    code, _, err = lagcast("export", "keda", "orders", "--config", config, *arguments)
     assert code == 2
     assert "either --prometheus URL or --scaler HOST:PORT" in " ".join(err.split())

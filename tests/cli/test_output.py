@@ -15,14 +15,14 @@ TABLE = Table(
 )
 
 
-def test_unknown_is_a_dash_for_eyes_and_empty_for_programs() -> None:
+def test_unknown_is_a_dash_in_tables_and_empty_in_csv() -> None:
     """None never becomes 0: it is a dash in the table and an empty cell in CSV."""
     assert plain_text(TABLE).splitlines()[-1].endswith("-")
     assert csv_text(TABLE).splitlines()[-1].endswith(",")
 
 
 def test_csv_holds_values_under_machine_keys() -> None:
-    """CSV is for programs: machine keys, and values that were not rounded for eyes."""
+    """CSV has machine keys and values that are not rounded."""
     assert csv_text(TABLE).splitlines()[:2] == ["policy,cost", "keda,1234.5"]
 
 
@@ -34,8 +34,8 @@ def test_without_a_terminal_a_table_is_never_cut(capsys: pytest.CaptureFixture[s
     assert "\x1b" not in printed
 
 
-def test_json_refuses_what_json_cannot_say(capsys: pytest.CaptureFixture[str]) -> None:
-    """NaN is no JSON; a document holding it is our bug, and nothing of it is printed."""
+def test_json_refuses_nan(capsys: pytest.CaptureFixture[str]) -> None:
+    """A document with NaN, which JSON lacks, is a bug of lagcast, and nothing of it is printed."""
     with pytest.raises(ValueError, match="Out of range float"):
         write_json({"lag_seconds": float("nan")})
     write_json({"name": "größer"})

@@ -1,4 +1,4 @@
-"""The talk on stderr."""
+"""The progress that commands print to stderr."""
 
 import os
 import pty
@@ -22,7 +22,7 @@ with talk.running():
 
 
 def test_off_a_terminal_there_are_whole_lines_only(capsys: pytest.CaptureFixture[str]) -> None:
-    """A stage says what it waits for when it starts, and its note and seconds when it ends; no cursor moves."""
+    """A stage prints its name when it starts, and its note and seconds when it ends, without cursor movement."""
     talk = Talk()
     with talk.running(), talk.stage("Spark", "starting the JVM") as stage:
         stage.note = "4.3.0 local[2]"
@@ -35,8 +35,8 @@ def test_off_a_terminal_there_are_whole_lines_only(capsys: pytest.CaptureFixture
     assert "\x1b" not in err
 
 
-def test_a_stage_that_fails_is_not_said_to_be_done(capsys: pytest.CaptureFixture[str]) -> None:
-    """No line with a tick for what did not happen; the error goes on."""
+def test_a_stage_that_fails_is_not_printed_as_done(capsys: pytest.CaptureFixture[str]) -> None:
+    """A failed stage has no line with a tick, and its error is raised."""
 
     def fail() -> None:
         with Talk().stage("Spark"):
@@ -49,7 +49,7 @@ def test_a_stage_that_fails_is_not_said_to_be_done(capsys: pytest.CaptureFixture
 
 
 def test_on_a_terminal_a_spinner_turns_and_leaves_only_lines() -> None:
-    """While a stage runs its name is on screen; what stays behind are the same lines as elsewhere, uncut."""
+    """While a stage runs its name is on screen, and afterwards the same lines as without a terminal are left, uncut."""
     ours, theirs = pty.openpty()
     child = subprocess.Popen([sys.executable, "-c", PROGRAM], stderr=theirs, env={**os.environ, "TERM": "xterm"})
     os.close(theirs)

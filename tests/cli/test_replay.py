@@ -1,4 +1,4 @@
-"""`lagcast replay`: the user's own load in, a league table out."""
+"""`lagcast replay`: it reads the user's own load and prints a league table."""
 
 import json
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def hour(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_a_short_trace_is_judged_whole(lagcast: Lagcast, hour: Path) -> None:
-    """Every policy has a row, the bound is last, and stderr says what is judged and what lagcast lost."""
+    """Every policy has a row, the bound is last, and stderr names the judged span and what lagcast lost."""
     code, out, err = lagcast("replay", "--trace", hour, "--against", "fixed,keda", "--partitions", 6)
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()] == ["Policy", "Fixed", "KEDA", "lagcast", "Perfect"]
@@ -40,18 +40,18 @@ def test_a_short_trace_is_judged_whole(lagcast: Lagcast, hour: Path) -> None:
 
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_document(lagcast: Lagcast, hour: Path) -> None:
-    """The JSON document names what was judged, and is equal byte by byte when asked for again."""
-    words = ("replay", "--trace", hour, "--against", "fixed", "--protocol", "cooperative", "--seed", 3, "-o", "json")
-    code, out, _ = lagcast(*words)
+    """The JSON document names what was judged, and a second run gives the same bytes."""
+    command = ("replay", "--trace", hour, "--against", "fixed", "--protocol", "cooperative", "--seed", 3, "-o", "json")
+    code, out, _ = lagcast(*command)
     document = json.loads(out)
     assert (code, document["trace"], document["seed"], document["protocol"]) == (0, "hour", 3, "cooperative")
     assert [policy["policy"] for policy in document["policies"]] == ["fixed", "lagcast", "hindsight"]
-    assert lagcast(*words)[1] == out
+    assert lagcast(*command)[1] == out
 
 
 @pytest.mark.slow
 def test_the_first_table_is_charged_alike(lagcast: Lagcast, hour: Path) -> None:
-    """CSV: each cost is the sum of its items, and a fixed count is never moved."""
+    """In CSV each cost is the sum of its items, and a fixed count is never moved."""
     _, out, _ = lagcast("replay", "--trace", hour, "--against", "fixed", "-o", "csv")
     header, *rows = (line.split(",") for line in out.splitlines())
     for row in rows:
@@ -90,11 +90,11 @@ spec: {ports: [{port: 80}]}
 def test_b3_the_users_own_autoscalers_are_judged_beside_the_others(
     lagcast: Lagcast, hour: Path, tmp_path: Path
 ) -> None:
-    """An HPA of a version that is gone and a ScaledObject: a row each, and what was made of their words on stderr."""
+    """An HPA of a removed version and a ScaledObject have a row each, and stderr states how their fields were read."""
     manifest = tmp_path / "own.yaml"
     manifest.write_text(OWN)
-    words = ("--against", "fixed", "--partitions", 6, "--manifest", manifest, "-o", "json")
-    code, out, err = lagcast("replay", "--trace", hour, *words)
+    arguments = ("--against", "fixed", "--partitions", 6, "--manifest", manifest, "-o", "json")
+    code, out, err = lagcast("replay", "--trace", hour, *arguments)
     assert code == 0
     named = [policy["policy"] for policy in json.loads(out)["policies"]]
     assert named == [
@@ -109,7 +109,7 @@ def test_b3_the_users_own_autoscalers_are_judged_beside_the_others(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("kind: Service\nspec: {}", "holds neither a HorizontalPodAutoscaler nor a ScaledObject"),
         ("a: [", "this is not YAML"),
@@ -118,18 +118,18 @@ def test_b3_the_users_own_autoscalers_are_judged_beside_the_others(
     ],
 )
 def test_a_manifest_that_cannot_be_judged_is_one_sentence(
-    text: str, said: str, lagcast: Lagcast, hour: Path, tmp_path: Path
+    text: str, message: str, lagcast: Lagcast, hour: Path, tmp_path: Path
 ) -> None:
-    """Code 2, one line, nothing on stdout."""
+    """The command exits 2 with one line, and prints nothing to stdout."""
     manifest = tmp_path / "own.yaml"
     manifest.write_text(text)
     code, out, err = lagcast("replay", "--trace", hour, "--manifest", manifest)
     assert (code, out, len(err.splitlines())) == (2, "", 1)
-    assert said in err
+    assert message in err
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "it has nothing"),
         ("timestamp,messages_per_second\n2026-05-04T00:00:00Z,1\n", "at least 2"),
@@ -137,18 +137,18 @@ def test_a_manifest_that_cannot_be_judged_is_one_sentence(
         ("time,rate\n1,2\n", "messages_per_second"),
     ],
 )
-def test_a_bad_trace_is_one_sentence(text: str, said: str, lagcast: Lagcast, tmp_path: Path) -> None:
-    """Empty, too short, negative or foreign: code 2, one line naming the file, nothing on stdout."""
+def test_a_bad_trace_is_one_sentence(text: str, message: str, lagcast: Lagcast, tmp_path: Path) -> None:
+    """For an empty, short, negative or foreign trace the command exits 2 with one line that names the file."""
     file = tmp_path / "bad.csv"
     file.write_text(text)
     code, out, err = lagcast("replay", "--trace", file)
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert "bad.csv" in err
-    assert said in err
+    assert message in err
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (("--against", "fixed,hpaa"), "hpaa is no rival; there are fixed,hpa,hpa-behavior,keda,useful-counts"),
         (("--against", " , "), "nothing is no rival"),
@@ -156,21 +156,21 @@ def test_a_bad_trace_is_one_sentence(text: str, said: str, lagcast: Lagcast, tmp
         (("--price-per-replica-hour", "0"), "--price-per-replica-hour"),
     ],
 )
-def test_bad_options_are_one_sentence(words: tuple[str, ...], said: str, lagcast: Lagcast, hour: Path) -> None:
-    """An unknown rival, no partitions, no price: code 2, and the option is named."""
-    code, out, err = lagcast("replay", "--trace", hour, *words)
+def test_bad_options_are_one_sentence(arguments: tuple[str, ...], message: str, lagcast: Lagcast, hour: Path) -> None:
+    """For an unknown rival, no partitions or no price the command exits 2 and names the option."""
+    code, out, err = lagcast("replay", "--trace", hour, *arguments)
     assert (code, out, len(err.splitlines())) == (2, "", 1)
-    assert said in err
+    assert message in err
 
 
-def test_rivals_are_taken_in_the_order_given_and_once() -> None:
-    """Order and duplicates are the user's; the answer keeps the one and drops the other."""
+def test_rivals_keep_the_order_given_without_duplicates() -> None:
+    """Rivals are played in the order given, and a rival that is given twice is played once."""
     assert parse_rivals(" keda,fixed, keda") == ("keda", "fixed")
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_longer_trace_passes_through_the_features_job(lagcast_process: Lagcast, tmp_path: Path) -> None:
+def test_a_longer_trace_is_read_by_the_features_job(lagcast_process: Lagcast, tmp_path: Path) -> None:
     """Of three days the last one is judged, and the two before it come to lagcast through samples and Spark."""
     trace = _write_trace(tmp_path / "three.csv", 3 * 1440)
     code, out, err = lagcast_process("replay", "--trace", trace, "--against", "fixed", "--days", 1, "-o", "json")

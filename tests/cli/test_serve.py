@@ -1,4 +1,4 @@
-"""`lagcast serve`, as a process: it decides, answers over HTTP, and stops when asked to."""
+"""`lagcast serve`, as a process: it decides, answers over HTTP, and stops on SIGTERM."""
 
 import os
 import re
@@ -19,10 +19,10 @@ Lagcast = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def server(feature_table: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
-    """A running `lagcast serve` on free ports, its address, and where it answers KEDA."""
-    words = ["--features", str(feature_table), "--forecasts", str(tmp_path / "forecasts"), "--port", "0"]
-    words += ["--keda-port", "0"]
-    command = [sys.executable, "-m", "cli.main", "serve", *words]
+    """A running `lagcast serve` on free ports, its address, and its address for KEDA."""
+    arguments = ["--features", str(feature_table), "--forecasts", str(tmp_path / "forecasts"), "--port", "0"]
+    arguments += ["--keda-port", "0"]
+    command = [sys.executable, "-m", "cli.main", "serve", *arguments]
     environment = {**os.environ, "LAGCAST_STATE_DIR": str(tmp_path / "state")}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
@@ -36,9 +36,9 @@ def server(feature_table: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Pop
 
 @pytest.mark.slow
 def test_it_decides_answers_and_stops(server: tuple[subprocess.Popen[str], str, str]) -> None:
-    """Ready after the first cycle, a decision for each group, one JSON log line for each, exit 0 on SIGTERM.
+    """It is ready after the first cycle, with a decision and a JSON log line for each group, and exits 0 on SIGTERM.
 
-    The folder of long forecasts is not there yet, which only who asks for one is told.
+    The missing folder of long forecasts is noted only in the answer to a request for one.
     """
     process, url, scaler = server
     assert process.stderr is not None
@@ -56,17 +56,17 @@ def test_it_decides_answers_and_stops(server: tuple[subprocess.Popen[str], str, 
     assert all('"refused": "history_stale"' in line for line in lines)
     orders = ScaledObjectRef(name="orders", scalerMetadata={"cluster": "c", "groupId": "orders"})
     with grpc.insecure_channel(scaler) as channel:
-        ask = channel.unary_unary(
+        get_metrics = channel.unary_unary(
             f"/{SERVICE}/IsActive", ScaledObjectRef.SerializeToString, IsActiveResponse.FromString
         )
         with pytest.raises(grpc.RpcError, match="no advice: "):
-            ask(orders, timeout=10)
+            get_metrics(orders, timeout=10)
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=20) == 0
 
 
-def test_what_is_to_be_published_needs_a_broker(feature_table: Path, lagcast: Lagcast) -> None:
-    """A topic without an address would publish nothing, and nobody would know."""
+def test_publishing_needs_a_broker(feature_table: Path, lagcast: Lagcast) -> None:
+    """A topic without a broker's address is refused, as nothing would be published."""
     code, out, err = lagcast("serve", "--features", feature_table, "--publish", "advice", "--port", "0")
     assert (code, out) == (2, "")
     assert err == (
@@ -75,7 +75,7 @@ def test_what_is_to_be_published_needs_a_broker(feature_table: Path, lagcast: La
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("arguments", "sentence"),
     [
         (["--kubeconfig", "FILE"], "--kubeconfig is about a cluster that is not followed; add --kubernetes NAMESPACE"),
         (["--kubernetes", "shop", "--kubeconfig", "FILE"], "no cluster to connect to: "),
@@ -87,11 +87,11 @@ def test_what_is_to_be_published_needs_a_broker(feature_table: Path, lagcast: La
         (["--kubernetes", "shop"], "run inside one, or give --kubeconfig FILE"),
     ],
 )
-def test_a_cluster_that_is_not_there_is_one_sentence(
-    lagcast: Lagcast, feature_table: Path, tmp_path: Path, words: list[str], sentence: str
+def test_an_unreachable_cluster_is_one_sentence(
+    lagcast: Lagcast, feature_table: Path, tmp_path: Path, arguments: list[str], sentence: str
 ) -> None:
-    """Before anything is served."""
-    given = [str(tmp_path / "missing") if word == "FILE" else word for word in words]
+    """The command ends before it serves anything."""
+    given = [str(tmp_path / "missing") if argument == "FILE" else argument for argument in arguments]
     code, out, err = lagcast("serve", "--features", feature_table, "--port", 0, *given)
     assert (code, out) == (2, "")
     assert sentence in err

@@ -10,7 +10,7 @@ import pytest
 
 from cli.stopping import stopped_by_signals
 
-# Whichever thread of a process is awake may be handed a signal that came for the process.
+# The system may deliver a signal for the process to any of its threads that is awake.
 SIGNALLED_IN_ANOTHER_THREAD = """
 import signal, threading
 from cli.stopping import stopped_by_signals
@@ -23,29 +23,31 @@ with stopped_by_signals() as stop:
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
-def test_it_hears_a_signal_that_another_thread_was_handed(name: str) -> None:
-    """At once, and not when the main thread wakes of itself."""
+def test_a_signal_that_another_thread_receives_stops_the_command(name: str) -> None:
+    """The command stops at once, and not when the main thread wakes by itself."""
     began = time.monotonic()
     script = SIGNALLED_IN_ANOTHER_THREAD.format(name=name)
-    said = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=50).stdout
-    assert said == "True\n"
+    printed = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=50
+    ).stdout
+    assert printed == "True\n"
     assert time.monotonic() - began < 30
 
 
-def test_what_was_to_happen_at_a_signal_happens_again_afterwards() -> None:
+def test_signal_handling_is_restored_afterwards() -> None:
     """Handlers, the socket that Python writes to, and threads are as before."""
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT), threading.active_count()
     with stopped_by_signals() as stop:
         signal.raise_signal(signal.SIGINT)
         assert stop.wait(10)
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT), threading.active_count()) == before
-    told = signal.set_wakeup_fd(-1)
-    signal.set_wakeup_fd(told)
-    assert told == -1
+    wakeup_fd = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(wakeup_fd)
+    assert wakeup_fd == -1
 
 
 def test_other_signals_do_not_stop_it() -> None:
-    """Python writes those down as well."""
+    """Python writes other signals into the same socket, and they do not stop the command."""
     before = signal.signal(signal.SIGUSR1, lambda *_: None)
     try:
         with stopped_by_signals() as stop:

@@ -1,4 +1,4 @@
-"""The parts of `lagcast up` that need no Kafka: what ends it, and what one part's findings are to another."""
+"""The parts of `lagcast up` that need no Kafka: how it ends, and how errors and interruptions are passed on."""
 
 import threading
 from concurrent.futures import Future
@@ -18,8 +18,8 @@ from recommender.stops import MeasuredStops
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
-def test_a_thread_that_failed_is_heard_of() -> None:
-    """One that is still at work, and one that is over, are not waited for."""
+def test_the_error_of_a_failed_thread_is_raised() -> None:
+    """A thread that is still at work and one that has ended do not delay the error."""
     working, over, failed = Future[None](), Future[None](), Future[None]()
     over.set_result(None)
     failed.set_exception(OSError("no space left on device"))
@@ -28,7 +28,7 @@ def test_a_thread_that_failed_is_heard_of() -> None:
         raise_of((working, over, failed))
 
 
-def test_the_threads_are_told_to_stop_however_the_block_ends() -> None:
+def test_threads_are_stopped_however_the_block_ends() -> None:
     """An error in the loop does not leave the collector running."""
     stop, message = threading.Event(), "the loop failed"
     threads: list[Future[bool]] = []
@@ -44,7 +44,7 @@ def test_the_threads_are_told_to_stop_however_the_block_ends() -> None:
 
 
 def test_groups_that_could_not_be_read_are_refused_with_the_sentence_of_their_error() -> None:
-    """A share group is unsupported; an unknown one cannot be reached."""
+    """A share group is refused as unsupported, and an unknown one as unreachable."""
     unread = {
         "clicks": UnsupportedError("a share group is not supported", group="clicks"),
         "odrers": RejectedError("no group 'odrers'", group="odrers"),
@@ -60,20 +60,20 @@ def test_groups_that_could_not_be_read_are_refused_with_the_sentence_of_their_er
 
 
 class Counted:
-    """Metrics that only remember."""
+    """Metrics that keep the interruptions they receive."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, float | None]] = []
+        self.interruptions: list[tuple[str, float | None]] = []
 
     def interrupted(
         self, _cluster: str, _group: str, *, kind: str, rebalance_pause_seconds: float | None, **_: int
     ) -> None:
-        """Remember kind and pause."""
-        self.told.append((kind, rebalance_pause_seconds))
+        """Keep kind and rebalance pause."""
+        self.interruptions.append((kind, rebalance_pause_seconds))
 
 
 def test_a_measured_rebalance_is_kept_for_the_move_that_caused_it() -> None:
-    """Two of four partitions stopped for 3 s: 1.5 s of the group, handed out once; a stall is counted and not kept."""
+    """Two of four partitions that stop for 3 s are 1.5 s of the group, returned once; a stall is counted, not kept."""
     rebalance = Interruption(
         cluster="prod-eu",
         group="orders",
@@ -93,7 +93,7 @@ def test_a_measured_rebalance_is_kept_for_the_move_that_caused_it() -> None:
     metrics, stops = Counted(), MeasuredStops()
     for found in (rebalance, replace(rebalance, kind="stall"), replace(rebalance, stops=())):
         note(found, cast("Metrics", metrics), stops)
-    assert metrics.told == [("rebalance", 3.0), ("stall", 3.0), ("rebalance", None)]
+    assert metrics.interruptions == [("rebalance", 3.0), ("stall", 3.0), ("rebalance", None)]
     (kept,) = stops.taken(("prod-eu", "orders"))
     assert (kept.lost_seconds, kept.resolution_seconds) == (1.5, 0.8)
     assert stops.taken(("prod-eu", "orders")) == ()
