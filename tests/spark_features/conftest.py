@@ -1,4 +1,4 @@
-"""One quiet Spark for all tests, and samples and frames in a few words."""
+"""One Spark session without output for all tests, and short forms for samples and frames."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -28,14 +28,14 @@ def at(seconds: float) -> datetime:
 
 @pytest.fixture(name="spark")
 def spark_fixture(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
-    """The session of this process. Asked for anew by every test: a test of a command stops it with the command."""
+    """The session of this process, obtained again by every test, as a test of a command stops it with the command."""
     log_path = tmp_path_factory.getbasetemp() / "spark.log"
     return spark_session("tests", java=find_java(os.environ), master="local[2]", memory="1g", log_path=log_path)
 
 
 @pytest.fixture(name="sampled", scope="session")
 def sampled_fixture() -> Sampled:
-    """`sampled(second, end, committed, partition=0, **fields)`: what was seen of one partition of topic `t`."""
+    """`sampled(second, end, committed, partition=0, **fields)`: a sample of one partition of topic `t`."""
 
     def sampled(
         second: float, end: int, committed: int | None = None, partition: int = 0, **fields: object

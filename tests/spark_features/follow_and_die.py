@@ -1,4 +1,4 @@
-"""Follows a folder of samples in a process of its own, and dies by SIGKILL where it is told.
+"""Follows a folder of samples in a process of its own, and dies by SIGKILL at a given point.
 
     follow_and_die.py SAMPLES OUT POINT
 
@@ -25,12 +25,12 @@ from spark_features.table import Followed, Manifest, read_manifest, swap
 
 
 def die() -> None:
-    """As a power cut would end it: no handler runs, nothing is flushed."""
+    """End this process as a power cut would: no handler runs, and nothing is flushed."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def dying_swap(point: str, table_dir: Path, *, before: Manifest, after: Manifest) -> None:
-    """The table's swap, with a death before or after it."""
+    """Swap the table with a death before or after it."""
     advances = _files(after.followed) > _files(before.followed)
     here = "rows" if advances else "merge"
     if here == point and _files(before.followed):
@@ -45,15 +45,15 @@ def _files(followed: Followed | None) -> int:
 
 
 def stop_the_dead() -> None:
-    """In a JVM that has outlived another process: end what that one has left running."""
+    """In a JVM that has outlived another process, end what that process has left running."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         spark = launch_gateway().jvm.org.apache.spark  # type: ignore[no-untyped-call]  # PySpark leaves it bare
-        # The one that is there; a new one where there is none, which a JVM has only once.
+        # The running context; a new one where there is none, which a JVM has only once.
         spark.SparkContext.getOrCreate(spark.SparkConf().setMaster("local[1]").setAppName("dead")).stop()
 
 
 def main(samples: Path, out: Path, point: str) -> None:
-    """Follow until the death that was asked for, or until all files are in the table."""
+    """Follow until the death at the given point, or until all files are in the table."""
     growth.swap = partial(dying_swap, point)  # type: ignore[attr-defined]  # imported there, not exported
     growth.MOST_PARTS, growth.MERGED_PARTS = 2, 2
     stop_the_dead()

@@ -1,4 +1,4 @@
-"""Files that the stream is given: the newest days' alone, each once, each when its intervals are over."""
+"""The files that are announced to the stream: those of the newest days, each once, when its intervals are over."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -27,7 +27,7 @@ def _files(folder: Path, *, now: datetime = _LONG_AFTER, started_from: str | Non
     return SampleFiles(folder / "samples", Journal(folder / "files"), started_from=started_from, clock=lambda: now)
 
 
-def _told(files: SampleFiles, after: int) -> tuple[list[tuple[int, str]], int]:
+def _announced(files: SampleFiles, after: int) -> tuple[list[tuple[int, str]], int]:
     rows, end = files.read({"files": after})
     return [(position, day) for position, day, _ in rows], end["files"]
 
@@ -39,48 +39,48 @@ def folder_fixture(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_file_is_told_once_also_after_a_restart(folder: Path, sampled: Sampled) -> None:
-    """Positions count up; the same two positions are the same file for ever, and unfinished names are nobody's."""
+def test_a_file_is_announced_once_also_after_a_restart(folder: Path, sampled: Sampled) -> None:
+    """Positions count up, two positions stand for the same files for ever, and unfinished files have none."""
     write_samples([sampled(0, 1)], folder / "samples")
     (folder / "samples" / "date=2026-05-04" / ".unfinished.parquet").write_bytes(b"")
     files = _files(folder)
-    assert _told(files, 0) == ([(1, "2026-05-04")], 1)
-    assert _told(files, 1) == ([], 1)
+    assert _announced(files, 0) == ([(1, "2026-05-04")], 1)
+    assert _announced(files, 1) == ([], 1)
     write_samples([sampled(15, 1)], folder / "samples")
     again = _files(folder)
-    assert _told(again, 1) == ([(2, "2026-05-04")], 2)
+    assert _announced(again, 1) == ([(2, "2026-05-04")], 2)
     assert list(again.readBetweenOffsets({"files": 0}, {"files": 1})) == list(_files(folder).read({"files": 0})[0])[:1]
 
 
-def test_a_line_that_a_kill_cut_short_was_never_told(folder: Path, sampled: Sampled) -> None:
+def test_a_line_that_a_kill_cut_short_was_not_announced(folder: Path, sampled: Sampled) -> None:
     """The file gets the position that the torn line would have had."""
     write_samples([sampled(0, 1)], folder / "samples")
-    _told(_files(folder), 0)
+    _announced(_files(folder), 0)
     write_samples([sampled(15, 1)], folder / "samples")
     (journal,) = (folder / "files").glob("*.jsonl")
     with journal.open("a") as lines:
         lines.write('{"position": 2, "day": "2026')
-    assert _told(_files(folder), 1) == ([(2, "2026-05-04")], 2)
+    assert _announced(_files(folder), 1) == ([(2, "2026-05-04")], 2)
     assert [file.position for file in Journal(folder / "files").up_to(9)] == [1, 2]
 
 
 def test_a_file_waits_for_the_end_of_its_last_interval(folder: Path, sampled: Sampled) -> None:
-    """Read at 00:00:14, its row could change until 00:00:15. A file that says no instant waits for nothing."""
+    """A sample of 00:00:14 may change its row until 00:00:15, and a file without an instant is announced at once."""
     write_samples([sampled(14, 1)], folder / "samples")
     (folder / "samples" / "date=2026-05-04" / "broken.parquet").write_bytes(b"PAR1")
     now = [_MIDNIGHT + timedelta(seconds=14.9)]
     files = SampleFiles(folder / "samples", Journal(folder / "files"), started_from=None, clock=lambda: now[0])
-    assert _told(files, 0) == ([(1, "2026-05-04")], 1)
+    assert _announced(files, 0) == ([(1, "2026-05-04")], 1)
     now[0] += timedelta(seconds=0.1)
-    assert _told(files, 1) == ([(2, "2026-05-04")], 2)
+    assert _announced(files, 1) == ([(2, "2026-05-04")], 2)
 
 
 def test_only_the_newest_days_are_listed(folder: Path, sampled: Sampled, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of forty days two are looked at, and the journal forgets the others: what a look costs does not grow."""
+    """Of forty days two are listed and the journal drops the others, so that the time of a look does not grow."""
     for day in range(40):
         write_samples([sampled(86_400 * day + 30, 1)], folder / "samples")
     files = _files(folder)
-    assert len(_told(files, 0)[0]) == 40
+    assert len(_announced(files, 0)[0]) == 40
     files.commit({"files": 40})
     assert len(list((folder / "files").glob("*.jsonl"))) == 2
     listed: list[str] = []
@@ -92,60 +92,60 @@ def test_only_the_newest_days_are_listed(folder: Path, sampled: Sampled, monkeyp
 
     monkeypatch.setattr(announce, "_names_in", names_in)
     write_samples([sampled(86_400 * 39 + 45, 1)], folder / "samples")
-    assert _told(files, 40) == ([(41, "2026-06-12")], 41)
+    assert _announced(files, 40) == ([(41, "2026-06-12")], 41)
     assert listed == ["samples", "date=2026-06-11", "date=2026-06-12"]
 
 
-def test_a_change_in_a_day_that_is_no_longer_listed_is_told(folder: Path, sampled: Sampled) -> None:
-    """Once for each change, also where it was made while nobody followed; what was listed in time is none."""
+def test_a_change_in_a_day_that_is_no_longer_listed_is_announced(folder: Path, sampled: Sampled) -> None:
+    """A changed day is announced once, also where it changed while the stream was stopped."""
     for day in range(4):
         write_samples([sampled(86_400 * day + 30, 1)], folder / "samples")
     files = _files(folder)
-    assert _told(files, 0)[1] == 4
+    assert _announced(files, 0)[1] == 4
     files.commit({"files": 4})
-    assert _told(files, 4) == ([], 4)
+    assert _announced(files, 4) == ([], 4)
     write_samples([sampled(45, 1)], folder / "samples")
     again = _files(folder)
-    assert _told(again, 4) == ([(5, "2026-05-04")], 5)
-    assert _told(again, 5) == ([], 5)
+    assert _announced(again, 4) == ([(5, "2026-05-04")], 5)
+    assert _announced(again, 5) == ([], 5)
 
 
-def test_a_days_files_that_became_one_are_no_news(folder: Path, sampled: Sampled) -> None:
-    """Neither while it is followed nor afterwards, and a file that comes into such a day is."""
+def test_a_days_files_that_became_one_are_not_announced(folder: Path, sampled: Sampled) -> None:
+    """Merged files are not announced, before or after a restart, and a file that comes into their day is."""
     for day in range(4):
         write_samples([sampled(86_400 * day + 30, 1)], folder / "samples")
         write_samples([sampled(86_400 * day + 45, 1)], folder / "samples")
     files = _files(folder)
-    assert _told(files, 0)[1] == 8
+    assert _announced(files, 0)[1] == 8
     files.commit({"files": 8})
-    assert _told(files, 8) == ([], 8)
+    assert _announced(files, 8) == ([], 8)
     assert keep_days(folder / "samples", now=_MIDNIGHT + timedelta(days=4), kept_days=35).merged_files == 4
-    assert _told(files, 8) == ([], 8)
-    assert _told(_files(folder), 8) == ([], 8)
+    assert _announced(files, 8) == ([], 8)
+    assert _announced(_files(folder), 8) == ([], 8)
     write_samples([sampled(60, 1)], folder / "samples")
-    assert _told(files, 8) == ([(9, "2026-05-04")], 9)
+    assert _announced(files, 8) == ([(9, "2026-05-04")], 9)
 
 
-def test_a_micro_batch_is_no_larger_than_it_has_to_be(
+def test_a_micro_batch_has_a_limited_number_of_samples(
     folder: Path, sampled: Sampled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Months of samples are taken in pieces, oldest first; a journal that was removed goes on counting."""
+    """Months of samples are taken in parts, oldest first, and positions go on after the journal was removed."""
     monkeypatch.setattr(announce, "MOST_SAMPLES", 2)
     for second in (0, 15, 30):
         write_samples([sampled(second, 1)], folder / "samples")
     files = _files(folder)
-    assert _told(files, 7) == ([(8, "2026-05-04"), (9, "2026-05-04")], 9)
-    assert _told(files, 9) == ([(10, "2026-05-04")], 10)
+    assert _announced(files, 7) == ([(8, "2026-05-04"), (9, "2026-05-04")], 9)
+    assert _announced(files, 9) == ([(10, "2026-05-04")], 10)
 
 
 def test_a_start_from_a_day_leaves_older_ones_to_the_batch_job(folder: Path, sampled: Sampled) -> None:
-    """The samples begin where the table begins."""
+    """With a start from a day the samples begin on the day on which the table begins."""
     write_samples([sampled(0, 1), sampled(86_400, 2), sampled(2 * 86_400, 3)], folder / "samples")
-    assert _told(_files(folder, started_from="2026-05-05"), 0)[0] == [(1, "2026-05-05"), (2, "2026-05-06")]
+    assert _announced(_files(folder, started_from="2026-05-05"), 0)[0] == [(1, "2026-05-05"), (2, "2026-05-06")]
 
 
-def test_a_footer_says_the_newest_instant(folder: Path, sampled: Sampled) -> None:
-    """Of several row groups, too; without the column it is unknown."""
+def test_a_footer_has_the_newest_instant(folder: Path, sampled: Sampled) -> None:
+    """The newest instant is read over several row groups, and is unknown without the column."""
     (path,) = write_samples([sampled(30, 1), sampled(15, 1)], folder / "samples")
     table = pq.read_table(path, partitioning=None)
     pq.write_table(table, path, row_group_size=1)
@@ -160,7 +160,7 @@ def _part(rows: int, number: int = 0) -> Part:
 
 @given(st.lists(st.integers(min_value=1, max_value=40), min_size=1, max_size=600))
 def test_few_parts_remain_and_a_row_is_seldom_written_again(appended: list[int]) -> None:
-    """Never more than MOST_PARTS, none lost, and a row is written again about as often as the day's rows double."""
+    """There are at most MOST_PARTS, none is lost, and a row is written again about as often as the rows double."""
     parts: list[Part] = []
     written = 0
     for number, rows in enumerate(appended):
@@ -177,8 +177,8 @@ def test_few_parts_remain_and_a_row_is_seldom_written_again(appended: list[int])
     assert written <= 10 * sum(appended)
 
 
-def test_the_batch_jobs_day_takes_the_place_of_all_its_parts() -> None:
-    """And the stream starts anew from it: how far it had come is no longer said."""
+def test_the_batch_jobs_day_replaces_all_its_parts() -> None:
+    """The manifest no longer states how far the stream had come, so the stream begins again from the new day."""
     streamed = Manifest().followed_by((_part(3, 1), _part(4, 2)), followed=Followed(journal="j", files=2))
     replaced = streamed.replaced_by((_part(7, 3),))
     assert [part.folder for part in replaced.parts] == ["versions/v3"]

@@ -1,4 +1,4 @@
-"""The job from sample files to the table: idempotent, atomic, a day at a time, and plain about bad input."""
+"""The job from sample files to the table: idempotent, atomic, a day at a time, and clear about bad input."""
 
 import os
 import signal
@@ -43,10 +43,10 @@ def _rows(table: Path) -> dict[int, list[GroupInterval]]:
 
 
 @pytest.mark.spark
-def test_a_run_says_what_it_wrote_and_twice_is_once(
+def test_a_run_reports_its_rows_and_a_second_run_writes_the_same(
     spark: SparkSession, folder: Path, night: list[OffsetSample]
 ) -> None:
-    """The same table to the last digit, as the next version; of the versions before it only one is still on disk."""
+    """A second run writes the same table as the next version, and one version before the newest is kept on disk."""
     write_samples(night, folder / "samples")
     first = build_features(spark, folder / "samples", folder / "out")
     assert (first.feature_table_version, first.sample_rows) == (1, len(night))
@@ -64,7 +64,7 @@ def test_a_run_says_what_it_wrote_and_twice_is_once(
 def test_one_day_alone_gives_the_rows_that_all_days_give(
     spark: SparkSession, folder: Path, night: list[OffsetSample]
 ) -> None:
-    """Samples of the evening before that a day needs are read along; days outside of the span stay as they were."""
+    """Samples of the evening before are read where a day needs them, and days outside of the span are not changed."""
     write_samples(night, folder / "samples")
     build_features(spark, folder / "samples", folder / "whole")
     build_features(spark, folder / "samples", folder / "out", last=date(2026, 5, 4))
@@ -74,7 +74,7 @@ def test_one_day_alone_gives_the_rows_that_all_days_give(
 
 @pytest.mark.spark
 def test_files_without_dates_give_the_same_table(spark: SparkSession, folder: Path, night: list[OffsetSample]) -> None:
-    """A plain folder of parquet files is as good; files that others are still writing are left alone."""
+    """A plain folder of parquet files gives the same table, without the files that are still being written."""
     write_samples(night, folder / "samples")
     (folder / "plain").mkdir()
     pq.write_table(arrow_table(night), folder / "plain" / "all.parquet")
@@ -88,7 +88,7 @@ def test_files_without_dates_give_the_same_table(spark: SparkSession, folder: Pa
 def test_a_run_that_dies_before_the_swap_changes_nothing(
     spark: SparkSession, folder: Path, night: list[OffsetSample], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All files of the new version are there, the manifest is not: readers see the old table, the next run goes on."""
+    """Without the new manifest readers see the old table, though all files are there, and the next run goes on."""
 
     def power_cut(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -106,7 +106,7 @@ def test_a_run_that_dies_before_the_swap_changes_nothing(
 
 
 def test_a_writer_that_is_killed_leaves_the_table_and_the_lock(folder: Path) -> None:
-    """SIGKILL half-way through a part: the manifest is the old one, and the next writer is let in and clears up."""
+    """SIGKILL half-way through a part leaves the old manifest, and the next writer gets the lock and clears up."""
     _swap_one_part(folder)
     before = read_manifest(folder)
     script = (
@@ -137,14 +137,14 @@ def _swap_one_part(folder: Path) -> None:
 
 
 def test_another_programs_manifest_is_left_alone(folder: Path) -> None:
-    """A folder that is somebody else's is refused, not overwritten."""
+    """A folder with the manifest of another program is refused and not overwritten."""
     (folder / "manifest.json").write_text('{"name": "an app"}')
     with pytest.raises(FeaturesError, match=r"manifest\.json is no manifest of .*; choose another --out"):
         read_manifest(folder)
 
 
 def test_folders_without_samples_are_refused_in_one_sentence(folder: Path, night: list[OffsetSample]) -> None:
-    """No folder, no file, no row and no day in the span: each is said with the folder and what to do."""
+    """The error for no folder, no file, no row and no day in the span has the folder and the next step."""
     with pytest.raises(FeaturesError, match=r"missing is no folder; --samples wants"):
         find_samples(folder / "missing", first=None, last=None)
     with pytest.raises(FeaturesError, match="holds no parquet file; let the collector run first"):
@@ -155,7 +155,7 @@ def test_folders_without_samples_are_refused_in_one_sentence(folder: Path, night
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         (lambda table: table.drop_columns(["end_offset", "topic"]), "lacks topic, end_offset; a sample has cluster,"),
         (
@@ -169,16 +169,16 @@ def test_folders_without_samples_are_refused_in_one_sentence(folder: Path, night
     ],
 )
 def test_wrong_columns_are_named(
-    spoil: Callable[[pa.Table], pa.Table], said: str, folder: Path, sampled: Sampled
+    spoil: Callable[[pa.Table], pa.Table], message: str, folder: Path, sampled: Sampled
 ) -> None:
-    """Missing, of another type, or null where a value has to be: Spark alone would read nulls and say nothing."""
+    """Missing columns, wrong types and nulls are refused, which Spark alone would read as nulls without an error."""
     pq.write_table(spoil(arrow_table([sampled(0, 1), sampled(15, 2)])), folder / "samples.parquet")
-    with pytest.raises(FeaturesError, match=said):
+    with pytest.raises(FeaturesError, match=message):
         find_samples(folder, first=None, last=None)
 
 
 def test_files_older_than_a_column_are_taken(folder: Path, sampled: Sampled) -> None:
-    """A file that was written before `static_members` came is as good as one with it."""
+    """A file from before the column `static_members` is read."""
     old, new = folder / "old.parquet", folder / "new.parquet"
     pq.write_table(arrow_table([sampled(0, 1), sampled(15, 2)]).drop_columns(["static_members"]), old)
     pq.write_table(arrow_table([sampled(30, 3)]), new)
@@ -190,7 +190,7 @@ def test_files_older_than_a_column_are_taken(folder: Path, sampled: Sampled) -> 
 def test_files_older_than_a_column_give_the_same_table(
     spark: SparkSession, folder: Path, night: list[OffsetSample]
 ) -> None:
-    """Half of the files without `static_members`: the table is the one that comes of files that all have it."""
+    """With half of the files from before `static_members` the table is the one of files that all have it."""
     half = len(night) // 2
     write_samples(night, folder / "new")
     (folder / "mixed").mkdir()
@@ -203,7 +203,7 @@ def test_files_older_than_a_column_give_the_same_table(
 
 
 def test_a_broken_file_is_named(folder: Path) -> None:
-    """A file that ends half-way is one sentence with its path."""
+    """The error for a file that ends half-way is one sentence with its path."""
     (folder / "broken.parquet").write_bytes(b"PAR1")
     with pytest.raises(FeaturesError, match=r"broken\.parquet is no readable parquet file"):
         find_samples(folder, first=None, last=None)
@@ -212,7 +212,7 @@ def test_a_broken_file_is_named(folder: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_spark_submit_runs_the_same_job(folder: Path, sampled: Sampled) -> None:
-    """Exit code 0 and a table; 2 and one sentence where there are no samples."""
+    """The job exits 0 with a table, and 2 with one sentence where there are no samples."""
     first = datetime(2026, 5, 4, tzinfo=UTC)
     seen = [replace(sampled(0, 150 * step), sampled_at=first + timedelta(seconds=15 * step)) for step in range(9)]
     write_samples(seen, folder / "samples")
@@ -222,12 +222,12 @@ def test_spark_submit_runs_the_same_job(folder: Path, sampled: Sampled) -> None:
     environment["PYTHONPATH"] = root
 
     def run(samples: str) -> subprocess.CompletedProcess[str]:
-        words = [*submit, "--samples", str(folder / samples), "--out", str(folder / "out")]
-        return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=180, check=False)
+        command = [*submit, "--samples", str(folder / samples), "--out", str(folder / "out")]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180, check=False)
 
     assert run("samples").returncode == 0
     assert {row.produce_messages_per_second for row in FeatureTable(folder / "out").intervals("c", "g")} == {None, 10.0}
     refused = run("nowhere")
     assert refused.returncode == 2
-    # spark-submit in client mode passes on what a Python program says as its own stdout.
+    # spark-submit in client mode prints the output of a Python program to its own stdout.
     assert "nowhere is no folder" in refused.stdout + refused.stderr

@@ -1,4 +1,4 @@
-"""The simulator feeds policies with rows of its own making: they are the Spark job's, number for number."""
+"""The rows that the simulator gives to policies are those of the Spark job, number for number."""
 
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ class _Rescaled(Plant):
     """A group that is scaled in and out again, so that rebalances are seen, with frozen commits and a backlog."""
 
     def advance(self, seconds: int = 15) -> None:
-        """Advance, after having asked for another count where its time has come."""
+        """Advance, after a change of the replica count where its time has come."""
         replicas = {1200: 3, 2400: 8, 3600: 5}.get(self.time_seconds)
         if replicas is not None:
             self.scale(replicas)
@@ -37,7 +37,7 @@ class _Rescaled(Plant):
 def _plant() -> Plant:
     wave = 800.0 + 300.0 * np.sin(np.arange(_MINUTES) / 10.0)
     trace = Trace(name="wave", start_at=datetime(2026, 5, 4, tzinfo=UTC), step_seconds=60, messages_per_second=wave)
-    # Heartbeats so rare that a rebalance outlasts a sampling interval, and is seen.
+    # Heartbeats are so rare that a rebalance outlasts a sampling interval and is seen.
     world = World(partitions=12, capacity_messages_per_second_per_replica=200.0, heartbeat_interval_seconds=40.0)
     return _Rescaled(world=world, trace=trace, seed=3, replicas=6)
 
@@ -52,7 +52,7 @@ def _of_the_simulator() -> list[GroupInterval]:
 
 
 def test_spark_rows_are_the_simulators(spark: SparkSession, folder: Path) -> None:
-    """Over 90 minutes with three rescales every column of every row is the same, floats to the twelfth digit."""
+    """In 90 minutes with three rescales every column of every row is the same, floats to the twelfth digit."""
     write_table(samples_of(_plant(), _NAMES, protocol="eager"), folder / "samples")
     build_features(spark, folder / "samples", folder / "features")
     found = FeatureTable(folder / "features").intervals(*_NAMES)

@@ -1,4 +1,4 @@
-"""A fleet fitted by Spark is what its groups are, fitted one by one."""
+"""A fleet fitted by Spark gives the rows of its groups fitted one by one."""
 
 import numpy as np
 import pandas as pd
@@ -33,8 +33,8 @@ def rows_of(group: str, days: int) -> pd.DataFrame:
     )
 
 
-def test_spark_gives_the_rows_that_the_function_gives_by_hand(spark: SparkSession) -> None:
-    """A group that is refused, one of three days and one of two weeks; rows of other lengths are left aside."""
+def test_spark_gives_the_rows_that_the_function_gives(spark: SparkSession) -> None:
+    """The rows of three groups, one of them refused, are those of the function; rows of other lengths are not read."""
     groups = {group: rows_of(group, days) for group, days in DAYS.items()}
     minutes = spark.createDataFrame(pd.concat(groups.values(), ignore_index=True))
     others = minutes.limit(3).withColumn("interval_seconds", F.lit(15).cast("long"))
@@ -44,7 +44,7 @@ def test_spark_gives_the_rows_that_the_function_gives_by_hand(spark: SparkSessio
     for row, expected in zip(fits, by_hand.to_dict("records"), strict=True):
         for name, value in expected.items():
             if name == "fitted_at":
-                # Spark hands out naive local instants.
+                # Spark returns naive local instants.
                 assert row[name].timestamp() == value.timestamp()
             else:
                 assert row[name] == value or (row[name] is None and pd.isna(value)), name

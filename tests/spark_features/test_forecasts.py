@@ -1,4 +1,4 @@
-"""C15, P16: a fleet's week ahead, issued by Spark: what the function says, whole, and once."""
+"""C15, P16: a fleet's week ahead, issued by Spark: the rows of the function, whole and once."""
 
 import shutil
 from collections.abc import Callable
@@ -44,7 +44,7 @@ SCHEMA = pa.schema(
 )
 END_AT = datetime(2026, 1, 5, tzinfo=UTC)
 DAYS = {"a": 1, "b": 3, "c": 4, "d": 3}
-# Nobody has holidays, and who asks for those of `d` fails.
+# No group has holidays, and a lookup of those of `d` fails.
 HOLIDAYS_OF: Callable[[str], tuple[date, ...]] = dict.fromkeys(("a", "b", "c"), ()).__getitem__
 KEPT_DAYS = 3
 Issue = Callable[..., ForecastIssue]
@@ -66,7 +66,7 @@ def rows_of(group: str, days: int) -> pd.DataFrame:
 
 @pytest.fixture
 def issue(spark: SparkSession, folder: Path) -> Issue:
-    """`issue(issued_at=...)`: issues the fleet of `DAYS` into `folder / "out"`, from a table as the job writes it."""
+    """`issue(issued_at=...)`: issue the fleet of `DAYS` into `folder / "out"`, from a table as the job writes it."""
     features = folder / "features"
     rows = pd.concat([rows_of(*group) for group in DAYS.items()], ignore_index=True)
     with writing(features):
@@ -93,7 +93,7 @@ def issue(spark: SparkSession, folder: Path) -> Issue:
 
 
 def plain(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same values as objects, and None where there is none: files and frames know different kinds of nothing."""
+    """The same values as objects, with None for missing ones, which files and frames express differently."""
     return frame.astype(object).where(frame.notna(), None).reset_index(drop=True)
 
 
@@ -101,8 +101,8 @@ def file_of(folder: Path, table: str, issued_at: datetime = END_AT) -> Path:
     return folder / "out" / table / issued_at.strftime(f"{ISSUE_DAY}/{ISSUE_FILE}")
 
 
-def test_an_issue_is_what_the_function_says_of_each_group(issue: Issue, folder: Path) -> None:
-    """Two groups forecast, one too young, one poisoned: both tables hold, sorted, the rows made by hand."""
+def test_an_issue_has_the_rows_of_the_function_for_each_group(issue: Issue, folder: Path) -> None:
+    """Both tables hold, sorted, the rows of four groups made by hand: two forecast, one too young, one that failed."""
     assert issue() == ForecastIssue(forecast_groups=2, refused_groups=2)
     by_hand = pd.concat(
         [issue_group(rows_of(*group), issued_at=END_AT, holidays_of=HOLIDAYS_OF) for group in DAYS.items()],
@@ -123,7 +123,7 @@ def test_an_issue_is_what_the_function_says_of_each_group(issue: Issue, folder: 
 
 
 def test_the_same_instant_replaces_and_another_is_added(issue: Issue, folder: Path) -> None:
-    """Two runs as of one instant leave one issue, a run as of another instant a second one; nothing is doubled."""
+    """Two runs for one instant leave one issue, a run for another instant adds a second one, and no row is doubled."""
     earlier = END_AT - timedelta(hours=2)
     issue(issued_at=earlier)
     first = file_of(folder, LONG_FORECASTS_FOLDER, earlier).read_bytes()
@@ -134,8 +134,8 @@ def test_the_same_instant_replaces_and_another_is_added(issue: Issue, folder: Pa
     assert len(list((folder / "out").rglob("*.parquet"))) == 4
 
 
-def test_days_that_are_too_old_go_with_the_next_issue(issue: Issue, folder: Path) -> None:
-    """Of both tables, counted from the day of the issue; what is no day of ours stays."""
+def test_days_that_are_too_old_are_removed_by_the_next_issue(issue: Issue, folder: Path) -> None:
+    """Old days of both tables, counted from the day of the issue, are removed; other folders stay."""
     tables = [folder / "out" / name for name in (LONG_FORECASTS_FOLDER, FLEET_FITS_FOLDER)]
     days = [f"date={(END_AT - timedelta(days=back)).date()}" for back in (KEPT_DAYS, KEPT_DAYS + 1, 30)]
     for table in tables:
@@ -148,10 +148,10 @@ def test_days_that_are_too_old_go_with_the_next_issue(issue: Issue, folder: Path
         assert kept == {days[0], "date=of-somebody", END_AT.strftime(ISSUE_DAY)}
 
 
-def test_what_a_run_that_ended_early_left_is_no_issue(
+def test_files_of_a_run_that_ended_early_are_no_issue(
     issue: Issue, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Interrupted before a rename: the issue is as it was, and no scratch is left. Killed: the next run mends."""
+    """A run interrupted before a rename changes nothing and leaves no scratch; after a kill the next run repairs it."""
     unfinished = folder / "out" / ".unfinished"
     (unfinished / "issue").mkdir(parents=True)
     (unfinished / "issue" / "part-0.parquet").write_bytes(b"PAR1, and then the power went")
@@ -159,7 +159,7 @@ def test_what_a_run_that_ended_early_left_is_no_issue(
     before = file_of(folder, LONG_FORECASTS_FOLDER).read_bytes()
 
     def interrupted(*_: object) -> None:
-        # Readers of the folder as a dataset pass over what is being written.
+        # Readers of the folder as a dataset do not see files that are being written.
         assert len(pq.read_table(folder / "out" / LONG_FORECASTS_FOLDER)) == 2 * WEEK_STEPS
         raise KeyboardInterrupt
 
@@ -173,7 +173,7 @@ def test_what_a_run_that_ended_early_left_is_no_issue(
 def test_a_table_that_is_replaced_meanwhile_is_read_as_it_was(
     issue: Issue, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The features job removes what Spark has not read yet; and once, what the manifest had just listed."""
+    """The issue is made although the features job removes files after they were listed and before Spark reads them."""
     moved = folder / "moved"
 
     def replaced_while_linking(file: Path, name: Path) -> None:
@@ -182,18 +182,18 @@ def test_a_table_that_is_replaced_meanwhile_is_read_as_it_was(
             raise FileNotFoundError(file)
         name.hardlink_to(file)
 
-    def read_after_removal(*words: object, **named: object) -> object:
+    def read_after_removal(*positional: object, **named: object) -> object:
         for part in read_manifest(folder / "features").parts:
             shutil.rmtree(folder / "features" / part.folder)
-        return fit_fleet(*words, **named)  # type: ignore[arg-type]  # handed on
+        return fit_fleet(*positional, **named)  # type: ignore[arg-type]  # handed on
 
     monkeypatch.setattr("spark_features.forecasts._link", replaced_while_linking)
     monkeypatch.setattr("spark_features.forecasts.fit_fleet", read_after_removal)
     assert issue() == ForecastIssue(forecast_groups=2, refused_groups=2)
 
 
-def test_an_instant_without_rows_is_said(issue: Issue, folder: Path) -> None:
-    """Before the first row there is nothing to forecast from: one sentence, and no folder is made."""
+def test_an_instant_without_rows_is_an_error(issue: Issue, folder: Path) -> None:
+    """For an instant before the first row the error is one sentence, and no folder is made."""
     with pytest.raises(FeaturesError, match="holds no minutes between 2024-11-30"):
         issue(issued_at=datetime(2025, 1, 5, tzinfo=UTC))
     assert not (folder / "out").exists()

@@ -1,4 +1,4 @@
-"""The Java that runs Spark: checked with small scripts that answer like one, and once with the packaged runtime."""
+"""The Java that runs Spark: checked with small scripts in place of `java`, and once with the packaged runtime."""
 
 import os
 import shlex
@@ -14,7 +14,7 @@ _VECTOR = f"--add-modules={VECTOR_MODULE}"
 
 
 def _java(home: Path, *, version: str, has_vector_module: bool = True) -> Path:
-    """A JAVA_HOME whose `java` answers questions like the real one, and otherwise prints its arguments."""
+    """A JAVA_HOME whose `java` prints version and modules like the real one, and otherwise its arguments."""
     java = home / "bin" / "java"
     java.parent.mkdir(parents=True)
     modules = f"{VECTOR_MODULE}@{version}" if has_vector_module else "java.base@21"
@@ -30,8 +30,8 @@ def _java(home: Path, *, version: str, has_vector_module: bool = True) -> Path:
     return home
 
 
-def test_the_explicit_one_wins_over_all_others(folder: Path) -> None:
-    """LAGCAST_JAVA_HOME before JAVA_HOME before PATH, and nothing to note."""
+def test_the_explicit_java_comes_before_all_others(folder: Path) -> None:
+    """LAGCAST_JAVA_HOME is taken before JAVA_HOME, and that before PATH, without a note."""
     ours = _java(folder / "ours", version="21")
     environment = {"LAGCAST_JAVA_HOME": str(ours), "JAVA_HOME": str(_java(folder / "theirs", version="17"))}
     found = find_java(environment)
@@ -39,47 +39,47 @@ def test_the_explicit_one_wins_over_all_others(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "said"), [("11", "it is Java 11"), ("1.8", "it is Java 8"), ("26", "it is Java 26")]
+    ("version", "message"), [("11", "it is Java 11"), ("1.8", "it is Java 8"), ("26", "it is Java 26")]
 )
-def test_an_explicit_one_that_does_not_fit_is_an_error(version: str, said: str, folder: Path) -> None:
-    """No silent fallback from what was asked for."""
+def test_an_explicit_java_that_does_not_fit_is_an_error(version: str, message: str, folder: Path) -> None:
+    """The Java of LAGCAST_JAVA_HOME is not replaced by another one."""
     home = _java(folder / "java", version=version)
-    with pytest.raises(JavaError, match=f"LAGCAST_JAVA_HOME={home}: {said}, and Spark runs on 17 to 25; set it to"):
+    with pytest.raises(JavaError, match=f"LAGCAST_JAVA_HOME={home}: {message}, and Spark runs on 17 to 25; set it to"):
         find_java({"LAGCAST_JAVA_HOME": str(home), "PATH": ""})
 
 
-def test_others_that_do_not_fit_are_passed_over_with_a_line(folder: Path) -> None:
-    """An old JAVA_HOME is skipped, with version and reason, for the `java` on PATH."""
+def test_others_that_do_not_fit_are_skipped_with_a_note(folder: Path) -> None:
+    """An old JAVA_HOME is skipped for the `java` on PATH, with a note of version and reason."""
     old, new = _java(folder / "old", version="11"), _java(folder / "new", version="17")
     found = find_java({"JAVA_HOME": str(old), "PATH": str(new / "bin")})
     assert (found.home, found.source) == (new, "PATH")
     assert found.notes == (f"JAVA_HOME ({old}/bin/java) skipped: it is Java 11, and Spark runs on 17 to 25",)
 
 
-def test_a_java_home_without_java_is_passed_over(folder: Path) -> None:
-    """A JAVA_HOME that points nowhere is one note, not a crash."""
+def test_a_java_home_without_java_is_skipped(folder: Path) -> None:
+    """A JAVA_HOME without a `java` is one note."""
     new = _java(folder / "new", version="17")
     found = find_java({"JAVA_HOME": str(folder / "gone"), "PATH": str(new / "bin")})
     assert "it does not run" in found.notes[0]
 
 
-def test_the_shim_drops_the_one_argument_and_keeps_the_rest(folder: Path) -> None:
-    """Arguments with spaces and quotes arrive as they were sent; only the module that is not there is left out."""
+def test_the_shim_drops_one_argument_and_keeps_the_rest(folder: Path) -> None:
+    """Arguments with spaces and quotes are passed on as they are, and only the module that is missing is left out."""
     home = _java(folder / "it's a java", version="21", has_vector_module=False)
     environment = {"LAGCAST_JAVA_HOME": str(home), "XDG_CACHE_HOME": str(folder / "cache")}
     shim = find_java(environment).home
     assert shim == folder / "cache" / "lagcast" / "java-home"
-    words = ["-Xmx2g", _VECTOR, "two words", "", 'a"b', "$HOME"]
-    said = subprocess.run([shim / "bin" / "java", *words], capture_output=True, text=True, check=True).stdout
-    assert said.split("\n")[:-1] == [word for word in words if word != _VECTOR]
+    arguments = ["-Xmx2g", _VECTOR, "two words", "", 'a"b', "$HOME"]
+    printed = subprocess.run([shim / "bin" / "java", *arguments], capture_output=True, text=True, check=True).stdout
+    assert printed.split("\n")[:-1] == [argument for argument in arguments if argument != _VECTOR]
     written_at = (shim / "bin" / "java").stat().st_mtime_ns
     assert find_java(environment).home == shim
     assert (shim / "bin" / "java").stat().st_mtime_ns == written_at
 
 
 @pytest.mark.parametrize("home", [None, "", "/proc/nowhere"])
-def test_the_shim_finds_a_place_without_a_home(home: str | None, folder: Path) -> None:
-    """HOME missing, empty or read-only: a private folder of this run will do."""
+def test_the_shim_is_written_without_a_home(home: str | None, folder: Path) -> None:
+    """Where HOME is missing, empty or read-only, the shim is in a private folder of this run."""
     java = _java(folder / "java", version="21", has_vector_module=False)
     environment = {"LAGCAST_JAVA_HOME": str(java)} | ({} if home is None else {"HOME": home})
     assert os.access(find_java(environment).home / "bin" / "java", os.X_OK)
@@ -87,18 +87,18 @@ def test_the_shim_finds_a_place_without_a_home(home: str | None, folder: Path) -
 
 @pytest.mark.spark
 def test_the_packaged_java_runs_behind_its_shim(folder: Path) -> None:
-    """Without any other Java the packaged one is found, and starts with the argument that it cannot take."""
+    """Without any other Java the packaged one is found, and starts with the argument that it does not support."""
     found = find_java({"PATH": str(folder), "HOME": str(folder)})
     assert (found.source, found.home) == ("packaged", folder / ".cache" / "lagcast" / "java-home")
-    words: list[Path | str] = [found.home / "bin" / "java", _VECTOR, "-version"]
-    answer = subprocess.run(words, capture_output=True, text=True, check=True)
+    command: list[Path | str] = [found.home / "bin" / "java", _VECTOR, "-version"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
     assert f'version "{found.version}' in answer.stderr
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_spark_starts_on_the_packaged_java_and_says_nothing(folder: Path) -> None:
-    """A session on a machine without Java: one query, and not a word on stdout or stderr."""
+def test_spark_starts_on_the_packaged_java_without_output(folder: Path) -> None:
+    """A session on a machine without Java runs one query and prints nothing to stdout or stderr."""
     script = (
         "import os, sys; from pathlib import Path\n"
         "from spark_features.java import find_java; from spark_features.session import spark_session\n"
@@ -111,7 +111,7 @@ def test_spark_starts_on_the_packaged_java_and_says_nothing(folder: Path) -> Non
     )
     root = str(Path(__file__).parents[2])
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": root}
-    words: list[Path | str] = [sys.executable, "-c", script, folder]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=180, check=False)
+    command: list[Path | str] = [sys.executable, "-c", script, folder]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (folder / "spark.log").stat().st_size > 0

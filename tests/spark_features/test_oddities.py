@@ -16,7 +16,7 @@ Sampled = Callable[..., OffsetSample]
 
 
 def _steady(sampled: Sampled, partition: int, *, until: int, since: int = 0, **fields: object) -> list[OffsetSample]:
-    """10 messages/s, 20 behind, every 15 s from `since` up to and with `until`."""
+    """10 messages/s with a lag of 20, every 15 s from `since` up to and with `until`."""
     return [
         sampled(second, 1000 + 10 * second, 980 + 10 * second, partition, **fields)
         for second in range(since, until + 1, 15)
@@ -24,7 +24,7 @@ def _steady(sampled: Sampled, partition: int, *, until: int, since: int = 0, **f
 
 
 def test_two_steady_partitions_add_up(intervals: Intervals, sampled: Sampled) -> None:
-    """The first row has lag and no rates, every other one the sums; no count counts anything."""
+    """The first row has lag and no rates, every other one has the sums, and all counts are 0."""
     rows = intervals([*_steady(sampled, 0, until=60), *_steady(sampled, 1, until=60)])
     assert [row.produce_messages_per_second for row in rows] == [None, 20.0, 20.0, 20.0, 20.0]
     assert [row.consume_messages_per_second for row in rows] == [None, 20.0, 20.0, 20.0, 20.0]
@@ -35,7 +35,7 @@ def test_two_steady_partitions_add_up(intervals: Intervals, sampled: Sampled) ->
 
 
 def test_a_partition_that_is_missing_makes_the_sums_unknown(intervals: Intervals, sampled: Sampled) -> None:
-    """No partial sum: the row knows two partitions, sampled one; back after 30 s the rate stands and a gap counts."""
+    """With one of two partitions sampled the sums are null; after 30 s the rate is known, and a gap is counted."""
     other = [sample for sample in _steady(sampled, 1, until=60) if sample.sampled_at.second != 30]
     rows = intervals([*_steady(sampled, 0, until=60), *other])
     assert [row.produce_messages_per_second for row in rows] == [None, 20.0, None, 20.0, 20.0]
@@ -45,22 +45,22 @@ def test_a_partition_that_is_missing_makes_the_sums_unknown(intervals: Intervals
 
 
 def test_a_gap_of_more_than_a_minute_has_no_rate(intervals: Intervals, sampled: Sampled) -> None:
-    """75 s without a sample: four missing intervals are counted, and the first row after them has no rate."""
+    """After 75 s without a sample four missing intervals are counted, and the first row has no rate."""
     rows = intervals([*_steady(sampled, 0, until=15), *_steady(sampled, 0, since=90, until=105)])
     assert [row.produce_messages_per_second for row in rows] == [None, 10.0, None, 10.0]
     assert [row.gap_count for row in rows] == [0, 0, 4, 0]
 
 
-def test_a_topic_made_anew_has_no_rate_and_counts(intervals: Intervals, sampled: Sampled) -> None:
-    """End and commit go back together: one reset, no negative rate, and rates again from the next row on."""
+def test_a_topic_made_again_has_no_rate_and_counts(intervals: Intervals, sampled: Sampled) -> None:
+    """End and commit that go back together are one reset without a negative rate, and the next row has rates again."""
     rows = intervals([sampled(0, 1000, 900), sampled(15, 30, 10), sampled(30, 60, 40)])
     assert [row.produce_messages_per_second for row in rows] == [None, None, 2.0]
     assert [row.consume_messages_per_second for row in rows] == [None, None, 2.0]
     assert [row.offset_reset_count for row in rows] == [0, 1, 0]
 
 
-def test_a_replayed_commit_silences_the_consume_rate_alone(intervals: Intervals, sampled: Sampled) -> None:
-    """The commit goes back 500: lag grows, the produce rate stands."""
+def test_a_replayed_commit_makes_only_the_consume_rate_null(intervals: Intervals, sampled: Sampled) -> None:
+    """When the commit goes back by 500 the lag grows, and the produce rate stays."""
     rows = intervals([sampled(0, 1000, 900), sampled(15, 1030, 400), sampled(30, 1060, 430)])
     assert [row.produce_messages_per_second for row in rows] == [None, 2.0, 2.0]
     assert [row.consume_messages_per_second for row in rows] == [None, None, 2.0]
@@ -69,7 +69,7 @@ def test_a_replayed_commit_silences_the_consume_rate_alone(intervals: Intervals,
 
 @pytest.mark.parametrize("nothing", [None, -1])
 def test_no_commit_is_counted_and_never_summed(nothing: int | None, intervals: Intervals, sampled: Sampled) -> None:
-    """Null and -1 mean the same: lag from the log's start where that is known, else left out of the sum."""
+    """For null and for -1 lag begins at the log's start where that is known, and is left out of the sum elsewhere."""
     rows = intervals([sampled(0, 100, 90), sampled(0, 70, nothing, 1)])
     assert [(row.lag_messages, row.no_commit_count) for row in rows] == [(10.0, 1)]
     rows = intervals([sampled(0, 100, 90), sampled(0, 70, nothing, 1, log_start_offset=20)])
@@ -77,7 +77,7 @@ def test_no_commit_is_counted_and_never_summed(nothing: int | None, intervals: I
 
 
 def test_of_the_past_only_arrivals_are_known(intervals: Intervals, sampled: Sampled) -> None:
-    """Three minutes of end offsets alone, then live samples: nothing is said of commits before, no reset counted."""
+    """In three minutes of end offsets alone, before live samples, lag is null, and no reset is counted."""
     past = [sampled(second, 60 * number, None, members=None) for number, second in enumerate((0, 60, 120))]
     rows = intervals([*past, sampled(135, 140, 130, log_start_offset=0), sampled(150, 155, 145, log_start_offset=0)])
     assert [row.produce_messages_per_second for row in rows] == [None, 1.0, 1.0, pytest.approx(20 / 15), 1.0]
@@ -87,21 +87,21 @@ def test_of_the_past_only_arrivals_are_known(intervals: Intervals, sampled: Samp
 
 
 def test_a_commit_newer_than_the_end_is_lag_zero_and_counted(intervals: Intervals, sampled: Sampled) -> None:
-    """1,203,900 and 1,203,950 is lag 0, not -50."""
+    """A commit of 1,203,950 at an end of 1,203,900 is lag 0, not -50."""
     (row,) = intervals([sampled(0, 1_203_900, 1_203_950)])
     assert (row.lag_messages, row.negative_race_count) == (0.0, 1)
 
 
 def test_a_partition_that_appears_is_counted_and_has_no_delta(intervals: Intervals, sampled: Sampled) -> None:
-    """Its old messages are no sudden load. In the group's first interval nothing has appeared."""
+    """The old messages of a new partition are no load, and in the group's first interval no partition is new."""
     rows = intervals([*_steady(sampled, 0, until=45), *_steady(sampled, 1, since=30, until=45)])
     assert [row.partition_appeared_count for row in rows] == [0, 0, 1, 0]
     assert [row.produce_messages_per_second for row in rows] == [None, 10.0, None, 20.0]
     assert [row.partitions for row in rows] == [1, 1, 2, 2]
 
 
-def test_a_deleted_topic_is_forgotten_after_an_hour(intervals: Intervals, sampled: Sampled) -> None:
-    """Its absence silences the rates for an hour, and not for good."""
+def test_a_deleted_topic_is_dropped_after_an_hour(intervals: Intervals, sampled: Sampled) -> None:
+    """After a topic is deleted the rates are null for an hour."""
     rows = intervals([*_steady(sampled, 0, until=3720), *_steady(sampled, 1, until=60)])
     known = {(row.interval_end_at - rows[0].interval_end_at).seconds: row for row in rows}
     assert (known[3660].partitions, known[3660].produce_messages_per_second) == (2, None)
@@ -109,14 +109,14 @@ def test_a_deleted_topic_is_forgotten_after_an_hour(intervals: Intervals, sample
 
 
 def test_a_rebalance_marks_the_row(intervals: Intervals, sampled: Sampled) -> None:
-    """The state of the newest sample is the row's; a rebalance seen earlier in the interval marks it all the same."""
+    """The row has the state of the newest sample, and a rebalance earlier in the interval marks it too."""
     seen = [sampled(5, 10, 0, group_state="PREPARING_REBALANCING", members=None), sampled(15, 20, 5, members=3)]
     (row,) = intervals(seen)
     assert (row.group_state, row.members, row.in_rebalance, row.in_rebalance_count) == ("STABLE", 3, True, 1)
 
 
 def test_groups_and_topics_do_not_mix(intervals: Intervals, sampled: Sampled) -> None:
-    """One row for a group of two topics, in alphabetical order; the same partition of another group is apart."""
+    """A group of two topics has one row, in alphabetical order, apart from the same partition of another group."""
     two = [*_steady(sampled, 0, until=15, topic="b"), *_steady(sampled, 0, until=15, topic="a")]
     rows = intervals([*two, *_steady(sampled, 0, until=15, group="h")])
     assert [(row.group, row.topics, row.produce_messages_per_second) for row in rows] == [
@@ -126,7 +126,7 @@ def test_groups_and_topics_do_not_mix(intervals: Intervals, sampled: Sampled) ->
 
 
 def test_one_slow_partition_among_many_is_named(intervals: Intervals, sampled: Sampled) -> None:
-    """Partition 3 of four falls 300 behind at 10 messages/s: 30 s, where the sum says 9 s."""
+    """Partition 3 of four with a lag of 300 at 10 messages/s is 30 s late, where the sum is 9 s."""
     steady = [seen for partition in range(3) for seen in _steady(sampled, partition, until=30)]
     slow = [sampled(second, 1000 + 10 * second, 1000 + 10 * second - 10 * second, 3) for second in (0, 15, 30)]
     rows = intervals([*steady, *slow])
@@ -141,7 +141,7 @@ def test_one_slow_partition_among_many_is_named(intervals: Intervals, sampled: S
 def test_of_equally_late_partitions_the_lowest_topic_then_the_lowest_partition_is_named(
     intervals: Intervals, sampled: Sampled
 ) -> None:
-    """Topics in the order of their names, partitions in that of their numbers, also where a lag is past 2^31."""
+    """Topics are ordered by name and partitions by number, also where a lag is past 2^31."""
     far = 3 * 10**9
     names = (("b", 0), ("a", 11), ("a", 2))
     seen = [sampled(s, far + 10 * s, 10 * s, number, topic=topic) for s in (0, 15) for topic, number in names]
@@ -150,7 +150,7 @@ def test_of_equally_late_partitions_the_lowest_topic_then_the_lowest_partition_i
 
 
 def test_a_partition_whose_lag_is_unknown_is_not_the_worst(intervals: Intervals, sampled: Sampled) -> None:
-    """Without a commit and a log start nothing can be said of partition 0; the worst of the others is."""
+    """Partition 0 without a commit and a log start has an unknown lag, and the worst of the others is named."""
     seen = [
         sampled(s, 100 + 10 * s, commit, n, topic=t) for s in (0, 15) for t, n, commit in (("a", 0, None), ("b", 1, 0))
     ]
@@ -158,15 +158,15 @@ def test_a_partition_whose_lag_is_unknown_is_not_the_worst(intervals: Intervals,
     assert (row.worst_lag_seconds, row.worst_partition) == (25.0, "b-1")
 
 
-def test_a_partition_that_nearly_nothing_enters_is_not_hours_late(intervals: Intervals, sampled: Sampled) -> None:
-    """90 messages behind with none arriving, beside 20/s: over the mean partition's 10/s that is 9 s."""
+def test_a_partition_with_almost_no_messages_is_not_hours_late(intervals: Intervals, sampled: Sampled) -> None:
+    """A lag of 90 without arrivals, beside 20/s, is 9 s over the mean partition's 10/s."""
     seen = [sampled(s, end, committed, n) for s in (0, 15) for n, end, committed in ((0, 90, 0), (1, 20 * s, 20 * s))]
     _, row = intervals(seen)
     assert (row.worst_lag_seconds, row.worst_partition) == (9.0, "t-0")
 
 
 def test_rates_are_those_of_the_samples_clock(intervals: Intervals, sampled: Sampled) -> None:
-    """A collector that is 2 s early sees 13 s of load, then 17 s, which is the same rate; rows stay on the grid."""
+    """A sample that is 2 s early is over 13 s and the next over 17 s, at the same rate, and rows stay on the grid."""
     rows = intervals([sampled(second, 10 * second) for second in (15, 28, 45)])
     assert [row.produce_messages_per_second for row in rows[1:]] == [10.0, 10.0]
     assert {later.interval_end_at - row.interval_end_at for row, later in pairwise(rows)} == {timedelta(seconds=15)}

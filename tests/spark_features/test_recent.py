@@ -1,4 +1,4 @@
-"""The past that a micro-batch keeps: little, and all that the next rows depend on."""
+"""The samples that a micro-batch keeps: few, and all that the next rows depend on."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -32,15 +32,15 @@ def _table(samples: list[OffsetSample]) -> pa.Table:
 
 
 def test_of_an_hour_and_more_five_minutes_remain(sampled: Sampled) -> None:
-    """21 rounds of 15 s before the mark, and the newest before those: 22 of the 264 of the look-back."""
+    """Of 264 samples of the look-back 22 remain: 21 rounds of 15 s before the mark and the newest one before those."""
     rounds = _table([sampled(15 * step - 1, step) for step in range(1, 265)])
     kept = thinned(rounds, {_KEY: _us(3960)})
     assert _seconds(kept, 0) == [15.0 * step - 1 for step in range(243, 265)]
     assert thinned(kept, {_KEY: _us(3960)}).equals(kept)
 
 
-def test_a_silent_partition_is_remembered_until_it_says_nothing(sampled: Sampled) -> None:
-    """Its newest sample is kept through the look-back of 3,960 s, with the highest offsets of that instant."""
+def test_the_newest_sample_of_a_silent_partition_is_kept(sampled: Sampled) -> None:
+    """The sample is kept for the look-back of 3,960 s, with the highest offsets of its instant."""
     silent = [sampled(60, 7, None, 1), sampled(30, 5, 5, 1), sampled(60, 7, 6, 1)]
     samples = _table([*silent, sampled(4000, 1)])
     kept = thinned(samples, {_KEY: _us(4005)})
@@ -49,20 +49,20 @@ def test_a_silent_partition_is_remembered_until_it_says_nothing(sampled: Sampled
 
 
 def test_a_group_without_rows_keeps_everything(sampled: Sampled) -> None:
-    """Nothing of it is in the table yet, so all of it is still to become rows, and nothing is late."""
+    """All samples of a group without rows in the table are kept, and none of them is late."""
     samples = _table([sampled(0, 1), sampled(9000, 2)])
     assert thinned(samples, {"c\0another": _us(9000)}).num_rows == 2
     assert late_samples(samples, {}).num_rows == 0
 
 
 @pytest.mark.parametrize(("mark", "late"), [(15, 1), (14, 0), (30, 2)])
-def test_late_is_what_belongs_to_a_row_that_is_there(mark: int, late: int, sampled: Sampled) -> None:
-    """The sample on an interval's end belongs to it."""
+def test_samples_of_a_row_in_the_table_are_late(mark: int, late: int, sampled: Sampled) -> None:
+    """A sample on an interval's end belongs to that interval."""
     assert late_samples(_table([sampled(15, 1), sampled(30, 2)]), {_KEY: _us(mark)}).num_rows == late
 
 
 def test_rows_after_the_mark_are_new() -> None:
-    """The row at the mark is in the table; a mark is the newest row of its group in its own cluster."""
+    """The row at the mark is in the table, and a mark is the newest row of its group in its own cluster."""
     ends = [("c", "g", 15), ("c", "g", 30), ("d", "g", 45)]
     columns = {
         "cluster": [cluster for cluster, _, _ in ends],

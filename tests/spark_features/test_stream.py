@@ -1,4 +1,4 @@
-"""The stream against the batch job: the same rows, whatever comes in what order, and whatever dies in between."""
+"""The stream against the batch job: the same rows, in whatever order files come, and wherever the process dies."""
 
 import os
 import random
@@ -49,7 +49,7 @@ def _rows(table: Path, groups: Sequence[str]) -> Rows:
 
 
 def _a_day_of(group: str, sampled: Sampled, *, every: int, seed: int) -> list[OffsetSample]:
-    """Two partitions from midnight to midnight: one joins late, one pauses, offsets go back once, rounds are missed."""
+    """Two partitions for a day: one begins late, one pauses, offsets go back once, and rounds are missed."""
     dice = random.Random(seed)  # noqa: S311  # a test's dice
     seen, ends = [], [1000, 5000]
     for second in range(every, _DAY_SECONDS + 1, every):
@@ -75,12 +75,12 @@ def _in_files(samples: Sequence[OffsetSample], folder: Path, *, seconds: int) ->
 
 @contextmanager
 def _fed(samples_dir: Path, out_dir: Path, chunks: Sequence[Sequence[Path]], source: Path) -> Iterator[threading.Event]:
-    """An event that stops the stream when these chunks, each given when the one before is in the table, are all in."""
+    """An event that is set when these chunks are all in the table; each is given when the one before is in it."""
     stop = threading.Event()
-    # A new journal counts the files that are there; a broken one may have been removed since the old one counted it.
+    # A new journal counts the existing files; a broken one may have been removed since the old journal counted it.
     is_new = not (out_dir / ".follow").exists()
     done = len(list(samples_dir.glob("date=*/*.parquet"))) if is_new else _files_in(out_dir)
-    # What the old journal had counted stands in the table until the new one has counted something.
+    # The count of the old journal stands in the table until the new one has counted a file.
     followed = read_manifest(out_dir).followed
     old_journal = followed.journal if is_new and followed is not None else None
 
@@ -116,14 +116,14 @@ def _follow(spark: SparkSession, folder: Path, chunks: Sequence[Sequence[Path]])
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_day_in_random_chunks_is_the_batch_jobs_day(spark: SparkSession, folder: Path, sampled: Sampled) -> None:
-    """Two collectors, one always behind the other, and a restart: every row of every length, to the last digit."""
+    """With two collectors, one always behind the other, and a restart, every row of every length is the batch job's."""
     quick = _in_files(_a_day_of("quick", sampled, every=15, seed=1), folder / "made", seconds=900)
     slow = _in_files(_a_day_of("slow", sampled, every=60, seed=2), folder / "made", seconds=1800)
     dice = random.Random(3)  # noqa: S311  # a test's dice
     chunks: list[list[Path]] = []
     files = {"quick": quick, "slow": slow}
     while files["quick"] or files["slow"]:
-        # The slow one's files come some hours after the quick one's.
+        # The files of the slow collector come some hours after those of the quick one.
         taken = {"quick": dice.randrange(1, 48), "slow": dice.randrange(0, 14) if files["quick"] else len(slow)}
         chunks.append([path for name, count in taken.items() for path in files[name][:count]])
         files = {name: left[taken[name] :] for name, left in files.items()}
@@ -140,7 +140,7 @@ def test_a_day_in_random_chunks_is_the_batch_jobs_day(spark: SparkSession, folde
 
 @pytest.mark.spark
 def test_days_whose_files_became_one_give_no_row_twice(spark: SparkSession, folder: Path, sampled: Sampled) -> None:
-    """Between two runs two days were merged, one of them not yet read to its end: rows are those of single files."""
+    """Of two days merged between two runs, one not yet read to its end, the rows are those of the single files."""
     seen = [sampled(21_600 * number + second, 100 * number + second) for number in range(18) for second in (14, 29)]
     made = _in_files(seen, folder / "made", seconds=15)
     read, unread = made[:11], made[11:]
@@ -161,7 +161,7 @@ def test_days_whose_files_became_one_give_no_row_twice(spark: SparkSession, fold
 
 @pytest.fixture(name="outliving_jvm")
 def outliving_jvm_fixture(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
-    """The environment of processes that share a JVM: starting one takes longer than all that is tested here."""
+    """The environment of processes that share a JVM, as the start of one takes longer than all that is tested here."""
     monkeypatch.setenv("JAVA_HOME", str(find_java(os.environ).home))
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf(loadDefaults=False).set("spark.driver.memory", "512m")
@@ -179,9 +179,9 @@ def outliving_jvm_fixture(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def _run_until_it_dies(folder: Path, point: str, environment: dict[str, str]) -> int:
-    words = [sys.executable, str(Path(__file__).with_name("follow_and_die.py"))]
-    words += [str(folder / "samples"), str(folder / "out"), point]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=_MOST_SECONDS, check=False)
+    command = [sys.executable, str(Path(__file__).with_name("follow_and_die.py"))]
+    command += [str(folder / "samples"), str(folder / "out"), point]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_MOST_SECONDS, check=False)
     assert done.returncode in (0, -signal.SIGKILL), done.stderr
     return done.returncode
 
@@ -191,7 +191,7 @@ def _run_until_it_dies(folder: Path, point: str, environment: dict[str, str]) ->
 def test_ten_kills_lose_nothing_and_repeat_nothing(
     spark: SparkSession, folder: Path, sampled: Sampled, outliving_jvm: dict[str, str]
 ) -> None:
-    """SIGKILL before the manifest, after it, in a merge and in between: the batch job's rows, and each of them once."""
+    """With SIGKILL before the manifest, after it, in a merge and in between, the rows are the batch job's, once."""
     # Three hours before midnight and one after it.
     days = [(day, seen) for day in (0, 1) for seen in _a_day_of("g", sampled, every=60, seed=day)]
     made = [replace(seen, sampled_at=seen.sampled_at + timedelta(days=day)) for day, seen in days]
@@ -219,10 +219,10 @@ def test_ten_kills_lose_nothing_and_repeat_nothing(
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_late_samples_are_counted_and_the_batch_job_takes_them_in(
+def test_late_samples_are_counted_and_the_batch_job_reads_them(
     spark: SparkSession, folder: Path, sampled: Sampled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They change no row and stop no other group; the batch job makes the day whole, and the stream goes on from it."""
+    """Late samples change no row and stop no other group; the batch job completes the day, and the stream goes on."""
     seen = [sampled(15 * step - 1, 300 * step, 300 * step) for step in range(1, 382)]
     files = _in_files(seen, folder / "made", seconds=900)
     other = write_samples(
@@ -236,9 +236,9 @@ def test_late_samples_are_counted_and_the_batch_job_takes_them_in(
     monkeypatch.setattr("spark_features.stream._log", logged)
     run = _follow(spark, folder, [in_time, [late, broken, *other]])
     assert (run.files, run.set_aside_files, run.late_samples) == (6, 1, 60)
-    said = {call.args[0]: call.kwargs for call in logged.calls}
-    assert "broken.parquet lacks topic" in said["sample_file_set_aside"]["error"]
-    assert "`lagcast features --from 2026-05-04 --to 2026-05-04` takes them in" in said["late_samples"]["next_step"]
+    events = {call.args[0]: call.kwargs for call in logged.calls}
+    assert "broken.parquet lacks topic" in events["sample_file_set_aside"]["error"]
+    assert "`lagcast features --from 2026-05-04 --to 2026-05-04` takes them in" in events["late_samples"]["next_step"]
     streamed = _rows(folder / "out", ("g", "h"))
     assert (len(streamed["g", 15]), len(streamed["h", 15])) == (4 * 60, 3)
     (folder / "samples" / "date=2026-05-04" / "broken.parquet").unlink()

@@ -1,4 +1,4 @@
-"""Each step on tiny literal frames: what it adds, and nothing else."""
+"""Each step on small literal frames: the columns that it adds, and no others."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -36,13 +36,13 @@ _FIRST = 1_777_852_800 * _S  # 2026-05-04T00:00:00Z
 
 
 def _is(spark: SparkSession, found: DataFrame, schema: str, rows: Sequence[tuple[object, ...]]) -> None:
-    """The named columns of `found` hold these rows, in whatever order."""
+    """The named columns of `found` hold these rows, in any order."""
     wanted = spark.createDataFrame(rows, schema)
     assert_df_equality(found.select(*wanted.columns), wanted, ignore_row_order=True, ignore_nullable=True)
 
 
 def test_a_sample_on_the_boundary_belongs_to_the_interval_that_ends_there(spark: SparkSession) -> None:
-    """12:00:15.000000 ends at :15, one microsecond later at :30; before 1970 it is no different."""
+    """The sample at 12:00:15.000000 ends at :15, one microsecond later at :30, and before 1970 likewise."""
     instants = spark.createDataFrame([(0,), (1,), (15 * _S,), (15 * _S + 1,), (-1,)], "instant long")
     ends = instants.withColumn("ends", interval_end_us(F.col("instant"), seconds=15))
     rows = [(0, 0), (1, 15 * _S), (15 * _S, 15 * _S), (15 * _S + 1, 30 * _S), (-1, 0)]
@@ -50,7 +50,7 @@ def test_a_sample_on_the_boundary_belongs_to_the_interval_that_ends_there(spark:
 
 
 def test_the_newest_sample_of_an_interval_stays(spark: SparkSession, frame: Frame, sampled: Sampled) -> None:
-    """Of two samples in an interval the later one stays, the rebalance seen by the earlier is kept, -1 is no commit."""
+    """Of two samples in an interval the later one stays, a rebalance in the earlier is kept, and -1 is no commit."""
     samples = [sampled(3, 100, 90, group_state="PREPARING_REBALANCE"), sampled(14, 140, -1), sampled(16, 150, 95)]
     found = latest_in_interval(frame(samples))
     schema = "interval_end_us long, sampled_us long, end_offset long, committed_offset long, in_rebalance_count long"
@@ -60,14 +60,14 @@ def test_the_newest_sample_of_an_interval_stays(spark: SparkSession, frame: Fram
 
 
 def test_a_file_that_is_read_twice_changes_no_offset(spark: SparkSession, frame: Frame, sampled: Sampled) -> None:
-    """The same samples twice give the same partition intervals once."""
+    """Samples that are read twice give the same partition intervals once."""
     samples = [sampled(15, 100, 90), sampled(30, 140, 95)]
     found = latest_in_interval(frame([*samples, *samples]))
     _is(spark, found, "end_offset long, committed_offset long", [(100, 90), (140, 95)])
 
 
 def test_deltas_are_over_the_time_between_samples(spark: SparkSession, frame: Frame, sampled: Sampled) -> None:
-    """14 s apart is 14 s, whatever the grid says; a skipped interval is counted; the first sample has no delta."""
+    """A delta is over the 14 s between its samples, a skipped interval is counted, and the first has no delta."""
     samples = [sampled(15, 100, 90), sampled(29, 170, 120), sampled(60, 190, None)]
     found = with_offset_deltas(latest_in_interval(frame(samples)))
     schema = (
@@ -81,7 +81,7 @@ def test_deltas_are_over_the_time_between_samples(spark: SparkSession, frame: Fr
 
 
 def test_offsets_that_go_back_are_flagged(spark: SparkSession) -> None:
-    """An end that goes back is a topic made anew; a commit that goes back or vanishes is a reset or a replay."""
+    """An end that goes back is a topic made again, and a commit that goes back or vanishes is a reset or a replay."""
     schema = (
         "id int, is_new boolean, produced_messages long, consumed_messages long, "
         "previous_committed_offset long, committed_offset long"
@@ -98,8 +98,8 @@ def test_offsets_that_go_back_are_flagged(spark: SparkSession) -> None:
     _is(spark, found, "id int, end_went_back boolean, commit_went_back boolean", flags)
 
 
-def test_rates_need_an_honest_difference(spark: SparkSession) -> None:
-    """Over 60 s a rate stands, over 61 s it is null, as after a reset; a replay silences the consume rate only."""
+def test_rates_need_a_valid_difference(spark: SparkSession) -> None:
+    """A rate over 60 s is known, one over 61 s or a reset is null, and a replay makes only the consume rate null."""
     schema = (
         "id int, elapsed_seconds double, produced_messages long, consumed_messages long, "
         "end_went_back boolean, commit_went_back boolean"
@@ -117,7 +117,7 @@ def test_rates_need_an_honest_difference(spark: SparkSession) -> None:
 
 
 def test_lag_is_never_negative_and_unknown_without_a_commit_or_log_start(spark: SparkSession) -> None:
-    """Races are 0 and counted; without a commit the log's whole length is behind, where its start is known."""
+    """Races are 0 and counted; without a commit the lag is the whole log, where its start is known."""
     schema = "id int, end_offset long, committed_offset long, log_start_offset long"
     rows = [(0, 100, 90, 0), (1, 100, 150, 0), (2, 100, None, 40), (3, 100, None, None)]
     found = with_lag(spark.createDataFrame(rows, schema))
@@ -126,7 +126,7 @@ def test_lag_is_never_negative_and_unknown_without_a_commit_or_log_start(spark: 
 
 
 def test_skew_is_the_busiest_partition_over_the_mean(spark: SparkSession) -> None:
-    """30 of 60 messages/s on one of four partitions is twice the mean; without load there is no busiest partition."""
+    """30 of 60 messages/s on one of four partitions is twice the mean, and without load the skew is unknown."""
     schema = (
         "id int, produce_messages_per_second double, partitions int, "
         "busiest struct<rate: double, topic: string, partition: int>"
@@ -138,7 +138,7 @@ def test_skew_is_the_busiest_partition_over_the_mean(spark: SparkSession) -> Non
 
 
 def test_lag_seconds_uses_the_mean_rate_of_five_minutes(spark: SparkSession) -> None:
-    """The row that ended 300 s ago is out, unknown rates do not count, and at rate 0 lag in seconds is unknown."""
+    """The row that ended 300 s ago is left out, unknown rates do not count, and lag in seconds at rate 0 is unknown."""
     schema = (
         "cluster string, group string, interval_end_us long, produce_messages_per_second double, lag_messages double"
     )
@@ -153,8 +153,8 @@ def test_lag_seconds_uses_the_mean_rate_of_five_minutes(spark: SparkSession) -> 
     _is(spark, found, "group string, interval_end_us long, lag_seconds double", seconds)
 
 
-def test_the_worst_lag_is_over_its_own_rate_or_the_mean_partitions(spark: SparkSession) -> None:
-    """500 behind: at its own 50/s 10 s, at 1/s where the mean is 10/s 50 s; unknown with the lag, the rate or load."""
+def test_the_worst_lag_is_over_its_own_rate_or_the_mean_of_partitions(spark: SparkSession) -> None:
+    """A lag of 500 is 10 s at its own 50/s, or 50 s at 1/s with a mean of 10/s, and null without lag, rate or load."""
     schema = (
         "id int, lag_messages double, produce_messages_per_second double, partitions int, "
         "worst struct<lag: bigint, rate: double, topic: string, partition: int>"
@@ -172,20 +172,20 @@ def test_the_worst_lag_is_over_its_own_rate_or_the_mean_partitions(spark: SparkS
     _is(spark, found, "id int, worst_lag_seconds double, worst_partition string", worst)
 
 
-def test_a_rollup_keeps_the_worst_lag_and_whose_it_was(spark: SparkSession, frame: Frame, sampled: Sampled) -> None:
-    """Not the mean and not the newest: 3 s of partition 1 stay over the 1 s after it; of equals, the newest row's."""
+def test_a_rollup_keeps_the_worst_lag_and_its_partition(spark: SparkSession, frame: Frame, sampled: Sampled) -> None:
+    """The worst lag of 3 s is kept, not the mean or the later 1 s; of equal ones the newest row's is kept."""
     schema = "cluster string, group string, interval_end_at timestamp, worst_lag_seconds double, worst_partition string"
     worst = ((15, None, None), (30, 3.0, "t-1"), (45, 1.0, "t-2"), (60, None, None), (75, 2.0, "t-5"), (90, 2.0, "t-4"))
     rows = [("c", "g", _START_AT + timedelta(seconds=second), lag, name) for second, lag, name in worst]
     base = group_intervals(frame([sampled(second, 0, 0) for second, _, _ in worst]))
     known = base.drop("worst_lag_seconds", "worst_partition")
-    told = known.join(spark.createDataFrame(rows, schema), ["cluster", "group", "interval_end_at"])
-    found = rollup(told, seconds=60)
+    with_worst = known.join(spark.createDataFrame(rows, schema), ["cluster", "group", "interval_end_at"])
+    found = rollup(with_worst, seconds=60)
     _is(spark, found, "worst_lag_seconds double, worst_partition string", [(3.0, "t-1"), (2.0, "t-4")])
 
 
 def test_a_rollup_takes_means_of_rates_newest_states_and_sums_of_counts(frame: Frame, sampled: Sampled) -> None:
-    """Unknown rates leave the mean alone; lag and members are the newest; one rebalance marks the minute."""
+    """Unknown rates are left out of the mean, lag and members are the newest, and one rebalance marks the minute."""
     samples = [
         sampled(15, 0, 0),
         sampled(30, 150, 0, group_state="COMPLETING_REBALANCE"),
@@ -204,7 +204,7 @@ def test_a_rollup_takes_means_of_rates_newest_states_and_sums_of_counts(frame: F
 
 
 def test_base_rows_and_rollups_have_the_columns_of_the_table(frame: Frame, sampled: Sampled) -> None:
-    """Names, order and types are those of `forecasting.columns`."""
+    """Names, order and types of the columns are those of `forecasting.columns`."""
     kinds = {"long": "bigint"}
     wanted = [(column.name, kinds.get(column.kind, column.kind)) for column in GROUP_INTERVALS]
     base = group_intervals(frame([sampled(15, 0, 0)]))
