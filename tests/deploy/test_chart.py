@@ -1,4 +1,4 @@
-"""The chart, as far as it can be seen without Helm: nothing in it is a second copy that may drift, no value unsaid."""
+"""The chart, as far as it can be checked without Helm: no copy in it may differ, and every value has a schema."""
 
 import json
 import re
@@ -25,14 +25,14 @@ def read(name: str) -> str:
 
 
 def test_the_schema_is_made_of_the_settings() -> None:
-    """values.schema.json is exactly what the script makes of them; `make docs` rewrites it."""
+    """values.schema.json is exactly what the script makes of the settings; `make docs` rewrites it."""
     script = [sys.executable, "scripts/chart_schema.py"]
     made = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, check=True)
     assert read("values.schema.json") == made.stdout
 
 
 def test_the_definition_is_that_of_the_manifests() -> None:
-    """Byte for byte; `make docs` copies it."""
+    """The chart's definition equals that of the manifests byte for byte; `make docs` copies it."""
     assert read("files/consumergroupscalers.yaml") == (
         ROOT / "deploy" / "manifests" / "scalers" / "crd.yaml"
     ).read_text(encoding="utf-8")
@@ -58,14 +58,14 @@ def unnamed(values: Mapping[str, Any], schema: Mapping[str, Any], where: str = "
             yield from unnamed(values[name], known[name], f"{where}{name}.")
 
 
-def test_values_and_schema_name_the_same() -> None:
-    """Every value that the schema knows has a default in values.yaml, and the other way about."""
+def test_values_and_schema_have_the_same_names() -> None:
+    """Every value in the schema has a default in values.yaml, and every default is in the schema."""
     # `global` is Helm's own.
     assert list(unnamed(VALUES, SCHEMA)) == ["global"]
 
 
-def test_templates_use_the_values_that_there_are() -> None:
-    """A misspelt value would be empty without notice."""
+def test_templates_use_existing_values() -> None:
+    """A misspelt value in a template, which Helm would render as empty, fails."""
     texts = [path.read_text(encoding="utf-8") for path in (CHART / "templates").rglob("*.*")]
     used = {tuple(path.split(".")) for text in texts for path in re.findall(r"\.Values\.([A-Za-z.]+)", text)}
     assert len(used) > 20
@@ -78,19 +78,19 @@ def test_templates_use_the_values_that_there_are() -> None:
 
 
 @pytest.mark.parametrize("name", ["executor", "serviceMonitor", "prometheusRule", "dashboard"])
-def test_what_acts_or_needs_an_operator_is_off(name: str) -> None:
-    """As delivered the chart advises, and needs nothing that a plain cluster lacks."""
+def test_options_that_act_or_need_an_operator_are_off(name: str) -> None:
+    """By default the chart advises only, and needs no operator."""
     assert VALUES[name]["enabled"] is False
 
 
-def test_nobody_may_act_as_delivered() -> None:
-    """Neither the executor nor a group is told to."""
+def test_nothing_may_be_scaled_by_default() -> None:
+    """Neither the executor nor a group has the mode apply."""
     assert VALUES["executor"]["mode"] == "recommend"
     assert [group["mode"] for group in VALUES["settings"]["groups"].values()] == ["recommend"]
 
 
 def test_the_version_is_the_projects() -> None:
-    """So that the image is that of the same release."""
+    """The chart has the version of the project, so that the image is that of the same release."""
     chart = yaml.safe_load(read("Chart.yaml"))
     (version,) = re.findall(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
     assert chart["version"] == chart["appVersion"] == version

@@ -1,4 +1,4 @@
-"""The commands that containers are given: each exists, with the options that it is given."""
+"""The commands of containers: each exists, with the options that it gets."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ MANIFESTS = Path(__file__).parents[2] / "deploy" / "manifests"
 
 
 def arguments_of(file: str) -> list[str]:
-    """The arguments of the one container in a manifest, its shell and its dates taken away."""
+    """The arguments of the one container in a manifest, without its shell and its dates."""
     texts = (MANIFESTS / file).read_text(encoding="utf-8")
     documents: list[dict[str, Any]] = list(yaml.safe_load_all(texts))
     (spec,) = [entry["spec"] for entry in documents if entry["kind"] in {"Deployment", "CronJob"}]
@@ -38,7 +38,7 @@ def arguments_of(file: str) -> list[str]:
     ],
 )
 def test_lagcast_commands_exist(file: str, command: str) -> None:
-    """A container's arguments are a command of `lagcast`, every option is known and none that it needs is missing."""
+    """A container's arguments are a command of `lagcast` with known options and without a missing one."""
     program, name, *options = arguments_of(file)
     assert (program, name) == ("lagcast", command)
     group = typer.main.get_command(cli.main.app)

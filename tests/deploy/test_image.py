@@ -1,4 +1,4 @@
-"""The images: what goes in, who they run as, and the parts that their entry point plays."""
+"""The images: their contents, their user, and the commands of their entry point."""
 
 import os
 import re
@@ -21,7 +21,7 @@ def stage(name: str) -> str:
 
 
 def test_every_package_is_in_the_image() -> None:
-    """All packages of the wheel are copied into the build, and let through by the ignore file."""
+    """All packages of the wheel are copied into the build, and not excluded by the ignore file."""
     packages = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     assert re.findall(r"^COPY (\w+)/ \1/$", DOCKERFILE, re.MULTILINE) == ["requirements", *packages]
     allowed = re.findall(r"^!(\S+)$", (ROOT / "deploy" / "Dockerfile.dockerignore").read_text(), re.MULTILINE)
@@ -29,8 +29,8 @@ def test_every_package_is_in_the_image() -> None:
     assert sorted(allowed) == sorted(name.rstrip("/") for names in copied for name in names.split())
 
 
-def test_the_dockerfile_is_without_blemish() -> None:
-    """As hadolint sees it; what it may not say is taken back beside the line, with the reason."""
+def test_the_dockerfile_has_no_findings() -> None:
+    """No rule of hadolint is broken, except those that are ignored beside their line with a reason."""
     linter = Path(sysconfig.get_path("scripts")) / "hadolint"
     done = subprocess.run([linter, "--no-color", ROOT / "deploy" / "Dockerfile"], check=False, capture_output=True)
     assert done.returncode == 0, done.stdout.decode()
@@ -38,27 +38,27 @@ def test_the_dockerfile_is_without_blemish() -> None:
 
 @pytest.mark.parametrize("name", ["lagcast", "executor"])
 def test_b13_images_run_as_a_number_that_is_not_root(name: str) -> None:
-    """The user is a number, so that Kubernetes can see it is not root, in group 0, so that any other number will do."""
+    """The user is a number, which shows Kubernetes that it is not root, in group 0, so that any other number works."""
     assert re.findall(r"^USER (.+)$", stage(name), re.MULTILINE) == ["10001:0"]
 
 
 @pytest.mark.parametrize("name", ["lagcast", "executor"])
 def test_images_start_console_scripts(name: str) -> None:
     """An image's default command is a console script of the project."""
-    words = re.findall(r"^(?:ENTRYPOINT|CMD) \[(.+)\]$", stage(name), re.MULTILINE)
-    named = {word.strip('" ') for line in words for word in line.split(",")}
+    lists = re.findall(r"^(?:ENTRYPOINT|CMD) \[(.+)\]$", stage(name), re.MULTILINE)
+    named = {item.strip('" ') for items in lists for item in items.split(",")}
     assert named & PROJECT["project"]["scripts"].keys() == {"lagcast" if name == "lagcast" else "lagcast-executor"}
 
 
 def test_base_image_is_pinned() -> None:
-    """Every stage starts from the one Python whose patch version is named."""
+    """Every stage starts from one Python image with a named patch version."""
     assert re.search(r"^ARG PYTHON=3\.\d+\.\d+-slim-\w+$", DOCKERFILE, re.MULTILINE)
     bases = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
     assert set(bases) == {"python:${PYTHON}", "build"}
 
 
 def test_packages_come_with_hashes() -> None:
-    """Nothing is installed from a registry without the lock, whose entries all have hashes."""
+    """Every package is installed from the lock, whose entries all have hashes."""
     installs = re.findall(r"pip install (?:[^&\n]|\\\n)+", DOCKERFILE)
     assert len(installs) == 5
     assert [line for line in installs if not re.search("--constraint|--require-hashes|--no-deps dist/", line)] == []
@@ -69,11 +69,11 @@ def test_packages_come_with_hashes() -> None:
 
 
 @pytest.fixture
-def play(tmp_path: Path) -> "Play":
-    return Play(tmp_path)
+def run_entry_point(tmp_path: Path) -> "Run":
+    return Run(tmp_path)
 
 
-class Play:
+class Run:
     """Runs the entry point with a `java` and a `spark-submit` that print their arguments, one a line."""
 
     def __init__(self, folder: Path) -> None:
@@ -84,28 +84,43 @@ class Play:
             fake.write_text('#!/bin/sh\nprintf \'%s\\n\' "${0##*/}" "$@"\n', encoding="utf-8")
             fake.chmod(0o755)
 
-    def __call__(self, *words: str, **environment: str) -> list[str]:
-        """The lines that come out."""
+    def __call__(self, *arguments: str, **environment: str) -> list[str]:
+        """The lines that are printed."""
         homes = {"JAVA_HOME": str(self._home), "SPARK_HOME": str(self._home), "PATH": os.environ["PATH"]}
-        done = subprocess.run([ENTRYPOINT, *words], env=homes | environment, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [ENTRYPOINT, *arguments], env=homes | environment, capture_output=True, text=True, check=True
+        )
         return done.stdout.replace(str(self._home), "HOME").splitlines()
 
 
-def test_entry_point_runs_a_command(play: Play) -> None:
-    """Any other command is run as it is, spaces in its arguments included."""
-    assert play("printf", r"%s\n", "a b", "driver") == ["a b", "driver"]
+def test_entry_point_runs_a_command(run_entry_point: Run) -> None:
+    """Another command is run as it is, spaces in its arguments included."""
+    assert run_entry_point("printf", r"%s\n", "a b", "driver") == ["a b", "driver"]
 
 
-def test_entry_point_plays_the_driver(play: Play) -> None:
+def test_entry_point_starts_the_driver(run_entry_point: Run) -> None:
     """As Spark's driver it submits in client mode, bound to the address that Spark gave."""
-    words = ["--properties-file", "/opt/spark/conf/spark.properties", "local:///job.py", "--out", "/data/my features"]
-    lines = play("driver", *words, SPARK_DRIVER_BIND_ADDRESS="10.1.2.3")
-    assert lines == ["spark-submit", "--deploy-mode", "client", "--conf", "spark.driver.bindAddress=10.1.2.3", *words]
+    arguments = [
+        "--properties-file",
+        "/opt/spark/conf/spark.properties",
+        "local:///job.py",
+        "--out",
+        "/data/my features",
+    ]
+    lines = run_entry_point("driver", *arguments, SPARK_DRIVER_BIND_ADDRESS="10.1.2.3")
+    assert lines == [
+        "spark-submit",
+        "--deploy-mode",
+        "client",
+        "--conf",
+        "spark.driver.bindAddress=10.1.2.3",
+        *arguments,
+    ]
 
 
-def test_entry_point_plays_an_executor(play: Play) -> None:
+def test_entry_point_starts_an_executor(run_entry_point: Run) -> None:
     """As Spark's executor it starts the back end with every option and address that Spark gave, in order."""
-    lines = play(
+    lines = run_entry_point(
         "executor",
         SPARK_JAVA_OPT_0="-Dspark.driver.port=7078",
         SPARK_JAVA_OPT_1="-Dname=a b",

@@ -1,4 +1,4 @@
-"""The manifests: fields that Kubernetes knows, hardened containers, no right too many, commands that exist."""
+"""The manifests: fields that Kubernetes knows, hardened containers, no right too many, and existing commands."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -23,9 +23,9 @@ LEASE = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourc
 
 @cache
 def documents() -> tuple[tuple[str, Document], ...]:
-    """Every document of the manifests and of Spark's, with a name for the test's output; the chart is templates.
+    """Every document of the manifests and of Spark's, with a name for the test's output, but not the chart's templates.
 
-    Read once, so no test may change one.
+    They are read once, so that no test may change one.
     """
     return tuple(
         (f"{path.relative_to(DEPLOY)}: {document['kind']} {document.get('metadata', {}).get('name', '')}", document)
@@ -88,13 +88,13 @@ def unknown_fields(value: object, kind: str, where: str) -> Iterator[str]:
     ),
 )
 def test_every_field_is_known_to_kubernetes(document: Document) -> None:
-    """No field is misspelt or misplaced: a `readOnlyRootFileSystem` would be dropped, and the container left open."""
+    """No field is misspelt or misplaced, as Kubernetes drops unknown fields such as `readOnlyRootFileSystem`."""
     model = f"V1{document['kind']}"
     assert list(unknown_fields(document, model, document["kind"])) == []
 
 
 def test_unknown_fields_are_found() -> None:
-    """The check above sees a misspelt field deep inside a document."""
+    """A misspelt field deep inside a document is found."""
     broken = {"spec": {"template": {"spec": {"containers": [{"securityContext": {"readOnlyRootFileSystem": True}}]}}}}
     assert list(unknown_fields(broken, "V1Deployment", "Deployment")) == [
         "Deployment.spec.template.spec.containers[0].securityContext.readOnlyRootFileSystem"
@@ -135,7 +135,7 @@ def test_selectors_match_their_pods(document: Document) -> None:
 
 
 def test_only_the_executor_gets_a_token() -> None:
-    """Of all long-running pods the executor alone can talk to the API server."""
+    """Of all long-running pods only the executor has access to the API server."""
     given = {
         document["metadata"]["name"]: pod_template(document)["spec"]["automountServiceAccountToken"]
         for document in (*of_kind("Deployment"), *of_kind("CronJob"))
@@ -144,7 +144,7 @@ def test_only_the_executor_gets_a_token() -> None:
 
 
 def test_executor_may_scale_and_nothing_else() -> None:
-    """The executor reads workloads and autoscalers, patches /scale, leaves Events, and keeps what it did."""
+    """The executor reads workloads and autoscalers, patches /scale, makes Events and keeps a record in the status."""
     assert rules_of("lagcast-executor") == [
         {"apiGroups": ["apps"], "resources": ["deployments", "statefulsets"], "verbs": ["get"]},
         {"apiGroups": ["apps"], "resources": ["deployments/scale", "statefulsets/scale"], "verbs": ["patch"]},
@@ -158,7 +158,7 @@ def test_executor_may_scale_and_nothing_else() -> None:
 
 
 def rules_of(account: str) -> list[Document]:
-    """All that a service account may do, of roles alone."""
+    """All rights of a service account, from Roles only."""
     bindings = [
         binding
         for binding in (*of_kind("RoleBinding"), *of_kind("ClusterRoleBinding"))
@@ -171,7 +171,7 @@ def rules_of(account: str) -> list[Document]:
     ]
 
 
-def test_recommender_may_read_its_objects_and_tell_them() -> None:
+def test_recommender_may_read_its_objects_and_write_their_status() -> None:
     """It lists and watches its objects, patches their status and makes Events, and holds one Lease, by its name."""
     assert rules_of("lagcast-recommender") == [
         {**LEASE, "verbs": ["get", "update"]},
@@ -181,13 +181,13 @@ def test_recommender_may_read_its_objects_and_tell_them() -> None:
     ]
 
 
-def test_nobody_has_rights_in_the_whole_cluster() -> None:
+def test_no_account_has_rights_in_the_whole_cluster() -> None:
     """There is no ClusterRole and no ClusterRoleBinding."""
     assert (of_kind("ClusterRole"), of_kind("ClusterRoleBinding")) == ([], [])
 
 
 def test_executor_is_off_and_only_reports() -> None:
-    """As delivered there is no executor; switched on it only reports; and it has a namespace of its own."""
+    """By default there is no executor; an executor only reports; and it has a namespace of its own."""
     (deployment,) = [entry for entry in of_kind("Deployment") if entry["metadata"]["name"] == "lagcast-executor"]
     assert deployment["spec"]["replicas"] == 0
     assert "--mode=recommend" in container_of("executor")["args"]
@@ -197,7 +197,7 @@ def test_executor_is_off_and_only_reports() -> None:
 
 
 def test_settings_are_valid(tmp_path: Path) -> None:
-    """The settings in the ConfigMap are settings that the recommender starts with, and give nobody the right to act."""
+    """The settings in the ConfigMap are valid for the recommender and set the mode apply for no group."""
     (settings,) = of_kind("ConfigMap")
     path = tmp_path / "settings.yaml"
     path.write_text(settings["data"]["settings.yaml"], encoding="utf-8")
@@ -205,16 +205,16 @@ def test_settings_are_valid(tmp_path: Path) -> None:
     assert loaded.group("any").mode == "recommend"
 
 
-def test_probes_ask_what_is_served(tmp_path: Path) -> None:
-    """The recommender's probes ask paths that its API has, on the port that it listens on; so does the Service."""
+def test_probes_request_served_paths(tmp_path: Path) -> None:
+    """The recommender's probes request paths that its API has, on the port that it listens on, as the Service does."""
     recommender = container_of("recommender")
     (port,) = recommender["ports"]
     assert f"--port={port['containerPort']}" in recommender["args"]
     store = SqlDecisionStore(f"sqlite:///{tmp_path / 'decisions.sqlite'}")
     app = create_app(store, clock=lambda: datetime(2026, 1, 5, tzinfo=UTC), version="0")
     store.close()
-    with TestClient(app) as asked:
-        known = {path for path in ("/livez", "/readyz") if asked.get(path).status_code != NOT_FOUND}
+    with TestClient(app) as client:
+        known = {path for path in ("/livez", "/readyz") if client.get(path).status_code != NOT_FOUND}
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         assert recommender[probe]["httpGet"]["path"] in known
         assert recommender[probe]["httpGet"]["port"] == port["name"]
@@ -223,7 +223,7 @@ def test_probes_ask_what_is_served(tmp_path: Path) -> None:
 
 
 def test_kustomizations_name_their_files() -> None:
-    """Each kustomization lists the YAML files beside it; what is to be applied by hand is not listed."""
+    """Each kustomization lists the YAML files beside it, without those that are to be applied by hand."""
     for path in DEPLOY.rglob("kustomization.yaml"):
         listed = yaml.safe_load(path.read_text(encoding="utf-8"))["resources"]
         beside = {entry.name for entry in path.parent.glob("*.yaml")} - {path.name, "target-role.yaml"}
@@ -243,7 +243,7 @@ def test_spark_job_is_the_one_of_the_image() -> None:
 
 
 def test_spark_pods_are_hardened() -> None:
-    """Driver and executors are closed like every other container, and the driver's service account exists."""
+    """Driver and executors are hardened like every other container, and the driver's service account exists."""
     (spark,) = of_kind("SparkApplication")
     for role in ("driver", "executor"):
         pod = spark["spec"][role]
@@ -256,8 +256,8 @@ def test_spark_pods_are_hardened() -> None:
     }
 
 
-def test_spark_may_not_borrow_the_executor_of_advice() -> None:
-    """An account that makes pods can use the service accounts beside them: Spark may not, where the executor lives."""
+def test_spark_may_not_use_the_account_of_the_executor() -> None:
+    """Spark's account, which can use accounts beside it as it makes pods, is not in the namespace of the executor."""
     makers = {
         role["metadata"].get("namespace")
         for role in of_kind("Role")

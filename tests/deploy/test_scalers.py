@@ -1,4 +1,4 @@
-"""The resource ConsumerGroupScaler: made of the settings, told in the words of the wire."""
+"""The resource ConsumerGroupScaler: made from the settings, with the names of the wire."""
 
 import subprocess
 import sys
@@ -24,9 +24,9 @@ DEFINITION: dict[str, Any] = yaml.safe_load((SCALERS / "crd.yaml").read_text(enc
 PARTS: dict[str, Any] = VERSION["schema"]["openAPIV3Schema"]["properties"]
 SPEC: dict[str, Any] = PARTS["spec"]["properties"]
 STATUS: dict[str, Any] = PARTS["status"]["properties"]
-# What an object can say and the settings cannot, or have in one word: which group it is about, and two wishes.
+# Fields of an object that the settings lack or have in one name: its group, zero and a hold.
 OF_THE_OBJECT = {"cluster", "groupId", "scaleToZero", "hold"}
-# What only who acts can tell.
+# Fields that only an executor writes.
 OF_THE_EXECUTOR = {"lastApplied", "conflict"}
 DECISION_NAMES = {field.name for field in fields(DecisionSettings)}
 
@@ -41,23 +41,23 @@ def leaves(properties: Mapping[str, Any]) -> Iterator[str]:
 
 
 def test_it_is_made_of_the_settings() -> None:
-    """crd.yaml is exactly what the settings describe of themselves; `make docs` rewrites it."""
+    """crd.yaml is exactly what the settings describe; `make docs` rewrites it."""
     script = [sys.executable, "scripts/resource_definition.py"]
     made = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, check=True)
     assert (SCALERS / "crd.yaml").read_text(encoding="utf-8") == made.stdout
 
 
 def test_every_field_of_the_spec_is_a_setting() -> None:
-    """Letter by letter, but for the camelCase: what is learnt of one is known of the other."""
+    """Each field of the spec has the name of a setting, in camelCase."""
     settings = DECISION_NAMES | {
         name for kind in (GroupSettings, TargetSettings, StreamsSettings) for name in kind.model_fields
     }
-    asked = {name: schema for name, schema in SPEC.items() if name not in OF_THE_OBJECT}
-    assert [name for name in leaves(asked) if snake_case(name) not in settings] == []
+    settable = {name: schema for name, schema in SPEC.items() if name not in OF_THE_OBJECT}
+    assert [name for name in leaves(settable) if snake_case(name) not in settings] == []
 
 
 def test_every_setting_of_a_group_is_in_the_spec() -> None:
-    """But for holidays, which only the daily job reads, and for the namespace: an object stays in its own."""
+    """Each setting is a field, except holidays, which only the daily job reads, and the namespace, the object's own."""
     blocks = ("", "group")
     found = {snake_case(name) for block in blocks for name in (SPEC[block]["properties"] if block else SPEC)}
     assert GroupSettings.model_fields.keys() - found == {"holidays"}
@@ -69,8 +69,8 @@ def test_every_setting_of_a_group_is_in_the_spec() -> None:
 
 
 @pytest.mark.parametrize("blocks", [DECISION_BLOCKS, GROUP_BLOCKS], ids=["decision", "group"])
-def test_what_is_read_is_what_is_defined(blocks: dict[str, tuple[str, ...]]) -> None:
-    """Each block that a spec is read by is in the definition, with these fields and no others."""
+def test_fields_that_are_read_are_defined(blocks: dict[str, tuple[str, ...]]) -> None:
+    """Each block that is read from a spec is in the definition, with these fields and no others."""
     for block, names in blocks.items():
         defined = SPEC[block]["properties"] if block else SPEC
         assert set(map(camel_case, names)) <= defined.keys()
@@ -78,7 +78,7 @@ def test_what_is_read_is_what_is_defined(blocks: dict[str, tuple[str, ...]]) -> 
 
 
 def test_every_field_of_the_status_is_on_the_wire() -> None:
-    """Advice has the same words in `kubectl get` as over REST."""
+    """Advice has the same names in `kubectl get` as over REST."""
     models: list[type[BaseModel]] = [
         schemas.RecommendationV1,
         parts.Observed,
@@ -87,11 +87,11 @@ def test_every_field_of_the_status_is_on_the_wire() -> None:
         parts.CostComparison,
     ]
     wire = {name for model in models for name in model.model_fields}
-    told = {name: schema for name, schema in STATUS.items() if name not in OF_THE_EXECUTOR}
-    assert [name for name in leaves(told) if snake_case(name) not in wire] == ["observedGeneration"]
+    advised = {name: schema for name, schema in STATUS.items() if name not in OF_THE_EXECUTOR}
+    assert [name for name in leaves(advised) if snake_case(name) not in wire] == ["observedGeneration"]
 
 
-def test_statuses_are_apart_and_conditions_are_standard() -> None:
+def test_statuses_are_separate_and_conditions_are_standard() -> None:
     """A writer of the spec cannot write the status; conditions are a map by type, so that each writer has its own."""
     assert VERSION["subresources"] == {"status": {}}
     conditions = STATUS["conditions"]

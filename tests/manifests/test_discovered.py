@@ -1,4 +1,4 @@
-"""Workloads that were found become objects where it is certain whose they are."""
+"""Discovered workloads become objects where it is certain which group they run."""
 
 from manifests.discovered import scalers_of
 from recommender.cluster.discovery import Found, NotFound, Workload
@@ -11,15 +11,15 @@ def found(kind: str, *, shared_with: tuple[str, ...] = ()) -> Found:
 
 
 def test_two_workloads_of_one_name_become_two_objects() -> None:
-    """A Deployment and a StatefulSet may share a name; two objects of a kind may not."""
+    """A Deployment and a StatefulSet of the same name become two objects with different names."""
     made = scalers_of({"clicks": found("StatefulSet"), "audit": found("Deployment")}, cluster="prod")
     assert [document["metadata"]["name"] for document in made.documents] == ["consumer", "consumer-statefulset"]
     assert [document["spec"]["groupId"] for document in made.documents] == ["audit", "clicks"]
     assert made.warnings == ()
 
 
-def test_what_is_not_certain_is_a_sentence() -> None:
-    """No workload, or one that runs another group too."""
+def test_an_uncertain_workload_is_a_sentence() -> None:
+    """A group without a workload, or with one that runs another group too, is a sentence and no object."""
     nowhere = NotFound(reason="no_target", sentence="The group has no members now.", members=0)
     shared = found("Deployment", shared_with=("orders",))
     made = scalers_of({"audit": nowhere, "clicks": shared}, cluster="prod")

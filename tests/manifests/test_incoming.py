@@ -1,4 +1,4 @@
-"""Other autoscalers' objects as ours: what each field becomes, and a line for whatever has no equivalent."""
+"""Objects of other autoscalers as ConsumerGroupScalers, with a line for each field without an equivalent."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -91,12 +91,12 @@ def read(text: str, *, cluster: str | None = None, group: str | None = None) -> 
 
 
 def specs(made: Imported) -> dict[str, dict[str, Any]]:
-    """The specs of our objects, by name."""
+    """The specs of the ConsumerGroupScalers, by name."""
     return {document["metadata"]["name"]: document["spec"] for document in made.documents if document["kind"] == KIND}
 
 
 def test_b1_an_alamedascaler_becomes_one_object_for_each_group() -> None:
-    """Bounds, policy and the workload that the labels select in the same file are kept; acting stays off."""
+    """Bounds, policy and the workload that the labels select in the same file are kept, in the mode recommend."""
     made = read(FIRST + WORKLOAD, cluster="prod")
     assert specs(made) == {
         "shop-1": {
@@ -120,32 +120,32 @@ def test_b1_an_alamedascaler_becomes_one_object_for_each_group() -> None:
 
 
 def test_b1_every_object_that_is_made_can_be_followed(tmp_path: Path) -> None:
-    """The recommender reads each one, and finds the bounds in it that it was given."""
+    """The recommender reads each object and finds the same bounds in it."""
     settings = Settings(state_dir=tmp_path)
     for text in (FIRST + WORKLOAD, SECOND, SCALED_OBJECT, OLD_HPA):
         for document in read(text, group="g").documents:
             if document["kind"] == KIND:
-                asked = request_of(settings, read_scaler(document))
-                assert asked.group.max_replicas == document["spec"].get("maxReplicas")
-                assert asked.group.mode == "recommend"
+                request = request_of(settings, read_scaler(document))
+                assert request.group.max_replicas == document["spec"].get("maxReplicas")
+                assert request.group.mode == "recommend"
 
 
-def test_what_an_alamedascaler_says_beyond_that_is_told_line_by_line() -> None:
-    """The lines name the scaling tool, the exporter, the topics, the group without labels, and the command to act."""
+def test_other_fields_of_an_alamedascaler_are_reported_line_by_line() -> None:
+    """The lines name the scaling tool, the exporter, the topics, the group without labels, and the command to apply."""
     warnings = read(FIRST + WORKLOAD).warnings
     assert all(warning.startswith("AlamedaScaler shop/shop: ") for warning in warnings)
-    for words in (
+    for part in (
         "spec.scalingTool: advice is the same whatever carries it out",
         "spec.kafka.exporterNamespace: offsets are read from Kafka itself",
         "spec.kafka.consumerGroups[0].majorTopic: all topics are watched",
         "spec.kafka.consumerGroups[1].resource selects no workload by labels: no target",
         """kubectl patch cgs shop-1 -n shop --type=merge -p '{"spec":{"mode":"Apply"}}'""",
     ):
-        assert any(words in warning for warning in warnings), words
+        assert any(part in warning for warning in warnings), part
 
 
 def test_labels_that_select_two_workloads_select_none() -> None:
-    """Both are named; which one it is has to be said."""
+    """Both workloads are named in a line, and the object has no target."""
     twin = WORKLOAD.replace("StatefulSet", "Deployment").replace("order-consumer", "other-consumer")
     made = read(FIRST + WORKLOAD + twin)
     assert "target" not in specs(made)["shop-1"]
@@ -154,7 +154,7 @@ def test_labels_that_select_two_workloads_select_none() -> None:
 
 
 def test_b1_controllers_of_the_second_version_name_their_workload_and_group() -> None:
-    """The generic one is left out with a line; the object stands where its workload does."""
+    """A generic controller is left out with a line, and the object is in the namespace of its workload."""
     made = read(SECOND)
     assert specs(made) == {
         "scaler-2": {
@@ -170,8 +170,8 @@ def test_b1_controllers_of_the_second_version_name_their_workload_and_group() ->
     assert any("spec.controllers[0].type is generic" in warning for warning in made.warnings)
 
 
-def test_without_bounds_the_most_is_what_partitions_allow() -> None:
-    """Least 1, no most; without a groupId the name of the workload stands in, and that is said."""
+def test_without_bounds_there_is_no_max_replicas() -> None:
+    """Without bounds minReplicas is 1, and without a groupId a line names the workload's name as the group."""
     text = SECOND.replace("        hpaParameters: {minReplicas: 1, maxReplicas: 40}\n", "").replace(
         ", groupId: orders", ""
     )
@@ -182,7 +182,7 @@ def test_without_bounds_the_most_is_what_partitions_allow() -> None:
 
 
 def test_b5_a_scaledobject_becomes_an_object_for_its_kafka_trigger() -> None:
-    """Secrets stay references of KEDA; the cron trigger is named and left out."""
+    """Secrets stay in KEDA, and the cron trigger is named and left out."""
     made = read(SCALED_OBJECT)
     assert specs(made) == {
         "lazy": {
@@ -194,14 +194,14 @@ def test_b5_a_scaledobject_becomes_an_object_for_its_kafka_trigger() -> None:
             "mode": "Recommend",
         }
     }
-    said = "\n".join(made.warnings)
-    assert "spec.triggers[1] is of type cron" in said
-    assert "spec.triggers[0].authenticationRef: the collector has its own security settings" in said
-    assert "spec.triggers[0].metadata.lagThreshold: lag is priced" in said
+    lines = "\n".join(made.warnings)
+    assert "spec.triggers[1] is of type cron" in lines
+    assert "spec.triggers[0].authenticationRef: the collector has its own security settings" in lines
+    assert "spec.triggers[0].metadata.lagThreshold: lag is priced" in lines
 
 
-def test_b7_no_least_of_zero_is_taken_over() -> None:
-    """Neither one that is written down nor KEDA's default; the watched topic is to be checked."""
+def test_b7_min_replicas_of_zero_becomes_one() -> None:
+    """Zero, written or KEDA's default, becomes one with a line, and another line names the watched topic."""
     for text in (SCALED_OBJECT, SCALED_OBJECT.replace("  minReplicaCount: 0\n", "")):
         made = read(text)
         assert specs(made)["lazy"]["minReplicas"] == 1
@@ -210,14 +210,14 @@ def test_b7_no_least_of_zero_is_taken_over() -> None:
 
 
 def test_b5_a_scaledjob_is_unsupported() -> None:
-    """It has no replicas; one line, no object."""
+    """A ScaledJob, which has no replicas, is one line and no object."""
     made = read("{apiVersion: keda.sh/v1alpha1, kind: ScaledJob, metadata: {name: batch}, spec: {}}")
     assert made.documents == ()
     assert made.warnings[0].startswith("ScaledJob default/batch: Unsupported/ScaledJob")
 
 
-def test_b3_an_old_hpa_is_printed_as_v2_beside_ours() -> None:
-    """Its metrics in the words of v2; the group, which it does not name, is asked for."""
+def test_b3_an_old_hpa_is_printed_as_v2_beside_a_consumergroupscaler() -> None:
+    """Its metrics have the fields of v2, and the group, which it does not name, comes from --group."""
     made = read(OLD_HPA, group="game-frames")
     modern, ours = made.documents
     assert modern["apiVersion"] == "autoscaling/v2"
@@ -232,15 +232,15 @@ def test_b3_an_old_hpa_is_printed_as_v2_beside_ours() -> None:
     assert any("remove it before mode is Apply" in warning for warning in made.warnings)
 
 
-def test_an_hpa_that_names_no_group_has_to_be_told() -> None:
-    """A line says how; the v2 form is printed all the same."""
+def test_an_hpa_without_a_group_needs_the_option() -> None:
+    """A line names the option --group, and the v2 form is printed."""
     made = read(OLD_HPA)
     assert [document["kind"] for document in made.documents] == ["HorizontalPodAutoscaler"]
     assert any("say which with --group" in warning for warning in made.warnings)
 
 
 def test_an_hpa_on_an_external_metric_names_its_group_by_a_label() -> None:
-    """Whatever the exporter calls it."""
+    """Each label that exporters use for the group is read."""
     for label in ("group", "consumergroup", "consumer_group"):
         metric = {"name": "lag", "selector": {"matchLabels": {label: "orders"}}}
         document = {
@@ -257,7 +257,7 @@ def test_an_hpa_on_an_external_metric_names_its_group_by_a_label() -> None:
 
 
 def test_a_workload_of_another_kind_is_a_target_with_its_api_version() -> None:
-    """Without it there is advice without a target, and a line."""
+    """Without an API version the object has no target, and a line reports it."""
     rollout = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "lazy-consumer"}
     made = read(SCALED_OBJECT.replace("{name: lazy-consumer}", yaml.safe_dump(rollout, default_flow_style=True)))
     assert specs(made)["lazy"]["target"] == rollout
@@ -267,7 +267,7 @@ def test_a_workload_of_another_kind_is_a_target_with_its_api_version() -> None:
 
 
 def test_lists_are_read_and_other_objects_left_out() -> None:
-    """As `kubectl get -o yaml` prints them; a Service scales nothing, and that is said."""
+    """A list as `kubectl get -o yaml` prints it is read, and a Service, which has no scale, is left out with a line."""
     inner = [*yaml.safe_load_all(SCALED_OBJECT), {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}}]
     made = read(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": inner}))
     assert set(specs(made)) == {"lazy"}
@@ -275,7 +275,7 @@ def test_lists_are_read_and_other_objects_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("a: [", "this is not YAML"),
         ("- 1\n- 2", "document 1 is no object of Kubernetes"),
@@ -284,9 +284,9 @@ def test_lists_are_read_and_other_objects_left_out() -> None:
         ("{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: a}, spec: {}}", "'scaleTargetRef'"),
     ],
 )
-def test_what_cannot_be_read_is_one_sentence(text: str, words: str) -> None:
+def test_an_unreadable_text_is_one_sentence(text: str, message: str) -> None:
     """The sentence names the fault and its document."""
-    with pytest.raises(ManifestError, match=words.replace("[", r"\[")) as refused:
+    with pytest.raises(ManifestError, match=message.replace("[", r"\[")) as refused:
         read(text)
     assert "\n" not in str(refused.value)
 
@@ -299,8 +299,8 @@ anything = st.recursive(
 
 
 @given(field=st.sampled_from(["scaleTargetRef", "triggers", "minReplicaCount", "kafka", "controllers"]), value=anything)
-def test_odd_objects_end_in_one_sentence_never_in_a_traceback(field: str, value: object) -> None:
-    """Whatever stands where a field should be: an answer or a ManifestError."""
+def test_invalid_fields_end_in_one_sentence_never_in_a_traceback(field: str, value: object) -> None:
+    """Any value of a field gives a result or a ManifestError."""
     for text in (FIRST, SECOND, SCALED_OBJECT, OLD_HPA):
         document = yaml.safe_load(text)
         document["spec"][field] = value

@@ -1,4 +1,4 @@
-"""Manifests that make HPA and KEDA follow the advice: the metric as it is, at once, and nothing while there is none."""
+"""Manifests with which HPA and KEDA follow the advice: the metric without delay, and no change without advice."""
 
 import re
 from collections.abc import Callable
@@ -33,8 +33,8 @@ FOLLOWED = FollowedGroup(
 )
 
 
-def test_an_hpa_has_the_metric_itself_as_its_count_and_waits_for_nothing() -> None:
-    """One replica for each that is due, no window, no tolerance, steps as large as they have to be."""
+def test_an_hpa_has_the_metric_itself_as_its_count_without_delay() -> None:
+    """The HPA has one replica for each due one, no window, no tolerance, and steps of any size."""
     spec = horizontal_pod_autoscaler(FOLLOWED, kubernetes=(1, 36))["spec"]
     (metric,) = spec["metrics"]
     assert metric["external"]["target"] == {"type": "AverageValue", "averageValue": "1"}
@@ -48,14 +48,14 @@ def test_an_hpa_has_the_metric_itself_as_its_count_and_waits_for_nothing() -> No
         }
 
 
-def test_before_1_33_no_tolerance_can_be_said() -> None:
-    """An older API server refuses the field."""
+def test_before_1_33_the_tolerance_is_left_out() -> None:
+    """The field, which an older API server refuses, is left out."""
     behavior = horizontal_pod_autoscaler(FOLLOWED, kubernetes=(1, 32))["spec"]["behavior"]
     assert "tolerance" not in behavior["scaleUp"]
 
 
-def test_a_scaledobject_takes_no_missing_sample_for_zero() -> None:
-    """The trigger errs while there is no advice, and KEDA then holds."""
+def test_a_scaledobject_reads_no_missing_sample_as_zero() -> None:
+    """The trigger fails while there is no advice, and KEDA then keeps the count."""
     spec = scaled_object(FOLLOWED, prometheus_trigger(FOLLOWED, "http://prometheus:9090"), kubernetes=(1, 33))["spec"]
     (trigger,) = spec["triggers"]
     assert trigger["metadata"] == {
@@ -67,8 +67,8 @@ def test_a_scaledobject_takes_no_missing_sample_for_zero() -> None:
     assert (spec["minReplicaCount"], spec["maxReplicaCount"]) == (2, 24)
 
 
-def test_a_group_of_any_name_can_be_asked_for_by_keda_but_not_by_an_hpa() -> None:
-    """Labels of Kubernetes take no blanks and no slashes; a query does, and quotes are escaped."""
+def test_a_group_of_any_name_can_be_queried_by_keda_but_not_by_an_hpa() -> None:
+    """Names with blanks or slashes, which labels exclude, are refused for an HPA, and quotes are escaped in a query."""
     odd = FollowedGroup(**{name: getattr(FOLLOWED, name) for name in FOLLOWED.__slots__} | {"group": 'a "b"/c'})
     query = prometheus_trigger(odd, "http://p")["metadata"]["query"]
     assert r'group="a \"b\"/c"' in query
@@ -76,8 +76,8 @@ def test_a_group_of_any_name_can_be_asked_for_by_keda_but_not_by_an_hpa() -> Non
         horizontal_pod_autoscaler(odd, kubernetes=(1, 33))
 
 
-def test_the_adapter_serves_the_metric_under_its_own_name_and_no_other() -> None:
-    """Of all groups, whatever their namespace."""
+def test_the_adapter_serves_the_metric_under_its_own_name_alone() -> None:
+    """The metric of every group is served, whatever its namespace."""
     rules = adapter_values()["rules"]
     (rule,) = rules["external"]
     assert rules["default"] is False
@@ -85,21 +85,21 @@ def test_the_adapter_serves_the_metric_under_its_own_name_and_no_other() -> None
     assert rule["resources"] == {"namespaced": False}
 
 
-def test_alerts_ask_for_metrics_that_there_are(tmp_path: Path, advice: Callable[..., Recommendation]) -> None:
-    """Each name in an expression stands on the page of metrics while there is advice."""
+def test_alerts_query_existing_metrics(tmp_path: Path, advice: Callable[..., Recommendation]) -> None:
+    """Each metric of an expression is on the page of metrics while there is advice."""
     store = SqlDecisionStore(f"sqlite:///{tmp_path / 'decisions.sqlite'}")
     given = advice()
     store.save(given)
     page = Metrics(store, clock=lambda: given.issued_at, version="1", leads=lambda: True).page().decode()
-    asked = {
+    queried = {
         name for rule in alerts()["spec"]["groups"][0]["rules"] for name in re.findall(r"lagcast_\w+", rule["expr"])
     }
-    assert len(asked) == 6
-    assert all(re.search(rf"^{name}[ {{]", page, re.MULTILINE) for name in asked)
+    assert len(queried) == 6
+    assert all(re.search(rf"^{name}[ {{]", page, re.MULTILINE) for name in queried)
 
 
 @pytest.mark.parametrize("text", ["", "latest", "one.two"])
-def test_a_version_that_is_none_is_refused(text: str) -> None:
-    """With an example of one."""
+def test_an_invalid_version_is_refused(text: str) -> None:
+    """The error has an example of a version."""
     with pytest.raises(ManifestError, match=r"like 1\.33"):
         kubernetes_version(text)
