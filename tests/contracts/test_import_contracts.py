@@ -1,4 +1,4 @@
-"""Each import contract is seen to fail when it is broken on purpose: a fence that cannot fall keeps nobody out."""
+"""Each import contract fails when it is broken on purpose, which shows that it is checked."""
 
 import shutil
 import subprocess
@@ -15,10 +15,10 @@ CONFIGURATION = PROJECT["tool"]["importlinter"]
 PACKAGES: list[str] = CONFIGURATION["root_packages"]
 CONTRACTS: list[str] = [contract["name"] for contract in CONFIGURATION["contracts"]]
 LAYERS: list[str] = CONFIGURATION["contracts"][0]["layers"]
-# Folders of Python that are no packages: programs of the repository, and what tries the product.
+# Folders of Python that are no packages: programs of the repository and its tests.
 NO_PACKAGES = {"notebooks", "scripts", "tests"}
 
-# The beginning of a contract's name, a module, and an import that it must not have.
+# The beginning of a contract's name, a module, and an import that the contract forbids there.
 BREAKING = (
     ("One direction:", "forecasting/scores.py", "import cost_model.pricing.price"),
     ("One direction:", "cli/logs.py", "import benchmarks.command"),
@@ -49,7 +49,7 @@ BREAKING = (
 
 
 def broken_by(tree: Path) -> str:
-    """The contracts that a tree breaks according to lint-imports, in one line; nothing where it keeps them all."""
+    """The contracts that a tree breaks according to lint-imports, in one line, empty if it keeps them all."""
     command = [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"]
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
     found = " ".join(done.stdout.partition("Broken contracts")[2].split())
@@ -58,7 +58,7 @@ def broken_by(tree: Path) -> str:
 
 
 def unplaced(tree: Path, places: Collection[str]) -> set[str]:
-    """Folders with Python in them that stand in none of the places."""
+    """Folders with Python in them that are in none of the places."""
     return {path.parent.name for path in tree.glob("*/*.py")} - set(places)
 
 
@@ -72,14 +72,14 @@ def tree_fixture(tmp_path: Path) -> Path:
 
 
 def test_every_contract_has_a_way_to_break_it() -> None:
-    """A contract that is added to pyproject.toml has to be broken here too."""
+    """A contract in pyproject.toml that no test here breaks fails this one."""
     begins = tuple(begin for begin, _, _ in BREAKING)
     assert [begin for begin in begins if not any(name.startswith(begin) for name in CONTRACTS)] == []
     assert [name for name in CONTRACTS if not name.startswith(begins)] == []
 
 
 def test_every_package_has_its_place_among_the_layers(tmp_path: Path) -> None:
-    """A new folder with Python in it has to take its place, whether it calls itself a package or not."""
+    """A new folder with Python in it needs a place among the layers, whether it is a package or not."""
     layers = {name.strip() for layer in LAYERS for name in layer.split("|")}
     assert layers == set(PACKAGES)
     assert unplaced(ROOT, layers) == NO_PACKAGES
@@ -89,7 +89,7 @@ def test_every_package_has_its_place_among_the_layers(tmp_path: Path) -> None:
 
 
 def test_every_folder_of_python_is_checked_and_only_the_product_is_shipped() -> None:
-    """Types are checked everywhere, benchmarks stay out of the wheel, and doctests run wherever the product is."""
+    """Types are checked everywhere, benchmarks are not in the wheel, and doctests run in all of the product."""
     product = set(PACKAGES) - {"benchmarks"}
     assert set(PROJECT["tool"]["mypy"]["packages"]) == set(PACKAGES) | NO_PACKAGES
     assert set(PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]) == product
@@ -99,7 +99,7 @@ def test_every_folder_of_python_is_checked_and_only_the_product_is_shipped() -> 
 @pytest.mark.slow
 @pytest.mark.parametrize(("begin", "module", "forbidden"), BREAKING, ids=str)
 def test_a_broken_contract_is_reported(begin: str, module: str, forbidden: str, tree: Path) -> None:
-    """One forbidden import in a copy of the tree, and lint-imports names the contract and fails."""
+    """With one forbidden import in a copy of the tree, lint-imports fails and names the contract."""
     path = tree / module
     path.write_text(f"{path.read_text()}\n{forbidden}\n")
     name = next(name for name in CONTRACTS if name.startswith(begin))
@@ -107,7 +107,7 @@ def test_a_broken_contract_is_reported(begin: str, module: str, forbidden: str, 
 
 
 @pytest.mark.slow
-def test_a_new_benchmark_has_to_take_its_place(tree: Path) -> None:
+def test_a_new_benchmark_needs_a_place(tree: Path) -> None:
     """A package of benchmarks that the order does not name breaks it."""
     (tree / "benchmarks" / "newcomer").mkdir()
     (tree / "benchmarks" / "newcomer" / "__init__.py").touch()

@@ -1,4 +1,4 @@
-"""docs/api.md says what the service answers."""
+"""docs/api.md describes what the service answers."""
 
 import json
 import re
@@ -16,16 +16,16 @@ PAGE = (ROOT / "docs" / "api.md").read_text()
 
 
 def test_every_route_is_on_the_page() -> None:
-    """Each path of the contract stands in the page's table, and no other does."""
+    """Each path of the contract is in the page's table, and no other."""
     contract = json.loads((ROOT / "tests" / "api" / "openapi.json").read_text())
-    told = {path.partition("?")[0] for path in re.findall(r"`GET (/[^`]*)`", PAGE)}
+    on_page = {path.partition("?")[0] for path in re.findall(r"`GET (/[^`]*)`", PAGE)}
     named = {path.replace("{recommendation_id}", "{id}") for path in contract["paths"]}
-    assert named - {"/"} <= told
-    assert told <= named | {"/openapi.json"}
+    assert named - {"/"} <= on_page
+    assert on_page <= named | {"/openapi.json"}
 
 
-def test_the_example_of_a_series_is_one() -> None:
-    """The JSON on the page is read by the wire's own type, which knows all of its fields; times follow each other."""
+def test_the_example_of_a_series_is_valid() -> None:
+    """The JSON on the page is read by the wire's own type, which has all of its fields, and its times are in order."""
     example = json.loads(PAGE.split("```json\n")[1].split("```")[0])
     series = ForecastSeries.model_validate(example)
     assert json.loads(series.model_dump_json(exclude_none=True)) == example
@@ -34,12 +34,12 @@ def test_the_example_of_a_series_is_one() -> None:
 
 
 def test_every_reason_is_on_the_page() -> None:
-    """Each word that `reason` can be stands in one of the tables, once, and no other does."""
+    """Each value of `reason` is in one of the tables, once, and no other."""
     section = PAGE.split("## Why: the reasons")[1].split("## ")[0]
     cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
-    told = [word for cell in cells for word in re.findall(r"`(\w+)`", cell)]
+    on_page = [word for cell in cells for word in re.findall(r"`(\w+)`", cell)]
     known = [wire_code(reason) for reason in (*get_args(ReasonCode), *get_args(RefusalReason))]
-    assert sorted(told) == sorted(known)
+    assert sorted(on_page) == sorted(known)
 
 
 def test_every_step_that_is_timed_is_on_the_page() -> None:

@@ -1,4 +1,4 @@
-"""The page on the architecture names files that are there, and every decision on paper."""
+"""The page on the architecture names existing files and every decision on paper."""
 
 import re
 import tomllib
@@ -8,27 +8,27 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES: list[str] = PROJECT["tool"]["importlinter"]["root_packages"]
-# A path of this repository, or a dotted module of one of its packages; nothing else that stands in backticks.
+# A path of this repository, or a dotted module of one of its packages, and no other text in backticks.
 PATH = re.compile(r"`([a-z][a-zA-Z0-9_.-]*(?:/[a-zA-Z0-9_.-]+)+|[a-z_]+\.(?:py|toml|md))`")
 MODULE = re.compile(rf"`((?:{'|'.join(PACKAGES)})(?:\.[a-z_]+)*)`")
 
 
-def test_every_path_on_the_page_is_there() -> None:
+def test_every_path_on_the_page_exists() -> None:
     """Files and folders in backticks exist."""
     named = set(PATH.findall(PAGE))
     assert len(named) > 60
     assert sorted(path for path in named if not (ROOT / path).exists()) == []
 
 
-def test_every_module_on_the_page_is_there() -> None:
-    """`package.room.module` in backticks is a file or a folder."""
+def test_every_module_on_the_page_exists() -> None:
+    """Each `package.room.module` in backticks is a file or a folder."""
     named = {module.replace(".", "/") for module in MODULE.findall(PAGE)}
     assert named
     assert sorted(path for path in named if not any((ROOT / f"{path}{end}").exists() for end in ("", ".py"))) == []
 
 
 def test_every_package_and_room_is_on_the_page() -> None:
-    """A package of the import contracts has its row, and so has each of its folders that a contract gives a layer."""
+    """A package of the import contracts has its row, as has each of its folders that a contract makes a layer."""
     rooms = [
         f"{contract['containers'][0]}/{name}"
         for contract in PROJECT["tool"]["importlinter"]["contracts"]

@@ -1,4 +1,4 @@
-"""docs/decisions-bench.md says what the runs beside it say."""
+"""docs/decisions-bench.md has the figures of the runs beside it."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "decisions-bench.json"
 
 
-def test_the_page_is_what_its_runs_come_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_is_made_from_its_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No figure on the page is written by hand; `python -m benchmarks.decisions --page` writes it."""
     write_page(json.loads(DOCUMENT.read_text(encoding="utf-8")), tmp_path / "decisions-bench.svg")
     assert capsys.readouterr().out == (ROOT / "docs" / "decisions-bench.md").read_text(encoding="utf-8")

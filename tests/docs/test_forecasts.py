@@ -1,4 +1,4 @@
-"""docs/forecasts.md says what the figures beside it say."""
+"""docs/forecasts.md has the figures that are kept beside it."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from benchmarks.forecasts.page import write_page
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_page_is_what_its_figures_come_to(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_is_made_from_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
     """No figure on the page is written by hand; `python -m benchmarks.forecasts --page` writes it."""
     write_page(json.loads((ROOT / "docs" / "forecasts.json").read_text(encoding="utf-8")))
     assert capsys.readouterr().out == (ROOT / "docs" / "forecasts.md").read_text(encoding="utf-8")

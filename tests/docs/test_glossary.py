@@ -80,9 +80,9 @@ def _schema_fields() -> set[str]:
 
 
 def _metrics() -> set[str]:
-    """The metrics on a page of a recommender without groups; the parser takes off `_total` and `_info`."""
+    """The metrics on a page of a recommender without groups, where the parser takes off `_total` and `_info`."""
     metrics = Metrics(
-        _EmptyStore(),  # type: ignore[arg-type]  # the page asks for nothing else
+        _EmptyStore(),  # type: ignore[arg-type]  # the page calls no other method
         clock=lambda: datetime(2026, 1, 1, tzinfo=UTC),
         version="1",
         leads=lambda: True,
@@ -143,8 +143,8 @@ def test_every_name_is_explained_once() -> None:
     assert sorted({term for term in terms if terms.count(term) > 1}) == []
 
 
-def test_no_name_is_explained_that_does_not_exist() -> None:
-    """Each term is a name of ours, and the rest in backticks is that or a listed word of others."""
+def test_no_explained_name_is_unknown() -> None:
+    """Each term is a name of lagcast, and the rest in backticks is one too or a listed word of others."""
     assert sorted(set(_terms()) - NAMES) == []
     assert sorted(set(re.findall(r"`([^`]+)`", PAGE)) - NAMES - WORDS_OF_OTHERS) == []
 
@@ -162,6 +162,6 @@ def test_each_meaning_is_one_sentence() -> None:
     assert [row[0] for row in rows if not all(row)] == []
 
 
-def test_old_words_are_gone() -> None:
-    """No name of ours contains a word that was given up."""
+def test_replaced_words_are_in_no_name() -> None:
+    """No name of lagcast contains a word that was replaced."""
     assert [(old, name) for old in OLD_WORDS for name in sorted(NAMES) if f"_{old}_" in f"_{name}_"] == []

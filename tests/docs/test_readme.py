@@ -1,4 +1,4 @@
-"""The pages say what is so: commands exist, links lead somewhere, exit codes are those of the code."""
+"""The pages are correct: commands exist, links lead to files, and exit codes are those of the code."""
 
 import re
 import shlex
@@ -13,26 +13,26 @@ from cli.main import main
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
-# `lagcast export hpa ...`: each has options of its own.
+# Commands such as `lagcast export hpa ...`, each of which has options of its own.
 COMMANDS_OF_SEVERAL = ("export",)
 
 
 def _commands(page: Path) -> list[list[str]]:
-    """Every `lagcast ...` that a page shows at a prompt, without comments and without what its output is piped into."""
+    """Every `lagcast ...` that a page shows at a prompt, without comments and without the commands it is piped into."""
     blocks = re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL)
     prompts = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
-    words = [list(takewhile("|".__ne__, shlex.split(prompt, comments=True))) for prompt in prompts]
-    return [[Path(first).name, *rest] for first, *rest in words if Path(first).name == "lagcast"]
+    commands = [list(takewhile("|".__ne__, shlex.split(prompt, comments=True))) for prompt in prompts]
+    return [[Path(first).name, *rest] for first, *rest in commands if Path(first).name == "lagcast"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_and_options_on_a_page_exist(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each option that a page shows is in the help of the command it is shown with."""
-    for _, command, *words in _commands(page):
-        whole = [command, words[0]] if command in COMMANDS_OF_SEVERAL else [command]
+    """Each option that a page shows is in the help of its command."""
+    for _, command, *arguments in _commands(page):
+        whole = [command, arguments[0]] if command in COMMANDS_OF_SEVERAL else [command]
         assert main([*whole, "--help"]) == ExitCode.OK
         known = capsys.readouterr().out
-        assert [word for word in words if word.startswith("-") and word not in known] == []
+        assert [argument for argument in arguments if argument.startswith("-") and argument not in known] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -1,4 +1,4 @@
-"""The page on driving the decision shows a program that runs."""
+"""The page on sessions has a program that runs."""
 
 import subprocess
 import sys

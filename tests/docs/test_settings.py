@@ -1,4 +1,4 @@
-"""The settings page is what the settings say."""
+"""The settings page is made from the settings."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ def test_every_setting_is_documented() -> None:
 
 
 def test_the_example_file_is_accepted(tmp_path: Path) -> None:
-    """The YAML shown at the top of the page loads as it stands."""
+    """The YAML at the top of the page loads as it stands."""
     example = (ROOT / "docs" / "settings.md").read_text().split("```yaml\n")[1].split("```")[0]
     file = tmp_path / "lagcast.yaml"
     file.write_text(example)

@@ -1,4 +1,4 @@
-"""A run of steps: what comes after one that failed, what a second try saves, and what is said last."""
+"""A run of steps: which steps follow one that failed, which failures a second try excuses, and the summary."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "run_steps.py"
-# Fails as often as its file says, over all the runs of it.
+# Fails as often as its file states, over all its runs.
 TESTS = """
 from pathlib import Path
 import pytest
@@ -43,17 +43,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(folder: Path, *words: str) -> tuple[int, list[str]]:
+def run(folder: Path, *arguments: str) -> tuple[int, list[str]]:
     """Exit code of a run in that folder, and the lines that it printed."""
-    # No plugin is looked for: importing them all takes longer than these tests.
+    # Plugins are not loaded, as importing them all takes longer than these tests.
     environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    command = [sys.executable, str(SCRIPT), *words]
+    command = [sys.executable, str(SCRIPT), *arguments]
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder, env=environment)
     return done.returncode, done.stdout.splitlines()
 
 
 def summary(lines: list[str]) -> list[tuple[str, str]]:
-    """Name and verdict of each step, from what was printed last."""
+    """Name and verdict of each step, from the last lines that were printed."""
     last = max(number for number, line in enumerate(lines) if line.startswith(("==", "flaky:")) or " in " in line)
     return [(line[:16].rstrip(), line.split()[1]) for line in lines[last + 1 :]]
 
@@ -62,7 +62,7 @@ PYTEST = f"{sys.executable} -m pytest -q"
 
 
 def test_a_step_that_failed_stops_none_after_it(folder: Path) -> None:
-    """Each step runs and the summary comes last, with what failed in it."""
+    """Each step runs, and the summary comes last, with the failures of each step."""
     code, lines = run(folder, "--step", "lint", "exit 3", "--step", "pure", "echo computed", "--live", "live", PYTEST)
     assert code == 1
     assert "computed" in lines
@@ -74,7 +74,7 @@ def test_a_step_that_failed_stops_none_after_it(folder: Path) -> None:
     ("kind", "test"), [("flaky", "test_live.py::test_flaky[in the call]"), ("server", "test_live.py::test_set_up")]
 )
 def test_a_live_test_that_passes_the_second_time_is_flaky(folder: Path, kind: str, test: str) -> None:
-    """It is named and counted, and the run is green, whether its call failed or what it was set up with."""
+    """The test is named and counted as flaky and the run passes, whether the test or its set-up failed."""
     (folder / kind).write_text("1", encoding="utf-8")
     code, lines = run(folder, "--step", "pure", "true", "--live", "live", PYTEST)
     assert code == 0
@@ -84,7 +84,7 @@ def test_a_live_test_that_passes_the_second_time_is_flaky(folder: Path, kind: st
 
 
 @pytest.mark.slow
-def test_a_live_test_under_xdist_has_its_second_try(folder: Path) -> None:
+def test_a_live_test_under_xdist_has_a_second_try(folder: Path) -> None:
     """A test that failed in a process of its own is found like any other."""
     (folder / "flaky").write_text("1", encoding="utf-8")
     code, lines = run(folder, "--live", "live", f"{PYTEST} -p xdist -n 1")
@@ -92,7 +92,7 @@ def test_a_live_test_under_xdist_has_its_second_try(folder: Path) -> None:
 
 
 def test_two_flaky_tests_are_a_failure(folder: Path) -> None:
-    """Both are named, and the run is red though each of them passed in the end."""
+    """Both flaky tests are named, and the run fails although each of them passed in the end."""
     for kind in ("flaky", "server"):
         (folder / kind).write_text("1", encoding="utf-8")
     code, lines = run(folder, "--live", "live", PYTEST)
@@ -102,7 +102,7 @@ def test_two_flaky_tests_are_a_failure(folder: Path) -> None:
 
 
 def test_a_live_test_that_fails_twice_is_a_failure(folder: Path) -> None:
-    """The step that it belongs to stays failed, and the test beside it that passed is still called flaky."""
+    """The step of a test that fails twice has failed, and the test beside it that passed is still flaky."""
     (folder / "flaky").write_text("2", encoding="utf-8")
     (folder / "server").write_text("1", encoding="utf-8")
     code, lines = run(folder, "--live", "live", PYTEST, "--live", "timed", "true")
@@ -112,7 +112,7 @@ def test_a_live_test_that_fails_twice_is_a_failure(folder: Path) -> None:
 
 
 def test_a_pure_test_has_no_second_try(folder: Path) -> None:
-    """A pure computation gives the same answer each time: a second try would hide a fault."""
+    """A pure computation gives the same result each time, so that a second try would hide a fault."""
     (folder / "flaky").write_text("1", encoding="utf-8")
     code, lines = run(folder, "--step", "pure", PYTEST)
     assert (code, summary(lines)) == (1, [("pure", "FAILED"), ("all", "FAILED")])
@@ -126,8 +126,8 @@ def test_a_live_step_that_did_not_run_its_tests_has_no_second_try(folder: Path, 
     assert (code, summary(lines)) == (1, [("live", "FAILED"), ("all", "FAILED")])
 
 
-def test_what_runs_along_is_a_step_that_none_waits_for(folder: Path) -> None:
-    """It begins with the first step, and its output and verdict come as soon as a step ends that it did not outlast."""
+def test_a_step_that_runs_along_delays_no_other(folder: Path) -> None:
+    """It begins with the first step, and is printed with its verdict as soon as a step ends after it."""
     along = "echo typed; : > typed; exit 1"
     step = "until test -e typed; do sleep 0.01; done; sleep 0.2"
     code, lines = run(folder, "--along", "types", along, "--step", "first", step, "--step", "second", "echo 3 in all")
@@ -136,8 +136,8 @@ def test_what_runs_along_is_a_step_that_none_waits_for(folder: Path) -> None:
     assert summary(lines) == [("first", "done"), ("types", "FAILED"), ("second", "done"), ("all", "FAILED")]
 
 
-def test_live_steps_begin_when_nothing_runs_along(folder: Path) -> None:
-    """What outlasts the other steps is waited for: limits in seconds are not for it to use up."""
+def test_live_steps_begin_after_the_steps_that_run_along(folder: Path) -> None:
+    """Live steps, which have limits in seconds, wait for the steps that run along."""
     along = "until test -e begun; do sleep 0.01; done; sleep 0.2; echo typed"
     code, lines = run(folder, "--along", "types", along, "--step", "first", ": > begun", "--live", "live", PYTEST)
     assert code == 0
@@ -164,8 +164,8 @@ def test_a_step_under_the_live_ones_ends_before_the_second_of_them(folder: Path)
     ]
 
 
-def test_what_runs_beside_ends_with_the_steps(folder: Path) -> None:
-    """It is started before the first step, and neither waited for nor judged."""
+def test_a_program_that_runs_beside_ends_with_the_steps(folder: Path) -> None:
+    """It is started before the first step, ends with the last one, and has no verdict."""
     beside = "echo begun > begun; sleep 600; echo over > over"
     step = "until test -s begun; do sleep 0.01; done"
     code, lines = run(folder, "--beside", "parts", beside, "--step", "pure", step)

@@ -1,4 +1,4 @@
-"""Setting up behind a proxy whose certificates an authority of its own has signed."""
+"""Set-up behind a proxy whose certificates are signed by a private authority."""
 
 import os
 import shutil
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl
 
 ROOT = Path(__file__).parents[2]
 UV = Path(sysconfig.get_path("scripts")) / "uv"
-# All that says whom to trust, and what says where packages come from.
-SPOKEN_OF = ("CERT", "CA_BUNDLE", "PROXY", "UV_", "INDEX", "PIP_", "TLS")
+# Parts of the names of all variables that set trusted authorities or the sources of packages.
+NAME_PARTS = ("CERT", "CA_BUNDLE", "PROXY", "UV_", "INDEX", "PIP_", "TLS")
 WHEEL = "nothing-1-py3-none-any.whl"
 
 
-def openssl(folder: Path, *words: str) -> None:
-    subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=folder)
+def openssl(folder: Path, *arguments: str) -> None:
+    subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=folder)
 
 
 @pytest.fixture(scope="module")
@@ -44,15 +44,15 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Quiet(SimpleHTTPRequestHandler):
-    """Serves files, and does not say so."""
+    """Serves files without a log."""
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def served(folder: Path, certificates: Path) -> Iterator[str]:
-    """Files over TLS until the block ends: the address."""
+    """Serve files over TLS until the block ends, and yield the address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificates / "server.pem", certificates / "server.key")
@@ -69,7 +69,7 @@ def served(folder: Path, certificates: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def index(certificates: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An index of one package, which holds nothing, served with that certificate: its address, and the file's hash."""
+    """The address of an index, served with that certificate, of one empty package, and the hash of its file."""
     folder = tmp_path_factory.mktemp("index")
     place = folder / "simple" / "nothing"
     place.mkdir(parents=True)
@@ -100,11 +100,11 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def set_up(checkout: Path, index: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run the script as somebody to whom nothing but these variables says whom to trust."""
+    """Run the script without the variables of the caller that set trusted authorities, but with these."""
     url, digest = index.split()
     pinned = f"nothing==1 --hash=sha256:{digest}\n"
     (checkout / "requirements" / "dev.txt").write_text(pinned, encoding="utf-8")
-    kept = {name: value for name, value in os.environ.items() if not any(word in name.upper() for word in SPOKEN_OF)}
+    kept = {name: value for name, value in os.environ.items() if not any(part in name.upper() for part in NAME_PARTS)}
     own = {"UV_INDEX_URL": url, "UV_CACHE_DIR": str(checkout / "cache"), "UV_HTTP_RETRIES": "0", "NO_PROXY": "*"}
     return subprocess.run(
         ["scripts/setup"], check=False, capture_output=True, text=True, cwd=checkout, env=kept | own | environment
@@ -115,16 +115,16 @@ def set_up(checkout: Path, index: str, **environment: str) -> "subprocess.Comple
 def test_an_authority_that_a_variable_names_is_trusted(
     checkout: Path, index: str, certificates: Path, variable: str
 ) -> None:
-    """A variable that sets pip's authority sets uv's: packages come from an index that nobody else would trust."""
+    """A variable that sets pip's authority sets uv's, and packages come from an index that is not trusted otherwise."""
     done = set_up(checkout, index, **{variable: str(certificates / "ca.pem")})
     assert done.returncode == 0, done.stderr
-    told = (checkout / "environment").read_text(encoding="utf-8").splitlines()
-    assert f"PIP_CERT={certificates / 'ca.pem'}" in told
+    environment = (checkout / "environment").read_text(encoding="utf-8").splitlines()
+    assert f"PIP_CERT={certificates / 'ca.pem'}" in environment
     assert list((checkout / ".venv").glob("lib/*/site-packages/nothing-1.dist-info"))
 
 
 def test_the_authorities_of_the_system_are_trusted(checkout: Path, index: str) -> None:
-    """The system is asked by uv too; what the system does not know is refused, and the sentence says so."""
+    """The system's authorities are trusted by uv too, and a certificate of another one is refused with an error."""
     done = set_up(checkout, index)
     assert done.returncode != 0
     assert "certificate" in done.stderr
