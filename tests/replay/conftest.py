@@ -1,4 +1,4 @@
-"""Worlds and loads whose consequences can be worked out by hand."""
+"""Worlds and loads whose consequences can be computed by hand."""
 
 from collections.abc import Callable
 from dataclasses import replace

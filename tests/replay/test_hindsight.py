@@ -1,4 +1,4 @@
-"""The best plan found: what the search gives on loads that can be planned by hand, and that nobody is cheaper."""
+"""The best plan found: its result on loads that can be planned by hand, and that no policy is cheaper."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -50,13 +50,13 @@ def plan(world: World, trace: Trace, *, capacity_factor: float = 1.0, change: fl
 def test_a_steady_load_gets_the_fewest_that_carry_it(
     calm_world: Worlds, load: Loads, rate: float, capacity_factor: float, replicas: int
 ) -> None:
-    """One useful count for all times, capacity factor on top; what not even all carry gets all."""
+    """One useful count, with the capacity factor, covers the whole load; where none is enough, it is the largest."""
     assert plan(calm_world(), load(*[rate] * 5), capacity_factor=capacity_factor) == [replicas] * 5
 
 
 @pytest.mark.parametrize("lead", [0, 1, 2, 9])
-def test_more_is_asked_for_early(calm_world: Worlds, load: Loads, lead: int) -> None:
-    """600 messages/s, then 1,100 from minute 5 to 8: twelve so many minutes before, and six again at once."""
+def test_replicas_are_added_before_the_rate_rises(calm_world: Worlds, load: Loads, lead: int) -> None:
+    """600 messages/s, then 1,100 from minute 5 to 8: twelve replicas `lead` minutes before, and six again at once."""
     trace = load(*[600.0] * 5, *[1_100.0] * 3, *[600.0] * 4)
     early = min(lead, 5)
     assert plan(calm_world(), trace, change=0.0, lead=lead) == [6] * (5 - early) + [12] * (3 + early) + [6] * 4
@@ -66,7 +66,7 @@ def test_more_is_asked_for_early(calm_world: Worlds, load: Loads, lead: int) -> 
 def test_a_dip_is_used_only_if_it_pays_for_both_changes(
     calm_world: Worlds, load: Loads, change: float, fewest: int
 ) -> None:
-    """Ten minutes with six instead of twelve save one replica-hour; going down and up again costs two changes."""
+    """Ten minutes with six instead of twelve save one replica-hour; scaling in and out again costs two changes."""
     trace = load(*[1_100.0] * 5, *[600.0] * 10, *[1_100.0] * 5)
     assert min(plan(calm_world(), trace, change=change)) == fewest
 
@@ -77,13 +77,13 @@ def test_a_dip_is_used_only_if_it_pays_for_both_changes(
     [([100.0, 100.0, 100.0, 100.0, 700.0], 8), ([100.0] * 9 + [700.0], 2)],
 )
 def test_what_a_minute_hides_is_planned_for(calm_world: Worlds, load: Loads, rates: list[float], replicas: int) -> None:
-    """Of a trace finer than a minute, the rate that is exceeded a tenth of the time, or the mean if that is more."""
+    """In a trace with steps below a minute, the rate that is exceeded 10 % of the time counts, or a higher mean."""
     trace = load(*rates, *rates, step_seconds=60 // len(rates))
     assert plan(calm_world(), trace) == [replicas] * 2
 
 
 def test_a_last_part_of_a_minute_is_planned_for(calm_world: Worlds, load: Loads) -> None:
-    """150 s are three minutes of plan."""
+    """150 s are a plan of three minutes."""
     assert plan(calm_world(), load(600.0, 600.0, 600.0, step_seconds=50)) == [6, 6, 6]
 
 
@@ -95,7 +95,7 @@ prices = st.floats(0.0, 10.0) | st.just(np.inf)
     change=st.floats(0.0, 5.0),
 )
 def test_no_other_path_is_cheaper(rows: list[tuple[float, float, float]], change: float) -> None:
-    """The search finds what trying every path finds."""
+    """The search finds the same cost as trying every path."""
     price = np.array(rows)
 
     def cost(path: Iterable[int]) -> float:
@@ -116,7 +116,7 @@ def moves(planned: Iterable[int]) -> int:
 
 @given(planned=counts)
 def test_earlier_ups_only_add_and_later_ups_only_take_away(planned: IntArray) -> None:
-    """By what the next minute, or the one before, has."""
+    """Each adds or keeps the count of the next minute, or of the minute before."""
     early, late = earlier_ups(planned), later_ups(planned)
     assert (early >= planned).all()
     assert (late <= planned).all()
@@ -145,13 +145,13 @@ def test_merging_moves_never_adds_a_move_nor_takes_a_replica(planned: IntArray, 
     ],
 )
 def test_moves_within_a_minute_are_merged_upwards(before: list[int], after: list[int]) -> None:
-    """Fewer moves for some replica time, never for lateness."""
+    """There are fewer moves for some replica time, and never more lateness."""
     assert merged_moves(np.array(before), minutes=1).tolist() == after
 
 
 @given(planned=counts)
 def test_without_its_shortest_excursion_a_plan_has_fewer_moves(planned: IntArray) -> None:
-    """Unless it has none: a plan that only rises, or only falls, or rises and falls in steps."""
+    """A plan that only rises, only falls, or rises and falls in steps has no excursion and stays as it is."""
     less = without_shortest_excursion(planned)
     assert less.shape == planned.shape
     changed = not np.array_equal(less, planned)
@@ -159,14 +159,14 @@ def test_without_its_shortest_excursion_a_plan_has_fewer_moves(planned: IntArray
 
 
 def test_peaks_and_dips_of_the_shortest_length_go() -> None:
-    """A peak of one minute and a dip of one minute, not the ones of two; steps are no excursions."""
+    """A peak and a dip of one minute are removed, those of two minutes stay, and steps are no excursions."""
     planned = np.array([4, 9, 4, 4, 4, 6, 6, 4, 4, 2, 4, 4, 5, 7, 7, 7])
     assert without_shortest_excursion(planned).tolist() == [4, 4, 4, 4, 4, 6, 6, 4, 4, 4, 4, 4, 5, 7, 7, 7]
 
 
 @given(planned=counts)
 def test_stretches_are_the_plan(planned: IntArray) -> None:
-    """Laid out again they give it back, and neighbours differ."""
+    """Joined again, they equal the plan, and neighbours differ."""
     stretches = stretches_of(planned)
     assert [count for count, minutes in stretches for _ in range(minutes)] == planned.tolist()
     assert all(a != b for (a, _), (b, _) in pairwise(stretches))
@@ -178,8 +178,8 @@ def wave_fixture(calm_world: Worlds, load: Loads, contest: Callable[[World, Trac
     return contest(calm_world(), load(*(1_000 + 600 * np.sin(np.arange(120) / 19.0))))
 
 
-def test_nobody_is_cheaper_than_the_bound(wave: Contest) -> None:
-    """The bound costs no more than any policy; on a wave that it saw coming it is cheaper, and on time."""
+def test_no_policy_is_cheaper_than_the_bound(wave: Contest) -> None:
+    """The bound costs no more than any policy; on a wave that it knows in advance it is cheaper, and not late."""
     others = [play(name, wave) for name in ("fixed", "hpa", "hpa-behavior", "keda", "useful-counts")]
     bound = best_plan(wave, others)
     assert bound.policy == HINDSIGHT
@@ -189,7 +189,7 @@ def test_nobody_is_cheaper_than_the_bound(wave: Contest) -> None:
 
 
 def replayed_by(search: Callable[[], Entry], monkeypatch: pytest.MonkeyPatch) -> tuple[Entry, list[Entry]]:
-    """The entry that the search found, and all that it replayed."""
+    """The entry that the search returned, and every entry that it replayed."""
     entries: list[Entry] = []
 
     def noted(contest: Contest, planned: IntArray, *, note: str) -> Entry:
@@ -202,7 +202,7 @@ def replayed_by(search: Callable[[], Entry], monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_search_is_bounded_and_quotes_the_cheapest(wave: Contest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At most 17 replays of different plans; none of them is cheaper than the one that is quoted."""
+    """At most 17 different plans are replayed, and none of them is cheaper than the returned one."""
     bound, entries = replayed_by(lambda: best_plan(wave, []), monkeypatch)
     assert 8 <= len(entries) <= 17
     assert len({entry.note for entry in entries}) == len(entries)
@@ -212,9 +212,9 @@ def test_the_search_is_bounded_and_quotes_the_cheapest(wave: Contest, monkeypatc
 def test_each_day_has_its_own_best(
     calm_world: Worlds, load: Loads, contest: Callable[[World, Trace], Contest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One replica carries 99 of 100 messages/s for a day; 99.95 the next day need a second, or wait for ten seconds.
+    """99 of 100 messages/s need one replica for a day; 99.95 the next day need a second, or messages wait ten seconds.
 
-    Every capacity factor gives both days one, or both two; the last replay has one for a day and then two.
+    Every capacity factor gives both days one replica, or both two; the last replay has one for a day and then two.
     """
     trace = load(99.0, 99.95, step_seconds=86_400)
     _, entries = replayed_by(lambda: best_plan(contest(calm_world(partitions=2), trace), []), monkeypatch)
@@ -227,7 +227,7 @@ def test_each_day_has_its_own_best(
 def test_ups_come_a_start_up_early(
     calm_world: Worlds, load: Loads, contest: Callable[[World, Trace], Contest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Pods that take 61 s need two minutes; a minute too late would be 60 s of 500 messages/s too many."""
+    """Pods that start in 61 s need a lead of two minutes; with one less, 500 messages/s would be too many for 60 s."""
     leads: set[int] = set()
 
     def noted(world: World, trace: Trace, **words: float) -> IntArray:
@@ -241,8 +241,8 @@ def test_ups_come_a_start_up_early(
     assert leads == {2}
 
 
-def test_the_bound_is_what_another_did_if_that_was_cheaper(wave: Contest) -> None:
-    """A plan is a bound only as long as nobody does better: then theirs is, and it says so."""
+def test_the_bound_is_the_plan_of_a_cheaper_policy(wave: Contest) -> None:
+    """If a policy is cheaper than the plan found, its entry becomes the bound, and the note names the policy."""
     lucky = replace(play("fixed", wave), policy="lucky", daily=(RunCost(pods=1e-6, late=0.0, duplicates=0.0),))
     bound = best_plan(wave, [lucky])
     assert bound == replace(lucky, policy=HINDSIGHT, note="best plan found: what lucky did")

@@ -1,4 +1,4 @@
-"""The one thing an adviser may not do: cost more than leaving the replicas alone."""
+"""An adviser must never cost more than leaving the replicas alone."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ DAY_SECONDS = 86_400
 
 
 def observed(contest: Contest, past: Trace) -> list[GroupInterval]:
-    """The rows that the days before, at the fixed count, would have left."""
+    """The rows that the days before would have left at the fixed count."""
     rows, plant = Rows(contest.names), replace(contest, trace=past).plant()
     seen: list[GroupInterval] = []
     while plant.remaining_seconds > 0:
@@ -32,7 +32,7 @@ def observed(contest: Contest, past: Trace) -> list[GroupInterval]:
     ids=["quick pauses", "slow pauses", "cooperative"],
 )
 def test_a_day_of_orders_never_costs_more_than_a_fixed_count_hpa_or_keda(changes: dict[str, float | str]) -> None:
-    """Friday of the default workload, four days known before it, in three worlds."""
+    """Friday of the default workload, with four known days before it, in three worlds."""
     week, _ = orders_workload().split(9 * DAY_SECONDS)
     assert week is not None
     past, judged = week.split(DAY_SECONDS)

@@ -1,4 +1,4 @@
-"""The samples that a collector would have written of the simulated group, and the feature rows for a policy."""
+"""The samples that a collector would have written for the simulated group, and the feature rows for a policy."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,7 +32,7 @@ def a_plant(world: World, trace: Trace) -> Plant:
 
 
 def rows_of(plant: Plant) -> tuple[list[Observation], list[GroupInterval]]:
-    """Every observation on the grid, the first instant included, and the row made of each."""
+    """Every observation on the grid, including the first instant, and the row made of each."""
     rows, seen = Rows(NAMES), [plant.observation()]
     while plant.remaining_seconds > 0:
         plant.advance(15)
@@ -41,7 +41,7 @@ def rows_of(plant: Plant) -> tuple[list[Observation], list[GroupInterval]]:
 
 
 def test_samples_have_the_columns_that_the_features_job_reads(table: pa.Table) -> None:
-    """Names, order and types are those of the samples table, as the collector writes it; nothing is null."""
+    """Names, order and types are those of the samples table that the collector writes, and no value is null."""
     assert table.column_names == [column.name for column in SAMPLES]
     assert table.schema.types == arrow_schema().types
     assert all(table[name].null_count == 0 for name in table.column_names)
@@ -49,7 +49,7 @@ def test_samples_have_the_columns_that_the_features_job_reads(table: pa.Table) -
 
 @pytest.mark.parametrize("static_membership", [False, True])
 def test_static_members_are_all_or_none(calm_world: Worlds, load: Loads, *, static_membership: bool) -> None:
-    """In a world of static members every member is one, in another none."""
+    """Every member is static in a world of static membership, and none in another."""
     table = samples_of(a_plant(calm_world(static_membership=static_membership), load(100.0)), NAMES, protocol="eager")
     assert table["static_members"].to_pylist() == [
         members if static_membership else 0 for members in table["members"].to_pylist()
@@ -57,7 +57,7 @@ def test_static_members_are_all_or_none(calm_world: Worlds, load: Loads, *, stat
 
 
 def test_there_is_one_sample_per_partition_and_instant(table: pa.Table) -> None:
-    """41 instants from the start to the end, both included, times 24 partitions, in time order."""
+    """There are 41 instants from start to end, both included, times 24 partitions, in time order."""
     assert table.num_rows == 41 * 24
     instants = table["sampled_at"].to_pylist()
     assert instants == sorted(instants)
@@ -67,7 +67,7 @@ def test_there_is_one_sample_per_partition_and_instant(table: pa.Table) -> None:
 
 
 def test_samples_are_what_could_be_observed(calm_world: Worlds, load: Loads) -> None:
-    """Offsets, state and members of each instant are those of a plant that is looked at every 15 s."""
+    """Offsets, state and members of each instant equal those of a plant that is observed every 15 s."""
     trace = load(*[600.0] * 10)
     table = samples_of(a_plant(calm_world(), trace), NAMES, protocol="eager")
     seen, _ = rows_of(a_plant(calm_world(), trace))
@@ -81,7 +81,7 @@ def test_samples_are_what_could_be_observed(calm_world: Worlds, load: Loads) -> 
 def test_the_group_is_described_as_a_broker_would(
     calm_world: Worlds, load: Loads, protocol: str, assignor: str
 ) -> None:
-    """The simulated protocol is Kafka's classic one; the assignor tells eager from cooperative."""
+    """The simulated protocol is Kafka's classic one, and the assignor distinguishes eager from cooperative."""
     table = samples_of(a_plant(calm_world(), load(100.0)), NAMES, protocol=protocol)
     words = {name: set(table[name].to_pylist()) for name in ("cluster", "group", "topic", "group_protocol")}
     assert words == {"cluster": {"test"}, "group": {"orders"}, "topic": {"orders"}, "group_protocol": {"classic"}}
@@ -89,7 +89,7 @@ def test_the_group_is_described_as_a_broker_would(
 
 
 def test_a_start_between_two_seconds_is_kept(calm_world: Worlds, load: Loads) -> None:
-    """Samples are stamped to the microsecond, as the trace's own start is."""
+    """Samples have microsecond instants, as the trace's start has."""
     trace = load(100.0)
     trace = replace(trace, start_at=trace.start_at + timedelta(microseconds=1))
     table = samples_of(a_plant(calm_world(), trace), NAMES, protocol="eager")
@@ -97,7 +97,7 @@ def test_a_start_between_two_seconds_is_kept(calm_world: Worlds, load: Loads) ->
 
 
 def test_the_first_row_knows_no_rates(calm_world: Worlds, load: Loads) -> None:
-    """There is nothing to subtract from: rates and what follows from them are unknown, never zero."""
+    """The first row has no earlier offsets: its rates and all derived values are unknown, not zero."""
     _, (first, *_) = rows_of(a_plant(calm_world(), load(600.0)))
     unknown = (
         first.produce_messages_per_second,
@@ -113,7 +113,7 @@ def test_the_first_row_knows_no_rates(calm_world: Worlds, load: Loads) -> None:
 
 
 def test_rates_are_differences_of_offsets(calm_world: Worlds, load: Loads) -> None:
-    """A row that ends at t has what was added to the offsets in the 15 s before t, and the lag of t."""
+    """A row that ends at t has the increase of the offsets in the 15 s before t, and the lag at t."""
     trace = load(600.0, 1_200.0, 0.0, 300.0)
     seen, rows = rows_of(a_plant(calm_world(), trace))
     assert [row.interval_end_at for row in rows] == [one.at for one in seen]
@@ -129,7 +129,7 @@ def test_rates_are_differences_of_offsets(calm_world: Worlds, load: Loads) -> No
 
 
 def test_rates_follow_the_trace(calm_world: Worlds, load: Loads) -> None:
-    """A minute at 1,200 messages/s shows as four rows of about that rate, stamped with their ends."""
+    """A minute at 1,200 messages/s gives four rows of about that rate, each with the instant of its end."""
     _, rows = rows_of(a_plant(calm_world(), load(600.0, 1_200.0, 600.0)))
     rates = [row.produce_messages_per_second for row in rows[1:]]
     # Poisson: 18,000 messages of 15 s vary by 134, that is 9 messages/s.
@@ -137,7 +137,7 @@ def test_rates_follow_the_trace(calm_world: Worlds, load: Loads) -> None:
 
 
 def test_lag_in_seconds_is_lag_over_the_rate_of_five_minutes(calm_world: Worlds, load: Loads) -> None:
-    """The mean of the last twenty known rates, or of fewer at the start; unknown while nothing arrives."""
+    """The rate is the mean of the last twenty known ones, or of fewer at the start; with no arrivals none is known."""
     _, rows = rows_of(a_plant(calm_world(), load(*[600.0] * 4, *[1_200.0] * 4)))
     rates = [row.produce_messages_per_second or 0.0 for row in rows]
     for last in (1, 7, 20, 25, 32):
@@ -146,7 +146,7 @@ def test_lag_in_seconds_is_lag_over_the_rate_of_five_minutes(calm_world: Worlds,
 
 
 def test_the_worst_lag_is_that_of_the_partition_with_the_most(calm_world: Worlds, load: Loads) -> None:
-    """Its lag over its own rate, or over the mean partition's where that is higher; with two replicas it grows."""
+    """It is that lag over its own rate, or over the partitions' mean rate if higher; with two replicas it grows."""
     plant = Plant(world=calm_world(), trace=load(*[600.0] * 5), seed=1, replicas=2)
     seen, rows = rows_of(plant)
     for before, now, row in zip(seen, seen[1:], rows[1:], strict=False):
@@ -159,7 +159,7 @@ def test_the_worst_lag_is_that_of_the_partition_with_the_most(calm_world: Worlds
 
 
 def test_a_silent_topic_has_no_lag_in_seconds(calm_world: Worlds, load: Loads) -> None:
-    """Nothing arrives: the rate is 0, which is known; lag in seconds, skew and busiest partition are not."""
+    """Without arrivals the rate is 0 and known; lag in seconds, skew and busiest partition are unknown."""
     _, (_, row, *_) = rows_of(a_plant(calm_world(), load(0.0)))
     assert (row.produce_messages_per_second, row.consume_messages_per_second) == (0.0, 0.0)
     unknown = (row.lag_seconds, row.worst_lag_seconds, row.worst_partition, row.partition_skew_ratio)
@@ -167,8 +167,8 @@ def test_a_silent_topic_has_no_lag_in_seconds(calm_world: Worlds, load: Loads) -
 
 
 def test_a_rebalance_is_flagged(calm_world: Worlds, load: Loads) -> None:
-    """A row whose sample found the group in a rebalance says so, for all of its partitions."""
-    # Told at 60 s, a pod joins at 91 s; heartbeats bring everybody together at 93 s; the sync lasts until 107 s.
+    """A row whose sample found the group in a rebalance has the flag, for all of its partitions."""
+    # Commanded at 60 s, a pod joins at 91 s; heartbeats let all members rejoin at 93 s; the sync lasts until 107 s.
     plant = a_plant(calm_world(sync_seconds=14.0), load(*[100.0] * 3))
     plant.advance(60)
     plant.scale(13)
@@ -180,14 +180,14 @@ def test_a_rebalance_is_flagged(calm_world: Worlds, load: Loads) -> None:
 
 
 def test_the_newer_protocol_is_described_as_such(calm_world: Worlds, load: Loads) -> None:
-    """A consumer group in the broker's new sense, dealt out by the broker's uniform assignor."""
+    """The group is of Kafka's newer `consumer` protocol, with the broker's uniform assignor."""
     table = samples_of(a_plant(calm_world(protocol="kip848"), load(100.0)), NAMES, protocol="kip848")
     assert set(table["group_protocol"].to_pylist()) == {"consumer"}
     assert set(table["group_assignor"].to_pylist()) == {"uniform"}
 
 
 def test_missing_samples_are_unknown_and_never_a_drop(calm_world: Worlds, load: Loads) -> None:
-    """Half of the samples lack 6 of 24 partitions: no rate and no lag then, an honest mean as soon as all are back."""
+    """If samples lack 6 of 24 partitions, rate and lag are unknown; with all back, the mean of the gap is right."""
     plant = a_plant(calm_world(missing_sample_share=0.5), load(*[600.0] * 60))
     seen, rows = rows_of(plant)
     holes = [row for row in rows if row.sampled_partitions < row.partitions]
@@ -198,13 +198,13 @@ def test_missing_samples_are_unknown_and_never_a_drop(calm_world: Worlds, load: 
     whole = [row for row in rows[1:] if row.produce_messages_per_second is not None]
     assert {row.sampled_partitions for row in whole} == {24}
     assert np.mean([row.produce_messages_per_second for row in whole]) == pytest.approx(600.0, rel=0.02)
-    # Whatever is missed and seen again later is one gap for each interval missed.
+    # Each missed interval counts as one gap when the partition is sampled again.
     missed = sum(len(one.unseen_partitions) for one in seen)
     assert missed - 24 <= sum(row.gap_count for row in rows) <= missed
 
 
 def test_samples_lack_what_was_not_seen(calm_world: Worlds, load: Loads) -> None:
-    """No row for a partition that the sample lacks; the others have theirs."""
+    """A partition that the sample lacks has no row; the others have theirs."""
     world, trace = calm_world(missing_sample_share=0.5), load(*[600.0] * 10)
     table = samples_of(a_plant(world, trace), NAMES, protocol="eager")
     seen, _ = rows_of(a_plant(world, trace))
@@ -212,7 +212,7 @@ def test_samples_lack_what_was_not_seen(calm_world: Worlds, load: Loads) -> None
 
 
 def test_a_reset_is_counted_and_hides_the_consume_rate(calm_world: Worlds, load: Loads) -> None:
-    """Commits of all 24 partitions go back once: no honest difference then, and 24 resets counted."""
+    """When commits of all 24 partitions go back once, the consume rate is unknown and 24 resets are counted."""
     world = calm_world(incidents=(OffsetsReset(at_second=200, seconds=100),))
     _, rows = rows_of(a_plant(world, load(*[600.0] * 10)))
     (reset,) = [row for row in rows if row.offset_reset_count]

@@ -1,4 +1,4 @@
-"""The scripted series of the live tests, played by our HPA alone: the counts that the real controllers commanded."""
+"""The scripted series of the live tests on our own HPA: the replica counts equal those of the real controllers."""
 
 import pytest
 
@@ -18,18 +18,18 @@ BOOK = read_book(HPA_SERIES)
 
 @pytest.mark.parametrize("series", [pytest.param(series, id=series.name) for series in BOOK.series])
 def test_the_counts_of_a_series_are_those_that_the_hpa_commanded(series: Series) -> None:
-    """Each count once, one after the other."""
+    """Each count appears once, in the order of the commands."""
     assert counts_in_time(series, book=BOOK) == list(series.counts)
 
 
 @pytest.mark.parametrize("series", [pytest.param(series, id=series.name) for series in read_keda_series(KEDA_SERIES)])
 def test_the_counts_of_a_series_are_those_that_keda_went_through(series: KedaSeries) -> None:
-    """Its own loop and the HPA behind it together."""
+    """KEDA's own loop and the HPA behind it give these counts together."""
     assert distinct(keda_counts_in_time(series, book=BOOK)) == list(series.counts)
 
 
-def test_what_the_loop_and_the_hpa_fail_to_read_at_one_instant_may_count_once() -> None:
-    """Three failures are needed and one more: with two at 5.1 s as one, the fallback waits for the HPA's next look."""
+def test_failed_reads_of_the_loop_and_the_hpa_at_one_instant_may_count_once() -> None:
+    """If two failures at 5.1 s count as one, the fallback, which needs four, starts at the HPA's next sync."""
     series = next(
         one for one in read_keda_series(KEDA_SERIES) if one.fallback == {"replicas": 6, "failureThreshold": 3}
     )

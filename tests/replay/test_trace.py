@@ -1,4 +1,4 @@
-"""Traces: what a file must look like, what is said where it does not, and the traces that lie beside the repository."""
+"""Traces: the required file format, the error for each fault, and the traces stored beside the repository."""
 
 import gzip
 import os
@@ -15,7 +15,7 @@ from replay.workload import MEAN_MESSAGES_PER_SECOND, orders_workload
 
 HEADER = "timestamp,messages_per_second\n"
 GOOD = HEADER + "2026-01-05T00:00:00Z,10\n2026-01-05T00:01:00Z,20.5\n2026-01-05T00:02:00Z,0\n"
-# Where the real traces are: beside the repository, unless the variable says otherwise.
+# The folder of the real traces: beside the repository, unless the environment variable names another one.
 TRACES = Path(os.environ.get("LAGCAST_TRACES") or Path(__file__).parents[3] / "shared" / "traces")
 REAL = sorted(TRACES.glob("*.csv"))
 
@@ -61,7 +61,7 @@ BROKEN = {
 
 @pytest.mark.parametrize(("text", "complaint", "next_step"), BROKEN.values(), ids=BROKEN)
 def test_a_broken_file_gets_one_sentence(tmp_path: Path, text: str, complaint: str, next_step: str) -> None:
-    """The sentence has the fault, its file and row, the value, and the next step."""
+    """The error names the fault, the file, the row and the value, and gives the next step."""
     path = tmp_path / "load.csv"
     path.write_text(text)
     with pytest.raises(TraceError, match=re.escape(complaint)) as caught:
@@ -88,7 +88,7 @@ UNREADABLE: dict[str, tuple[str, bytes | None]] = {
 
 @pytest.mark.parametrize(("name", "content"), UNREADABLE.values(), ids=UNREADABLE)
 def test_an_unreadable_file_gets_one_sentence(tmp_path: Path, name: str, content: bytes | None) -> None:
-    """No file, or bytes that are not what the name says: the file and what to give instead."""
+    """The error for a missing file or for bytes that do not match the file's ending names the file and what to use."""
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)
@@ -99,13 +99,13 @@ def test_an_unreadable_file_gets_one_sentence(tmp_path: Path, name: str, content
 
 
 def test_a_directory_is_no_trace(tmp_path: Path) -> None:
-    """A directory gets the sentence that an unreadable file gets."""
+    """A directory gets the same error as an unreadable file."""
     with pytest.raises(TraceError, match="cannot be read as CSV text"):
         read_trace(tmp_path)
 
 
 def test_a_file_is_read_as_it_stands(tmp_path: Path) -> None:
-    """Name, start, step and rates; more columns, a byte-order mark, blank lines and other zones do no harm."""
+    """Name, start, step and rates are read; extra columns, a byte-order mark, blank lines and zones are accepted."""
     path = tmp_path / "load.csv"
     path.write_text(
         "\ufefftimestamp,host,messages_per_second\n2026-01-05T01:00:00+01:00,a,10\n\n2026-01-05T00:01:00Z,b,20.5\n"
@@ -126,7 +126,7 @@ def test_a_compressed_file_gives_the_same_trace(tmp_path: Path) -> None:
 
 
 def test_a_trace_cannot_be_written_to(tmp_path: Path) -> None:
-    """A value handed out stays what it was."""
+    """The arrays of a trace are read-only."""
     path = tmp_path / "load.csv"
     path.write_text(GOOD)
     with pytest.raises(ValueError, match="read-only"):
@@ -134,7 +134,7 @@ def test_a_trace_cannot_be_written_to(tmp_path: Path) -> None:
 
 
 def test_splitting_loses_nothing(load: Callable[..., Trace]) -> None:
-    """Both parts together are the whole, the second one starts where the first one ends."""
+    """Both parts together equal the whole trace, and the second starts where the first ends."""
     trace = load(*range(10))
     before, last = trace.split(150)  # two and a half steps: rounded up to three
     assert before is not None
@@ -144,7 +144,7 @@ def test_splitting_loses_nothing(load: Callable[..., Trace]) -> None:
 
 
 def test_nothing_comes_before_all_of_it(load: Callable[..., Trace]) -> None:
-    """A split of more than the trace has gives all of it, and None."""
+    """A split longer than the trace returns the whole trace and None."""
     trace = load(1, 2, 3)
     before, last = trace.split(10_000)
     assert before is None
@@ -153,7 +153,7 @@ def test_nothing_comes_before_all_of_it(load: Callable[..., Trace]) -> None:
 
 @pytest.mark.parametrize("step_seconds", [1, 7, 60, 300])
 def test_minute_rates_hold_every_message(load: Callable[..., Trace], step_seconds: int) -> None:
-    """Rates per minute, times the seconds that each lasts, are as many messages as the steps have."""
+    """The rates per minute, multiplied by the seconds of each, give as many messages as the steps have."""
     trace = load(*range(40), step_seconds=step_seconds)
     rates = trace.minute_rates()
     lasting = np.full(rates.size, 60.0)
@@ -162,7 +162,7 @@ def test_minute_rates_hold_every_message(load: Callable[..., Trace], step_second
 
 
 def test_the_own_workload_is_the_same_for_the_same_seed() -> None:
-    """Two weeks of orders: same seed, same trace; another seed, another; the mean is as told."""
+    """The same seed gives the same two weeks of orders, another seed others; the mean is MEAN_MESSAGES_PER_SECOND."""
     one, same, other = orders_workload(), orders_workload(), orders_workload(seed=8)
     assert one.messages_per_second.tolist() == same.messages_per_second.tolist()
     assert one.messages_per_second.tolist() != other.messages_per_second.tolist()
@@ -172,7 +172,7 @@ def test_the_own_workload_is_the_same_for_the_same_seed() -> None:
 
 
 def test_the_own_workload_keeps_its_promises() -> None:
-    """A quiet night, an evening peak, a slower weekend and one promotion day stand out of the noise."""
+    """Nights are quiet, the peak is in the evening, weekends are slower, and one promotion day exceeds the noise."""
     by_day = orders_workload().messages_per_second.reshape(14, 24, 60).mean(axis=2)
     typical = np.median(by_day, axis=0)
     assert typical[3:5].max() < typical[12:14].min() < typical[19:21].min()
@@ -187,11 +187,11 @@ def test_the_own_workload_keeps_its_promises() -> None:
 @pytest.mark.skipif(not REAL, reason=f"no traces in {TRACES}; set LAGCAST_TRACES to a directory of CSV files")
 @pytest.mark.parametrize("path", REAL or [TRACES], ids=lambda path: path.stem)
 def test_real_traces_can_be_read(path: Path) -> None:
-    """Every trace beside the repository is a regular grid of rates of which a day, or all, can be taken."""
+    """Every trace beside the repository is a regular grid of rates, of which one day or all can be read."""
     trace = read_trace(path)
     assert float(trace.messages_per_second.min()) >= 0
     assert trace.split(86_400)[1].days == pytest.approx(min(1, trace.days))
     assert float(trace.minute_rates().mean()) == pytest.approx(
         float(trace.messages_per_second.mean()),
-        rel=1e-3,  # the last minute may be of a part of a minute
+        rel=1e-3,  # the last minute may be incomplete
     )

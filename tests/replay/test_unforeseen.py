@@ -1,4 +1,4 @@
-"""Loads that nobody can foresee, in the independent plant: what a person would have done, and that we do no worse."""
+"""Loads that cannot be foreseen, in the independent plant: lagcast costs no more than what a person would set up."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -30,7 +30,7 @@ def burst_once() -> FloatArray:
 
 
 def lulls() -> FloatArray:
-    """18,000/s, which takes all replicas, and now and then 1,000/s for 20 to 60 minutes, as long as nobody knows."""
+    """18,000/s, which need all replicas, and at random 1,000/s for 20 to 60 minutes, of a length that is not known."""
     random = np.random.default_rng(7)
     rates = np.full((KNOWN_HOURS + JUDGED_HOURS) * PER_HOUR, 18_000.0)
     begins = 0
@@ -43,7 +43,7 @@ def lulls() -> FloatArray:
 
 
 def burst_each_hour() -> FloatArray:
-    """3,000/s, and six minutes of 12,000/s in each hour, at a minute drawn anew."""
+    """3,000/s, and six minutes of 12,000/s in each hour, from a random minute on."""
     random = np.random.default_rng(3)
     rates = np.full((KNOWN_HOURS + JUDGED_HOURS) * PER_HOUR, QUIET)
     for hour in range(KNOWN_HOURS + JUDGED_HOURS):
@@ -53,13 +53,13 @@ def burst_each_hour() -> FloatArray:
 
 
 def random_throughout() -> FloatArray:
-    """Each minute a rate of its own between 2,000 and 16,000/s."""
+    """Each minute has a random rate between 2,000 and 16,000/s."""
     minutes = (KNOWN_HOURS + JUDGED_HOURS) * 60
     return np.random.default_rng(4).uniform(2000.0, 16_000.0, minutes).repeat(4)
 
 
 def known(rates: FloatArray) -> list[GroupInterval]:
-    """The rows of the hours before, in which 20 replicas kept up with everything."""
+    """The rows of the hours before, in which 20 replicas kept up with the load."""
     return [
         GroupInterval(
             cluster=NAMES.cluster,
@@ -84,7 +84,7 @@ def known(rates: FloatArray) -> list[GroupInterval]:
     "load", [burst_once, burst_each_hour, lulls, random_throughout], ids=lambda load: load.__name__
 )
 def test_an_unforeseen_load_costs_no_more_than_what_a_person_would_have_set_up(load: object) -> None:
-    """20 fixed replicas, and the better one of a rule on the produce rate and a small lag target: at most 3 % more."""
+    """The cost is at most 3 % above 20 fixed replicas, and above the better of a produce-rate and a small-lag rule."""
     assert callable(load)
     rates = load()
     cut = KNOWN_HOURS * PER_HOUR

@@ -1,4 +1,4 @@
-"""Worlds: what cannot be simulated is refused in one sentence, and the useful counts are plain arithmetic."""
+"""Worlds: values that cannot be simulated are refused in one sentence, and useful replica counts are arithmetic."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +19,7 @@ REFUSED: dict[str, tuple[dict[str, object], str]] = {
     "more replicas than partitions at least": ({"min_replicas": 30}, "max_replicas is 24; it must be at least 30"),
     "no capacity": ({"capacity_messages_per_second_per_replica": 0.0}, "is 0.0; it must be above 0"),
     "unknown capacity": ({"capacity_messages_per_second_per_replica": float("nan")}, "is nan; it must be above 0"),
-    "ready before asked for": (
+    "ready before the command": (
         {"start_up_seconds": 4.0, "start_up_spread_seconds": 10.0},
         "start_up_seconds is 4; it must be at least 5",
     ),
@@ -64,7 +64,7 @@ REFUSED: dict[str, tuple[dict[str, object], str]] = {
 
 @pytest.mark.parametrize(("changes", "complaint"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_simulated_is_refused(calm_world: Worlds, changes: dict[str, object], complaint: str) -> None:
-    """The sentence has the quantity, its value, and its limit."""
+    """The error names the quantity, its value and its limit."""
     with pytest.raises(WorldError) as caught:
         calm_world(**changes)
     assert str(caught.value).endswith(complaint)
@@ -72,7 +72,7 @@ def test_what_cannot_be_simulated_is_refused(calm_world: Worlds, changes: dict[s
 
 @given(partitions=st.integers(1, 300), replicas=st.integers(1, 300), rate=st.floats(0, 50_000))
 def test_the_useful_counts_rise_and_the_fewest_that_carry_do(partitions: int, replicas: int, rate: float) -> None:
-    """One more never carries less, all carry all, and one fewer than the fewest that carry a rate do not carry it."""
+    """One more replica never carries less, all carry the most, and one below the fewest for a rate is too few."""
     world = World(partitions=partitions, capacity_messages_per_second_per_replica=100)
     assert world.carried(replicas) <= world.carried(replicas + 1) <= 100 * partitions
     fewest = world.smallest_carrying(rate)
@@ -83,7 +83,7 @@ def test_the_useful_counts_rise_and_the_fewest_that_carry_do(partitions: int, re
 
 @given(partitions=st.integers(1, 300), skew=st.floats(0, 2))
 def test_shares_add_up(partitions: int, skew: float) -> None:
-    """Every partition has a share, all shares are one, and they are the same each time."""
+    """Every partition has a share, the shares add up to one, and they are the same each time."""
     world = World(partitions=partitions, capacity_messages_per_second_per_replica=100, partition_skew=skew)
     shares = world.partition_weights()
     assert shares.sum() == pytest.approx(1.0)
@@ -92,7 +92,7 @@ def test_shares_add_up(partitions: int, skew: float) -> None:
 
 
 def test_a_hot_partition_gets_its_share() -> None:
-    """The heaviest of ten partitions gets 40 % of all; the others share the rest as they would have done."""
+    """The heaviest of ten partitions gets 40 % of all; the others share the rest in their usual proportions."""
     plain = World(partitions=10, capacity_messages_per_second_per_replica=100, partition_skew=0.5)
     hot = replace(plain, hot_partition_share=0.4)
     usual, shares = plain.partition_weights(), hot.partition_weights()
@@ -104,7 +104,7 @@ def test_a_hot_partition_gets_its_share() -> None:
 
 
 def test_company_and_sink_limit_what_is_carried() -> None:
-    """Eleven members at a contention of 0.1 do half of their capacity each; a sink of 300/s takes no more than that."""
+    """At a contention of 0.1, eleven members do half of their capacity each; a sink of 300/s is a limit of 300/s."""
     world = World(partitions=22, capacity_messages_per_second_per_replica=100, contention=0.1)
     assert world.carried(11) == pytest.approx(550.0)
     assert replace(world, sink_messages_per_second=300.0).carried(11) == 300.0

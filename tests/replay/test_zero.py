@@ -1,4 +1,4 @@
-"""No replica while nothing comes, in the plant: the nights cost nothing, and nobody's message is lost for it."""
+"""Scaled to zero in the simulated group: nights without messages cost nothing, and no message is lost."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,12 +19,12 @@ Contests = Callable[[World, Trace], Contest]
 
 @pytest.fixture(name="lazy")
 def lazy_fixture(calm_world: Callable[..., World]) -> World:
-    """Twelve partitions, 60 messages/s per replica, and 0 replicas allowed."""
+    """A world of 12 partitions and 60 messages/s per replica in which 0 replicas are allowed."""
     return calm_world(partitions=12, capacity_messages_per_second_per_replica=60.0, to_zero=True)
 
 
 def test_a_group_without_replicas_works_off_nothing_and_all_of_it_when_it_is_started(lazy: World, load: Loads) -> None:
-    """Ten minutes at 6/s: two with a replica, three without, and 6 x 180 messages wait; started, all is done."""
+    """Without a replica for 3 of 10 minutes at 6/s, 6 x 180 messages wait; all are consumed after the start."""
     plant = Plant(world=lazy, trace=load(*[6.0] * 10), seed=7, replicas=1)
     plant.advance(120)
     plant.scale(0)
@@ -49,14 +49,14 @@ def test_a_world_without_it_keeps_a_replica(lazy: World, load: Loads) -> None:
 
 
 class ByNight:
-    """lagcast, and how many replicas it had between two and six o'clock."""
+    """lagcast, and the replica counts that it had between two and six o'clock."""
 
     def __init__(self, contest: Contest) -> None:
         self._policy = Lagcast(contest.world, contest.settings, names=contest.names)
         self.replicas: set[int] = set()
 
     def decide(self, seen: Observation) -> int:
-        """As lagcast does."""
+        """Return what lagcast decides."""
         if seen.at.hour in range(2, 6):
             self.replicas.add(seen.replicas)
         return self._policy.decide(seen)
@@ -64,7 +64,7 @@ class ByNight:
 
 @pytest.mark.slow
 def test_nights_cost_nothing_and_the_morning_is_met(lazy: World, load: Loads, contest: Contests) -> None:
-    """A day and a half that are busy from 7 to 19 o'clock: no pod at night, and hardly more comes late than else."""
+    """On a load from 7 to 19 o'clock, nights of a day and a half have no pod, and few more messages are late."""
     hours = (np.arange(36 * 60) % 1440) / 60.0
     day = (hours >= 7) & (hours < 19)
     trace = load(*np.where(day, 20.0 + 180.0 * np.sin(np.pi * (hours - 7) / 12), 0.0))
@@ -76,6 +76,6 @@ def test_nights_cost_nothing_and_the_morning_is_met(lazy: World, load: Loads, co
         nights.append(policy.replicas)
     active, scaled_to_zero = entries
     assert nights == [{1}, {0}]
-    # Two nights of seven and five hours, less a quarter of an hour each, and what days differ by.
+    # Two nights of seven and five hours, less a quarter of an hour each, and less the difference between days.
     assert scaled_to_zero.pod_hours < active.pod_hours - 8.0
     assert scaled_to_zero.late_share < active.late_share + 0.001

@@ -1,4 +1,4 @@
-"""Additions of a world to the plain group: ungraceful leaves, limits, incidents, noise, each checked by arithmetic."""
+"""Effects that a world adds to the plain group: ungraceful leaves, limits, incidents, noise, checked by arithmetic."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -23,11 +23,11 @@ def totals(plant: Plant) -> DayTotals:
 
 
 def commanded(world: World, trace: Trace, *commands: tuple[int, int], replicas: int, seed: int = 1) -> Plant:
-    """A plant at the end of its trace that was told each `(second, replicas)` in between."""
+    """A plant at the end of its trace that got each command `(second, replicas)` in between."""
     plant = Plant(world=world, trace=trace, seed=seed, replicas=replicas)
-    for second, asked in commands:
+    for second, replicas_wanted in commands:
         plant.advance(second - plant.time_seconds)
-        plant.scale(asked)
+        plant.scale(replicas_wanted)
     plant.advance(plant.remaining_seconds)
     return plant
 
@@ -65,7 +65,7 @@ worlds = st.builds(
     rate=st.floats(0, 1_500),
 )
 def test_no_message_is_lost_in_any_world(world: World, commands: list[tuple[int, int]], rate: float) -> None:
-    """Each message that arrived has been served, was skipped by a reset, or waits; commits never pass the end."""
+    """Each message that arrived was served, was skipped by a reset, or waits; commits never pass the end."""
     start_at = datetime(2026, 1, 5, tzinfo=UTC)
     trace = Trace(name="any", start_at=start_at, step_seconds=60, messages_per_second=np.full(16, rate))
     plant = Plant(world=world, trace=trace, seed=3, replicas=6)
@@ -82,7 +82,7 @@ def test_no_message_is_lost_in_any_world(world: World, commands: list[tuple[int,
 @pytest.mark.parametrize("protocol", ["eager", "cooperative", "kip848"])
 @pytest.mark.parametrize("static", [False, True])
 def test_any_group_left_in_peace_settles(calm_world: Worlds, load: Loads, protocol: str, *, static: bool) -> None:
-    """Under each protocol, after ungraceful leaves too, the members are those asked for, and nothing waits."""
+    """Under each protocol, also after ungraceful leaves, the members are the requested ones, and no message waits."""
     world = calm_world(protocol=protocol, static_membership=static, batch_seconds=1.0)
     storm = [(15 * turn, count) for turn, count in enumerate((3, 24, 1, 9, 24, 2, 17, 12), start=1)]
     plant = commanded(world, load(*[500.0] * 30), *storm, replicas=12)
@@ -105,7 +105,7 @@ def test_the_newer_protocol_stops_only_what_moves(calm_world: Worlds, load: Load
     down = [
         totals(commanded(world, trace, (60, 3), replicas=4, seed=seed)).paused_partition_seconds for seed in range(100)
     ]
-    # The leaver's six wait for the heartbeats of three.
+    # The six partitions of the member that leaves wait for the heartbeats of three.
     assert float(np.mean(down)) == pytest.approx(6 * 2.8, rel=0.15)
 
 
@@ -117,8 +117,8 @@ def test_a_static_member_is_missed_only_when_its_session_ends(calm_world: Worlds
 
 
 @pytest.mark.parametrize("mode", ["interval", "batch"])
-def test_who_cannot_close_in_time_is_killed(calm_world: Worlds, load: Loads, mode: str) -> None:
-    """Killed 5 s after the command amid a batch of 20 s: what it did of the batch, half on average, runs again."""
+def test_a_pod_that_cannot_close_in_time_is_killed(calm_world: Worlds, load: Loads, mode: str) -> None:
+    """A pod is killed 5 s after the command in a batch of 20 s: the processed part, half on average, is repeated."""
     world = calm_world(batch_seconds=20.0, termination_grace_seconds=5.0, commit_mode=mode)
     runs = [commanded(world, load(*[2_400.0] * 8), (240, 11), replicas=12, seed=seed) for seed in range(100)]
     duplicates = np.array([totals(run).duplicates for run in runs])
@@ -143,7 +143,7 @@ def test_some_pods_start_late(calm_world: Worlds, load: Loads) -> None:
 
 
 def test_some_pods_are_slow(calm_world: Worlds, load: Loads) -> None:
-    """A quarter of the pods at 0.6 of the speed: an overloaded group serves 0.9 of what it would."""
+    """With a quarter of the pods at 0.6 of the speed, an overloaded group serves 0.9 of its usual rate."""
     trace = load(*[6_000.0] * 10)
     served = [
         totals(commanded(calm_world(slow_pod_share=0.25), trace, replicas=24, seed=seed)).served for seed in range(30)
@@ -152,7 +152,7 @@ def test_some_pods_are_slow(calm_world: Worlds, load: Loads) -> None:
 
 
 def test_the_sink_takes_no_more(calm_world: Worlds, load: Loads) -> None:
-    """Whatever the replicas, an overloaded group does 777.7 messages/s, all partitions alike; below that no limit."""
+    """An overloaded group of any size does 777.7 messages/s, all partitions alike; a lower rate is not limited."""
     world = calm_world(sink_messages_per_second=777.7)
     plant = commanded(world, load(*[3_000.0] * 10), replicas=24)
     assert totals(plant).served == pytest.approx(777.7 * 600, rel=0.001)
@@ -162,13 +162,13 @@ def test_the_sink_takes_no_more(calm_world: Worlds, load: Loads) -> None:
 
 
 def test_members_stand_in_each_others_way(calm_world: Worlds, load: Loads) -> None:
-    """At a contention of 0.1 eleven members in an overloaded group do half of their capacity each."""
+    """At a contention of 0.1, eleven members in an overloaded group do half of their capacity each."""
     world = calm_world(partitions=22, contention=0.1)
     assert totals(commanded(world, load(*[6_000.0] * 10), replicas=11)).served == pytest.approx(550 * 600, rel=0.01)
 
 
 def test_bursts_are_part_of_the_arrivals(calm_world: Worlds, load: Loads) -> None:
-    """24 bursts a day of ten minutes at four times the rate add half of the load; everybody meets the same ones."""
+    """24 bursts a day of ten minutes at four times the rate add half of the load, and are the same for every policy."""
     world, trace = calm_world(burst_per_day=24.0, burst_gain=4.0, burst_seconds=600), load(*[10.0] * 1_440)
     mean = np.mean([draw_arrivals(world, trace, seed).messages.sum() for seed in range(10)])
     # Some overlap, and then count once: a second is in one with probability 1 - exp(-1/6).
@@ -181,7 +181,7 @@ def test_bursts_are_part_of_the_arrivals(calm_world: Worlds, load: Loads) -> Non
 
 
 def test_a_rolling_restart_replaces_every_pod(calm_world: Worlds, load: Loads) -> None:
-    """Six pods, one each 40 s: each leaves (a rebalance) and its substitute joins 31 s later (another)."""
+    """Each of six pods, one every 40 s, leaves (a rebalance) and its substitute joins 31 s later (another)."""
     restart: Incident = RollingRestart(at_second=61, seconds_per_pod=40)
     plant = commanded(calm_world(incidents=(restart,)), load(*[200.0] * 8), replicas=6)
     assert totals(plant).rebalances == 12
@@ -191,7 +191,7 @@ def test_a_rolling_restart_replaces_every_pod(calm_world: Worlds, load: Loads) -
 
 
 def test_poison_stops_one_partition(calm_world: Worlds, load: Loads) -> None:
-    """One of 24 partitions waits for a minute: 10 messages/s x 60 s; then it is consumed."""
+    """One of 24 partitions stops for a minute: 10 messages/s x 60 s wait; then they are consumed."""
     poison: Incident = PoisonMessage(at_second=60, seconds=60, partition=7)
     plant = Plant(world=calm_world(incidents=(poison,)), trace=load(*[240.0] * 5), seed=1, replicas=12)
     plant.advance(120)
@@ -204,7 +204,7 @@ def test_poison_stops_one_partition(calm_world: Worlds, load: Loads) -> None:
 
 
 def test_a_reset_back_runs_again(calm_world: Worlds, load: Loads) -> None:
-    """Back by 100 s of 240 messages/s are 24,000 duplicates (and what was not committed), served a second time."""
+    """A reset by 100 s of 240 messages/s gives 24,000 duplicates and the uncommitted messages, served a second time."""
     reset: Incident = OffsetsReset(at_second=200, seconds=100)
     plant = commanded(calm_world(incidents=(reset,)), load(*[240.0] * 8), replicas=12)
     assert totals(plant).duplicates == pytest.approx(24_000, rel=0.03)
@@ -212,14 +212,14 @@ def test_a_reset_back_runs_again(calm_world: Worlds, load: Loads) -> None:
 
 
 def test_a_reset_forward_skips_the_oldest(calm_world: Worlds, load: Loads) -> None:
-    """One member of 100 messages/s under 600: forward by 60 s skips what came in 60 s, 36,000 messages."""
+    """One member of 100 messages/s under 600: a reset forward by 60 s skips the messages of 60 s, 36,000."""
     reset: Incident = OffsetsReset(at_second=300, seconds=-60)
     day = totals(commanded(calm_world(incidents=(reset,)), load(*[600.0] * 6), replicas=1))
     assert day.skipped == pytest.approx(36_000, rel=0.02)
 
 
 def test_busy_share_and_mean_lag_are_arithmetic(calm_world: Worlds, load: Loads) -> None:
-    """600 messages/s on 12 members of 100 are half of what they can; lag is what 2 s of commits hide."""
+    """600 messages/s on 12 members of 100 are half of their capacity; lag is the 2 s that are not committed."""
     plant = commanded(calm_world(partitions=12), load(*[600.0] * 10), replicas=12)
     assert plant.observation().busy_share == pytest.approx(0.5, abs=0.03)
     # Commits come in the second: at the end of each second 0, 1, 2, 3 or 4 s are uncommitted, 2 s of 600 on average.
@@ -227,7 +227,7 @@ def test_busy_share_and_mean_lag_are_arithmetic(calm_world: Worlds, load: Loads)
 
 
 def test_a_stateful_group_moves_two_partitions_at_a_time(calm_world: Worlds, load: Loads) -> None:
-    """4 members to 6: 8 of 24 move, two each time the group asks again, every 100 s, after 30 s of restoring."""
+    """From 4 members to 6, 8 of 24 move: two at each probing rebalance, every 100 s, after 30 s of restoring."""
     world = calm_world(protocol="cooperative", restore_seconds=30.0, probing_seconds=100.0)
     plant = Plant(world=world, trace=load(*[200.0] * 15), seed=1, replicas=4)
     plant.advance(60)

@@ -1,4 +1,4 @@
-"""The simulated group: laws that hold for every command, and figures worked out by hand from the group protocol."""
+"""The simulated group: laws that hold for every command, and figures computed by hand from the group protocol."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -25,11 +25,11 @@ def totals(plant: Plant) -> DayTotals:
 
 
 def commanded(world: World, trace: Trace, *commands: tuple[int, int], replicas: int, seed: int = 1) -> Plant:
-    """A plant at the end of its trace that was told each `(second, replicas)` in between."""
+    """A plant at the end of its trace that got each command `(second, replicas)` in between."""
     plant = Plant(world=world, trace=trace, seed=seed, replicas=replicas)
-    for second, asked in commands:
+    for second, replicas_wanted in commands:
         plant.advance(second - plant.time_seconds)
-        plant.scale(asked)
+        plant.scale(replicas_wanted)
     plant.advance(plant.remaining_seconds)
     return plant
 
@@ -41,10 +41,10 @@ def commanded(world: World, trace: Trace, *commands: tuple[int, int], replicas: 
     rates=st.lists(st.floats(0, 4_000), min_size=10, max_size=20),
     drift=st.sampled_from([0.0045, 10.0]),
 )
-def test_no_message_is_lost_whatever_is_asked(
+def test_no_message_is_lost_under_any_commands(
     commands: list[tuple[int, int]], protocol: WorldProtocol, rates: list[float], drift: float
 ) -> None:
-    """Each message that arrived has been served or waits; commits never pass the end, and never go back."""
+    """Each message that arrived has been served or waits; commits never pass the end and never go back."""
     world = World(partitions=24, capacity_messages_per_second_per_replica=150, protocol=protocol, heartbeat_drift=drift)
     trace = Trace(name="any", start_at=START_AT, step_seconds=60, messages_per_second=np.array(rates, dtype=np.float64))
     plant = Plant(world=world, trace=trace, seed=3, replicas=6)
@@ -65,7 +65,7 @@ def test_no_message_is_lost_whatever_is_asked(
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_group_left_in_peace_settles(calm_world: Worlds, load: Loads, protocol: WorldProtocol) -> None:
-    """After a storm of commands the members are those asked for, the group is stable, and lag is what commits hide."""
+    """After many commands the members are as commanded, the group is stable, and lag is the uncommitted messages."""
     world = calm_world(protocol=protocol, start_up_spread_seconds=20.0, heartbeat_drift=10.0, shutdown_seconds=5.0)
     storm = [(15 * turn, count) for turn, count in enumerate((3, 24, 1, 9, 24, 2, 17, 5, 24, 12), start=1)]
     plant = commanded(world, load(*[500.0] * 30), *storm, replicas=12)
@@ -76,8 +76,8 @@ def test_a_group_left_in_peace_settles(calm_world: Worlds, load: Loads, protocol
     assert int(seen.lag_messages.sum()) < 2_700
 
 
-def test_slow_closing_leaves_room_for_who_comes_next(calm_world: Worlds, load: Loads) -> None:
-    """Pods that take minutes to close are in nobody's way: after ten changes of mind all 24 asked for are there."""
+def test_pods_that_close_slowly_do_not_block_new_ones(calm_world: Worlds, load: Loads) -> None:
+    """Pods that take minutes to close do not count: after ten changes all 24 requested pods are there."""
     world = calm_world(start_up_seconds=5.0, shutdown_seconds=200.0, termination_grace_seconds=200.0)
     turns = [(15 * turn, 24 if turn % 2 else 1) for turn in range(1, 22)]
     seen = commanded(world, load(*[500.0] * 15), *turns, replicas=1).observation()
@@ -86,7 +86,7 @@ def test_slow_closing_leaves_room_for_who_comes_next(calm_world: Worlds, load: L
 
 @pytest.mark.parametrize("step", [1, 7, 15, 60, 1_000])
 def test_how_time_is_cut_does_not_matter(load: Loads, step: int) -> None:
-    """Steps of any length give the same group: arrivals are drawn at fixed borders."""
+    """Steps of any length give the same group, because arrivals are drawn at fixed borders."""
     world = World(partitions=24, capacity_messages_per_second_per_replica=150)
     trace = load(*np.linspace(500, 2_500, 40))
 
@@ -104,8 +104,8 @@ def test_how_time_is_cut_does_not_matter(load: Loads, step: int) -> None:
     assert end(step) == end(900)
 
 
-def test_everybody_meets_the_same_arrivals(load: Loads) -> None:
-    """Whatever one does to the group, end offsets of the same seed are the same; of another seed they are not."""
+def test_arrivals_do_not_depend_on_the_commands(load: Loads) -> None:
+    """End offsets of the same seed are the same under any commands; those of another seed differ."""
     world = World(partitions=24, capacity_messages_per_second_per_replica=150)
     trace = load(*[2_000.0] * 30)
     quiet = commanded(world, trace, replicas=16).observation()
@@ -117,7 +117,7 @@ def test_everybody_meets_the_same_arrivals(load: Loads) -> None:
 
 
 def test_arrivals_follow_trace_and_weights(calm_world: Worlds, load: Loads) -> None:
-    """An hour at 1,000 messages/s brings 3.6 million, each partition its share; skew tells partitions apart."""
+    """An hour at 1,000 messages/s brings 3.6 million, each partition its share; with skew the shares differ."""
     world = calm_world(partition_skew=0.5, capacity_messages_per_second_per_replica=1_000.0)
     ends = commanded(world, load(*[1_000.0] * 60), replicas=12).observation().end_offsets
     expected = world.partition_weights() * 3.6e6
@@ -127,7 +127,7 @@ def test_arrivals_follow_trace_and_weights(calm_world: Worlds, load: Loads) -> N
 
 
 class Rebalance(NamedTuple):
-    """The effect of one command: `(second, replicas)` to a group of `members`."""
+    """The effect of one command `(second, replicas)` on a group of `members`."""
 
     protocol: WorldProtocol
     members: int
@@ -137,23 +137,23 @@ class Rebalance(NamedTuple):
     rebalancing_seconds: float
 
 
-# One member more joins at 60 + 31 = 91 s; everybody beats at 93 s, and 0.3 s later the partitions are dealt. One member
-# less leaves at 61 s; everybody beats at 63 s. 24 partitions on 12 members are 2 each.
+# One member more joins at 60 + 31 = 91 s; all members beat at 93 s, and 0.3 s later the partitions are assigned. One
+# member less leaves at 61 s; all members beat at 63 s. 24 partitions on 12 members are 2 each.
 REBALANCES = {
     # All 24 stop from 93 to 93.3 s.
     "eager, one more": Rebalance("eager", 12, (60, 13), 24 * 0.3, 1, 2.3),
-    # The leaver's 2 stop from 61 to 63.3 s, the other 22 from 63 s.
+    # The 2 of the member that leaves stop from 61 to 63.3 s, the other 22 from 63 s.
     "eager, one less": Rebalance("eager", 12, (61, 11), 2 * 2.3 + 22 * 0.3, 1, 2.3),
-    # Four members of 6 each give up 4 in all at 93.3 s; the new one hears of the second round at 96.3 s: 96.6 s.
+    # Four members of 6 each release 4 in all at 93.3 s; the new one gets the second round at 96.3 s: 96.6 s.
     "cooperative, one more": Rebalance("cooperative", 4, (60, 5), 4 * 3.3, 2, 2.3 + 3.3),
-    # Nobody has to give anything up: the leaver's 2 stop from 61 to 63.3 s, and that is all.
+    # No member has to release any: the 2 of the member that leaves stop from 61 to 63.3 s, and that is all.
     "cooperative, one less": Rebalance("cooperative", 12, (61, 11), 2 * 2.3, 1, 2.3),
 }
 
 
 @pytest.mark.parametrize("expected", REBALANCES.values(), ids=REBALANCES)
 def test_pauses_are_those_of_the_protocol(calm_world: Worlds, load: Loads, expected: Rebalance) -> None:
-    """With heartbeats in step: eager stops everybody for the sync, cooperative only what moves, to the second round."""
+    """With heartbeats in step, eager stops all members for the sync, cooperative what moves, to the second round."""
     world = calm_world(protocol=expected.protocol)
     day = totals(commanded(world, load(*[200.0] * 5), expected.command, replicas=expected.members))
     assert day.paused_partition_seconds == pytest.approx(expected.paused_partition_seconds)
@@ -162,7 +162,7 @@ def test_pauses_are_those_of_the_protocol(calm_world: Worlds, load: Loads, expec
 
 
 def mean_pause(world: World, trace: Trace, command: int) -> float:
-    """Mean partition-seconds that going from 10 members to `command` costs, over 150 seeds."""
+    """The mean partition-seconds that a move from 10 members to `command` costs, over 150 seeds."""
     pauses = [
         totals(commanded(world, trace, (60, command), replicas=10, seed=seed)).paused_partition_seconds
         for seed in range(150)
@@ -174,11 +174,12 @@ def mean_pause(world: World, trace: Trace, command: int) -> float:
 # member stops when it beats: it stands still for 3N/(N+1) - 3/2 + 0.3 s. 40 partitions on 10 members are 4 each.
 INDEPENDENT: dict[str, tuple[WorldProtocol, int, float]] = {
     "eager, one more": ("eager", 11, 40 * (3 * 10 / 11 - 1.5 + 0.3)),
-    # Nine remain. The leaver's 4 partitions wait for all of them, 3 x 9/10 + 0.3 s; the other 36 for the slowest.
+    # Nine remain. The 4 partitions of the member that leaves wait for all of them, 3 x 9/10 + 0.3 s; the other 36 for
+    # the slowest.
     "eager, one less": ("eager", 9, 4 * (2.7 + 0.3) + 36 * (2.7 - 1.5 + 0.3)),
     # 11 members hold 4 or 3: three partitions move, and wait a whole interval after the first sync, in step again.
     "cooperative, one more": ("cooperative", 11, 3 * 3.3),
-    # The leaver's 4 wait for all nine.
+    # The 4 of the member that leaves wait for all nine.
     "cooperative, one less": ("cooperative", 9, 4 * (2.7 + 0.3)),
 }
 
@@ -188,14 +189,14 @@ INDEPENDENT: dict[str, tuple[WorldProtocol, int, float]] = {
 def test_independent_heartbeats_stop_the_group_for_longer(
     calm_world: Worlds, load: Loads, protocol: WorldProtocol, command: int, expected: float
 ) -> None:
-    """Once heartbeats have drifted apart, the first to stop waits for the last one: averages as integrals give them."""
+    """If heartbeats have drifted apart, the first member to stop waits for the last: the means equal the integrals."""
     world = calm_world(partitions=40, protocol=protocol, heartbeat_drift=10.0)
     # 150 runs: the standard error is about 2 % of the mean.
     assert mean_pause(world, load(*[200.0] * 3), command) == pytest.approx(expected, rel=0.08)
 
 
 def test_no_member_waits_longer_than_a_heartbeat(calm_world: Worlds, load: Loads) -> None:
-    """However far the heartbeats have drifted, everybody has rejoined one interval after the join."""
+    """However far the heartbeats have drifted, every member has rejoined one interval after the join."""
     for seed in range(40):
         world = calm_world(heartbeat_drift=10.0, start_up_seconds=5.0)
         day = totals(commanded(world, load(*[200.0] * 3), (20, 13), replicas=12, seed=seed))
@@ -203,7 +204,7 @@ def test_no_member_waits_longer_than_a_heartbeat(calm_world: Worlds, load: Loads
 
 
 def test_a_batch_in_hand_is_finished_first(calm_world: Worlds, load: Loads) -> None:
-    """A group that is behind works on full batches: the slowest of 12 members keeps the others waiting for it."""
+    """A group that is behind works on full batches: the slowest of 12 members delays the others."""
     seconds = {}
     for batch in (0.0, 4.0):
         world = calm_world(batch_seconds=batch)
@@ -215,7 +216,7 @@ def test_a_batch_in_hand_is_finished_first(calm_world: Worlds, load: Loads) -> N
 
 
 def test_a_join_in_the_join_phase_merges(calm_world: Worlds, load: Loads) -> None:
-    """A member that comes a second later joins the same rebalance: those who have rejoined need not do so again."""
+    """A member that joins a second later joins the same rebalance: members that have rejoined need not do so again."""
     world = calm_world(heartbeat_drift=10.0)
     for seed in range(40):
         day = totals(commanded(world, load(*[200.0] * 3), (60, 13), (61, 14), replicas=12, seed=seed))
@@ -247,7 +248,7 @@ def test_the_youngest_leaves_and_commits(calm_world: Worlds, load: Loads) -> Non
 
 
 def test_pods_that_start_apart_cost_several_rebalances(calm_world: Worlds, load: Loads) -> None:
-    """Ten new pods at one instant are one rebalance; spread over a minute they are about seven."""
+    """Ten new pods at one instant cause one rebalance; spread over a minute they cause about seven."""
     counts = {}
     for spread in (0.0, 60.0):
         world = calm_world(heartbeat_drift=10.0, start_up_spread_seconds=spread, partitions=40)
@@ -258,27 +259,27 @@ def test_pods_that_start_apart_cost_several_rebalances(calm_world: Worlds, load:
     assert counts[60.0] == pytest.approx(7.0, rel=0.15)
 
 
-def test_who_leaves_gracefully_leaves_nothing_to_do_twice(load: Loads) -> None:
-    """Eager: commits come before every hand-over, so that nothing runs again, up or down."""
+def test_members_that_leave_gracefully_cause_no_duplicates(load: Loads) -> None:
+    """Under eager, commits come before every change of owner, so that no message is processed twice, up or down."""
     world = World(partitions=24, capacity_messages_per_second_per_replica=150)
     day = totals(commanded(world, load(*[1_000.0] * 30), *[(60 * t, 8 + t % 9) for t in range(1, 29)], replicas=12))
     assert day.rebalances > 20
     assert day.duplicates == 0
 
 
-def test_a_cooperative_scale_out_does_some_work_twice(calm_world: Worlds, load: Loads) -> None:
-    """Messages consumed of a moved partition between rejoin and sync, 2 s here, are consumed twice."""
+def test_a_cooperative_scale_out_causes_some_duplicates(calm_world: Worlds, load: Loads) -> None:
+    """Messages of a moved partition that are consumed between rejoin and sync, 2 s here, are consumed twice."""
     world = calm_world(protocol="cooperative", sync_seconds=2.0)
     trace = load(*[240.0] * 3)
     days = [totals(commanded(world, trace, (60, 5), replicas=4, seed=seed)) for seed in range(40)]
-    # Four partitions of 10 messages/s for 2 s are 80 messages a move; nobody commits in between.
+    # Four partitions of 10 messages/s for 2 s are 80 messages a move; no member commits in between.
     assert float(np.mean([day.duplicates for day in days])) == pytest.approx(80.0, rel=0.05)
     down = [totals(commanded(world, trace, (61, 3), replicas=4, seed=seed)) for seed in range(5)]
     assert sum(day.duplicates for day in down) == 0
 
 
 def test_pods_are_charged_from_the_command_to_the_exit(calm_world: Worlds, load: Loads) -> None:
-    """A pod costs from the second it is asked for, while it starts, and until it has closed; not after."""
+    """A pod is charged from the second of the command, while it starts, and until it has closed; not after."""
     trace = load(*[100.0] * 10)
     assert totals(commanded(calm_world(), trace, replicas=4)).pod_seconds == pytest.approx(4 * 600)
     up = totals(commanded(calm_world(), trace, (60, 6), replicas=4))
@@ -297,8 +298,8 @@ def test_pods_are_charged_from_the_command_to_the_exit(calm_world: Worlds, load:
     assert float(np.mean(closing)) == pytest.approx(1_870, abs=3)
 
 
-def test_asking_for_the_present_count_is_no_move(calm_world: Worlds, load: Loads) -> None:
-    """Only a change is a move, however many replicas it is about."""
+def test_a_command_of_the_present_count_is_no_move(calm_world: Worlds, load: Loads) -> None:
+    """Only a change counts as a move, of however many replicas."""
     day = totals(commanded(calm_world(), load(*[100.0] * 10), (60, 4), (120, 9), (300, 9), (400, 4), replicas=4))
     assert day.moves == 2
 
@@ -315,7 +316,7 @@ def test_useful_counts(calm_world: Worlds, load: Loads, replicas: int) -> None:
 
 
 def test_twelve_carry_what_nine_cannot(calm_world: Worlds, load: Loads) -> None:
-    """The next useful count: two partitions each."""
+    """Twelve is the next useful replica count, with two partitions each."""
     assert commanded(calm_world(), load(*[1_100.0] * 20), replicas=12).backlog_messages < 400
 
 
@@ -327,7 +328,7 @@ def test_replicas_beyond_the_partitions_sit_idle(calm_world: Worlds, load: Loads
 
 
 def test_constant_overload_gives_the_waits_of_arithmetic(calm_world: Worlds, load: Loads) -> None:
-    """200 messages/s come, 100 are served, first in first out: who is served at second t came, and has waited, t/2."""
+    """200 messages/s come, 100 are served in order: a message served at second t came at, and has waited, t/2."""
     world = calm_world(partitions=4)
     plant = commanded(world, load(*[200.0] * 10), replicas=1)
     day = totals(plant)
@@ -341,7 +342,7 @@ def test_constant_overload_gives_the_waits_of_arithmetic(calm_world: Worlds, loa
 
 
 def test_a_backlog_of_hours_is_remembered_and_worked_off(calm_world: Worlds, load: Loads) -> None:
-    """Three hours at ten times the capacity, then none: nothing is lost, and the last one has waited the longest."""
+    """After three hours at ten times the capacity no message is lost, and the last one has waited the longest."""
     trace = load(*[1_000.0] * 180, *[0.0] * 60)
     plant = commanded(calm_world(), trace, (10_800, 24), replicas=1)
     day = totals(plant)
@@ -351,15 +352,15 @@ def test_a_backlog_of_hours_is_remembered_and_worked_off(calm_world: Worlds, loa
     assert plant.wait_quantile(1.0) == pytest.approx(10_800, rel=0.1)
 
 
-def test_without_noise_nobody_waits(calm_world: Worlds, load: Loads) -> None:
-    """Enough replicas: messages are consumed within the second, and none is late."""
+def test_without_noise_no_message_waits(calm_world: Worlds, load: Loads) -> None:
+    """With enough replicas messages are consumed within the second, and none is late."""
     plant = commanded(calm_world(), load(*[600.0] * 10), replicas=12)
     assert plant.wait_quantile(0.999) <= 1.0
     assert totals(plant).late == 0
 
 
 def test_capacity_varies_between_pods_and_over_time(calm_world: Worlds, load: Loads) -> None:
-    """Pods of an overloaded group differ by the spread that was asked for; without one they are alike."""
+    """Pods of an overloaded group differ by the spread in the settings; without a spread they are alike."""
     trace = load(*[6_000.0] * 30)
 
     def served(**spreads: float) -> float:
@@ -373,8 +374,8 @@ def test_capacity_varies_between_pods_and_over_time(calm_world: Worlds, load: Lo
     assert 0.01 < served(minute_speed_spread=0.2) < 0.12
 
 
-def test_asked_counts_are_kept_within_what_there_is(calm_world: Worlds, load: Loads) -> None:
-    """The ceiling is the partition count or what the world says; nobody goes below one replica."""
+def test_commanded_counts_are_kept_within_the_bounds(calm_world: Worlds, load: Loads) -> None:
+    """The ceiling is the partition count or the world's maximum; no count is below one replica."""
     trace = load(*[100.0] * 10)
     assert commanded(calm_world(), trace, (60, 1_000), replicas=4).observation().ready_members == 24
     assert commanded(calm_world(max_replicas=7), trace, (60, 1_000), replicas=4).observation().ready_members == 7
@@ -382,7 +383,7 @@ def test_asked_counts_are_kept_within_what_there_is(calm_world: Worlds, load: Lo
 
 
 def test_a_rebalance_can_be_seen(calm_world: Worlds, load: Loads) -> None:
-    """The join phase, the sync and the peace after them have Kafka's names; members and wanted replicas differ."""
+    """The join phase, the sync and the stable state have Kafka's names; members and requested replicas differ."""
     plant = Plant(world=calm_world(sync_seconds=2.0), trace=load(*[100.0] * 10), seed=1, replicas=12)
     plant.advance(60)
     plant.scale(13)
@@ -396,7 +397,7 @@ def test_a_rebalance_can_be_seen(calm_world: Worlds, load: Loads) -> None:
 
 
 def test_commits_come_once_an_interval(calm_world: Worlds, load: Loads) -> None:
-    """Consumed messages show as lag until they are committed: half an interval of the rate on average."""
+    """Consumed messages count as lag until they are committed: half an interval of the rate on average."""
     plant = Plant(world=calm_world(partitions=12), trace=load(*[600.0] * 30), seed=1, replicas=12)
     lags = []
     while plant.remaining_seconds > 0:
@@ -406,8 +407,8 @@ def test_commits_come_once_an_interval(calm_world: Worlds, load: Loads) -> None:
     assert float(np.mean(lags[60:])) == pytest.approx(2 * 600, rel=0.05)
 
 
-def test_days_are_told_apart(calm_world: Worlds, load: Loads) -> None:
-    """Each day has its own totals, and what still waits at the end is late on the last one."""
+def test_each_day_has_its_own_totals(calm_world: Worlds, load: Loads) -> None:
+    """Days are counted separately, and messages that still wait at the end are late on the last day."""
     trace = load(*[100.0] * 24, *[200.0] * 24, *[3_000.0], step_seconds=3_600)
     plant = commanded(calm_world(), trace, (90_000, 13), replicas=12)
     one, two, rest = plant.day_totals()

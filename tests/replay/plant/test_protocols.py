@@ -1,4 +1,4 @@
-"""The protocols of the Java client with long batches, held against what was measured on a real broker."""
+"""The protocols of the Java client with long batches, compared with measurements on a real broker."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ CASES = [
 
 
 def pause_of_a_moved_partition(world: World, trace: Trace, replicas: int, command: int) -> float:
-    """Mean seconds over 30 seeds; half of the partitions move from 10 to 20 and back."""
+    """The mean seconds over 30 seeds; half of the partitions move from 10 to 20 and back."""
     pauses = []
     for seed in range(30):
         plant = Plant(world=world, trace=trace, seed=seed, replicas=replicas)
@@ -48,7 +48,7 @@ def pause_of_a_moved_partition(world: World, trace: Trace, replicas: int, comman
 def test_long_batches_stretch_the_pause_as_measured(
     calm_world: Worlds, load: Loads, case: tuple[str, int, int], batch: float
 ) -> None:
-    """One protocol step per poll: within 35 % of the measurement at batches of 1, 2 and 5 s, up and down."""
+    """With one protocol step per poll, pauses are within 35 % of those measured at batches of 1, 2 and 5 s."""
     protocol, replicas, command = case
     world = calm_world(partitions=40, protocol=protocol, batch_seconds=batch, heartbeat_drift=0.0045, sync_seconds=0.02)
     found = pause_of_a_moved_partition(world, load(*[3_000.0] * 10), replicas, command)
@@ -59,7 +59,7 @@ def test_long_batches_stretch_the_pause_as_measured(
 def test_a_client_with_a_thread_of_its_own_waits_for_no_polls(
     calm_world: Worlds, load: Loads, protocol: str, limit: float
 ) -> None:
-    """Batches of 5 s under librdkafka: a heartbeat and the batch in hand (up to 3 and 5 s), where Java waits 32 s."""
+    """Batches of 5 s under librdkafka cost a heartbeat and the batch in hand (up to 3 and 5 s); Java waits 32 s."""
     world = calm_world(partitions=40, protocol=protocol, client="librdkafka", batch_seconds=5.0, sync_seconds=0.02)
     for replicas, command in ((10, 20), (20, 10)):
         assert pause_of_a_moved_partition(world, load(*[3_000.0] * 10), replicas, command) < limit
@@ -67,7 +67,7 @@ def test_a_client_with_a_thread_of_its_own_waits_for_no_polls(
 
 @given(phase=st.floats(0, 100_000), beats=st.integers(1, 50))
 def test_a_member_never_beats_twice_at_once(phase: float, beats: int) -> None:
-    """However the sum of instants is rounded, the next beat is one interval away: else time would stand still."""
+    """Whatever the rounding of instants, the next beat is one interval away; otherwise time would stand still."""
     world = World(partitions=1, capacity_messages_per_second_per_replica=1.0, protocol="kip848")
     start_at = datetime(2026, 1, 5, tzinfo=UTC)
     trace = Trace(name="ungraceful", start_at=start_at, step_seconds=60, messages_per_second=np.zeros(2))

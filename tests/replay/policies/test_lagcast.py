@@ -1,4 +1,4 @@
-"""lagcast as a policy: what it shows the session, when it asks, and when it does what it was told."""
+"""lagcast as a policy: the rows that it gives the session, when it requests advice, and when it carries it out."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
@@ -24,34 +24,34 @@ NAMES = Names("test", "orders")
 
 
 class ScriptedSession:
-    """Answers from a script, at scripted instants; remembers the rows that it was shown and when it was asked."""
+    """Returns scripted answers at scripted instants; records the rows that it received and the instants of requests."""
 
     def __init__(self, answers: Iterator[Callable[[datetime], Decision]], due_at: Sequence[datetime]) -> None:
         self.answers = answers
         self.due_at = due_at
         self.rows: list[GroupInterval] = []
-        self.asked: list[datetime] = []
+        self.requested: list[datetime] = []
         self.reviewed: list[datetime] = []
 
     def review_due(self, now: datetime) -> bool:
-        """True if none was made yet and one is due."""
+        """True if no review was made yet and one is due."""
         return not self.reviewed and now in self.due_at
 
     def review(self, now: datetime) -> None:
-        """Remember it."""
+        """Record the instant."""
         self.reviewed.append(now)
 
     def observe(self, row: GroupInterval) -> None:
-        """Keep it."""
+        """Record the row."""
         self.rows.append(row)
 
     def due(self, now: datetime) -> bool:
-        """True if the script has a line for now."""
+        """True if the script has an answer for now."""
         return now in self.due_at
 
     def recommend(self, now: datetime) -> Decision:
-        """The next line of the script."""
-        self.asked.append(now)
+        """The next answer of the script."""
+        self.requested.append(now)
         return next(self.answers)(now)
 
 
@@ -73,10 +73,10 @@ def run_fixture(
         while plant.remaining_seconds > 0:
             plant.advance(15)
             seen = plant.observation()
-            asked = policy.decide(seen)
-            if asked != seen.replicas:
-                changes.append((seen.time_seconds, asked))
-                plant.scale(asked)
+            requested = policy.decide(seen)
+            if requested != seen.replicas:
+                changes.append((seen.time_seconds, requested))
+                plant.scale(requested)
         return changes, session
 
     return run
@@ -86,7 +86,7 @@ Run = Callable[..., tuple[list[tuple[int, int]], ScriptedSession]]
 
 
 def scale_to(advice: Advice, replicas: int, *, after_seconds: int) -> Callable[[datetime], Decision]:
-    """Advice to go to `replicas` so many seconds after it was asked for."""
+    """Advice to go to `replicas` so many seconds after the request."""
     return lambda now: advice(
         action="scale_out", desired_replicas=replicas, execute_at=now + timedelta(seconds=after_seconds)
     )
@@ -101,36 +101,36 @@ def hold_fixture(advice: Advice) -> Callable[[datetime], Decision]:
 def test_advice_is_carried_out_when_its_time_has_come(
     run: Run, advice: Advice, hold: Callable[[datetime], Decision]
 ) -> None:
-    """Asked at 60 s, told to act 40 s later: done at 105 s, the next look, and once only; staying changes nothing."""
+    """Advice of 60 s to act 40 s later is carried out once, at 105 s, the next look; advice to stay changes nothing."""
     changes, _ = run(scale_to(advice, 9, after_seconds=40), *[hold] * 4)
     assert changes == [(105, 9)]
 
 
 def test_newer_advice_takes_the_place_of_older(run: Run, advice: Advice, hold: Callable[[datetime], Decision]) -> None:
-    """A move due at 150 s is forgotten if at 120 s the advice is another move, or to stay, or nothing at all."""
+    """A move due at 150 s is dropped if at 120 s the advice is another move, to stay, or a refusal."""
     later = scale_to(advice, 9, after_seconds=90)
     assert run(later, scale_to(advice, 7, after_seconds=0), *[hold] * 3)[0] == [(120, 7)]
     assert run(later, *[hold] * 4)[0] == []
 
 
 def test_a_refusal_keeps_the_present_count(run: Run, advice: Advice, refusal: Callable[..., Refusal]) -> None:
-    """It withdraws what was pending, and asks for nothing itself."""
+    """A refusal cancels the pending move and requests none itself."""
     changes, _ = run(scale_to(advice, 9, after_seconds=90), *[lambda _: refusal()] * 4)
     assert changes == []
 
 
 @pytest.mark.parametrize("due", [(60, 120, 180, 240, 300), (15, 75, 90, 150), (300,)])
-def test_it_asks_when_the_session_is_due(
+def test_advice_is_requested_when_the_session_is_due(
     run: Run, hold: Callable[[datetime], Decision], load: Loads, due: Sequence[int]
 ) -> None:
-    """The session knows its cycle and what surprises it; the policy only looks every 15 s."""
+    """The session knows its cycle and its early decisions; the policy only checks every 15 s."""
     _, session = run(*[hold] * len(due), due_seconds=due)
     start_at = load(1.0).start_at
-    assert [(at - start_at).total_seconds() for at in session.asked] == list(due)
+    assert [(at - start_at).total_seconds() for at in session.requested] == list(due)
 
 
 def test_every_look_becomes_a_row(run: Run, hold: Callable[[datetime], Decision], load: Loads) -> None:
-    """Twenty rows in five minutes, the first one without rates."""
+    """Five minutes give twenty rows, the first one without rates."""
     _, session = run(*[hold] * 5)
     start_at = load(1.0).start_at
     assert [(row.interval_end_at - start_at).total_seconds() for row in session.rows] == list(range(15, 301, 15))
@@ -138,7 +138,7 @@ def test_every_look_becomes_a_row(run: Run, hold: Callable[[datetime], Decision]
 
 
 def test_the_profile_is_what_a_user_would_write(calm_world: Worlds) -> None:
-    """Sizes and times of the world under their names; one figure for the capacity, and none of the world's noise."""
+    """Sizes and times of the world have their names, the capacity is one figure, and the world's noise is left out."""
     profile = profile_of(calm_world(protocol="cooperative", min_replicas=2, max_replicas=9), NAMES)
     assert (profile.cluster, profile.group, profile.partitions, profile.protocol) == (
         "test",
@@ -153,8 +153,8 @@ def test_the_profile_is_what_a_user_would_write(calm_world: Worlds) -> None:
     assert profile.streams is None
 
 
-def test_the_profile_of_a_streams_application_says_how_its_state_is_warmed(calm_world: Worlds) -> None:
-    """Every partition is a task; so many are warmed at a time, and move at the probe after that."""
+def test_the_profile_of_a_streams_application_has_its_warm_up_settings(calm_world: Worlds) -> None:
+    """Every partition is a task; the profile has the number of warm-up copies and the probing interval."""
     world = calm_world(protocol="cooperative", restore_seconds=60.0, warmup_slots=4, probing_seconds=100.0)
     streams = profile_of(world, NAMES).streams
     assert streams is not None
@@ -163,6 +163,6 @@ def test_the_profile_of_a_streams_application_says_how_its_state_is_warmed(calm_
 
 
 def test_a_review_is_made_before_the_decision_when_it_is_due(run: Run, hold: Callable[[datetime], Decision]) -> None:
-    """The value of forecasts is found at the first look that is due, and advice is requested after that."""
+    """The value of forecasts is computed at the first look that is due, and advice is requested after that."""
     _, session = run(*[hold] * 5)
-    assert session.reviewed == session.asked[:1]
+    assert session.reviewed == session.requested[:1]

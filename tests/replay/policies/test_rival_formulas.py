@@ -1,4 +1,4 @@
-"""The rivals' formulas by themselves: CPU wants, Flink's rates and alignment, and the seasonal model."""
+"""The rivals' formulas alone: counts by CPU, Flink's rates and alignment, and the seasonal model."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ from replay.policies.seasonal import fit, forecast_minutes
     ],
 )
 def test_cpu_utilisation_wants(busy: float, ready: int, unready: int, target: int, wanted: int | None) -> None:
-    """Utilisation over target times those that are ready; those that are not can only soften growth."""
+    """The wanted count is utilization over target times the ready pods; pods that are not ready only limit growth."""
     replicas = ready + unready
     want = wanted_for_cpu(busy, ready=ready, unready=unready, target_percent=target, replicas=replicas)
     assert want == wanted
@@ -40,7 +40,7 @@ def test_cpu_utilisation_wants(busy: float, ready: int, unready: int, target: in
     target=st.sampled_from([20, 80]),
 )
 def test_pods_that_are_not_ready_never_raise_the_want(busy: float, ready: int, unready: int, target: int) -> None:
-    """With some pods not ready, no more is wanted than that all were as busy as those that are, nor less than fits."""
+    """Pods that are not ready give no more than if all were as busy as the ready ones, and no fewer than needed."""
     replicas = ready + unready
     want = wanted_for_cpu(busy, ready=ready, unready=unready, target_percent=target, replicas=replicas)
     if want is not None:
@@ -50,7 +50,7 @@ def test_pods_that_are_not_ready_never_raise_the_want(busy: float, ready: int, u
 
 
 def minute(*, rate: float, lag: float = 0.0, busy: float = 0.5) -> Minute:
-    """A minute at so many messages/s."""
+    """A minute at this many messages/s."""
     return Minute(produced=60.0 * rate, consumed=60.0 * rate, lag=lag, busy_share=busy)
 
 
@@ -75,12 +75,12 @@ def test_flink_needs_catching_up_restart_and_utilisation() -> None:
     ],
 )
 def test_flink_acts_outside_its_bounds_only(lag: float, rate: float, *, outside: bool) -> None:
-    """And never scales down while it drains more than five minutes of backlog."""
+    """It also never scales in while it drains more than five minutes of backlog."""
     assert Load(arriving=700.0, consumed=700.0, lag=lag).out_of_bounds(rate) is outside
 
 
-def test_flink_believes_what_it_saw_under_lag() -> None:
-    """700 at half of the time busy are 1,400, unless two minutes with 30 s of lag show less by more than 15 %."""
+def test_flink_uses_the_rate_measured_under_lag() -> None:
+    """700 at 50 % busy time are 1,400, unless two minutes with 30 s of lag show a rate lower by more than 15 %."""
     calm, lagging = minute(rate=700.0), minute(rate=700.0, lag=21_000.0)
     assert processing_rate([calm] * 14 + [lagging]) == pytest.approx(1_400.0)
     assert processing_rate([calm] * 13 + [lagging] * 2) == pytest.approx(700.0)
@@ -109,7 +109,7 @@ def test_flink_aligns_with_the_partitions(wanted: int, replicas: int, partitions
 
 @given(partitions=st.integers(1, 130), data=st.data())
 def test_flink_never_turns_a_move_around(partitions: int, data: st.DataObject) -> None:
-    """Aligned, a want of more is no less than there are, a want of less no more, and both are within the bounds."""
+    """An aligned higher count is at least the present one, a lower one at most it, and both are within the bounds."""
     wanted, replicas = (data.draw(st.integers(1, partitions), label=label) for label in ("wanted", "replicas"))
     count = aligned(wanted, replicas=replicas, partitions=partitions, most=partitions)
     assert 1 <= count <= partitions
@@ -117,7 +117,7 @@ def test_flink_never_turns_a_move_around(partitions: int, data: st.DataObject) -
 
 
 def test_the_seasonal_model_finds_its_coefficients() -> None:
-    """4,000 minutes made with 0.6 and -0.4 give them back."""
+    """4,000 minutes generated with 0.6 and -0.4 give these coefficients."""
     random = np.random.default_rng(3)
     change = random.normal(0.0, 1.0, 4_000)
     for minute in range(17, len(change)):
@@ -126,7 +126,7 @@ def test_the_seasonal_model_finds_its_coefficients() -> None:
 
 
 def test_the_seasonal_model_carries_on_what_is_left_of_a_change() -> None:
-    """On noise of a known model its error is less than that of last season's values."""
+    """On noise of a known model its error is lower than that of last season's values."""
     random = np.random.default_rng(5)
     series = np.zeros(400)
     for minute in range(32, 400):
@@ -141,7 +141,7 @@ def test_the_seasonal_model_carries_on_what_is_left_of_a_change() -> None:
 
 @given(minutes=st.lists(st.floats(0.0, 1e9), min_size=1, max_size=70), steps=st.integers(1, 16))
 def test_a_forecast_is_finite_and_not_negative(minutes: list[float], steps: int) -> None:
-    """Whatever the series; its own array stays as it was."""
+    """This holds for any series, and the model's input array is not changed."""
     series = np.array(minutes)
     forecast = forecast_minutes(series, steps=steps)
     assert forecast.shape == (steps,)
