@@ -1,4 +1,4 @@
-"""Small groups with a known past: what every test of the decision starts from."""
+"""Small groups with a known past, from which every test of the decision starts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,7 +35,7 @@ def _row(at: datetime, rate: float, **changes: object) -> GroupInterval:
         "sampled_partitions": 24,
         "members": 8,
     }
-    return GroupInterval(**(known | changes))  # type: ignore[arg-type]  # the columns' types are checked where rows are made
+    return GroupInterval(**(known | changes))  # type: ignore[arg-type]  # rows check their types
 
 
 @pytest.fixture(name="row")
@@ -115,7 +115,7 @@ STOP_SECONDS = 3.0
 class FluidGroup:
     """A group that follows a session's advice: one aggregate backlog, 3 s of stop in each move, 30 s of start-up.
 
-    `sink` is what stands behind it, in messages/s; `moves` are (second, before, after), at their commands.
+    `sink` is the limit behind it, in messages/s; `moves` are (second, before, after), at their commands.
     """
 
     session: Session
@@ -130,7 +130,7 @@ class FluidGroup:
     _coming: tuple[datetime, int] | None = None
 
     def play(self, rates: Sequence[float]) -> "FluidGroup":
-        """Let one row of 15 s pass per rate; what is due is carried out at once."""
+        """Let one row of 15 s pass per rate; a due move is carried out at once."""
         for rate in rates:
             second = ROW_SECONDS * (len(self.rows) + 1)
             now = NOW + timedelta(seconds=second)
@@ -173,5 +173,5 @@ class FluidGroup:
 
 @pytest.fixture(name="fluid", scope="session")
 def fluid_fixture() -> Callable[..., FluidGroup]:
-    """`fluid(session=..., members=8, sink=..., partitions=24, capacity=1000.0)`: a group that does as it is told."""
+    """`fluid(session=..., members=8, sink=..., partitions=24, capacity=1000.0)`: a group that follows its advice."""
     return FluidGroup

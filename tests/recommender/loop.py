@@ -10,7 +10,7 @@ from recommender.ports import UnavailableError
 
 @dataclass
 class Rows:
-    """A feature table in memory; `poisoned` is a group that cannot be read, with the error it fails with."""
+    """A feature table in memory; `poisoned` is a group that cannot be read, with the error of the read."""
 
     rows: list[GroupInterval]
     poisoned: dict[str, Exception] = field(default_factory=dict)
@@ -38,13 +38,13 @@ class Rows:
 
 @dataclass
 class RecordingPublisher:
-    """A publisher that remembers, or fails."""
+    """A publisher that records decisions, or fails."""
 
     decisions: list[Decision] = field(default_factory=list)
     failing: bool = False
 
     def publish(self, decision: Decision) -> None:
-        """Remember `decision`, or fail."""
+        """Record `decision`, or fail."""
         if self.failing:
             message = "the topic does not answer"
             raise UnavailableError(message)

@@ -13,7 +13,7 @@ NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
 class Table:
-    """A feature table that is only a number and the end of its newest row."""
+    """A feature table with only a version and the end of its newest row."""
 
     def __init__(self, newest: datetime) -> None:
         self.version, self._newest = 1, newest
@@ -24,7 +24,7 @@ class Table:
 
 
 def clock() -> datetime:
-    """The present."""
+    """The present instant."""
     return datetime.now(UTC)  # noqa: TID251  # what a process entry point hands over
 
 
@@ -33,30 +33,30 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instants, "TABLE_LOOK_SECONDS", 0.001)
 
 
-def told_of(table: Table, stop: threading.Event, *, cycle: float = 60.0) -> Iterator[datetime]:
-    """The instants of that table, with nothing that may fail."""
+def instants_of(table: Table, stop: threading.Event, *, cycle: float = 60.0) -> Iterator[datetime]:
+    """The instants of that table, with a check that never fails."""
     return as_rows_come(table, cycle, clock=clock, stop=stop, check=lambda: None)
 
 
 def test_each_version_of_the_table_is_decided_on_once() -> None:
-    """Version 1, then version 2; in between nothing, whatever the time."""
+    """Version 1 and version 2 are decided on once each, and nothing in between, at any time."""
     stop, table = threading.Event(), Table(NOON)
-    told = told_of(table, stop)
-    assert next(told) > NOON
+    instants = instants_of(table, stop)
+    assert next(instants) > NOON
     table.version = 2
-    assert next(told) > NOON
+    assert next(instants) > NOON
     stop.set()
-    assert next(told, None) is None
+    assert next(instants, None) is None
 
 
 def test_without_new_rows_there_is_a_decision_each_cycle() -> None:
-    """Stale data have to be refused, so the loop goes on where the collector is down."""
-    told = told_of(Table(NOON), threading.Event(), cycle=0.01)
-    assert len([next(told) for _ in range(3)]) == 3
+    """Stale data must be refused, so the loop goes on while the collector is down."""
+    instants = instants_of(Table(NOON), threading.Event(), cycle=0.01)
+    assert len([next(instants) for _ in range(3)]) == 3
 
 
 def test_rows_of_an_interval_that_is_not_over_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read a second before 12:00:15, usable from 12:00:15 on."""
+    """A row that is read a second before 12:00:15 is decided on at 12:00:15."""
     stop, waited = threading.Event(), list[float]()
 
     def wait(seconds: float) -> bool:
@@ -70,7 +70,7 @@ def test_rows_of_an_interval_that_is_not_over_are_waited_for(monkeypatch: pytest
 
 
 def test_a_check_that_fails_ends_the_loop_with_its_error() -> None:
-    """A disk that is full under the collector is not waited for until somebody looks."""
+    """A full disk under the collector stops the loop at once, with the error."""
 
     def check() -> None:
         message = "no space left on device"
@@ -80,8 +80,8 @@ def test_a_check_that_fails_ends_the_loop_with_its_error() -> None:
         next(as_rows_come(Table(NOON), 60.0, clock=clock, stop=threading.Event(), check=check))
 
 
-def test_cycles_end_when_asked_to() -> None:
-    """A cycle that is stopped while it waits does not come round again."""
+def test_cycles_end_when_they_are_stopped() -> None:
+    """A cycle that is stopped while it waits does not run again."""
     stop = threading.Event()
     for count, now in enumerate(each_cycle(3600.0, clock=clock, stop=stop)):
         assert now.tzinfo is not None
@@ -89,8 +89,8 @@ def test_cycles_end_when_asked_to() -> None:
         stop.set()
 
 
-def test_a_cycle_comes_early_when_it_is_called_for() -> None:
-    """A new leader does not wait for an hour; a request that comes while a cycle runs counts too."""
+def test_a_cycle_starts_early_on_request() -> None:
+    """A new leader does not wait for an hour; an early request during a cycle counts too."""
     stop, early = threading.Event(), threading.Event()
     for count, _ in enumerate(each_cycle(3600.0, clock=clock, stop=stop, early=early)):
         if count == 2:

@@ -1,4 +1,4 @@
-"""C14, C15: the next hour and the week after it as one series of at most so many points."""
+"""C14, C15: the next hour and the week after it as one series with a limited number of points."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +20,7 @@ NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
 def week_of(issued_at: datetime, *, steps: int = 2016) -> Forecast:
-    """A day's wave, its quantiles 2 % apart."""
+    """A daily wave whose quantiles are 2 % apart."""
     medians = 1000.0 + 400.0 * np.sin(2.0 * np.pi * np.arange(steps) / 288.0)
     return Forecast(
         cluster="prod-eu",
@@ -48,7 +48,7 @@ def together(advice: Recommendation | None, week: Forecast | None, *, now: datet
 
 
 def test_the_hour_by_the_minute_is_handed_over_to_the_week(advice: MakeAdvice) -> None:
-    """Sixty minutes as advised, then what `handover.joined` says of the week, from an issue of seven minutes before."""
+    """The series has the advice's sixty minutes, then the joined week of an issue of seven minutes before."""
     recommendation, week = hour_of(advice), week_of(NOW - timedelta(minutes=7))
     ahead = together(recommendation, week)
     assert ahead.quantiles == HOUR_QUANTILES
@@ -71,7 +71,7 @@ def test_the_hour_by_the_minute_is_handed_over_to_the_week(advice: MakeAdvice) -
 
 
 def test_a_week_from_a_later_instant_is_the_same_week() -> None:
-    """From a whole step on the same figures; from two minutes into a step, three fifths of it and two of the next."""
+    """From a whole step on the figures are equal; two minutes into a step, they are 3/5 of it and 2/5 of the next."""
     week = week_of(NOW)
     np.testing.assert_array_equal(from_instant(week, NOW + timedelta(minutes=10)).paths, week.paths[:, 2:])
     later = from_instant(week, NOW + timedelta(minutes=2))
@@ -81,8 +81,8 @@ def test_a_week_from_a_later_instant_is_the_same_week() -> None:
             from_instant(week, outside)
 
 
-def test_either_of_them_stands_alone_and_says_why(advice: MakeAdvice) -> None:
-    """No week: the hour, and why. No hour: the week with all its quantiles, and why. Neither: two sentences."""
+def test_each_part_stands_alone_with_the_cause(advice: MakeAdvice) -> None:
+    """Without a week the hour remains, without an hour the week; each missing part has a sentence with the cause."""
     alone = together(hour_of(advice), None)
     assert (alone.points, alone.quantiles) == (60, HOUR_QUANTILES)
     assert "no long forecast of this group was issued in the last 7 days" in alone.notes[0]
@@ -92,11 +92,11 @@ def test_either_of_them_stands_alone_and_says_why(advice: MakeAdvice) -> None:
     ended = together(hour_of(advice, NOW - timedelta(hours=1)), week_of(NOW))
     assert ended.notes == ("The next hour is not known: the last advice looked ahead to 2026-01-05T12:00:00+00:00.",)
     assert outlook("no hour", "no week") == ("no hour", "no week")
-    assert "no advice" in str(hour_ahead(advice(), now=NOW))  # kept before its forecast's origin was
+    assert "no advice" in str(hour_ahead(advice(), now=NOW))  # stored before the origin was recorded
 
 
 def test_a_week_of_two_days_ago_is_used_and_an_older_one_is_not(advice: MakeAdvice) -> None:
-    """At the limit it is joined; a second later the hour stands alone, with age and limit."""
+    """At the limit the week is joined; a second later the hour stands alone, with age and limit."""
     limit = NOW - timedelta(days=2)
     assert len(together(hour_of(advice), week_of(limit)).parts) == 2
     stale = together(hour_of(advice), week_of(limit - timedelta(seconds=1)))
@@ -105,14 +105,14 @@ def test_a_week_of_two_days_ago_is_used_and_an_older_one_is_not(advice: MakeAdvi
 
 
 def test_an_hour_too_short_for_a_step_of_the_week_stands_alone(advice: MakeAdvice) -> None:
-    """Four minutes fill no five: nothing to hand over from, and the sentence says which setting it is."""
+    """Four minutes do not fill a step of five, so nothing is joined, and the sentence names the setting."""
     ahead = together(hour_of(advice, minutes=4), week_of(NOW))
     assert ahead.points == 4
     assert "decision.horizon_seconds" in ahead.notes[0]
 
 
 def test_coarser_steps_are_means(advice: MakeAdvice) -> None:
-    """Ten minutes: ten of the hour's, then two of the week's; a last step that is not whole is left out."""
+    """Steps of ten minutes average ten of the hour's, then two of the week's; an incomplete last step is left out."""
     ahead = together(hour_of(advice), week_of(NOW))
     coarse = ahead.coarser(600)
     assert (coarse.points, set(coarse.step_seconds.tolist())) == (1008, {600})
@@ -128,7 +128,7 @@ def test_coarser_steps_are_means(advice: MakeAdvice) -> None:
     most_points=st.integers(min_value=1, max_value=2500),
 )
 def test_no_span_gives_more_points_than_allowed(since: int, seconds: int, late: int, most_points: int) -> None:
-    """Whatever is asked for: inside the span, without a gap, as many points as allowed, and none finer than needed."""
+    """Any series is inside the span, has no gap and at most the allowed points, and is no coarser than needed."""
     ahead = together(None, week_of(NOW - timedelta(seconds=60 * late)))
     begin, end = NOW + timedelta(seconds=since), NOW + timedelta(seconds=since + seconds)
     fit = fitted_to(ahead, since=begin, until=end, step_seconds=None, most_points=most_points)
@@ -140,16 +140,16 @@ def test_no_span_gives_more_points_than_allowed(since: int, seconds: int, late: 
         assert fit.step_seconds[0] == 300 or ahead.between(begin, end).points > most_points
 
 
-def test_a_step_that_does_not_fit_is_told(advice: MakeAdvice) -> None:
-    """Too fine for the span: the step that would do. No multiple of the week's: which it has to be."""
+def test_a_step_that_does_not_fit_is_an_error(advice: MakeAdvice) -> None:
+    """The error names the smallest step for the span, or the step of which it must be a multiple."""
     ahead = together(hour_of(advice), week_of(NOW))
 
-    def asked(step_seconds: int | None) -> Outlook:
+    def outlook_of(step_seconds: int | None) -> Outlook:
         return fitted_to(ahead, since=NOW, until=None, step_seconds=step_seconds, most_points=2000)
 
     with pytest.raises(ValueError, match=r"that is 2,064 points; the limit is 2,000\. Ask for step=600, or"):
-        asked(60)
+        outlook_of(60)
     with pytest.raises(ValueError, match="step is 420 s; it has to be a multiple of 300 s"):
-        asked(420)
-    assert asked(3600).points == 168
-    assert asked(None).points == 1008
+        outlook_of(420)
+    assert outlook_of(3600).points == 168
+    assert outlook_of(None).points == 1008

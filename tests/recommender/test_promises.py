@@ -1,4 +1,4 @@
-"""Promises by name: what may be relied upon whatever happens, each under the number that product and tests share."""
+"""Promises by name, each under the number that product and tests share."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ MakeRow = Callable[..., GroupInterval]
 MakeHistory = Callable[..., History]
 MakeForecast = Callable[[Sequence[float]], Forecast]
 MakeFluid = Callable[..., Any]
-# The whole way from rows to bytes, for a process of its own.
+# The whole pipeline from rows to bytes, for a separate process.
 PUBLISH = """
 from datetime import UTC, datetime, timedelta
 from api.convert import to_wire
@@ -63,7 +63,7 @@ sys.stdout.buffer.write(wire.model_dump_json(exclude_none=True).encode())
 
 
 def _bytes_from(**environment: str) -> bytes:
-    """The bytes that a fresh process with these variables publishes."""
+    """The bytes that a new process with these variables publishes."""
     done = subprocess.run(
         [sys.executable, "-c", PUBLISH], env=os.environ | environment, capture_output=True, check=True, timeout=120
     )
@@ -72,7 +72,7 @@ def _bytes_from(**environment: str) -> bytes:
 
 @pytest.mark.slow
 def test_p1_equal_inputs_give_equal_bytes_in_any_process() -> None:
-    """Another hash seed, another locale, another time zone: not one byte of the published advice differs."""
+    """Another hash seed, locale or time zone does not change one byte of the published advice."""
     here = _bytes_from(PYTHONHASHSEED="1", LC_ALL="C", TZ="UTC")
     there = _bytes_from(PYTHONHASHSEED="2026", LC_ALL="de_DE.UTF-8", TZ="Asia/Kathmandu")
     assert b'"kind":"Recommendation"' in here
@@ -86,7 +86,7 @@ def _advice(decision: Decision) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("rate", [1500.0, 6500.0, 9000.0])
 def test_p2_no_sample_from_inside_a_rebalance_decides(row: MakeRow, profile: GroupProfile, rate: float) -> None:
-    """64 times the lag while members rejoin: action, count, time and every price are those of the run without it."""
+    """With 64 times the lag while members rejoin, action, count, time and prices equal those of the run without it."""
     now = NOW + timedelta(minutes=40, seconds=15)
     advice = []
     for spike in ({}, {"lag_messages": 64 * 2.5 * rate}):
@@ -126,7 +126,7 @@ def test_p3_partial_data_never_lowers_replicas(
 def test_p3_stale_data_holds_with_reason_and_age(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile, age_seconds: int
 ) -> None:
-    """Past the freshness limit there is no number to act on, only the count that was last seen, and its age."""
+    """Past the freshness limit the refusal has the last observed count and the age, and no count to act on."""
     now = NOW + timedelta(seconds=age_seconds)
     refused = recommend(history(1500.0, members=24), forecast([1500.0]), profile, SETTINGS, previous=None, now=now)
     assert isinstance(refused, Refusal)
@@ -152,9 +152,9 @@ def test_p4_never_above_the_useful_maximum(  # noqa: PLR0917  # fixtures and dra
     load: float,
     weights: list[float] | None,
 ) -> None:
-    """Whatever lags, from P to P + 1 thresholds of 1,000 too: no move beyond the partitions, and idle ones go.
+    """At any lag, also from P to P + 1 thresholds of 1,000, no move goes beyond the partitions, and idle replicas go.
 
-    A threshold scaler answers a lag between P and P + 1 thresholds with P + 1 members, of which one has nothing to do.
+    A threshold scaler answers a lag between P and P + 1 thresholds with P + 1 members, of which one is idle.
     """
     sized = replace(
         profile,
@@ -184,7 +184,7 @@ def test_p4_never_above_the_useful_maximum(  # noqa: PLR0917  # fixtures and dra
     "thousands_per_replica", [8, pytest.param(48, marks=pytest.mark.slow), pytest.param(120, marks=pytest.mark.slow)]
 )
 def test_p10_one_spike_is_one_step_at_most(fluid: MakeFluid, profile: GroupProfile, thousands_per_replica: int) -> None:
-    """B2: eight replicas, one sample of 15 s whose lag asks a threshold scaler for 64. HPA moves four times; here none.
+    """B2: 8 replicas, one sample of 15 s whose lag gives a threshold scaler 64. HPA moves four times, lagcast never.
 
     At 6,000/s the sample shows 64,000, 384,000 and 960,000 messages of lag; the next one shows none of it.
     """
@@ -194,14 +194,14 @@ def test_p10_one_spike_is_one_step_at_most(fluid: MakeFluid, profile: GroupProfi
 
 
 class SpikedSession(Session):
-    """A session that is shown one sample with a lag that was never there."""
+    """A session that receives one sample with a false lag."""
 
     def __init__(self, profile: GroupProfile, settings: DecisionSettings, *, at_row: int, lag: float) -> None:
         super().__init__(profile, settings)
         self._rows_until_spike, self._spike = at_row, lag
 
     def observe(self, row: GroupInterval) -> None:
-        """Every row as it is, but one."""
+        """Pass on every row unchanged, except one."""
         self._rows_until_spike -= 1
         super().observe(replace(row, lag_messages=self._spike) if self._rows_until_spike == 0 else row)
 
@@ -210,7 +210,7 @@ class SpikedSession(Session):
 def test_p11_moves_leave_long_work_time_to_end(
     fluid: MakeFluid, profile: GroupProfile, p99_seconds: float, *, rested: bool
 ) -> None:
-    """B6: a message that takes 60 s keeps moves 300 s apart, on a load that calls for the next one after three minutes.
+    """B6: a message of 60 s keeps moves 300 s apart, on a load that needs the next one after three minutes.
 
     6,000/s, then 8,500/s, 13,000/s and 20,000/s: work of 1 s lets 12 replicas follow 8, and 24 those, as it comes.
     """
@@ -229,17 +229,21 @@ def test_p11_churn_without_commits_holds(history: MakeHistory, profile: GroupPro
         replace(r, lag_messages=10_000.0, consume_messages_per_second=0.0, in_rebalance=index % 4 == 0)
         for index, r in enumerate(past.recent)
     )
-    refused = recommend(replace(past, recent=churning), _never_asked(past), profile, SETTINGS, previous=None, now=NOW)
+    refused = recommend(
+        replace(past, recent=churning), _forecast_refused(past), profile, SETTINGS, previous=None, now=NOW
+    )
     assert isinstance(refused, Refusal)
     assert (refused.reason, refused.hold_replicas) == ("livelock_suspected", 8)
     committing = (*churning[:-9], replace(churning[-9], consume_messages_per_second=50.0), *churning[-8:])
-    moving = recommend(replace(past, recent=committing), _never_asked(past), profile, SETTINGS, previous=None, now=NOW)
+    moving = recommend(
+        replace(past, recent=committing), _forecast_refused(past), profile, SETTINGS, previous=None, now=NOW
+    )
     assert isinstance(moving, Refusal)
     assert moving.reason != "livelock_suspected"
 
 
-def _never_asked(past: History) -> Refusal:
-    """A forecast that is refused, which is what comes out where nothing else is refused before it."""
+def _forecast_refused(past: History) -> Refusal:
+    """A forecast that is refused; the decision has this refusal if no other comes before it."""
     return Refusal(
         cluster=past.cluster,
         group=past.group,
@@ -255,7 +259,7 @@ def _never_asked(past: History) -> Refusal:
 def test_p12_nothing_is_removed_while_a_backlog_drains(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile, backlog_seconds: float
 ) -> None:
-    """The shape of keda#5096: arrivals have ended, work has not. 24 replicas stay until 5 s of arrivals are left."""
+    """As in keda#5096, arrivals have ended and work has not: 24 replicas stay until 5 s of arrivals are left."""
     lag = 1500.0 * (2.5 + backlog_seconds)
     decision = recommend(
         history(1500.0, members=24, lag_messages=lag), forecast([1500.0]), profile, SETTINGS, previous=None, now=NOW
@@ -264,8 +268,8 @@ def test_p12_nothing_is_removed_while_a_backlog_drains(
     assert decision.desired_replicas == 24
 
 
-def test_p12_nothing_is_removed_on_a_guessed_capacity(row: MakeRow, profile: GroupProfile) -> None:
-    """A group that never worked at its limit for an hour: nobody knows what one replica can do, so nothing is said."""
+def test_p12_nothing_is_removed_on_an_unknown_capacity(row: MakeRow, profile: GroupProfile) -> None:
+    """A group that never worked at its limit for an hour has no known capacity, so no advice is given."""
     session = Session(replace(profile, capacity=None), SETTINGS)
     for minute in range(1, 61):
         session.observe(row(NOW + timedelta(minutes=minute), 1500.0, interval_seconds=60, members=24))
@@ -286,7 +290,7 @@ def test_p13_a_capped_sink_is_tried_once(fluid: MakeFluid, profile: GroupProfile
 
 
 def test_p13_a_hot_partition_is_named(history: MakeHistory, forecast: MakeForecast, profile: GroupProfile) -> None:
-    """Partition 17 gets 80 % of all: its replica does as much in a group of 5 as in one of 24. Said, and not added."""
+    """Partition 17 gets 80 % of all, so 5 replicas do as much as 24: a finding names it, and none is added."""
     hot: dict[str, object] = {"busiest_partition": "orders-17", "partition_skew_ratio": 0.8 * 24, "members": 5}
     decision = recommend(history(9000.0, **hot), forecast([9000.0]), profile, SETTINGS, previous=None, now=NOW)
     assert isinstance(decision, Recommendation)

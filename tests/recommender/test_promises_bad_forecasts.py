@@ -1,4 +1,4 @@
-"""P9: however wrong the forecasts, the advice costs no more than a simple scaler's and an allowance, in the model."""
+"""P9: with any forecast error, advice costs no more than a simple scaler plus an allowance, in the model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ MakeFluid = Callable[..., Any]
 ROWS_PER_HOUR = 240
 HOURS = 2
 WORKLOADS = 40
-# Bad forecasts are found out before the guard has to act; the worst of these workloads spends 6.1.
+# Bad forecasts are detected before the guard has to act; the worst of these workloads spends 6.1.
 MOST_REPLICA_HOURS = 10.0
 HALF = 0.5
-# What a move of the group that the workloads are played on stops.
+# The rebalance impact of a move of the group on which the workloads are played.
 STOP_SECONDS = 3.0
 
 
@@ -43,7 +43,7 @@ def rates_of(seed: int) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """The cost of advice in replica-hours, and the cheaper reference beside it, as they fade."""
+    """The cost of advice in replica-hours, and the cheaper reference beside it, both with decay."""
 
     advice: float
     reference: float
@@ -58,7 +58,7 @@ def spent_on(
     fallback_policy: bool = True,
     strength: float = 1.0,
 ) -> Spent:
-    """One workload under one forecaster; the group and its load have `strength` times what is believed of them."""
+    """One workload under one forecaster; group and load have `strength` times the assumed size."""
     session = Session(
         profile, DecisionSettings(cycle_seconds=120, fallback_policy=fallback_policy), forecaster=forecaster
     )
@@ -91,7 +91,7 @@ def test_p9_bad_forecasts_are_bounded(fluid: MakeFluid, profile: GroupProfile, f
 def test_p9_a_wrong_belief_costs_less_with_the_fallback_policy_than_without(
     fluid: MakeFluid, profile: GroupProfile
 ) -> None:
-    """Replicas that do half of what was configured: in the sum of eight workloads the guard saves a fifth at least."""
+    """With replicas at half of the set capacity, the guard saves at least a fifth of the sum of eight workloads."""
     costs = {
         guard: [
             spent_on(fluid, profile, RANDOM, seed, fallback_policy=guard, strength=HALF).advice for seed in range(8)

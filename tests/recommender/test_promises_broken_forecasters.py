@@ -1,4 +1,4 @@
-"""P8: a forecaster that fails, hangs or talks nonsense costs one cycle at most, and says so."""
+"""P8: a forecaster that fails, hangs or returns nonsense costs one cycle at most, and the advice names the fault."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -28,14 +28,14 @@ from recommender.run import Recommender
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 MINUTES = 90
 MakeRow = Callable[..., GroupInterval]
-# What a hanging forecaster waits for; set at the end of a test, so that none outlives it.
+# A hanging forecaster waits for it; set at the end of a test, so that none outlives the test.
 NEVER = Event()
 HANG_SECONDS = 60.0
 
 
 @dataclass
 class Broken:
-    """A forecaster that fails in one way, when it is fitted (`at_fit`) or when it is asked; it counts its fits."""
+    """A forecaster that fails in one way, at its fit (`at_fit`) or at a forecast; it counts its fits."""
 
     way: str
     at_fit: bool = False
@@ -43,7 +43,7 @@ class Broken:
     name: str = "broken"
 
     def fit(self, history: History) -> "Broken | Refusal":  # noqa: ARG002  # the signature of the port
-        """Itself, or its failure."""
+        """Return the forecaster, or fail."""
         self.fits += 1
         if self.at_fit:
             self._fail()
@@ -75,7 +75,7 @@ class Broken:
 
 
 def rows(make: MakeRow, *, rate: float = 9000.0, minutes: int = MINUTES, group: str = "orders") -> list[GroupInterval]:
-    """A row a minute up to NOW; 9,000/s is more than the 7,600 that 8 replicas carry at the target utilization."""
+    """A row a minute up to NOW; 9,000/s are more than the 7,600 that 8 replicas carry at the target utilization."""
     return [
         make(NOW - timedelta(minutes=back), rate, interval_seconds=60, group=group) for back in reversed(range(minutes))
     ]
@@ -95,7 +95,7 @@ def plan_of(decision: Decision) -> tuple[object, ...]:
 def test_p8_a_forecaster_that_raises_or_hangs_is_replaced_at_once(
     row: MakeRow, profile: GroupProfile, way: str, words: str, *, at_fit: bool
 ) -> None:
-    """The same cycle brings the advice that persistence would have led to, and a sentence on what went wrong."""
+    """The same cycle gives the advice that persistence leads to, and a sentence that names the fault."""
     NEVER.clear()
     broken = Broken(way, at_fit=at_fit)
     session = Session(profile, DecisionSettings(), rows(row), forecaster=broken, caller=TimeLimit(0.2))
@@ -120,7 +120,7 @@ def test_p8_a_forecaster_that_raises_or_hangs_is_replaced_at_once(
     ],
 )
 def test_p8_nonsense_is_no_forecast(row: MakeRow, profile: GroupProfile, way: str, words: str) -> None:
-    """Not a number, infinite, negative, 10^12, the wrong shape: persistence decides, and the advice says why."""
+    """For NaN, infinite, negative, 10^12 or the wrong shape, persistence decides, and the advice states why."""
     decision = Session(profile, DecisionSettings(), rows(row), forecaster=Broken(way)).recommend(NOW)
     plain = Session(profile, DecisionSettings(), rows(row), forecaster=PersistenceForecaster()).recommend(NOW)
     assert plan_of(decision) == plan_of(plain)
@@ -128,7 +128,7 @@ def test_p8_nonsense_is_no_forecast(row: MakeRow, profile: GroupProfile, way: st
     assert any(words in line for line in decision.sentences)
 
 
-def test_p8_a_broken_forecaster_is_not_asked_again_before_the_next_fit(row: MakeRow, profile: GroupProfile) -> None:
+def test_p8_a_broken_forecaster_is_not_called_again_before_the_next_fit(row: MakeRow, profile: GroupProfile) -> None:
     """One fit, an hour of persistence without another hang, then a second fit: a hang costs one cycle of sixty."""
     broken = Broken("raises")
     session = Session(profile, DecisionSettings(), rows(row), forecaster=broken)
@@ -142,8 +142,8 @@ def test_p8_a_broken_forecaster_is_not_asked_again_before_the_next_fit(row: Make
     assert asked_at == [0, 60]
 
 
-def test_p8_a_forecaster_that_works_again_is_listened_to_again(row: MakeRow, profile: GroupProfile) -> None:
-    """An hour later it answers: its forecast is used, and the advice has nothing more to say of it."""
+def test_p8_a_forecaster_that_works_again_is_used_again(row: MakeRow, profile: GroupProfile) -> None:
+    """An hour later its forecast is used, and the advice no longer mentions a fault."""
     broken = Broken("raises")
     session = Session(profile, DecisionSettings(), rows(row), forecaster=broken)
     first = session.recommend(NOW)
@@ -158,7 +158,7 @@ def test_p8_a_forecaster_that_works_again_is_listened_to_again(row: MakeRow, pro
 
 
 def test_p8_with_too_little_for_persistence_the_group_holds(row: MakeRow, profile: GroupProfile) -> None:
-    """Ten minutes of history and a forecaster that fails: a refusal that keeps the 8 replicas, not a guess."""
+    """Ten minutes of history and a failing forecaster give a refusal that keeps the 8 replicas."""
     session = Session(profile, DecisionSettings(), rows(row, minutes=10), forecaster=Broken("raises"))
     refused = session.recommend(NOW)
     assert isinstance(refused, Refusal)
@@ -190,7 +190,7 @@ class Table:
 def test_p8_the_other_groups_go_on(
     row: MakeRow, profile: GroupProfile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Of three groups the forecaster of one raises for that group only: three recommendations in the same cycle."""
+    """The forecaster of one of three groups raises for that group only: three recommendations in the same cycle."""
     fit = BlendForecaster.fit
 
     def fails_for_one(self: BlendForecaster, history: History) -> Any:  # noqa: ANN401  # whatever the real one gives
@@ -211,8 +211,10 @@ def test_p8_the_other_groups_go_on(
     decisions = recommender.run_once(now=NOW)
     assert [decision.group for decision in decisions] == ["first", "poisoned", "third"]
     assert [plan_of(decision)[:2] for decision in decisions] == [("scale_out", 12)] * 3
-    told = [any("is not used" in line for line in each.sentences) for each in decisions if hasattr(each, "sentences")]
-    assert told == [False, True, False]
+    replaced = [
+        any("is not used" in line for line in each.sentences) for each in decisions if hasattr(each, "sentences")
+    ]
+    assert replaced == [False, True, False]
 
 
 def test_a_forecaster_that_goes_on_failing_is_logged_once(
@@ -239,12 +241,12 @@ def test_a_forecaster_that_goes_on_failing_is_logged_once(
     )
     for minutes in (0, 1, 60, 120, 180):
         recommender.run_once(now=NOW + timedelta(minutes=minutes))
-    told = [call.kwargs["sentence"] for call in logged.calls if call.args == ("failing_forecaster",)]
-    assert [sentence.split(": ")[2].partition(";")[0] for sentence in told] == ["matrix is singular", "no memory"]
+    sentences = [call.kwargs["sentence"] for call in logged.calls if call.args == ("failing_forecaster",)]
+    assert [sentence.split(": ")[2].partition(";")[0] for sentence in sentences] == ["matrix is singular", "no memory"]
 
 
-def test_a_hanging_question_is_left_behind() -> None:
-    """The one who asks goes on after the limit, whatever the question does then."""
+def test_a_hanging_call_is_left_behind() -> None:
+    """The caller goes on after the time limit, whatever the call does then."""
     NEVER.clear()
     trouble = TimeLimit(0.05)(lambda: NEVER.wait(HANG_SECONDS))
     NEVER.set()

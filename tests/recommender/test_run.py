@@ -1,4 +1,4 @@
-"""The loop: every group gets its decision, one group's trouble stays its own, and nothing is learnt from the future."""
+"""The loop: every group gets its decision, one group's errors do not affect others, and later data teach nothing."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,7 +42,7 @@ def now() -> datetime:
 
 @pytest.fixture
 def make(profile: GroupProfile, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Recommender]:
-    """A recommender over rows, keeping its decisions in a SQLite file of its own."""
+    """A recommender over rows that stores its decisions in a SQLite file of its own."""
 
     def build(rows: Rows, publishers: Sequence[RecordingPublisher] = ()) -> Recommender:
         store = SqlDecisionStore(f"sqlite:///{tmp_path_factory.mktemp('store') / 'decisions.sqlite'}")
@@ -61,13 +61,13 @@ def make(profile: GroupProfile, tmp_path_factory: pytest.TempPathFactory) -> Cal
 def test_a_decision_is_kept_and_published(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
 ) -> None:
-    """A cycle's decision is the one that the store keeps and that every publisher gets."""
-    heard = RecordingPublisher()
-    loop = make(Rows(hour), [heard])
+    """A cycle's decision is the one that the store keeps and that every publisher receives."""
+    received = RecordingPublisher()
+    loop = make(Rows(hour), [received])
     (decision,) = loop.run_once(now=now)
     assert isinstance(decision, Recommendation)
     assert loop.store.latest("c", "orders") == decision
-    assert heard.decisions == [decision]
+    assert received.decisions == [decision]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_decision_is_kept_and_published(
 def test_one_poisoned_group_does_not_stop_the_others(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime, error: Exception, reason: str
 ) -> None:
-    """A group that cannot be decided gets a refusal naming its trouble; its neighbours get their advice."""
+    """A group that cannot be decided gets a refusal that names its error; the other groups get their advice."""
     others = [replace(row, group=f"group-{index}") for index in range(3) for row in hour]
     decisions = make(Rows(others, poisoned={"bad": error})).run_once(now=now)
     refused = [decision for decision in decisions if isinstance(decision, Refusal)]
@@ -88,14 +88,14 @@ def test_one_poisoned_group_does_not_stop_the_others(
 def test_a_group_that_is_off_is_left_out(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
 ) -> None:
-    """No profile, no decision: neither advice nor refusal."""
+    """A group without a profile gets neither advice nor a refusal."""
     assert make(Rows([replace(row, group="off") for row in hour])).run_once(now=now) == ()
 
 
 def test_rows_after_now_are_not_seen(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
 ) -> None:
-    """Deciding as of an earlier instant gives what would have been decided then."""
+    """A decision as of an earlier instant is the same as a decision at that instant."""
     earlier = now - timedelta(minutes=10)
     known_then = [row for row in hour if row.interval_end_at <= earlier]
     assert make(Rows(hour)).run_once(now=earlier) == make(Rows(known_then)).run_once(now=earlier)
@@ -104,7 +104,7 @@ def test_rows_after_now_are_not_seen(
 def test_a_second_cycle_reads_only_what_is_new(
     make: Callable[..., Recommender], hour: list[GroupInterval], row: Row, now: datetime
 ) -> None:
-    """The loop keeps what it has read: the next cycle asks for the rows after the last one it has."""
+    """The loop keeps the rows that it has read: the next cycle requests only the rows after the last one."""
     rows = Rows(hour)
     loop = make(rows)
     loop.run_once(now=now)
@@ -118,7 +118,7 @@ def test_a_second_cycle_reads_only_what_is_new(
 def test_a_restart_goes_on_where_the_store_ends(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
 ) -> None:
-    """A new process refers to the last advice that was published, as the old one would have."""
+    """A new process refers to the last published advice, as the old one would have."""
     loop = make(Rows(hour))
     (first,) = loop.run_once(now=now - timedelta(minutes=1))
     again = Recommender(
@@ -131,7 +131,7 @@ def test_a_restart_goes_on_where_the_store_ends(
 
 @dataclass
 class Obedient:
-    """An hour of rows at 2,500/s on 8 members, then what `loop` advises for now is done with a stop of 2 s."""
+    """An hour of rows at 2,500/s on 8 members, then each advised move is carried out with a stop of 2 s."""
 
     loop: Recommender
     rows: Rows
@@ -155,7 +155,7 @@ class Obedient:
 
 
 def restarted(loop: Recommender, rows: list[GroupInterval], path: Path, *, kept: bool = True) -> Recommender:
-    """Another process on a copy of what the first one kept, with `rows` as all that the feature table still has."""
+    """Another process on a copy of the first one's store, with `rows` as all rows of the feature table."""
     store = SqlDecisionStore(f"sqlite:///{path}")
     if kept:
         store.keep_outcomes(loop.store.outcomes("c", "orders", limit=1000))
@@ -168,7 +168,7 @@ def restarted(loop: Recommender, rows: list[GroupInterval], path: Path, *, kept:
 
 
 def an_hour_more(rows: Rows, row: Row) -> datetime:
-    """Add an hour in which nothing happens; its end."""
+    """Add an hour of steady rows and return its end."""
     last = rows.rows[-1]
     later = [last.interval_end_at + timedelta(seconds=15 * step) for step in range(1, 241)]
     rows.rows += [row(at, 2500.0, members=last.members) for at in later]
@@ -180,13 +180,13 @@ def taught(make: Callable[..., Recommender], row: Row, now: datetime) -> tuple[R
     """A loop that has followed twelve minutes of an obedient group: 8 replicas for what 3 carry, so it has moved."""
     rows = Rows([row(now - timedelta(seconds=15 * back), 2500.0) for back in reversed(range(240))])
     loop = make(rows)
-    # The guard counts from the first advice that a process has made or read, so it alone is not where it was.
+    # The guard counts from the first advice that a process has made or read, so only the guard differs.
     loop.settings = replace(loop.settings, fallback_policy=False)
     return loop, rows, Obedient(loop, rows, row).go_on(now, minutes=12)
 
 
-def test_a_graded_move_is_kept_with_what_was_promised_of_it(taught: tuple[Recommender, Rows, datetime]) -> None:
-    """The advice that called for the move is found by its id; its price and its stop stand beside what happened."""
+def test_a_graded_move_is_kept_with_its_expectation(taught: tuple[Recommender, Rows, datetime]) -> None:
+    """The advice of the move is found by its id; its price and its stop are stored beside the outcome."""
     loop, _, _ = taught
     first = loop.store.outcomes("c", "orders", limit=10)[-1]
     advice = loop.store.by_id(first.outcome.advised_as or "")
@@ -198,12 +198,12 @@ def test_a_graded_move_is_kept_with_what_was_promised_of_it(taught: tuple[Recomm
     assert (first.outcome.from_replicas, first.outcome.to_replicas) == (8, advice.desired_replicas)
 
 
-def test_a_restarted_loop_knows_what_the_first_had_learned(
+def test_a_restarted_loop_knows_what_the_first_one_learned(
     taught: tuple[Recommender, Rows, datetime], row: Row, tmp_path: Path
 ) -> None:
-    """From the same rows and what was kept, the next decision is the same to the last byte; no move counts twice.
+    """From the same rows and the same store the next decision is the same to the last byte; no move counts twice.
 
-    It falls an hour later, when the first one's forecaster is fitted anew too.
+    It is an hour later, when the first one's forecaster is fitted again too.
     """
     loop, rows, _ = taught
     second = restarted(loop, rows.rows, tmp_path / "copy.sqlite")
@@ -215,10 +215,10 @@ def test_a_restarted_loop_knows_what_the_first_had_learned(
     assert to_document(first_decision) == to_document(second_decision)
 
 
-def test_what_moves_taught_outlives_their_rows(
+def test_effects_learned_from_moves_outlive_their_rows(
     taught: tuple[Recommender, Rows, datetime], row: Row, tmp_path: Path
 ) -> None:
-    """With no row left from when the group moved, a restarted loop believes and advises what the first does."""
+    """With no row left of the group's moves, a restarted loop believes and advises the same as the first."""
     loop, rows, _ = taught
     later = an_hour_more(rows, row)
     moved_until = loop.store.outcomes("c", "orders", limit=1)[0].graded_at
@@ -236,7 +236,7 @@ def test_what_moves_taught_outlives_their_rows(
 
 
 def test_moves_of_the_future_teach_nothing(taught: tuple[Recommender, Rows, datetime], tmp_path: Path) -> None:
-    """Deciding as of before the first move, nothing is known of moves that were graded later."""
+    """A decision as of before the first move does not use moves that were graded later."""
     loop, rows, now = taught
     (decision,) = restarted(loop, rows.rows, tmp_path / "copy.sqlite").run_once(now=now - timedelta(minutes=12))
     assert isinstance(decision, Recommendation)
@@ -244,24 +244,24 @@ def test_moves_of_the_future_teach_nothing(taught: tuple[Recommender, Rows, date
     assert decision.learned.moves == 0
 
 
-def test_a_deaf_publisher_does_not_stop_the_cycle(
+def test_a_failing_publisher_does_not_stop_the_cycle(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
 ) -> None:
-    """A decision that could not be published is kept all the same, and the next publisher gets it."""
-    deaf, heard = RecordingPublisher(failing=True), RecordingPublisher()
-    loop = make(Rows(hour), [deaf, heard])
+    """A decision that one publisher failed to publish is stored, and the next publisher receives it."""
+    failing, received = RecordingPublisher(failing=True), RecordingPublisher()
+    loop = make(Rows(hour), [failing, received])
     (decision,) = loop.run_once(now=now)
-    assert heard.decisions == [decision]
+    assert received.decisions == [decision]
     assert loop.store.latest("c", "orders") == decision
 
 
 def test_the_loop_decides_at_each_instant_and_ends_with_them(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
 ) -> None:
-    """One cycle for each instant handed in, no more."""
-    heard = RecordingPublisher()
-    run_forever(make(Rows(hour), [heard]), instants=iter([now - timedelta(minutes=1), now]))
-    assert [decision.issued_at for decision in heard.decisions if isinstance(decision, Recommendation)] == [
+    """One cycle runs for each given instant, and no more."""
+    received = RecordingPublisher()
+    run_forever(make(Rows(hour), [received]), instants=iter([now - timedelta(minutes=1), now]))
+    assert [decision.issued_at for decision in received.decisions if isinstance(decision, Recommendation)] == [
         now - timedelta(minutes=1),
         now,
     ]
@@ -270,24 +270,24 @@ def test_the_loop_decides_at_each_instant_and_ends_with_them(
 def test_the_store_is_tidied_once_an_hour(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A cycle a minute for two hours: at once, an hour later, two hours later; a store that fails is no end."""
+    """With a cycle each minute it runs at once and after one and two hours; its errors do not end the loop."""
     loop = make(Rows(hour[-4:]))
-    asked: list[datetime] = []
+    requests: list[datetime] = []
 
     def thin(*, now: datetime) -> int:
-        asked.append(now)
+        requests.append(now)
         message = "the disk is full"
         raise UnavailableError(message)
 
     monkeypatch.setattr(loop.store, "thin", thin)
     run_forever(loop, instants=iter([now + timedelta(minutes=minute) for minute in range(121)]))
-    assert asked == [now, now + timedelta(hours=1), now + timedelta(hours=2)]
+    assert requests == [now, now + timedelta(hours=1), now + timedelta(hours=2)]
 
 
 def test_a_group_that_cannot_be_read_is_refused_rows_or_not(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
 ) -> None:
-    """The source's sentence is the refusal's; once the source reports no obstacle there is advice again."""
+    """The refusal has the source's sentence; once the source reports no obstacle there is advice again."""
     loop = make(Rows(hour))
     obstacle = Obstacle("unsupported", "a share group is not supported", "Leave it out.")
     loop.obstacles = lambda: {("c", "clicks"): obstacle, ("c", "orders"): obstacle}
@@ -299,24 +299,24 @@ def test_a_group_that_cannot_be_read_is_refused_rows_or_not(
     assert isinstance(decision, Recommendation)
 
 
-def test_what_is_said_again_is_logged_once(
+def test_a_repeated_decision_is_logged_once(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A move, then that it is under way, three times: two lines at the level that people read, and all is published."""
-    heard, logged = RecordingPublisher(), CapturingLogger()
+    """A move, then three times that it is under way: two lines at level info, and all decisions are published."""
+    received, logged = RecordingPublisher(), CapturingLogger()
     monkeypatch.setattr("recommender.run._log", logged)
-    loop = make(Rows(hour), [heard])
+    loop = make(Rows(hour), [received])
     for seconds in (0, 15, 30, 45):
         loop.run_once(now=now + timedelta(seconds=seconds))
     levels = [call.method_name for call in logged.calls if call.args == ("decided",)]
     assert levels == ["info", "info", "debug", "debug"]
-    assert len(heard.decisions) == 4
+    assert len(received.decisions) == 4
 
 
-def test_what_is_known_of_a_group_may_change_between_two_cycles(
+def test_the_settings_of_a_group_may_change_between_two_cycles(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime, profile: GroupProfile
 ) -> None:
-    """The next cycle decides by what is known then; while nothing changes, the group's rows are not read anew."""
+    """The next cycle uses the new settings; while nothing changes, the group's rows are not read again."""
     rows = Rows(hour)
     loop = make(rows)
     profiles, settings = [profile], [loop.settings]
@@ -337,7 +337,7 @@ def test_what_is_known_of_a_group_may_change_between_two_cycles(
 def test_a_group_that_is_switched_off_is_left_out_from_then_on(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime, profile: GroupProfile
 ) -> None:
-    """No decision, no refusal; switched on again, it is decided as before."""
+    """It gets no decision and no refusal; switched on again, it is decided as before."""
     loop = make(Rows(hour))
     profiles: list[GroupProfile | None] = [profile]
     loop.profile_of = lambda *_: profiles[-1]
@@ -348,44 +348,44 @@ def test_a_group_that_is_switched_off_is_left_out_from_then_on(
     assert decided == [1, 0, 0, 1]
 
 
-def test_a_report_hears_each_cycle_as_a_whole(
+def test_a_report_receives_each_cycle_as_a_whole(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
 ) -> None:
-    """All decisions of one cycle at once, with its instant."""
-    heard: list[tuple[int, datetime]] = []
+    """It receives all decisions of one cycle at once, with the cycle's instant."""
+    received: list[tuple[int, datetime]] = []
     others = [replace(row, group=f"group-{index}") for index in range(2) for row in hour]
     run_forever(
         make(Rows(others)),
         instants=iter([now]),
-        report=lambda decisions, *, now: heard.append((len(decisions), now)),
+        report=lambda decisions, *, now: received.append((len(decisions), now)),
     )
-    assert heard == [(2, now)]
+    assert received == [(2, now)]
 
 
-def test_measured_stops_are_asked_for_once_a_cycle_and_reach_the_session(
+def test_measured_stops_are_requested_once_a_cycle_and_reach_the_session(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
 ) -> None:
     """Stops measured before the first cycle and between two are given to the group's session, and to no other."""
     loop = make(Rows(hour))
-    asked: list[tuple[str, str]] = []
+    requests: list[tuple[str, str]] = []
     stop = MeasuredPause(began_at=now, ended_at=now, lost_seconds=2.0, resolution_seconds=0.8)
 
     def stops(group: tuple[str, str]) -> tuple[MeasuredPause, ...]:
-        asked.append(group)
+        requests.append(group)
         return (stop,)
 
     loop.stops = stops
     loop.run_once(now=now)
     loop.run_once(now=now + timedelta(seconds=60))
     (watched,) = loop._watched.items()
-    assert asked == [watched[0]] * 2
+    assert requests == [watched[0]] * 2
     assert list(watched[1].session._moves._grader._measured) == [stop, stop]
 
 
 def test_each_step_of_a_cycle_is_timed(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A timer that goes on by a second at each look: reads and writes are two blocks, the others one.
+    """With a timer that advances by a second at each call, reads and writes are two blocks, the others one.
 
     They are in the log line of the cycle and on the page of metrics, under the same names.
     """
@@ -409,7 +409,7 @@ def test_each_step_of_a_cycle_is_timed(
 def test_a_step_that_fails_is_timed_too(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
 ) -> None:
-    """A group that cannot be read: the second that was lost with it counts, and what follows takes place."""
+    """If a group cannot be read, the second of the failed read counts, and the next steps run."""
     seen: list[Mapping[Step, float]] = []
     loop = make(Rows(hour[:1], poisoned={"bad": UnavailableError("disk gone")}))
     loop.timer, loop.observe_steps = map(float, count()).__next__, seen.append

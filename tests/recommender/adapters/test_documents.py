@@ -23,7 +23,7 @@ from recommender.ports import MalformedError
 @given(data=st.data())
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 def test_every_decision_comes_back_equal(data: st.DataObject, any_decision: st.SearchStrategy[Decision]) -> None:
-    """Whatever its values, a decision written as a document is read back as the same decision."""
+    """A decision of any values that is written as a document is read back as the same decision."""
     decision = data.draw(any_decision)
     assert from_document(kind(decision), to_document(decision)) == decision
 
@@ -31,7 +31,7 @@ def test_every_decision_comes_back_equal(data: st.DataObject, any_decision: st.S
 @given(data=st.data())
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_graded_move_comes_back_equal(data: st.DataObject, any_move: st.SearchStrategy[GradedMove]) -> None:
-    """A move's effects and its expectations are read back to the last bit, so they teach the same again."""
+    """A move's effects and expectations are read back to the last bit, so they teach the same again."""
     move = data.draw(any_move)
     assert from_outcome_document(to_outcome_document(move)) == move
 
@@ -39,7 +39,7 @@ def test_every_graded_move_comes_back_equal(data: st.DataObject, any_move: st.Se
 def test_a_number_that_is_none_is_never_written(
     refusal: Callable[..., Refusal], graded_move: Callable[..., GradedMove]
 ) -> None:
-    """NaN in a decision or a move is a bug that shows when it is kept, not a null that somebody reads later."""
+    """NaN in a decision or a move is a bug that shows at the write; it is never stored as null."""
     with pytest.raises(ValueError, match="not JSON compliant"):
         to_document(refusal(evidence=(("lag_messages", float("nan")),)))
     move = graded_move()
@@ -48,7 +48,7 @@ def test_a_number_that_is_none_is_never_written(
 
 
 def test_a_move_of_another_version_is_malformed(graded_move: Callable[..., GradedMove]) -> None:
-    """A field that does not read is named down to its place in the document."""
+    """A field that cannot be read is named with its path in the document."""
     document = json.loads(to_outcome_document(graded_move()))
     document["outcome"]["rebalance_pause_seconds"] = "long"
     with pytest.raises(MalformedError, match=r"GradedMove does not read: field outcome\.rebalance_pause_seconds"):
@@ -56,7 +56,7 @@ def test_a_move_of_another_version_is_malformed(graded_move: Callable[..., Grade
 
 
 def test_a_document_of_another_version_is_malformed(advice: Callable[..., Recommendation]) -> None:
-    """A field that does not read is named, and so is an unknown kind."""
+    """A field that cannot be read is named, and so is an unknown kind."""
     document = json.loads(to_document(advice())) | {"action": "teleport"}
     with pytest.raises(MalformedError, match="field action"):
         from_document("Recommendation", json.dumps(document))
@@ -65,7 +65,7 @@ def test_a_document_of_another_version_is_malformed(advice: Callable[..., Recomm
 
 
 def test_advice_kept_before_a_field_existed_still_reads(advice: Callable[..., Recommendation]) -> None:
-    """A document without what was added later is read, and says of it that it is not known."""
+    """A document without later fields is read, and these fields are unknown."""
     added = [field.name for field in fields(Recommendation) if field.default is None or field.default == ()]
     document = {name: value for name, value in json.loads(to_document(advice())).items() if name not in added}
     read = from_document("Recommendation", json.dumps(document))

@@ -1,4 +1,4 @@
-"""The feature table as the recommender reads it, against tables that are written here without Spark."""
+"""The feature table as the recommender reads it, from tables that are written here without Spark."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -45,7 +45,7 @@ def _write(table: Path, rows: Sequence[GroupInterval], *, version: int = 1) -> N
 
 
 def test_rows_come_back_as_they_were_written(row: MakeRow, tmp_path: Path) -> None:
-    """Every column, unknown as None, instants aware and in UTC; in order of time, whatever the files' order."""
+    """Every column is equal, unknown is None, instants are in UTC, in order of time for any order of files."""
     unknown = row(_at(30), 1.0, produce_messages_per_second=None, lag_seconds=None, members=None, gap_count=3)
     late = {"worst_lag_seconds": 40.0, "worst_partition": "orders-3"}
     known = row(_at(15), 2.5, partition_skew_ratio=1.25, busiest_partition="orders-17", in_rebalance=True, **late)
@@ -56,7 +56,7 @@ def test_rows_come_back_as_they_were_written(row: MakeRow, tmp_path: Path) -> No
 
 
 def test_a_table_from_before_a_column_is_read_with_nulls(row: MakeRow, tmp_path: Path) -> None:
-    """Files of the same schema version that lack the nullable columns of later ones, also beside newer files."""
+    """Files of the same schema version may lack nullable columns of later ones, also beside newer files."""
     old, new = row(_at(15), 2.5), row(_at(86_400 + 15), 2.5, worst_lag_seconds=7.5, worst_partition="orders-3")
     _write(tmp_path, [old, new])
     (first, _) = sorted(tmp_path.rglob("*.parquet"))
@@ -65,7 +65,7 @@ def test_a_table_from_before_a_column_is_read_with_nulls(row: MakeRow, tmp_path:
 
 
 def test_since_is_out_and_until_is_in_across_midnight(row: MakeRow, tmp_path: Path) -> None:
-    """The row that ends at midnight is the old day's; asking in steps gives each row once."""
+    """The row that ends at midnight belongs to the old day; reading in steps gives each row once."""
     rows = [row(_at(86_400 + 15 * step), float(step)) for step in range(-2, 3)]
     _write(tmp_path, rows)
     table = FeatureTable(tmp_path)
@@ -77,7 +77,7 @@ def test_since_is_out_and_until_is_in_across_midnight(row: MakeRow, tmp_path: Pa
 
 
 def test_groups_and_interval_lengths_are_kept_apart(row: MakeRow, tmp_path: Path) -> None:
-    """Groups are sorted; another group, another cluster or another length is another series."""
+    """Groups are sorted; another group, cluster or interval length is another series."""
     base = [row(_at(15), 1.0), row(_at(15), 2.0, group="a"), row(_at(15), 3.0, cluster="b")]
     minutes = [row(_at(60), found.produce_messages_per_second, **_names(found), interval_seconds=60) for found in base]
     _write(tmp_path, [*base, *minutes])
@@ -85,7 +85,7 @@ def test_groups_and_interval_lengths_are_kept_apart(row: MakeRow, tmp_path: Path
     assert table.groups() == (("b", "orders"), ("c", "a"), ("c", "orders"))
     assert table.intervals("c", "a") == [base[1]]
     assert table.intervals("b", "orders", interval_seconds=60) == [minutes[2]]
-    assert table.intervals("c", "nobody") == []
+    assert table.intervals("c", "absent") == []
     assert table.newest_interval_end_at() == _at(15)
 
 
@@ -94,7 +94,7 @@ def _names(row: GroupInterval) -> dict[str, object]:
 
 
 def test_a_day_in_several_parts_is_one_day(row: MakeRow, tmp_path: Path) -> None:
-    """The stream adds a part every few seconds; a group that began since the last whole hour is seen at once."""
+    """The stream adds a part every few seconds; a group that began since the last whole hour is read at once."""
     _write(tmp_path, [row(_at(15), 1.0), row(_at(3600), 1.0, interval_seconds=3600)])
     parts = json.loads((tmp_path / "manifest.json").read_text())["parts"]
     _write(tmp_path, [row(_at(3615), 2.0), row(_at(3615), 3.0, group="new")], version=2)
@@ -107,7 +107,7 @@ def test_a_day_in_several_parts_is_one_day(row: MakeRow, tmp_path: Path) -> None
 
 
 def test_an_open_table_sees_the_next_version(row: MakeRow, tmp_path: Path) -> None:
-    """A loop that runs for weeks reads what was added, and never a file that the manifest does not list."""
+    """A loop that runs for weeks reads added rows, and never a file that the manifest does not list."""
     _write(tmp_path, [row(_at(15), 1.0)])
     table = FeatureTable(tmp_path)
     manifest = (tmp_path / "manifest.json").read_text()
@@ -118,14 +118,14 @@ def test_an_open_table_sees_the_next_version(row: MakeRow, tmp_path: Path) -> No
 
 
 def test_an_empty_table_has_no_groups(tmp_path: Path) -> None:
-    """No parts is an answer, not an error."""
+    """A table without parts is no error."""
     _write(tmp_path, [])
     table = FeatureTable(tmp_path)
     assert (table.groups(), table.intervals("c", "orders"), table.newest_interval_end_at()) == ((), [], None)
 
 
-def test_what_is_no_table_is_said_in_one_sentence(tmp_path: Path) -> None:
-    """A missing folder, and one without a manifest: where, and what to run."""
+def test_a_folder_that_is_no_table_gets_one_sentence(tmp_path: Path) -> None:
+    """The error for a missing folder, or one without a manifest, names it and the command to run."""
     with pytest.raises(FeatureTableError, match="nowhere is no folder; name the one"):
         FeatureTable(tmp_path / "nowhere")
     with pytest.raises(FeatureTableError, match=r"holds no feature table .*; run `lagcast features --out"):
@@ -150,7 +150,7 @@ def test_what_is_no_table_is_said_in_one_sentence(tmp_path: Path) -> None:
     ],
 )
 def test_a_foreign_manifest_is_refused(content: str, tmp_path: Path) -> None:
-    """Another program's, a later version's, a broken one, or one that points out of the table."""
+    """The manifest is another program's, a later version's, broken, or points out of the table."""
     (tmp_path / "manifest.json").write_text(content)
     with pytest.raises(FeatureTableError, match=r"manifest\.json is no manifest of a lagcast group_intervals table"):
         FeatureTable(tmp_path)
@@ -158,7 +158,7 @@ def test_a_foreign_manifest_is_refused(content: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("harm", [lambda part: part.unlink(), lambda part: part.write_bytes(b"PAR1")])
 def test_a_damaged_part_is_the_adapters_error(harm: Callable[[Path], None], row: MakeRow, tmp_path: Path) -> None:
-    """A file that is gone or cut short is no empty history: the loop turns this into refusals."""
+    """A file that is gone or cut short is an error and no empty history; the loop turns it into refusals."""
     _write(tmp_path, [row(_at(15), 1.0)])
     table = FeatureTable(tmp_path)
     harm(next(tmp_path.rglob("*.parquet")))

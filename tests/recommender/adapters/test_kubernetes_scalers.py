@@ -1,4 +1,4 @@
-"""An API server's answers, as the errors of the port; the rest is tried on a real one in tests/live."""
+"""An API server's answers as the errors of the port; tests/live tries the rest on a real one."""
 
 import threading
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def answered(status: int, message: str = "") -> ApiException:
 def test_an_answer_is_a_sentence_with_the_next_step(
     raised: Exception, kind: type[AdapterError], sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A clear no is told from a cluster that may answer later, which is left alone for the rest of the cycle."""
+    """A rejection differs from a cluster that may answer later, which is left alone for the rest of the cycle."""
 
     def fail(*_words: Any, **_named: Any) -> None:  # noqa: ANN401  # the client's own signature
         raise raised
@@ -52,14 +52,14 @@ def test_an_answer_is_a_sentence_with_the_next_step(
 
 
 def test_without_a_cluster_there_is_a_sentence(tmp_path: Path) -> None:
-    """A kubeconfig that is not there, and no cluster around the process."""
+    """The error is the same for a missing kubeconfig and for a process outside a cluster."""
     for kubeconfig in (tmp_path / "missing", None):
         with pytest.raises(RejectedError, match=r"no cluster to connect to: .*give --kubeconfig FILE"):
             connect(kubeconfig)
 
 
 class Silent:
-    """A watch that tells of nothing until it is stopped."""
+    """A watch that reports nothing until it is stopped."""
 
     resource_version = "7"
 
@@ -67,20 +67,20 @@ class Silent:
         self._stopped = threading.Event()
 
     def stream(self, *_words: Any, **_named: Any) -> Iterator[Any]:  # noqa: ANN401  # the client's own signature
-        """Nothing."""
+        """Yield nothing."""
         self._stopped.wait()
         return iter(())
 
     def stop(self) -> None:
-        """End it."""
+        """End the watch."""
         self._stopped.set()
 
 
 @pytest.mark.parametrize(("version", "kept"), [("6", "7"), ("8", "8")])
-def test_what_a_write_is_answered_takes_the_place_of_older_states_alone(
+def test_the_answer_to_a_write_replaces_older_states_only(
     monkeypatch: pytest.MonkeyPatch, version: str, kept: str
 ) -> None:
-    """The watch may have told of a later one meanwhile, or of the end of the object."""
+    """The watch may have reported a later state meanwhile, or the end of the object."""
 
     def state(number: str, uid: str = "one") -> dict[str, Any]:
         return {"metadata": {"namespace": "shop", "name": "orders", "uid": uid, "resourceVersion": number}}

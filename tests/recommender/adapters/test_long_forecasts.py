@@ -1,4 +1,4 @@
-"""C15: long forecasts as the recommender reads them, against files that are written here without Spark."""
+"""C15: long forecasts as the recommender reads them, from files that are written here without Spark."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -40,7 +40,7 @@ def write(folder: Path, issued_at: datetime, levels: Mapping[str, float], *, ste
 
 
 def test_the_newest_issue_that_was_known_is_read(tmp_path: Path) -> None:
-    """Of three issues the one before the instant, with all quantiles and its history tier; later ones were unknown."""
+    """Of three issues the one before the instant is read, with all quantiles and its tier; later ones were unknown."""
     for hours, level in ((0, 100.0), (24, 200.0), (25, 300.0)):
         write(tmp_path, NOON + timedelta(hours=hours), {"a": level, "b": 1.0})
     week = LongForecastsFolder(tmp_path).newest("c", "a", until=NOON + timedelta(hours=24, minutes=59))
@@ -55,7 +55,7 @@ def test_the_newest_issue_that_was_known_is_read(tmp_path: Path) -> None:
 
 
 def test_an_issue_without_the_group_is_passed_over(tmp_path: Path) -> None:
-    """Refused today, forecast yesterday: yesterday's; and None for who was never forecast, or a week ago."""
+    """A group refused today has yesterday's forecast; one never forecast, or only a week ago, has None."""
     write(tmp_path, NOON, {"a": 1.0})
     write(tmp_path, NOON + timedelta(days=1), {"b": 1.0})
     folder = LongForecastsFolder(tmp_path)
@@ -68,7 +68,7 @@ def test_an_issue_without_the_group_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_yet_has_no_forecasts(tmp_path: Path) -> None:
-    """The daily job may run for the first time tomorrow; then it is seen without a restart."""
+    """The daily job may first run tomorrow; then its forecast is read without a restart."""
     folder = LongForecastsFolder(tmp_path / "forecasts")
     assert folder.newest("c", "a", until=NOON) is None
     write(tmp_path / "forecasts", NOON, {"a": 1.0})
@@ -76,7 +76,7 @@ def test_a_folder_that_is_not_there_yet_has_no_forecasts(tmp_path: Path) -> None
 
 
 def test_a_damaged_issue_is_the_adapters_error(tmp_path: Path) -> None:
-    """A file cut short, or with a step missing, is told with its name and the next step."""
+    """The error for a file that is cut short, or lacks a step, has its name and the next step."""
     file = write(tmp_path, NOON, {"a": 1.0})
     pq.write_table(pq.read_table(file, partitioning=None).slice(1), file)
     folder = LongForecastsFolder(tmp_path)
@@ -88,7 +88,7 @@ def test_a_damaged_issue_is_the_adapters_error(tmp_path: Path) -> None:
 
 
 def test_files_of_others_are_left_aside(tmp_path: Path) -> None:
-    """A name that is no instant is no issue."""
+    """A file whose name is no instant is no issue."""
     file = write(tmp_path, NOON, {"a": 1.0})
     (file.parent / "issued-by-hand.parquet").write_bytes(b"")
     assert LongForecastsFolder(tmp_path).newest("c", "a", until=NOON) is not None

@@ -1,4 +1,4 @@
-"""The metrics page: what is known of each group at the instant of the scrape, and nothing else."""
+"""The metrics page: the known figures of each group at the instant of the scrape, and nothing else."""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -75,7 +75,7 @@ def test_due_replicas_follow_the_clock(store: SqlDecisionStore, advice: MakeAdvi
 
 
 def test_expired_advice_has_no_samples(store: SqlDecisionStore, advice: MakeAdvice) -> None:
-    """A moment past `valid_until` nothing is advised: no sample, so no 0 that a scaler could follow."""
+    """A moment past `valid_until` there is no sample, so no 0 that a scaler could follow."""
     store.save(advice())
     seen = _scraped(store, now=advice().valid_until + timedelta(seconds=1))
     assert OF_ADVICE.isdisjoint(seen)
@@ -85,7 +85,7 @@ def test_expired_advice_has_no_samples(store: SqlDecisionStore, advice: MakeAdvi
 def test_a_refused_group_has_its_reason_and_no_advice(
     store: SqlDecisionStore, advice: MakeAdvice, refusal: MakeRefusal
 ) -> None:
-    """A refusal takes back what was advised before it; its reason is 1, every other reason 0."""
+    """A refusal removes the advice before it; its reason is 1, every other reason 0."""
     store.save(advice())
     store.save(refusal(refused_at=advice().issued_at + timedelta(minutes=1), hold_replicas=6))
     seen = _scraped(store, now=advice().issued_at + timedelta(minutes=1))
@@ -97,7 +97,7 @@ def test_a_refused_group_has_its_reason_and_no_advice(
 
 
 def test_what_the_rows_lack_has_no_sample(store: SqlDecisionStore, advice: MakeAdvice) -> None:
-    """Advice from rows without a consume rate shows none, and no NaN in its place."""
+    """Advice from rows without a consume rate has no sample for it, and no NaN."""
     given = advice()
     observed = type(given.observed)(
         as_of=given.observed.as_of,
@@ -122,7 +122,7 @@ def test_decisions_are_counted(store: SqlDecisionStore, advice: MakeAdvice, refu
 
 
 def test_interruptions_are_counted_with_their_pauses(store: SqlDecisionStore, advice: MakeAdvice) -> None:
-    """Two rebalances, of which one stopped partitions for 3 s; what was and what may have been done again."""
+    """Two rebalances, one of which stopped partitions for 3 s, have their counts and their duplicate messages."""
     metrics = Metrics(store, clock=lambda: advice().issued_at, version="0.1.0")
     metrics.interrupted(
         "prod", "orders", kind="rebalance", rebalance_pause_seconds=3.0, repeated_least=0, repeated_most=200
@@ -139,8 +139,8 @@ def test_interruptions_are_counted_with_their_pauses(store: SqlDecisionStore, ad
     assert f'lagcast_duplicate_messages_total{{bound="most",{of_group}}} 205.0' in lines
 
 
-def test_only_who_leads_shows_advice(store: SqlDecisionStore, advice: MakeAdvice) -> None:
-    """A page says whether it leads; advice of another is not on it, nor of one that has lost the lead meanwhile."""
+def test_only_the_leader_shows_advice(store: SqlDecisionStore, advice: MakeAdvice) -> None:
+    """The page has the metric of the leader; another's advice is not on it, nor that of a former leader."""
     given = advice()
     store.save(given)
     led = _scraped(store, now=given.issued_at, leads=lambda: True)

@@ -1,4 +1,4 @@
-"""The Kafka publisher where there is no Kafka: it never holds up the loop, and says once that nothing arrives."""
+"""The Kafka publisher without a Kafka: it never delays the loop, and logs once that nothing is delivered."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -16,8 +16,8 @@ MakeRefusal = Callable[..., Refusal]
 
 
 @pytest.fixture
-def nobody() -> Iterator[str]:
-    """An address on which nobody listens."""
+def no_listener() -> Iterator[str]:
+    """An address without a listener."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield f"127.0.0.1:{held.getsockname()[1]}"
@@ -38,33 +38,33 @@ def limited(bootstrap: str, client_config: dict[str, str], *, within_seconds: fl
     )
 
 
-def test_a_broker_that_is_away_costs_the_loop_nothing_and_is_told_once(
-    nobody: str, advice: MakeAdvice, refusal: MakeRefusal
+def test_a_broker_that_is_away_does_not_delay_the_loop_and_is_logged_once(
+    no_listener: str, advice: MakeAdvice, refusal: MakeRefusal
 ) -> None:
-    """Two decisions are taken while nothing is delivered; when their four messages are given up, one line says so."""
-    publishing = publisher(nobody, **{"message.timeout.ms": "2000"})
+    """Two decisions are accepted while nothing is delivered; when their four messages expire, one line is logged."""
+    publishing = publisher(no_listener, **{"message.timeout.ms": "2000"})
     with capture_logs() as logs:
         publishing.publish(advice())
         publishing.publish(refusal())
         assert (publishing._waiting, logs) == (4, [])
         publishing.close()
     (line,) = [line for line in logs if line["event"] == "publishing_failed"]
-    assert line["where"] == f"Kafka at {nobody}"
+    assert line["where"] == f"Kafka at {no_listener}"
     assert "_MSG_TIMED_OUT" in line["error"]
 
 
-def test_what_is_late_is_lost_whatever_the_client_settings_say(nobody: str, advice: MakeAdvice) -> None:
-    """A leader's decision is out before another may lead, or never."""
-    publishing = limited(nobody, {"delivery.timeout.ms": "60000"}, within_seconds=0.3)
+def test_a_late_decision_is_dropped_under_any_client_settings(no_listener: str, advice: MakeAdvice) -> None:
+    """A leader's decision is delivered before another may lead, or never."""
+    publishing = limited(no_listener, {"delivery.timeout.ms": "60000"}, within_seconds=0.3)
     with capture_logs() as logs:
         publishing.publish(advice())
         assert publishing._producer.flush(10) == 0
     assert [line["event"] for line in logs] == ["publishing_failed"]
 
 
-def test_more_than_can_wait_is_refused_with_how_much_waits(nobody: str, advice: MakeAdvice) -> None:
-    """A queue of two messages holds one decision; the second one is told off, not waited for."""
-    publishing = publisher(nobody, **{"queue.buffering.max.messages": "2", "message.timeout.ms": "2000"})
+def test_more_than_can_wait_is_refused_with_how_much_waits(no_listener: str, advice: MakeAdvice) -> None:
+    """A queue of two messages holds one decision; the second one is an error at once."""
+    publishing = publisher(no_listener, **{"queue.buffering.max.messages": "2", "message.timeout.ms": "2000"})
     publishing.publish(advice())
     with pytest.raises(UnavailableError, match="2 messages wait to be delivered"):
         publishing.publish(advice(recommendation_id="r-2"))
@@ -72,13 +72,13 @@ def test_more_than_can_wait_is_refused_with_how_much_waits(nobody: str, advice: 
 
 
 def test_settings_that_the_client_does_not_take_are_named() -> None:
-    """A misspelt key stops the start, with the key in the sentence."""
+    """A misspelt key stops the start, and the error names the key."""
     with pytest.raises(RejectedError, match=r"sasl\.pasword"):
         publisher("127.0.0.1:9092", **{"sasl.pasword": "x"})
 
 
 def test_a_value_that_the_client_does_not_take_is_not_repeated() -> None:
-    """Librdkafka's own words hold the value, so they are not the error's cause either."""
+    """Librdkafka's own message has the value, so it is not the cause of the error either."""
     with pytest.raises(RejectedError, match=r"\*\*\*") as refused:
         publisher("127.0.0.1:9092", **{"security.protocol": "sesame"})
     assert "sesame" not in str(refused.value)

@@ -12,7 +12,7 @@ from recommender.adapters.documents import to_document, to_outcome_document
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.deciding.recommendation import GradedMove, Recommendation
 
-# Saves one decision and one move of each of two groups a second of its clock, and says so, until it is killed.
+# Saves one decision and one move of each of two groups a second of its clock, and reports it, until it is killed.
 WRITER = """
 import sys
 from dataclasses import replace
@@ -36,9 +36,9 @@ while True:
 def test_a_killed_writer_loses_nothing_it_reported(
     tmp_path: Path, advice: Callable[..., Recommendation], graded_move: Callable[..., GradedMove]
 ) -> None:
-    """Five writers, each killed at some moment of its saving: everything reported as saved is there, whole, once.
+    """Five writers are killed at any moment of a save: everything reported as saved is there, whole, once.
 
-    Moves that were handed over together are both there or neither is.
+    Moves that were saved together are both there or neither is.
 
     Each writer starts from the first decision again, as a new leader that repeats what the old one may have done.
     """

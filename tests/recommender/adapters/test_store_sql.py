@@ -1,4 +1,4 @@
-"""Laws of every store of decisions, and the addition of the SQL one: it outlives its process."""
+"""Laws of every store of decisions, and that the SQL one outlives its process."""
 
 import sqlite3
 import threading
@@ -40,11 +40,11 @@ class MemoryDecisionStore:
         self._moves: dict[tuple[str, str, datetime], GradedMove] = {}
 
     def save(self, decision: Decision) -> None:
-        """Keep it unless its id is kept."""
+        """Store it unless its id is stored."""
         self._kept.setdefault(decision_id(decision), decision)
 
     def latest(self, cluster: str, group: str) -> Decision | None:
-        """The last of the group, the later saved one of two that are as old."""
+        """The last of the group; of two with the same instant, the later saved one."""
         of_group = self._of(cluster, group)
         return of_group[-1] if of_group else None
 
@@ -54,7 +54,7 @@ class MemoryDecisionStore:
         return advice[-1] if advice else None
 
     def by_id(self, decision_id: str) -> Decision | None:
-        """The one of this id."""
+        """The one with this id."""
         return self._kept.get(decision_id)
 
     def history(self, cluster: str, group: str, since: object, until: object) -> tuple[Decision, ...]:
@@ -82,14 +82,14 @@ class MemoryDecisionStore:
         return tuple(self._of(*name)[-1] for name in names[:limit])
 
     def thin(self, *, now: datetime) -> int:
-        """Forget repetitions within an hour, and what is very old."""
-        told: set[tuple[object, ...]] = set()
+        """Delete repetitions within an hour, and very old decisions."""
+        first_ones: set[tuple[object, ...]] = set()
         gone = []
         for name, decision in sorted(self._kept.items(), key=lambda kept: issued_at(kept[1])):
             at, group = issued_at(decision), (decision.cluster, decision.group)
             hour = (*group, at.date(), at.hour, *dedup_key(decision))
-            repeats = at < thinned_until(now) and hour in told
-            told.add(hour)
+            repeats = at < thinned_until(now) and hour in first_ones
+            first_ones.add(hour)
             if (repeats or at < now - FORGOTTEN_AFTER) and decision != self.latest(*group):
                 gone.append(name)
         for name in gone:
@@ -97,7 +97,7 @@ class MemoryDecisionStore:
         return len(gone)
 
     def keep_outcomes(self, moves: Sequence[GradedMove]) -> None:
-        """Keep each unless its group and instant are kept."""
+        """Store each unless its group and instant are stored."""
         for move in moves:
             self._moves.setdefault((move.cluster, move.group, move.graded_at), move)
 
@@ -118,7 +118,7 @@ class MemoryDecisionStore:
 
 
 class DecisionStoreContract:
-    """The sentences that hold for every store; an implementation only supplies `store`."""
+    """The laws of every store; an implementation only supplies `store`."""
 
     def test_a_decision_comes_back_as_it_was(
         self, store: DecisionStore, advice: MakeAdvice, refusal: MakeRefusal
@@ -142,14 +142,14 @@ class DecisionStoreContract:
         assert store.latest_recommendation("prod-eu", "orders") == given
 
     def test_an_id_names_one_decision_for_good(self, store: DecisionStore, advice: MakeAdvice) -> None:
-        """Saving again changes nothing, and neither does saving something else under the same id."""
+        """Saving again changes nothing, and neither does saving another decision under the same id."""
         store.save(advice())
         store.save(advice())
         store.save(advice(desired_replicas=12))
         assert store.by_id("r-1") == advice()
         assert len(store.history("prod-eu", "orders", advice().issued_at, advice().valid_until)) == 1
 
-    def test_what_arrives_late_is_not_the_latest(self, store: DecisionStore, advice: MakeAdvice) -> None:
+    def test_a_decision_that_is_saved_late_is_not_the_latest(self, store: DecisionStore, advice: MakeAdvice) -> None:
         """A decision that was made earlier and saved later stays behind the newer one."""
         newer = advice(recommendation_id="r-2", issued_at=advice().issued_at + MINUTE)
         store.save(newer)
@@ -158,7 +158,7 @@ class DecisionStoreContract:
         assert store.latest_page() == (newer,)
 
     def test_a_span_of_history_is_half_open(self, store: DecisionStore, advice: MakeAdvice) -> None:
-        """`since` is inside, `until` is not, oldest comes first."""
+        """`since` is inside, `until` is not, and the oldest comes first."""
         start = advice().issued_at
         decisions = [advice(recommendation_id=f"r-{i}", issued_at=start + i * MINUTE) for i in range(4)]
         for decision in reversed(decisions):
@@ -166,7 +166,7 @@ class DecisionStoreContract:
         assert store.history("prod-eu", "orders", start + MINUTE, start + 3 * MINUTE) == tuple(decisions[1:3])
 
     def test_nothing_is_known_of_other_groups(self, store: DecisionStore, advice: MakeAdvice) -> None:
-        """A group's name in another cluster is another group; what was never decided is None, not empty advice."""
+        """A group of the same name in another cluster is another group; without a decision the answer is None."""
         store.save(advice())
         assert store.latest("prod-us", "orders") is None
         assert store.latest_recommendation("prod-eu", "billing") is None
@@ -174,7 +174,7 @@ class DecisionStoreContract:
         assert store.history("prod-us", "orders", advice().issued_at, advice().valid_until) == ()
 
     def test_pages_meet_and_do_not_overlap(self, store: DecisionStore, advice: MakeAdvice) -> None:
-        """Pages of two, each behind the last group of the one before, show every group once, sorted."""
+        """Pages of two, each after the last group of the page before, show every group once, sorted."""
         names = [("a", "x"), ("a", "y"), ("b", "a"), ("b", "z"), ("c", "a/b ü")]
         for index, (cluster, group) in enumerate(reversed(names)):
             store.save(advice(recommendation_id=f"r-{index}", cluster=cluster, group=group))
@@ -188,7 +188,7 @@ class DecisionStoreContract:
     def test_repetitions_older_than_a_day_go_and_what_was_new_stays(
         self, store: DecisionStore, advice: MakeAdvice, refusal: MakeRefusal
     ) -> None:
-        """An hour of equal advice, a change in it, a refusal said twice: of 63 decisions 4 remain, those told first."""
+        """Of an hour of equal advice with a change, and a refusal made twice, 63 decisions, the 4 first ones remain."""
         hold = [advice(recommendation_id=f"r-{minute}", issued_at=START + minute * MINUTE) for minute in range(60)]
         change = advice(recommendation_id="r-c", desired_replicas=12, issued_at=START + 30.5 * MINUTE)
         refusals = [refusal(refused_at=START + minute * MINUTE) for minute in (40.5, 41.5)]
@@ -203,7 +203,7 @@ class DecisionStoreContract:
         assert kept == (hold[0], change, refusals[0], newest)
 
     def test_after_90_days_only_the_last_of_each_group_is_known(self, store: DecisionStore, advice: MakeAdvice) -> None:
-        """A group that nobody has watched for a quarter still has its last decision."""
+        """A group without decisions for a quarter still has its last one."""
         old = [advice(recommendation_id=f"r-{hour}", issued_at=START + hour * 60 * MINUTE) for hour in range(3)]
         other = advice(recommendation_id="r-o", group="billing", issued_at=START)
         for decision in (*old, other):
@@ -213,13 +213,13 @@ class DecisionStoreContract:
         assert store.latest("prod-eu", "billing") == other
 
     def test_graded_moves_are_never_forgotten(self, store: DecisionStore, graded_move: MakeMove) -> None:
-        """They teach, however old they are."""
+        """They are used for learning at any age."""
         store.keep_outcomes([graded_move()])
         store.thin(now=graded_move().graded_at + timedelta(days=400))
         assert store.outcomes("prod-eu", "orders", limit=9) == (graded_move(),)
 
     def test_a_graded_move_comes_back_as_it_was(self, store: DecisionStore, graded_move: MakeMove) -> None:
-        """The expectation and the outcome are equal in every field; a move that nobody advised is kept as well."""
+        """The expectation and the outcome are equal in every field; a move without advice is stored as well."""
         advised = graded_move()
         own = replace(advised.outcome, advised_as=None, start_up_seconds=None, ungraceful=True)
         foreign = graded_move(graded_at=advised.graded_at + MINUTE, outcome=own, promised=None)
@@ -227,7 +227,7 @@ class DecisionStoreContract:
         assert store.outcomes("prod-eu", "orders", limit=9) == (foreign, advised)
 
     def test_the_last_moves_come_first(self, store: DecisionStore, graded_move: MakeMove) -> None:
-        """However they were kept, the newest come first, at most as many as asked, from behind the given instant on."""
+        """In any order of saving, the newest come first, at most as many as requested, from the given instant on."""
         moves = [graded_move(graded_at=graded_move().graded_at + minute * MINUTE) for minute in range(5)]
         store.keep_outcomes(moves[3:])
         store.keep_outcomes(moves[:3])
@@ -236,7 +236,7 @@ class DecisionStoreContract:
         assert store.outcomes("prod-us", "orders", limit=2) == store.outcomes("prod-eu", "billing", limit=2) == ()
 
     def test_a_move_is_kept_once(self, store: DecisionStore, graded_move: MakeMove) -> None:
-        """Two processes that grade the same move leave the first one's grade; nothing graded is nothing kept."""
+        """Of two processes that grade the same move the first one's grade stays; an empty list stores nothing."""
         store.keep_outcomes([])
         store.keep_outcomes([graded_move()])
         store.keep_outcomes([graded_move(promised=None), graded_move(group="billing")])
@@ -249,7 +249,7 @@ class TestMemoryStore(DecisionStoreContract):
 
     @pytest.fixture
     def store(self) -> DecisionStore:
-        """An empty one."""
+        """An empty store."""
         return MemoryDecisionStore()
 
 
@@ -263,13 +263,13 @@ class TestSqlStore(DecisionStoreContract):
 
     @pytest.fixture
     def store(self, path: Path) -> Iterator[SqlDecisionStore]:
-        """An empty one."""
+        """An empty store."""
         store = SqlDecisionStore(sqlite_url(path))
         yield store
         store.close()
 
     def test_a_restart_forgets_nothing(self, store: SqlDecisionStore, path: Path, advice: MakeAdvice) -> None:
-        """A second process reads what the first one saved, without the first having said goodbye."""
+        """A second process reads what the first one saved, although the first did not close the store."""
         store.save(advice())
         second = SqlDecisionStore(sqlite_url(path))
         assert second.latest_recommendation("prod-eu", "orders") == advice()
@@ -278,7 +278,7 @@ class TestSqlStore(DecisionStoreContract):
     def test_many_writers_leave_one_newest_decision(
         self, store: SqlDecisionStore, path: Path, advice: MakeAdvice
     ) -> None:
-        """Four writers with their own connections race on one group: no decision is lost, the newest is the newest."""
+        """Four writers with their own connections write to one group: no decision is lost, the newest is the latest."""
         start = advice().issued_at
         decisions = [advice(recommendation_id=f"r-{i}", issued_at=start + i * timedelta(seconds=1)) for i in range(40)]
 
@@ -303,7 +303,7 @@ class TestSqlStore(DecisionStoreContract):
     def test_a_store_of_the_first_revision_goes_on(
         self, tmp_path: Path, advice: MakeAdvice, graded_move: MakeMove
     ) -> None:
-        """A file from before moves were kept opens with its decisions, and keeps moves from then on."""
+        """A file from before moves were stored opens with its decisions, and stores moves from then on."""
         url = sqlite_url(tmp_path / "old.sqlite")
         old = SqlDecisionStore(url)
         old.save(advice())
@@ -327,7 +327,7 @@ class TestSqlStore(DecisionStoreContract):
         assert store.outcomes("prod-eu", "orders", limit=9) == ()
 
     def test_a_page_is_found_without_looking_at_the_history(self, store: SqlDecisionStore) -> None:
-        """Pages, latest decisions, latest advice and last moves each read an index, however long the history is."""
+        """Pages, latest decisions, latest advice and last moves each read an index, for any length of the history."""
         plans: list[str] = []
 
         def explain(connection: sa.Connection, _cursor: object, statement: str, parameters: Any, *_: object) -> None:  # noqa: ANN401  # the driver's own
@@ -349,19 +349,19 @@ class TestSqlStore(DecisionStoreContract):
         ]
 
     def test_a_file_that_is_no_database_is_named(self, tmp_path: Path) -> None:
-        """The sentence names the store and what the database said."""
+        """The error names the store and has the database's message."""
         path = tmp_path / "notes.sqlite"
         path.write_text("not a database, but long enough to look like a file of one " * 20)
         with pytest.raises((UnavailableError, RejectedError), match=r"notes\.sqlite.*not a database"):
             SqlDecisionStore(sqlite_url(path))
 
     def test_a_url_that_is_none_is_refused(self) -> None:
-        """The sentence shows what a store URL looks like."""
+        """The error shows the form of a store URL."""
         with pytest.raises(RejectedError, match="sqlite:////var"):
             SqlDecisionStore("not a url")
 
 
-def test_a_driver_that_is_not_installed_is_told_with_the_one_that_is_meant() -> None:
-    """The sentence has the form of the URL and the extra that brings its driver."""
+def test_the_error_for_a_driver_that_is_not_installed_names_the_supported_one() -> None:
+    """The error has the form of the URL and the extra that installs its driver."""
     with pytest.raises(RejectedError, match=r"postgresql\+psycopg://.* pip install 'lagcast\[postgres\]'"):
         SqlDecisionStore("postgresql+pg8000://lagcast@db/lagcast")

@@ -1,4 +1,4 @@
-"""The workload that runs a group: it is named only where every member agrees."""
+"""The workload that runs a group is named only if every member agrees."""
 
 import pytest
 from hypothesis import given
@@ -34,8 +34,8 @@ def one(*hosts: str) -> Found | NotFound:
     return discover({"orders": hosts}, PODS)["orders"]
 
 
-def test_members_and_pods_are_counted_apart() -> None:
-    """A pod may hold several members: three members in two of the Deployment's four pods."""
+def test_members_and_pods_are_counted_separately() -> None:
+    """A pod may have several members: three members are in two of the Deployment's four pods."""
     assert one("10.0.0.1", "10.0.0.1", "10.0.0.3") == Found(workload=ORDERS, members=3, pods=2, replicas=4)
 
 
@@ -74,13 +74,13 @@ def test_members_and_pods_are_counted_apart() -> None:
         ),
     ],
 )
-def test_what_does_not_agree_is_said(hosts: tuple[str, ...], reason: str, sentence: str) -> None:
-    """No member, strangers, pods without an owner, owners that cannot be scaled, more than one of them."""
+def test_addresses_without_one_workload_get_a_sentence(hosts: tuple[str, ...], reason: str, sentence: str) -> None:
+    """No member, unknown addresses, pods without an owner, owners that cannot be scaled, or several owners."""
     assert one(*hosts) == NotFound(reason=reason, sentence=sentence, members=len(hosts))  # type: ignore[arg-type]  # one of two
 
 
-def test_one_workload_of_two_groups_is_told_of_both() -> None:
-    """It may run both, or be a proxy before them: nobody can tell from here."""
+def test_one_workload_of_two_groups_is_named_for_both() -> None:
+    """It may run both, or be a proxy before them; that cannot be known here."""
     answers = discover({"a": ["10.0.0.1"], "b": ["10.0.0.2"], "c": ["10.0.0.4"]}, PODS)
     shared = {group: answer.shared_with for group, answer in answers.items() if isinstance(answer, Found)}
     assert shared == {"a": ("b",), "b": ("a",), "c": ()}
@@ -91,7 +91,7 @@ ADDRESSES = [address for each in PODS for address in each.addresses] + ["8.8.8.8
 
 @given(st.lists(st.sampled_from(ADDRESSES), max_size=6))
 def test_found_means_that_every_member_can_only_be_there(hosts: list[str]) -> None:
-    """For each member, every pod at its address is the workload's; and the order of members does not matter."""
+    """For each member, every pod at its address is the workload's, and the order of members does not matter."""
     answer = one(*hosts)
     assert answer == one(*reversed(hosts))
     if isinstance(answer, Found):

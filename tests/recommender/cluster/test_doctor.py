@@ -18,7 +18,7 @@ NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 @dataclass(slots=True)
 class MemoryCluster:
-    """A cluster of the namespace `shop` that has what it is given; nothing is wrong with it unless a test says so."""
+    """A cluster of the namespace `shop` with the given contents; nothing is wrong with it unless a test makes it so."""
 
     installed: Literal["absent", "outdated", "current"] = "current"
     documents: list[dict[str, Any]] = field(default_factory=list)
@@ -29,10 +29,10 @@ class MemoryCluster:
     servers: dict[str, str] = field(default_factory=dict)
     leader: LeaseFacts | None = None
     ungraceful: bool = False
-    asked: list[str] = field(default_factory=list)
+    queries: list[str] = field(default_factory=list)
 
     def add(self, name: str, **spec: Any) -> None:  # noqa: ANN401  # YAML
-        """An object about the group called as it is; the later, the younger."""
+        """Add an object for the group of the same name; a later object is younger."""
         metadata = {"namespace": "shop", "name": name, "uid": name, "generation": 1}
         created = NOW + timedelta(seconds=len(self.documents))
         self.documents.append(
@@ -43,28 +43,28 @@ class MemoryCluster:
         )
 
     def version(self) -> str:
-        """Its name."""
+        """Its version."""
         return "v1.36.3"
 
     def definition(self) -> Literal["absent", "outdated", "current"]:
-        """As it is given."""
+        """The state that the test set."""
         return self.installed
 
     def objects(self, namespace: str) -> Sequence[Document]:
-        """Those of one namespace."""
+        """The objects of one namespace."""
         return [each for each in self.documents if each["metadata"]["namespace"] == namespace]
 
     def may(self, actor: Actor, namespace: str, rule: Rule) -> bool:
-        """All but what is denied; a clear no where it is silent."""
+        """True unless denied; raises if the cluster does not answer."""
         del namespace
         if self.ungraceful:
             message = "could not ask: the API server answered 403 Forbidden; grant create on subjectaccessreviews"
             raise RejectedError(message)
-        self.asked.append(f"{actor}: {rule}")
+        self.queries.append(f"{actor}: {rule}")
         return (actor, rule.resource) not in self.denied
 
     def plural(self, target: TargetSettings) -> str | None:
-        """Of the kinds that have a /scale."""
+        """The plural of a kind that has a /scale."""
         return self.plurals.get(target.kind)
 
     def is_there(self, target: TargetSettings) -> bool:
@@ -72,7 +72,7 @@ class MemoryCluster:
         return target.name in self.workloads
 
     def autoscalers(self, namespace: str) -> Mapping[tuple[str, str], tuple[str, ...]]:
-        """As they are given."""
+        """The autoscalers that the test set."""
         del namespace
         return self.claims
 
@@ -81,7 +81,7 @@ class MemoryCluster:
         return self.servers.get(api)
 
     def lease(self) -> LeaseFacts | None:
-        """As it is given."""
+        """The lease that the test set."""
         return self.leader
 
 
@@ -97,7 +97,7 @@ def found(cluster: MemoryCluster, *states: str) -> list[Diagnosis]:
 
 
 def test_a_cluster_in_order_has_no_trouble(cluster: MemoryCluster) -> None:
-    """An object that says Apply, its workload, all rights: every check is answered, and none needs a step."""
+    """With an object in mode Apply, its workload and all rights, every check is ok and none has a remedy."""
     cluster.add("orders", mode="Apply", target={"name": "orders"})
     assert found(cluster, "problem", "unknown") == []
     sentences = [(each.check, each.sentence) for each in found(cluster, "ok")]
@@ -154,10 +154,10 @@ def test_a_cluster_in_order_has_no_trouble(cluster: MemoryCluster) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_one_line_with_a_remedy(
+def test_each_fault_is_one_line_with_a_remedy(
     *, cluster: MemoryCluster, changes: dict[str, Any], check: str, sentence: str, remedy: str
 ) -> None:
-    """One thing after the other, and nothing else with it."""
+    """Each fault gives its line, and no other line."""
     cluster.add("orders", mode="Apply", target={"name": "orders"})
     for name, value in changes.items():
         setattr(cluster, name, value)
@@ -168,32 +168,34 @@ def test_what_is_wrong_is_one_line_with_a_remedy(
     assert remedy in problem.remedy
 
 
-def test_objects_that_are_not_followed_are_told(cluster: MemoryCluster) -> None:
-    """Two for one target, two for one group, a bad price: each is its own line, and names the way to mend it."""
+def test_objects_that_are_not_followed_are_reported(cluster: MemoryCluster) -> None:
+    """Two objects for one target, two for one group and a bad price are one line each, with the remedy."""
     cluster.add("orders", target={"name": "orders"})
     cluster.add("billing", target={"name": "orders"})
     cluster.add("again", groupId="orders")
     cluster.add("cheap", prices={"pricePerReplicaHour": 0})
-    told = {each.where: each for each in found(cluster, "problem")}
-    assert told.keys() == {"shop/billing", "shop/again", "shop/cheap"}
-    assert "shop/orders has the target Deployment orders already" in told["shop/billing"].sentence
-    assert "shop/orders names group 'orders' of cluster 'prod' already" in told["shop/again"].sentence
-    assert told["shop/cheap"].remedy == "kubectl -n shop edit cgs cheap"
+    problems = {each.where: each for each in found(cluster, "problem")}
+    assert problems.keys() == {"shop/billing", "shop/again", "shop/cheap"}
+    assert "shop/orders has the target Deployment orders already" in problems["shop/billing"].sentence
+    assert "shop/orders names group 'orders' of cluster 'prod' already" in problems["shop/again"].sentence
+    assert problems["shop/cheap"].remedy == "kubectl -n shop edit cgs cheap"
 
 
 @pytest.mark.parametrize(
-    ("group", "told"),
+    ("group", "limit"),
     [({"partitions": 24}, "24 partitions"), ({"streams": {"tasks": 8, "stateful": False}}, "8 tasks")],
 )
-def test_a_minimum_above_the_useful_maximum_is_told(cluster: MemoryCluster, group: dict[str, Any], told: str) -> None:
-    """Replicas beyond the partitions, or beyond the tasks, sit idle."""
+def test_a_minimum_above_the_useful_maximum_is_reported(
+    cluster: MemoryCluster, group: dict[str, Any], limit: str
+) -> None:
+    """Replicas beyond the partitions, or beyond the tasks, are idle."""
     cluster.add("orders", minReplicas=25, group=group)
     (problem,) = found(cluster, "problem")
-    assert f"minReplicas is 25, above the useful maximum: there are {told}" in problem.sentence
+    assert f"minReplicas is 25, above the useful maximum: there are {limit}" in problem.sentence
 
 
-def test_an_executor_that_nobody_wants_is_no_trouble(cluster: MemoryCluster) -> None:
-    """Without an object that says Apply what it may not do is a note; so is an autoscaler."""
+def test_an_executor_that_no_object_needs_is_no_problem(cluster: MemoryCluster) -> None:
+    """Without an object in mode Apply, a missing right of the executor is a note; so is an autoscaler."""
     cluster.add("orders", target={"name": "orders"})
     cluster.denied = {("executor", "deployments/scale")}
     cluster.claims = {("Deployment", "orders"): ("HorizontalPodAutoscaler shop/x",)}
@@ -205,20 +207,20 @@ def test_an_executor_that_nobody_wants_is_no_trouble(cluster: MemoryCluster) -> 
     ]
 
 
-def test_rights_are_asked_for_the_kinds_that_are_there(cluster: MemoryCluster) -> None:
-    """Of an Argo Rollout its own, and the /scale is read too; of the recommender no right on any workload."""
+def test_rights_are_checked_for_the_kinds_that_are_present(cluster: MemoryCluster) -> None:
+    """For an Argo Rollout its own right is checked, and that on /scale; for the recommender none on any workload."""
     cluster.add("orders", target={"name": "orders", "kind": "Rollout", "apiVersion": "argoproj.io/v1alpha1"})
     found(cluster)
     assert {
         "executor: get rollouts.argoproj.io",
         "executor: get rollouts/scale.argoproj.io",
         "executor: patch rollouts/scale.argoproj.io",
-    } <= set(cluster.asked)
-    assert not [rule for rule in cluster.asked if "rollouts" in rule and not rule.startswith("executor")]
+    } <= set(cluster.queries)
+    assert not [rule for rule in cluster.queries if "rollouts" in rule and not rule.startswith("executor")]
 
 
 @pytest.mark.parametrize(
-    ("server", "told"),
+    ("server", "sentence"),
     [
         ("keda/keda-operator-metrics-apiserver", "Served by KEDA (keda/keda-operator-metrics-apiserver)"),
         ("monitoring/prometheus-adapter", "Served by prometheus-adapter (monitoring/prometheus-adapter)"),
@@ -226,18 +228,18 @@ def test_rights_are_asked_for_the_kinds_that_are_there(cluster: MemoryCluster) -
         ("x/y", "Served by a server that is not known here (x/y)"),
     ],
 )
-def test_b4_who_serves_metrics_is_told(cluster: MemoryCluster, server: str, told: str) -> None:
-    """KEDA, prometheus-adapter and Stackdriver's are told apart, and from nobody; no second one is proposed."""
+def test_b4_the_server_of_metrics_is_named(cluster: MemoryCluster, server: str, sentence: str) -> None:
+    """KEDA, prometheus-adapter, Stackdriver, another server and none have a line each; no second one is proposed."""
     cluster.servers = {"external.metrics.k8s.io": server}
     served, absent = (each for each in found(cluster, "ok", "note") if each.check == "metrics API")
     assert (served.state, absent.state) == ("ok", "note")
-    assert served.sentence.startswith(told)
+    assert served.sentence.startswith(sentence)
     assert served.remedy is None
     assert "NotFound" in absent.sentence
 
 
-def test_what_may_not_be_asked_is_unknown_and_the_rest_goes_on(cluster: MemoryCluster) -> None:
-    """Never an ok, never a problem; the line says what to grant."""
+def test_a_right_that_may_not_be_queried_is_unknown_and_the_rest_goes_on(cluster: MemoryCluster) -> None:
+    """The state is neither ok nor problem, and the line names the right to grant."""
     cluster.ungraceful = True
     unknown = found(cluster, "unknown")
     assert [each.check for each in unknown] == ["rights", "rights"]
@@ -246,8 +248,8 @@ def test_what_may_not_be_asked_is_unknown_and_the_rest_goes_on(cluster: MemoryCl
 
 
 def test_a_fresh_lease_names_its_holder(cluster: MemoryCluster) -> None:
-    """Without a Lease there is nothing to say; a renewal within its duration is in order."""
+    """Without a Lease there is no line; a renewal within its duration is ok."""
     assert not [each for each in found(cluster, "ok", "problem") if each.check == "lease"]
     cluster.leader = LeaseFacts(holder="a", renewed_at=NOW - timedelta(seconds=4), duration_seconds=15)
-    (told,) = (each for each in found(cluster, "ok") if each.check == "lease")
-    assert told.sentence == "a leads; renewed 4 s ago."
+    (finding,) = (each for each in found(cluster, "ok") if each.check == "lease")
+    assert finding.sentence == "a leads; renewed 4 s ago."

@@ -1,4 +1,4 @@
-"""The law of a lease: never two who publish, and never long none, whatever clocks, requests and processes do."""
+"""The law of a lease: never two leaders, and never long none, for any clocks, requests and processes."""
 
 import random
 import threading
@@ -12,7 +12,7 @@ from tests.recommender.leases import TERMS, World, goes_on
 
 
 def test_a_released_lease_is_taken_at_once_and_kept() -> None:
-    """One leads, in one term, for as long as it renews; the other sees who."""
+    """One leads, in one term, for as long as it renews; the other knows the holder."""
     world = World()
     first, second = world.elector("first"), world.elector("second", ahead=7e6)
     goes_on(world, first, second, seconds=100)
@@ -20,7 +20,7 @@ def test_a_released_lease_is_taken_at_once_and_kept() -> None:
 
 
 def test_a_holder_that_is_gone_is_followed_within_its_lease_and_one_look() -> None:
-    """Killed at any moment of two seconds: the other leads 15 to 17 s later, and not before the lease is over."""
+    """After a kill at any moment of two seconds, the other leads 15 to 17 s later, and not before the lease is over."""
     for tenths in range(20):
         world = World()
         first, second = world.elector("first"), world.elector("second", ahead=-500)
@@ -66,8 +66,8 @@ def test_time_counts_from_when_a_renewal_was_sent() -> None:
     assert first.term() is None
 
 
-def test_one_that_was_frozen_knows_at_once() -> None:
-    """Stopped for longer than its lease and continued: no term before its next step, and none after it."""
+def test_a_frozen_leader_knows_at_once() -> None:
+    """Stopped for longer than its lease and continued, it has no term before its next step, and none after it."""
     world = World()
     first, second = world.elector("first"), world.elector("second")
     goes_on(world, first, second, seconds=30)
@@ -77,7 +77,7 @@ def test_one_that_was_frozen_knows_at_once() -> None:
     assert (first.term(), first.holder) == (None, "second")
 
 
-def test_one_that_comes_back_before_anybody_has_begun_leads_in_another_term() -> None:
+def test_a_leader_that_returns_before_another_begins_leads_in_another_term() -> None:
     """Others may have published newer decisions since it lost the lease, so its state is not trusted."""
     world = World()
     first = world.elector("first")
@@ -89,7 +89,7 @@ def test_one_that_comes_back_before_anybody_has_begun_leads_in_another_term() ->
 
 
 def test_a_lease_that_is_let_go_is_taken_without_waiting() -> None:
-    """At the other's next look; whoever let go does not lead any more."""
+    """It is taken at the other's next step; the process that released it does not lead any more."""
     world = World()
     first, second = world.elector("first"), world.elector("second")
     goes_on(world, first, second, seconds=30)
@@ -100,7 +100,7 @@ def test_a_lease_that_is_let_go_is_taken_without_waiting() -> None:
 
 
 def test_a_renewal_whose_answer_is_lost_costs_no_term() -> None:
-    """It was written all the same: the next step finds itself as the holder, and goes on."""
+    """The renewal was written: the next step finds itself as the holder, and goes on."""
     world = World()
     first = world.elector("first")
     first.step()
@@ -120,7 +120,7 @@ def test_a_renewal_whose_answer_is_lost_costs_no_term() -> None:
 
 
 def test_a_process_that_is_started_again_waits_for_the_one_before() -> None:
-    """Another identity: the one before may be alive, and frozen."""
+    """The new process has another identity, because the old one may be frozen and continue."""
     world = World()
     goes_on(world, world.elector("pod_1"), seconds=30)
     again = world.elector("pod_2")
@@ -131,7 +131,7 @@ def test_a_process_that_is_started_again_waits_for_the_one_before() -> None:
 
 
 def test_a_lease_that_was_made_anew_is_not_taken_for_a_free_one() -> None:
-    """Deleted and made again, it names nobody, while the holder of the one before may still believe in it."""
+    """Deleted and made again, it names no holder, while the earlier holder may still lead."""
     world = World()
     first, second = world.elector("first"), world.elector("second")
     goes_on(world, first, second, seconds=30)
@@ -143,18 +143,18 @@ def test_a_lease_that_was_made_anew_is_not_taken_for_a_free_one() -> None:
 
 
 def test_a_lease_that_was_given_to_another_by_hand_ends_the_term() -> None:
-    """As soon as it is seen, whatever is left of the deadline."""
+    """The term ends as soon as the change is read, whatever is left of the deadline."""
     world = World()
     first = world.elector("first")
     first.step()
-    world.by_hand(holder="somebody")
+    world.by_hand(holder="other")
     first.step()
     assert first.term() is None
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_there_are_never_two(seed: int) -> None:
-    """Three processes, an hour of freezes, lost requests and answers, slow ones, releases, restarts and deletions."""
+    """Three processes run for an hour with freezes, lost and slow requests, releases, restarts and deletions."""
     chance, world = random.Random(seed), World()  # noqa: S311  # a test's
     electors = [world.elector(f"{number}", ahead=chance.uniform(-1e6, 1e6)) for number in range(3)]
     due = [world.now] * 3
@@ -188,14 +188,14 @@ def test_there_are_never_two(seed: int) -> None:
 
 
 def leading(electors: list[Elector]) -> list[int]:
-    """The one that leads now; fails where it is more than one."""
+    """The leader now; fails if there are several."""
     found = [number for number, elector in enumerate(electors) if elector.term() is not None]
     assert len(found) <= 1, found
     return found
 
 
 def test_a_cycle_publishes_in_its_own_term_only() -> None:
-    """The first cycle of a term says so; one whose term has ended is refused, in a later term too."""
+    """The first cycle of a term is marked; a cycle whose term has ended is refused, also in a later term."""
     world = World()
     first = world.elector("first")
     fence = Fence(first)
@@ -214,7 +214,7 @@ def test_a_cycle_publishes_in_its_own_term_only() -> None:
 
 
 def test_a_lease_is_kept_through_any_trouble_and_let_go_in_the_end() -> None:
-    """An unexpected error, such as a token that cannot be read, is logged once; the term begins when it is over."""
+    """An unexpected error, such as an unreadable token, is logged once; the term begins after it."""
     world, began = World(), threading.Event()
     failures = iter([OSError("no such token")] * 3)
 

@@ -1,4 +1,4 @@
-"""The loop of several recommenders on one store: one decides, others stand by, and a change of lead loses nothing."""
+"""Several recommenders on one store: one decides, others stand by, and a change of leader loses nothing."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +28,7 @@ KILLS = 200
 
 @dataclass
 class Replica:
-    """One of several recommenders, with what it is put together of."""
+    """One of several recommenders, with its parts."""
 
     elector: Elector
     fence: Fence
@@ -76,10 +76,10 @@ def replica(world: World, rows: Rows, profile: GroupProfile, tmp_path: Path) -> 
         each.store.close()
 
 
-def test_one_that_stands_by_keeps_and_publishes_nothing(replica: Callable[..., Replica]) -> None:
-    """It looks at what stands in the way, as one who leads does, so that what it answers is of now."""
-    heard, looked = RecordingPublisher(), []
-    waiting = replica("a", [heard])
+def test_a_recommender_that_stands_by_stores_and_publishes_nothing(replica: Callable[..., Replica]) -> None:
+    """It reads the obstacles, as a leader does, so that its answers are up to date."""
+    received, looked = RecordingPublisher(), []
+    waiting = replica("a", [received])
 
     def look() -> dict[tuple[str, str], Obstacle]:
         looked.append(True)
@@ -88,11 +88,13 @@ def test_one_that_stands_by_keeps_and_publishes_nothing(replica: Callable[..., R
     waiting.loop.obstacles = look
     for minute in range(3):
         waiting.cycle(NOW + minute * MINUTE)
-    assert (heard.decisions, waiting.store.groups(), len(looked)) == ([], (), 3)
+    assert (received.decisions, waiting.store.groups(), len(looked)) == ([], (), 3)
 
 
-def test_one_that_stands_by_has_decided_once_before_it_leads(replica: Callable[..., Replica], rows: Rows) -> None:
-    """Compiling loops takes 10 s and more where nothing is cached; a group without advice is not taken for a trial."""
+def test_a_recommender_that_stands_by_has_decided_once_before_it_leads(
+    replica: Callable[..., Replica], rows: Rows
+) -> None:
+    """Compiling loops takes 10 s and more without a cache; a group without advice is not taken for the trial."""
     rows.poisoned["bad"] = KeyError("odd")
     waiting = replica("a")
     for minute in range(3):
@@ -105,27 +107,27 @@ def test_one_that_stands_by_has_decided_once_before_it_leads(replica: Callable[.
 def test_a_lead_that_is_lost_in_a_cycle_ends_the_cycle(
     replica: Callable[..., Replica], world: World, rows: Rows
 ) -> None:
-    """Decisions published before it stay; the other groups are another's, and the loop goes on standing by."""
+    """Decisions published before the loss stay; the other groups are left to the new leader, and the loop stands by."""
     rows.rows = [replace(row, group=f"group-{index}") for index in range(3) for row in rows.rows]
-    heard: list[str] = []
+    received: list[str] = []
 
     class Slow:
         def publish(self, decision: Decision) -> None:
-            heard.append(decision.group)
+            received.append(decision.group)
             world.now += 6
 
     leader = replica("a", [Slow()])
     leader.elector.step()
     leader.cycle(NOW)
     leader.cycle(NOW + MINUTE)
-    assert heard == ["group-0", "group-1"]
+    assert received == ["group-0", "group-1"]
     assert leader.store.groups() == (("c", "group-0"), ("c", "group-1"))
 
 
 def test_a_write_that_has_waited_for_too_long_is_undone(
     replica: Callable[..., Replica], advice: Callable[..., Recommendation], world: World
 ) -> None:
-    """The lease is looked at last, after every lock: a database that hangs makes no late decision."""
+    """The lease is checked last, after every lock, so a database that hangs makes no late decision."""
     leader = replica("a")
     leader.elector.step()
     leader.fence.enter()
@@ -162,9 +164,9 @@ def test_a_store_that_fails_ends_a_leader_and_not_one_that_has_lost_its_lead(
 def test_a_new_leader_goes_on_from_what_the_other_published(
     replica: Callable[..., Replica], world: World, rows: Rows, row: Row
 ) -> None:
-    """There and back: each advice names the one before it, whoever made it."""
-    heard = RecordingPublisher()
-    first, second = replica("a", [heard]), replica("b", [heard])
+    """Each advice names the one before it, whichever process made it, in both directions."""
+    received = RecordingPublisher()
+    first, second = replica("a", [received]), replica("b", [received])
     for each in (first, second):
         each.cycle(NOW)
     now = NOW
@@ -175,24 +177,24 @@ def test_a_new_leader_goes_on_from_what_the_other_published(
             rows.rows += [row(now - timedelta(seconds=15 * back), 5000.0) for back in reversed(range(4))]
             each.cycle(now)
         leader.elector.release()
-    told = [decision for decision in heard.decisions if isinstance(decision, Recommendation)]
-    assert len(told) == 6
-    assert [each.supersedes for each in told] == [None, *(each.recommendation_id for each in told[:-1])]
+    published = [decision for decision in received.decisions if isinstance(decision, Recommendation)]
+    assert len(published) == 6
+    assert [each.supersedes for each in published] == [None, *(each.recommendation_id for each in published[:-1])]
 
 
 class KilledError(BaseException):
-    """The process is gone; nothing after this instant is done."""
+    """The process is killed; nothing after this instant is done."""
 
 
 @dataclass
 class Killer:
-    """A publisher before or behind others, which ends its process when its time has come."""
+    """A publisher before or behind others, which ends its process at the given moment."""
 
     chance: random.Random
     armed: bool = False
 
     def publish(self, _decision: Decision) -> None:
-        """Or not."""
+        """Do nothing, or end the process."""
         if self.armed and self.chance.random() < 0.5:
             raise KilledError
 
@@ -201,23 +203,23 @@ class Killer:
 def test_p5_two_hundred_leaders_killed_while_they_publish_leave_one_history(
     replica: Callable[..., Replica], world: World, rows: Rows, row: Row
 ) -> None:
-    """After the decision was made, after it was kept, or after it was published: every id once, each naming its last.
+    """After the decision was made, stored or published: every id appears once, and each names the one before.
 
     What was published is in the store, and the next leader's first advice is out within 20 s of the kill.
     """
-    chance, heard, now = random.Random(7), RecordingPublisher(), NOW  # noqa: S311  # a test's
+    chance, received, now = random.Random(7), RecordingPublisher(), NOW  # noqa: S311  # a test's
     killers = {}
 
     def fresh(number: int) -> Replica:
         before, between, after = (Killer(chance) for _ in range(3))
-        made = replica(f"process-{number}", [between, heard, after])
+        made = replica(f"process-{number}", [between, received, after])
         real = made.store.save
 
         def save(decision: Decision) -> None:
             before.publish(decision)
             real(decision)
 
-        # The moment between the decision and its being kept has no publisher of its own.
+        # The moment between the decision and its storing has no publisher of its own.
         made.loop.store = Saving(made.store, save)  # type: ignore[assignment]  # the rest of the port is the store's
         killers[id(made)] = (before, between, after)
         return made
@@ -237,8 +239,8 @@ def test_p5_two_hundred_leaders_killed_while_they_publish_leave_one_history(
                 leader.cycle(now)
             except KilledError:
                 killed_at = world.now
-        out = len(heard.decisions)
-        while len(heard.decisions) == out:
+        out = len(received.decisions)
+        while len(received.decisions) == out:
             goes_on(world, other.elector, seconds=0.1)
             now += timedelta(seconds=0.1)
             if other.elector.term() is not None:
@@ -248,16 +250,16 @@ def test_p5_two_hundred_leaders_killed_while_they_publish_leave_one_history(
         leader, other = other, fresh(number + 2)
     assert max(latest) < 20
     kept = leader.store.history("c", "orders", NOW, now + MINUTE)
-    told = [each.recommendation_id for each in heard.decisions if isinstance(each, Recommendation)]
+    published = [each.recommendation_id for each in received.decisions if isinstance(each, Recommendation)]
     ids = [each.recommendation_id for each in kept if isinstance(each, Recommendation)]
     assert len(ids) == len(kept) == len(set(ids))
-    assert len(told) == len(set(told)) >= KILLS
-    assert [each for each in ids if each in set(told)] == told
+    assert len(published) == len(set(published)) >= KILLS
+    assert [each for each in ids if each in set(published)] == published
     assert [each.supersedes for each in kept if isinstance(each, Recommendation)] == [None, *ids[:-1]]
 
 
 class Saving:
-    """A store whose `save` is another."""
+    """A store with another `save`."""
 
     def __init__(self, store: SqlDecisionStore, save: Callable[[Decision], None]) -> None:
         self._store, self.save = store, save

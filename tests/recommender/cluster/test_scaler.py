@@ -1,4 +1,4 @@
-"""An object's requests, laid over the settings: pure, and the same whichever object is read first."""
+"""An object's requests, laid over the settings: pure, and independent of the order of objects."""
 
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
@@ -29,7 +29,7 @@ SETTINGS = Settings(
     state_dir=Path("nowhere"),
     groups={"*": GroupSettings(start_up_seconds=60.0), "orders": GroupSettings(min_replicas=2, max_replicas=12)},
 )
-# One value of each setting that an object may name, other than the default: as it is written, and as it is meant.
+# One value of each setting that an object may name, other than the default: as written, and as read.
 GROUP_VALUES: dict[str, tuple[Any, Any]] = {
     "min_replicas": (3, 3),
     "max_replicas": (9, 9),
@@ -66,7 +66,7 @@ BLOCK_OF = {
 
 
 def document(*, name: str = "orders", created: datetime = NOW, **spec: Any) -> dict[str, Any]:  # noqa: ANN401  # YAML
-    """An object in the namespace `shop` about group `orders` of cluster `prod`."""
+    """An object in the namespace `shop` for group `orders` of cluster `prod`."""
     metadata = {"namespace": "shop", "name": name, "uid": name, "generation": 1}
     return {
         "metadata": metadata | {"creationTimestamp": created.strftime("%Y-%m-%dT%H:%M:%SZ")},
@@ -84,8 +84,8 @@ def spec_with(names: set[str]) -> dict[str, Any]:
 
 
 @given(st.sets(st.sampled_from(sorted(ALL_VALUES))))
-def test_what_an_object_names_wins_and_the_rest_stays(names: set[str]) -> None:
-    """Whichever settings it names are as it says; every other one is what it is without the object."""
+def test_settings_of_an_object_take_precedence_and_the_rest_stays(names: set[str]) -> None:
+    """The settings that an object names have its values; every other one has its value without the object."""
     request = request_of(SETTINGS, read_scaler(document(**spec_with(names))))
     without = SETTINGS.group("orders")
     for name in GroupSettings.model_fields:
@@ -98,7 +98,7 @@ def test_what_an_object_names_wins_and_the_rest_stays(names: set[str]) -> None:
 
 @given(st.permutations([document(name=str(age), created=NOW - timedelta(days=age)) for age in range(4)]))
 def test_the_oldest_object_has_the_group(documents: list[dict[str, Any]]) -> None:
-    """In whatever order they are seen, one is followed, and each other one is told which."""
+    """In any order of objects one is followed, and each other one has the name of that one."""
     known = standing(SETTINGS, documents)
     assert {group: request.scaler.name for group, request in known.requests.items()} == {("prod", "orders"): "3"}
     assert {place: invalid.reason for place, invalid in known.invalid.items()} == {
@@ -112,7 +112,7 @@ def test_the_oldest_object_has_the_group(documents: list[dict[str, Any]]) -> Non
     st.permutations([document(name=str(age), groupId=str(age), created=NOW - timedelta(days=age)) for age in range(3)])
 )
 def test_a_target_is_the_oldest_objects(documents: list[dict[str, Any]]) -> None:
-    """Of objects for one workload the younger ones' groups wait, each told why; another workload is followed."""
+    """Of objects for one workload the younger ones' groups wait, with the reason; another workload is followed."""
     for each in documents:
         each["spec"]["target"] = {"name": "consumer"}
     other = document(name="other", groupId="other", target={"name": "consumer", "kind": "StatefulSet"})
@@ -127,7 +127,7 @@ def test_a_target_is_the_oldest_objects(documents: list[dict[str, Any]]) -> None
 
 
 def test_a_target_that_the_settings_hand_over_is_no_objects() -> None:
-    """Unless the object is about that very group; one that the settings only advise on is free."""
+    """A target of the settings is refused unless the object is for that group; in mode advise it is free."""
     for mode, names in (("apply", ["billing"]), ("recommend", [])):
         target = TargetSettings(namespace="shop", name="consumer")
         billing = GroupSettings.model_validate({"mode": mode, "target": target})
@@ -138,13 +138,13 @@ def test_a_target_that_the_settings_hand_over_is_no_objects() -> None:
 
 
 def test_an_object_that_is_off_has_no_target() -> None:
-    """Its group is left out, so the workload is another group's to have."""
+    """Its group is left out, so the workload is free for another group."""
     off = document(name="off", groupId="off", created=NOW - timedelta(days=1), mode="Off", target={"name": "consumer"})
     known = standing(SETTINGS, [off, document(target={"name": "consumer"})])
     assert not known.invalid
 
 
-def test_zero_is_for_whoever_says_so() -> None:
+def test_scale_to_zero_is_set_by_the_object() -> None:
     """A field in `scaleToZero` is the setting; the settings hold for absent fields."""
     blocks: tuple[dict[str, Any], ...] = ({}, {"enabled": True}, {"idleSeconds": 600})
     requests = [request_of(SETTINGS, read_scaler(document(scaleToZero=block))).group.scale_to_zero for block in blocks]
@@ -154,7 +154,7 @@ def test_zero_is_for_whoever_says_so() -> None:
 
 
 def test_a_minimum_of_zero_is_one_for_a_group_that_is_active() -> None:
-    """As `minReplicaCount: 0` is to KEDA: a group that works has a replica."""
+    """A group that is active has a replica, as with `minReplicaCount: 0` of KEDA."""
     request = request_of(SETTINGS, read_scaler(document(scaleToZero={"enabled": True}, minReplicas=0)))
     assert request.group.min_replicas == 1
     assert request.group.profile("prod", "orders", partitions=12).scale_to_zero == ScaleToZero()
@@ -162,12 +162,12 @@ def test_a_minimum_of_zero_is_one_for_a_group_that_is_active() -> None:
 
 @pytest.mark.parametrize("name", sorted(BLOCK_OF))
 def test_every_name_goes_there_and_back(name: str) -> None:
-    """The mapping of words is mechanical, digits included."""
+    """The mapping between both spellings is mechanical, digits included."""
     assert snake_case(camel_case(name)) == name
 
 
 def test_groups_of_two_clusters_are_two_groups() -> None:
-    """An object is about the group of one cluster; its namesake elsewhere is left as it is."""
+    """An object is for the group of one cluster; a group of the same name in another cluster is unchanged."""
     other = document(name="other", cluster="lab", mode="Off")
     known = standing(SETTINGS, [document(maxReplicas=5), other])
     assert known.requests["prod", "orders"].group.max_replicas == 5
@@ -176,14 +176,14 @@ def test_groups_of_two_clusters_are_two_groups() -> None:
 
 
 def test_a_target_is_in_the_namespace_of_its_object() -> None:
-    """A writer of objects in one namespace cannot have workloads of another one scaled."""
+    """An object in one namespace cannot have workloads of another namespace scaled."""
     group = request_of(SETTINGS, read_scaler(document(target={"name": "consumer"}))).group
     assert group.target is not None
     assert (group.target.namespace, group.target.kind, group.target.name) == ("shop", "Deployment", "consumer")
 
 
 def test_a_hold_ends_to_the_second() -> None:
-    """At `until` it is over; without one it holds until it is removed; the settings stay as they are."""
+    """A hold ends at `until`; without one it lasts until it is removed; the settings stay as they are."""
     request = request_of(SETTINGS, read_scaler(document(hold={"replicas": 7, "until": "2026-01-05T13:00:00+01:00"})))
     hold = request.scaler.hold
     assert hold is not None
@@ -216,8 +216,8 @@ def test_a_hold_ends_to_the_second() -> None:
         ({"scaleToZero": {"idleSeconds": 5}}, "scaleToZero.idleSeconds is 5; input should be greater than or equal"),
     ],
 )
-def test_a_bad_object_is_one_sentence_in_its_own_words(spec: dict[str, Any], sentence: str) -> None:
-    """Field, value and expectation; the other objects are followed all the same."""
+def test_a_bad_object_gets_one_sentence_with_its_field_names(spec: dict[str, Any], sentence: str) -> None:
+    """The sentence has field, value and expectation; the other objects are followed."""
     with pytest.raises(ScalerError, match=r"^[^\n]+$") as caught:
         request_of(SETTINGS, read_scaler(document(**spec)))
     assert sentence in str(caught.value)
@@ -236,8 +236,8 @@ BLOCKS = ["cluster", "groupId", "target", "scaleToZero", "hold", *map(camel_case
 
 
 @given(st.one_of(JSON, st.dictionaries(st.sampled_from([*BLOCKS, *map(camel_case, ALL_VALUES)]), JSON)))
-def test_whatever_lies_there_stops_no_other_object(spec: Any) -> None:  # noqa: ANN401  # anything at all
-    """An object of an older definition, or of nobody's, is followed or told why not; its neighbour is followed."""
+def test_an_object_of_any_content_stops_no_other_object(spec: Any) -> None:  # noqa: ANN401  # anything at all
+    """An object of an older or unknown definition is followed or gets a sentence; the next object is followed."""
     odd = document(name="odd") | {"spec": spec}
     good = document(name="good", groupId="billing", cluster="another")
     known = standing(SETTINGS, [odd, good])
@@ -246,8 +246,8 @@ def test_whatever_lies_there_stops_no_other_object(spec: Any) -> None:  # noqa: 
     assert ("odd" in followed) != (("shop", "odd") in known.invalid)
 
 
-def test_an_instant_that_does_not_read_is_said() -> None:
-    """In one sentence, for its group alone."""
+def test_an_instant_that_cannot_be_read_is_an_error() -> None:
+    """It has one sentence, for its group only."""
     known = standing(SETTINGS, [document(hold={"replicas": 3, "until": "soon"})])
     invalid = known.invalid["shop", "orders"]
     assert (invalid.reason, invalid.group) == ("ConfigInvalid", ("prod", "orders"))

@@ -20,7 +20,7 @@ CYCLE_SECONDS = 60.0
 
 
 def seen(status: Any = None, **spec: Any) -> tuple[dict[str, Any], GroupRequest]:  # noqa: ANN401  # YAML
-    """An object as the cluster has it, and what it asks for."""
+    """An object as the cluster has it, and its request."""
     metadata = {"namespace": "shop", "name": "orders", "uid": "u", "generation": 4}
     document: dict[str, Any] = {
         "metadata": metadata | {"creationTimestamp": "2026-01-01T00:00:00Z"},
@@ -30,13 +30,13 @@ def seen(status: Any = None, **spec: Any) -> tuple[dict[str, Any], GroupRequest]
     return document, request_of(Settings(state_dir=Path("nowhere")), read_scaler(document))
 
 
-def told(decision: Decision | None, before: Any = None, *, now: datetime = NOW, **spec: Any) -> dict[str, Any]:  # noqa: ANN401  # YAML
+def status_after(decision: Decision | None, before: Any = None, *, now: datetime = NOW, **spec: Any) -> dict[str, Any]:  # noqa: ANN401  # YAML
     """The status after a visit."""
     return dict(status_of(*seen(before, **spec), decision, now=now))
 
 
 def within_an_hour(decision: Decision) -> Decision:
-    """The same with a horizon that plans may have."""
+    """The same decision with a horizon that plans may have."""
     return replace(decision, horizon_seconds=3600.0) if isinstance(decision, Recommendation) else decision
 
 
@@ -45,9 +45,9 @@ def verdicts(status: dict[str, Any]) -> dict[str, tuple[str, str]]:
     return {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]}
 
 
-def test_advice_is_told_in_full(advice: Callable[..., Recommendation]) -> None:
-    """Counts, instants and prices of the advice, in decimal strings where they are not whole; and every condition."""
-    status = told(advice(confidence=0.86))
+def test_the_status_has_all_of_the_advice(advice: Callable[..., Recommendation]) -> None:
+    """It has counts, instants and prices of the advice, as decimal strings if not whole, and every condition."""
+    status = status_after(advice(confidence=0.86))
     assert status["recommendation"] == {
         "recommendationId": "r-1",
         "action": "ScaleOut",
@@ -75,15 +75,15 @@ def test_advice_is_told_in_full(advice: Callable[..., Recommendation]) -> None:
     }
 
 
-def test_without_a_decision_nothing_is_claimed() -> None:
-    """A group that is off says so; of any other one nobody can say anything yet."""
-    assert verdicts(told(None, mode="Off"))["Ready"] == ("False", "Off")
-    assert verdicts(told(None))["Ready"] == ("Unknown", "NoDecision")
+def test_without_a_decision_the_status_has_no_advice() -> None:
+    """A group that is off has the reason Off; any other group has Ready unknown."""
+    assert verdicts(status_after(None, mode="Off"))["Ready"] == ("False", "Off")
+    assert verdicts(status_after(None))["Ready"] == ("Unknown", "NoDecision")
 
 
-def test_a_refusal_is_told_without_a_number(refusal: Callable[..., Refusal]) -> None:
-    """There is no count to read by mistake, but the sentence, and what to do next."""
-    status = told(refusal(), told(None))
+def test_the_status_of_a_refusal_has_no_count(refusal: Callable[..., Refusal]) -> None:
+    """It has the sentence and the next step, and no count that could be read by mistake."""
+    status = status_after(refusal(), status_after(None))
     assert "recommendation" not in status
     ready = status["conditions"][0]
     assert (ready["status"], ready["reason"]) == ("False", "HistoryStale")
@@ -94,8 +94,8 @@ def test_a_refusal_is_told_without_a_number(refusal: Callable[..., Refusal]) -> 
 
 @given(st.data())
 def test_every_condition_is_there_at_the_first_visit(any_decision: st.SearchStrategy[Decision], data: Any) -> None:  # noqa: ANN401  # hypothesis does not export its type
-    """Whatever was decided, or nothing at all; also for an object that is not followed."""
-    status = told(data.draw(st.one_of(any_decision.map(within_an_hour), st.none())))
+    """This holds for any decision or none, and for an object that is not followed."""
+    status = status_after(data.draw(st.one_of(any_decision.map(within_an_hour), st.none())))
     assert tuple(each["type"] for each in status["conditions"]) == CONDITIONS
     document, _ = seen()
     invalid = InvalidScaler(reason="ConfigInvalid", sentence="no", group=None)
@@ -104,75 +104,77 @@ def test_every_condition_is_there_at_the_first_visit(any_decision: st.SearchStra
 
 
 @given(st.data())
-def test_what_was_just_told_is_no_news(any_decision: st.SearchStrategy[Decision], data: Any) -> None:  # noqa: ANN401  # the same
-    """The same decision again changes nothing that is written, and is no Event, whatever it is."""
+def test_an_unchanged_status_is_no_news(any_decision: st.SearchStrategy[Decision], data: Any) -> None:  # noqa: ANN401  # the same
+    """The same decision again changes nothing that is written, and causes no Event, for any decision."""
     decision = data.draw(st.one_of(any_decision.map(within_an_hour), st.none()))
-    before = told(decision)
-    after = told(decision, before)
+    before = status_after(decision)
+    after = status_after(decision, before)
     assert after == before
     assert transition(before, after) is None
 
 
 def test_a_minute_later_the_same_is_no_news(advice: Callable[..., Recommendation]) -> None:
-    """New id, new instants, new figures: nobody is told; a plan for later that keeps its instant is no news either."""
-    before = told(advice())
+    """A new id, new instants and new figures are not written, nor is a later plan that keeps its instant."""
+    before = status_after(advice())
     later = NOW + timedelta(seconds=60)
     again = advice(recommendation_id="r-2", issued_at=later, valid_until=later + timedelta(seconds=300))
     again = replace(again, observed=replace(again.observed, lag_messages=9.0))
-    after = told(again, before, now=later)
+    after = status_after(again, before, now=later)
     assert not is_news(before, after, now=later, cycle_seconds=CYCLE_SECONDS)
 
 
 def test_a_move_that_stays_due_is_no_news(advice: Callable[..., Recommendation]) -> None:
-    """Nobody carries it out, and it is due at each new present: the instant that was told first stays."""
-    before = told(advice(execute_at=NOW))
+    """If a move is not carried out, it is due at each new present: the first reported instant stays."""
+    before = status_after(advice(execute_at=NOW))
     later = NOW + timedelta(seconds=60)
-    after = told(advice(issued_at=later, execute_at=later), before, now=later)
+    after = status_after(advice(issued_at=later, execute_at=later), before, now=later)
     assert after["recommendation"]["executeAt"] == "2026-01-05T12:00:00Z"
     assert not is_news(before, after, now=later, cycle_seconds=CYCLE_SECONDS)
 
 
 def test_advice_is_renewed_before_it_lapses(advice: Callable[..., Recommendation]) -> None:
     """Valid for 300 s and decided each 60 s, it is written again once it has less than 90 s left: after 240 s."""
-    before = told(advice())
+    before = status_after(advice())
     cycles = [NOW + timedelta(seconds=60 * cycle) for cycle in range(1, 6)]
-    news = [is_news(before, told(advice(), before), now=now, cycle_seconds=CYCLE_SECONDS) for now in cycles]
+    news = [is_news(before, status_after(advice(), before), now=now, cycle_seconds=CYCLE_SECONDS) for now in cycles]
     assert news == [False, False, False, True, True]
 
 
 def test_what_changes_is_news(advice: Callable[..., Recommendation], refusal: Callable[..., Refusal]) -> None:
-    """Another count, another reason, another instant ahead, a refusal, a hold, a new generation: each is written."""
-    before = told(advice())
+    """Another count, reason or later instant, a refusal, a hold and a new generation are each written."""
+    before = status_after(advice())
     changed = [
-        told(advice(desired_replicas=9), before),
-        told(advice(reason="backlog_drain"), before),
-        told(advice(execute_at=NOW + timedelta(seconds=300)), before),
-        told(refusal(), before),
-        told(advice(), before, hold={"replicas": 6}),
-        told(advice(), before, mode="Apply"),
+        status_after(advice(desired_replicas=9), before),
+        status_after(advice(reason="backlog_drain"), before),
+        status_after(advice(execute_at=NOW + timedelta(seconds=300)), before),
+        status_after(refusal(), before),
+        status_after(advice(), before, hold={"replicas": 6}),
+        status_after(advice(), before, mode="Apply"),
         before | {"observedGeneration": 3},
     ]
     assert all(is_news(before, after, now=NOW, cycle_seconds=CYCLE_SECONDS) for after in changed)
 
 
-def test_conditions_remember_since_when(advice: Callable[..., Recommendation], refusal: Callable[..., Refusal]) -> None:
-    """The instant moves with the status, and with nothing else."""
+def test_conditions_keep_the_instant_of_their_last_change(
+    advice: Callable[..., Recommendation], refusal: Callable[..., Refusal]
+) -> None:
+    """The instant changes with the status, and with nothing else."""
     later = NOW + timedelta(hours=1)
-    stale = told(refusal(), told(refusal()), now=later)
-    back = told(advice(), stale, now=later)
+    stale = status_after(refusal(), status_after(refusal()), now=later)
+    back = status_after(advice(), stale, now=later)
     since = [status["conditions"][0]["lastTransitionTime"] for status in (stale, back)]
     assert since == ["2026-01-05T12:00:00Z", "2026-01-05T13:00:00Z"]
 
 
 def test_events_are_transitions(advice: Callable[..., Recommendation], refusal: Callable[..., Refusal]) -> None:
     """From nothing to advice, from advice to a refusal, and to another count; not from one reason to another."""
-    first, refused = told(advice()), told(refusal())
+    first, refused = status_after(advice()), status_after(refusal())
     steps = [
         ({}, first, "RecommendationChanged"),
-        (first, told(advice(reason="backlog_drain")), None),
-        (first, told(advice(desired_replicas=9)), "RecommendationChanged"),
+        (first, status_after(advice(reason="backlog_drain")), None),
+        (first, status_after(advice(desired_replicas=9)), "RecommendationChanged"),
         (first, refused, "RecommendationWithheld"),
-        (refused, told(refusal(reason="rebalancing")), "RecommendationWithheld"),
+        (refused, status_after(refusal(reason="rebalancing")), "RecommendationWithheld"),
         (refused, first, "RecommendationChanged"),
     ]
     assert [getattr(transition(before, after), "reason", None) for before, after, _ in steps] == [
@@ -186,16 +188,16 @@ def test_events_are_transitions(advice: Callable[..., Recommendation], refusal: 
 
 
 def test_apply_is_left_to_the_executor(advice: Callable[..., Recommendation]) -> None:
-    """The status does not claim that anybody acts: without a target nobody can, with one it is not seen from here."""
-    assert verdicts(told(advice(), mode="Apply"))["Executing"] == ("False", "NoTarget")
-    ready = told(advice(), mode="Apply", target={"name": "orders"})
+    """The status does not claim that an executor acts: without a target none can, with one it is not known here."""
+    assert verdicts(status_after(advice(), mode="Apply"))["Executing"] == ("False", "NoTarget")
+    ready = status_after(advice(), mode="Apply", target={"name": "orders"})
     assert verdicts(ready)["Executing"] == ("Unknown", "LeftToExecutor")
 
 
 def test_a_hold_is_a_pause(advice: Callable[..., Recommendation]) -> None:
-    """While it is in force, and it says until when."""
-    status = told(advice(), hold={"replicas": 6, "until": "2026-01-05T13:00:00Z"})
+    """It is while the hold is in force, and the message has its end."""
+    status = status_after(advice(), hold={"replicas": 6, "until": "2026-01-05T13:00:00Z"})
     paused = status["conditions"][-1]
     assert (paused["type"], paused["status"], paused["reason"]) == ("Paused", "True", "Held")
     assert paused["message"] == "Held at 6 replicas until 2026-01-05T13:00:00Z."
-    assert verdicts(told(None, mode="Off"))["Paused"] == ("True", "ModeOff")
+    assert verdicts(status_after(None, mode="Off"))["Paused"] == ("True", "ModeOff")

@@ -1,4 +1,4 @@
-"""Objects of a cluster in the loop: followed within a cycle, told only news, and none stops the others."""
+"""Objects of a cluster in the loop: followed within a cycle, written only on changes, and none stops the others."""
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -25,7 +25,7 @@ ORDERS = ("prod-eu", "orders")
 
 @dataclass(slots=True)
 class MemoryObjects:
-    """A cluster of a few objects that remembers what it was told; `failing` are names that cannot be written."""
+    """A cluster of a few objects that records what is written; `failing` are names that cannot be written."""
 
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)
     failing: dict[str, Exception] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class MemoryObjects:
     events: list[str] = field(default_factory=list)
 
     def add(self, name: str, *, created: datetime = NOW, **spec: Any) -> None:  # noqa: ANN401  # YAML
-        """An object about the group called as it is."""
+        """Add an object for the group of the same name."""
         metadata = {"namespace": "shop", "name": name, "uid": name, "generation": 1}
         self.objects[name] = {
             "metadata": metadata | {"creationTimestamp": created.strftime("%Y-%m-%dT%H:%M:%SZ")},
@@ -41,22 +41,22 @@ class MemoryObjects:
         }
 
     def documents(self) -> Sequence[Document]:
-        """All of them, by name."""
+        """All objects, by name."""
         return [deepcopy(self.objects[name]) for name in sorted(self.objects)]
 
     def write_status(self, document: Document, status: Status) -> None:
-        """Keep it, or fail as requested."""
+        """Record the status, or fail as the test set it."""
         name = place_of(document)[1]
         if name in self.failing:
             raise self.failing[name]
-        # What is an executor's stays, as server-side apply has it.
+        # The executor's fields stay, as with server-side apply.
         before = self.objects[name].get("status", {})
         kept = {word: before[word] for word in ("conflict",) if word in before}
         self.objects[name]["status"] = deepcopy(dict(status)) | kept
         self.written.append(name)
 
     def record_event(self, document: Document, event: Transition, *, now: datetime) -> None:
-        """Remember it, or fail as requested."""
+        """Record the Event, or fail as the test set it."""
         if "events" in self.failing:
             raise self.failing["events"]
         self.events.append(f"{place_of(document)[1]} {now:%H:%M} {event.reason}")
@@ -79,7 +79,7 @@ def scalers(objects: MemoryObjects) -> Scalers:
 
 
 def test_objects_hold_from_the_next_look_on_and_settings_after_them(scalers: Scalers, objects: MemoryObjects) -> None:
-    """Between two looks all answers are of one moment; a removed object leaves what the settings say."""
+    """Between two reads all answers are of one instant; after an object is removed the settings apply."""
     objects.add("orders", maxReplicas=5, objective={"maxLagSeconds": 2}, target={"name": "consumer"})
     assert scalers.of(*ORDERS).max_replicas == 12
     scalers.look({ORDERS}, now=NOW)
@@ -92,7 +92,7 @@ def test_objects_hold_from_the_next_look_on_and_settings_after_them(scalers: Sca
 
 
 def test_groups_that_cannot_be_decided_are_obstacles(scalers: Scalers, objects: MemoryObjects) -> None:
-    """A bad object stops its own group, so does a hold, one without rows waits; a group that is off is left out."""
+    """A bad object or a hold stops its own group, a group without rows waits, and a group that is off is left out."""
     objects.add("orders", prices={"pricePerReplicaHour": 0})
     objects.add("unseen")
     objects.add("off", mode="Off")
@@ -110,7 +110,7 @@ def test_groups_that_cannot_be_decided_are_obstacles(scalers: Scalers, objects: 
 def test_only_news_is_written(
     scalers: Scalers, objects: MemoryObjects, advice: Callable[..., Recommendation], refusal: Callable[..., Refusal]
 ) -> None:
-    """Everything at the first visit, nothing while it stays so, one write and one Event where it turns."""
+    """Everything is written at the first visit, nothing without a change, and one write and one Event at a change."""
     objects.add("orders")
     for minute in range(3):
         now = NOW + timedelta(minutes=minute)
@@ -123,10 +123,10 @@ def test_only_news_is_written(
     assert objects.events == ["orders 12:00 RecommendationChanged", "orders 12:03 RecommendationWithheld"]
 
 
-def test_a_bad_object_is_told_and_the_others_go_on(
+def test_a_bad_object_gets_a_sentence_and_the_others_go_on(
     scalers: Scalers, objects: MemoryObjects, advice: Callable[..., Recommendation]
 ) -> None:
-    """One sentence on the bad one, the older owner on a second one for the same group, advice on the good one."""
+    """The bad one has its error, a second one for the same group names the older, and the good one has advice."""
     objects.add("bad", prices={"pricePerReplicaHour": 0})
     objects.add("orders", created=NOW - timedelta(days=1))
     objects.add("second", groupId="orders")
@@ -144,7 +144,7 @@ def test_a_bad_object_is_told_and_the_others_go_on(
 def test_two_objects_for_one_workload_have_it_scaled_for_one_group(
     scalers: Scalers, objects: MemoryObjects, advice: Callable[..., Recommendation]
 ) -> None:
-    """The younger one's group is refused as conflicted, and its object says so; the older one goes on."""
+    """The younger one's group is refused as conflicted, and its object has that reason; the older one goes on."""
     objects.add("orders", created=NOW - timedelta(days=1), target={"name": "consumer"}, mode="Apply")
     objects.add("billing", target={"name": "consumer"}, mode="Apply")
     obstacles = scalers.look({ORDERS, ("prod-eu", "billing")}, now=NOW)
@@ -155,30 +155,30 @@ def test_two_objects_for_one_workload_have_it_scaled_for_one_group(
     assert (conditions["Ready"]["status"], conditions["Conflicted"]["reason"]) == ("False", "SameTarget")
 
 
-def test_what_an_executor_found_is_told_within_a_cycle(
+def test_a_conflict_that_an_executor_found_is_reported_within_a_cycle(
     scalers: Scalers, objects: MemoryObjects, advice: Callable[..., Recommendation]
 ) -> None:
     """The condition names another scaler of the workload from the next cycle on, and is cleared with the record."""
     objects.add("orders", target={"name": "consumer"}, mode="Apply")
     found = {"reason": "Autoscaled", "message": "HPA x scales the same workload", "since": "2026-01-05T12:00:00Z"}
 
-    def told() -> tuple[str, ...]:
+    def condition() -> tuple[str, ...]:
         scalers.look({ORDERS}, now=NOW)
         scalers.report([advice()], now=NOW)
         conditions = {each["type"]: each for each in objects.objects["orders"]["status"]["conditions"]}
         return tuple(conditions["Conflicted"][name] for name in ("status", "reason", "message"))
 
-    assert told()[:2] == ("False", "OnlyScaler")
+    assert condition()[:2] == ("False", "OnlyScaler")
     objects.objects["orders"]["status"]["conflict"] = found
-    assert told() == ("True", "Autoscaled", "HPA x scales the same workload")
+    assert condition() == ("True", "Autoscaled", "HPA x scales the same workload")
     del objects.objects["orders"]["status"]["conflict"]
-    assert told()[:2] == ("False", "OnlyScaler")
+    assert condition()[:2] == ("False", "OnlyScaler")
 
 
-def test_an_object_that_cannot_be_written_stops_nobody(
+def test_an_object_that_cannot_be_written_does_not_stop_the_others(
     scalers: Scalers, objects: MemoryObjects, advice: Callable[..., Recommendation], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A clear no is that object's, and said once; the rest is written, and it is tried again in each cycle."""
+    """A rejected write concerns that object only and is logged once; the rest is written, and each cycle retries."""
     objects.add("orders")
     objects.add("billing")
     objects.failing["billing"] = RejectedError("no")
@@ -194,7 +194,7 @@ def test_an_object_that_cannot_be_written_stops_nobody(
 def test_an_event_that_cannot_be_made_does_no_harm(
     scalers: Scalers, objects: MemoryObjects, advice: Callable[..., Recommendation], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The statuses say it all; that somebody was not told of a change is logged once, not for each of a thousand."""
+    """Statuses have the whole content; the failure to record an Event is logged once, not for each of a thousand."""
     objects.add("orders")
     objects.add("off", mode="Off")
     objects.failing["events"] = RejectedError("no")
@@ -206,7 +206,7 @@ def test_an_event_that_cannot_be_made_does_no_harm(
 def test_a_cluster_that_does_not_answer_holds_up_nothing(
     scalers: Scalers, objects: MemoryObjects, advice: Callable[..., Recommendation], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """After the first object that gets no answer no other is tried in this cycle; begin and end are logged once."""
+    """After the first object without an answer no other is tried in this cycle; begin and end are logged once."""
     for name in ("a", "b", "orders"):
         objects.add(name)
         objects.failing[name] = UnavailableError("no answer")
@@ -219,10 +219,10 @@ def test_a_cluster_that_does_not_answer_holds_up_nothing(
     assert (logged.count("reporting_failed"), logged.count("reporting_resumed")) == (1, 1)
 
 
-def test_objects_behind_a_fence_are_read_by_all_and_told_by_who_leads(
+def test_objects_are_read_by_every_recommender_and_written_by_the_leader(
     objects: MemoryObjects, advice: Callable[..., Recommendation]
 ) -> None:
-    """One that does not lead knows what is requested, and writes neither status nor Event."""
+    """A recommender that does not lead knows the requests, and writes neither status nor Event."""
     world = World()
     elector = world.elector("a")
     fence = Fence(elector)

@@ -1,4 +1,4 @@
-"""C15, holidays: which days they are, and how a mistake is told."""
+"""C15, holidays: which days they are, and the error for a wrong setting."""
 
 import pickle
 from datetime import date
@@ -17,7 +17,7 @@ def load(tmp_path: Path, groups: str) -> Settings:
 
 
 def test_country_subdivision_and_dates_add_up() -> None:
-    """Bavaria's Epiphany, Germany's New Year and a date of one's own; what lies outside of the span is left out."""
+    """Bavaria's Epiphany, Germany's New Year and a date that is set are holidays; days outside the span are not."""
     settings = HolidaySettings(country="DE", subdivision="BY", dates=(date(2026, 1, 2), date(2027, 1, 2)))
     assert settings.between(date(2025, 12, 27), date(2026, 1, 31)) == tuple(date(2026, 1, day) for day in (1, 2, 6))
     assert HolidaySettings(country="DE").between(date(2026, 1, 2), date(2026, 1, 31)) == ()
@@ -25,24 +25,24 @@ def test_country_subdivision_and_dates_add_up() -> None:
 
 
 def test_a_span_over_new_year_has_both_years() -> None:
-    """History in December and a horizon in January: Christmas and New Year."""
+    """History in December and a horizon in January have both Christmas and New Year."""
     days = HolidaySettings(country="DE").between(date(2025, 12, 1), date(2026, 1, 5))
     assert days == (date(2025, 12, 25), date(2025, 12, 26), date(2026, 1, 1))
 
 
 def test_a_group_has_its_own_calendar_or_the_shared_one(tmp_path: Path) -> None:
-    """`*` holds for groups without one, named elsewhere in the file or not; and it reaches Spark's workers."""
+    """`*` holds for groups without a calendar, named elsewhere in the file or not; it also reaches Spark's workers."""
     groups = "{'*': {holidays: {country: DE}}, us: {holidays: {dates: [2026-07-04]}}, other: {max_replicas: 3}}"
     calendar = load(tmp_path, groups).holidays(date(2026, 1, 1), date(2026, 12, 31))
     assert calendar("us") == (date(2026, 7, 4),)
     assert calendar("other") == calendar("unnamed")
     assert date(2026, 10, 3) in calendar("unnamed")
-    assert pickle.loads(pickle.dumps(calendar)) == calendar  # noqa: S301  # what was just made
+    assert pickle.loads(pickle.dumps(calendar)) == calendar  # noqa: S301  # pickled here
     assert load(tmp_path, "{us: {max_replicas: 3}}").holidays(date(2026, 1, 1), date(2026, 12, 31))("us") == ()
 
 
 @pytest.mark.parametrize(
-    ("holidays", "told"),
+    ("holidays", "message"),
     [
         ("{country: de}", "groups.o.holidays: country is 'de', which is none of the "),
         ("{country: de}", "the nearest is 'DE', or list the days under `dates`"),
@@ -55,9 +55,9 @@ def test_a_group_has_its_own_calendar_or_the_shared_one(tmp_path: Path) -> None:
         ("{land: DE}", "unknown key 'groups.o.holidays.land'; the nearest known one is 'groups.o.holidays."),
     ],
 )
-def test_a_mistake_is_told_in_one_sentence(tmp_path: Path, holidays: str, told: str) -> None:
-    """Where, which code, and what to write instead."""
+def test_a_wrong_setting_gets_one_sentence(tmp_path: Path, holidays: str, message: str) -> None:
+    """The error names the place and the code, and what to write instead."""
     with pytest.raises(SettingsError) as caught:
         load(tmp_path, f"{{o: {{holidays: {holidays}}}}}")
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)

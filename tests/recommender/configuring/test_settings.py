@@ -1,4 +1,4 @@
-"""Settings: what may be written, where it comes from, and how a mistake is told."""
+"""Settings: what may be written, where values come from, and the error for a wrong value."""
 
 from dataclasses import fields, replace
 from pathlib import Path
@@ -19,7 +19,7 @@ def _load(tmp_path: Path, text: str, **env: str) -> Settings:
 
 
 def test_nothing_needs_to_be_set(tmp_path: Path) -> None:
-    """Without a file: this machine only, state below XDG_STATE_HOME, a SQLite store in it."""
+    """Without a file the service is local, its state lies below XDG_STATE_HOME, and the store is SQLite in it."""
     settings = load_settings(None, {"XDG_STATE_HOME": str(tmp_path)})
     assert (settings.host, settings.port) == ("127.0.0.1", 8686)
     assert settings.state_dir == tmp_path / "lagcast"
@@ -28,7 +28,7 @@ def test_nothing_needs_to_be_set(tmp_path: Path) -> None:
 
 
 def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
-    """A variable overrides its key and leaves the keys beside it; variables of others are none of ours."""
+    """A variable overrides its key and leaves the keys beside it; other programs' variables are ignored."""
     settings = _load(
         tmp_path,
         "port: 9000\nhost: 0.0.0.0\ndecision: {target_utilization: 0.5}",
@@ -42,7 +42,7 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
 
 
 def test_a_groups_own_keys_win_over_the_shared_ones(tmp_path: Path) -> None:
-    """`*` holds for every group, a group's own keys before it, defaults last."""
+    """`*` holds for every group, a group's own keys come before it, defaults come last."""
     settings = _load(
         tmp_path,
         "groups: {'*': {max_replicas: 10, protocol: cooperative}, orders: {max_replicas: 20, min_replicas: 3}}",
@@ -54,7 +54,7 @@ def test_a_groups_own_keys_win_over_the_shared_ones(tmp_path: Path) -> None:
 
 
 def test_a_profile_is_what_was_set_and_seen(tmp_path: Path) -> None:
-    """A configured capacity is a band of no width, a configured partition count wins over the seen one."""
+    """A set capacity is a band of no width, and a set partition count takes precedence over the observed one."""
     group = "{capacity_messages_per_second_per_replica: 1000, partitions: 12, start_up_seconds: 45, max_replicas: 6}"
     profile = _load(tmp_path, f"groups: {{orders: {group}}}").group("orders").profile("prod", "orders", partitions=24)
     assert profile.capacity is not None
@@ -63,7 +63,7 @@ def test_a_profile_is_what_was_set_and_seen(tmp_path: Path) -> None:
 
 
 def test_what_the_cost_model_knows_of_a_group_can_be_set(tmp_path: Path) -> None:
-    """Every field of a profile has its setting, but for what is only ever learnt."""
+    """Every field of a profile has its setting, except fields that are only learned."""
     learnt = {"cluster", "group", "capacity", "ungraceful_share", "partition_weights", "contention"}
     broker = {"consumer_heartbeat_seconds", "sync_seconds"}
     settable = {field.name for field in fields(GroupProfile)} - learnt - broker
@@ -75,7 +75,7 @@ def test_what_the_cost_model_knows_of_a_group_can_be_set(tmp_path: Path) -> None
 
 
 def test_a_streams_application_can_be_set(tmp_path: Path) -> None:
-    """Ten tasks on 24 partitions are ten replicas' work; what is not set is Kafka's own."""
+    """Ten tasks on 24 partitions are ten replicas' work; fields that are not set have Kafka's defaults."""
     streams = "{tasks: 10, stateful: true, restore_bytes: 4.0e+9, restore_bytes_per_second: 1.0e+7}"
     profile = (
         _load(tmp_path, f"groups: {{orders: {{streams: {streams}}}}}")
@@ -87,7 +87,7 @@ def test_a_streams_application_can_be_set(tmp_path: Path) -> None:
 
 
 def test_an_unset_profile_is_the_default_one(tmp_path: Path) -> None:
-    """An unset field has the profile's own default, and capacity is unknown rather than guessed."""
+    """An unset field has the profile's default, and the capacity is unknown rather than guessed."""
     profile = _load(tmp_path, "").group("orders").profile("prod", "orders", partitions=24)
     unset = {field.name: field.default for field in fields(GroupProfile) if field.name != "partitions"}
     assert {name: getattr(profile, name) for name in unset} == unset | {
@@ -98,7 +98,7 @@ def test_an_unset_profile_is_the_default_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("prt: 3", "unknown key 'prt'; the nearest known one is 'port'"),
         (
@@ -155,19 +155,19 @@ def test_an_unset_profile_is_the_default_one(tmp_path: Path) -> None:
         ("a: [", "is not YAML"),
     ],
 )
-def test_a_mistake_is_told_in_one_sentence(tmp_path: Path, text: str, told: str) -> None:
+def test_a_wrong_setting_gets_one_sentence(tmp_path: Path, text: str, message: str) -> None:
     """The sentence names the file, the key, its value, and what is expected instead; secrets are not repeated."""
     with pytest.raises(SettingsError) as caught:
         _load(tmp_path, text)
     sentence = str(caught.value)
     assert sentence.startswith(f"{tmp_path / 'lagcast.yaml'}: ")
-    assert told in sentence
+    assert message in sentence
     assert "\n" not in sentence
     assert "secret" not in sentence
 
 
-def test_a_mistake_in_the_environment_is_told_as_such(tmp_path: Path) -> None:
-    """A mistake in a variable is not blamed on the file."""
+def test_an_error_in_the_environment_names_the_variable(tmp_path: Path) -> None:
+    """The error for a variable does not name the file."""
     with pytest.raises(SettingsError, match=r"^the environment: 'port' is 'many'"):
         _load(tmp_path, "host: 127.0.0.1", LAGCAST_PORT="many")
     with pytest.raises(SettingsError, match=r'^the environment: .*"groups"'):
@@ -175,13 +175,13 @@ def test_a_mistake_in_the_environment_is_told_as_such(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    """The sentence says which file, and that it is not there."""
+    """The error names the file and states that it does not exist."""
     with pytest.raises(SettingsError, match=r"nowhere\.yaml: cannot be read \(No such file or directory\)"):
         load_settings(tmp_path / "nowhere.yaml", {})
 
 
 def test_every_number_of_a_decision_has_a_limit() -> None:
-    """No knob goes unchecked: minus one is refused for each of them, and the defaults keep every limit."""
+    """Every number has a limit: minus one is refused for each, and the defaults are within every limit."""
     assert invalid_decision(DecisionSettings()) is None
     numbers = [field.name for field in fields(DecisionSettings) if not isinstance(field.default, str | bool | tuple)]
     assert len(numbers) >= 15
@@ -192,8 +192,8 @@ def test_every_number_of_a_decision_has_a_limit() -> None:
         assert trouble.startswith(f"{name} is -1"), name
 
 
-def test_every_option_says_what_it_is_for() -> None:
-    """Each setting carries its sentence, from which the settings page is made."""
+def test_every_setting_has_a_description() -> None:
+    """Each setting has its sentence, from which the settings page is generated."""
     schema = Settings.model_json_schema()
     names = ("DecisionSettings", "GroupSettings", "HolidaySettings", "StreamsSettings", "TargetSettings", "Window")
     parts = [schema, *(schema["$defs"][name] for name in names)]

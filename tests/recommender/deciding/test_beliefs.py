@@ -24,8 +24,8 @@ ASSUMED = LearnedMoves(
 )
 
 
-def test_on_the_first_day_everything_is_assumed_and_says_so(advice: MakeAdvice) -> None:
-    """Each quantity has its figure and its source; nothing is called measured."""
+def test_on_the_first_day_every_quantity_is_marked_as_assumed(advice: MakeAdvice) -> None:
+    """Each quantity has its figure and its source; none is called measured."""
     assert beliefs(advice(learned=ASSUMED)) == (
         "A move stops what it moves 12.0 s going up and 12.0 s going down (assumed, 0 moves seen; measured from 3 on).",
         "Added replicas are expected 30 s after the command, as set (none was seen yet).",
@@ -35,8 +35,8 @@ def test_on_the_first_day_everything_is_assumed_and_says_so(advice: MakeAdvice) 
     )
 
 
-def test_what_was_measured_says_from_how_many_moves_and_how_old_it_is(advice: MakeAdvice) -> None:
-    """After four moves, and with a capacity that was seen 90 minutes ago, all five quantities are measured."""
+def test_a_measured_quantity_has_its_number_of_moves_and_its_age(advice: MakeAdvice) -> None:
+    """After four moves, and with a capacity that was measured 90 minutes ago, all five quantities are measured."""
     learned = replace(
         ASSUMED,
         rebalance_pause_scale_out_seconds=3.4,
@@ -62,8 +62,10 @@ def test_what_was_measured_says_from_how_many_moves_and_how_old_it_is(advice: Ma
     )
 
 
-def test_a_capacity_that_was_never_reached_is_told_as_a_step_beyond_what_was_shown(advice: MakeAdvice) -> None:
-    """Nobody takes it for a measurement."""
+def test_a_capacity_that_was_never_reached_is_stated_as_a_step_beyond_the_highest_measured_rate(
+    advice: MakeAdvice,
+) -> None:
+    """The sentence does not call it measured."""
     beyond = Capacity(
         p20=MessagesPerSecond(1_060.0),
         p50=MessagesPerSecond(1_150.0),
@@ -71,23 +73,23 @@ def test_a_capacity_that_was_never_reached_is_told_as_a_step_beyond_what_was_sho
         source="unsaturated_windows",
         age_seconds=Seconds(0.0),
     )
-    (told,) = beliefs(advice(capacity=beyond))
-    assert told == (
+    (sentence,) = beliefs(advice(capacity=beyond))
+    assert sentence == (
         "One replica consumes 1,150/s "
         "(p20 1,060, p90 1,322; never seen at its limit: assumed a step above its highest rate, 0 min old)."
     )
 
 
-def test_advice_from_before_it_said_so_claims_nothing(advice: MakeAdvice) -> None:
-    """Facts that earlier advice did not record are left out instead of being guessed."""
+def test_advice_without_recorded_facts_states_none(advice: MakeAdvice) -> None:
+    """Facts that earlier advice did not record are left out, not guessed."""
     assert len(beliefs(advice())) == 1
     first = replace(ASSUMED, target_utilization_set=None, start_up_seconds=None)
     assert "Plans fill replicas to 95% of their capacity." in beliefs(advice(learned=first))
     assert len(beliefs(advice(learned=first))) == 4
 
 
-def test_a_move_is_told_beside_what_was_expected_of_it(graded_move: MakeMove) -> None:
-    """Stop, late messages and start-up as they were, and what the advice had said."""
+def test_a_move_is_reported_beside_its_expectation(graded_move: MakeMove) -> None:
+    """The sentence has stop, late messages and start-up as they happened, and as the advice expected them."""
     assert outcome_sentence(graded_move()) == (
         "6 -> 8 as advised: stopped 3.4 s (expected 12.0), 0 messages late (expected 18,400), ready after 45 s; "
         "it was to save 0.890 USD."
@@ -97,16 +99,16 @@ def test_a_move_is_told_beside_what_was_expected_of_it(graded_move: MakeMove) ->
 @pytest.mark.parametrize(
     ("ungraceful", "how"), [(None, ""), (True, ", left ungracefully"), (False, ", left gracefully")]
 )
-def test_a_move_by_somebody_else_is_not_measured_against_a_promise(
+def test_a_move_by_another_actor_is_reported_without_an_expectation(
     graded_move: MakeMove, how: str, *, ungraceful: bool | None
 ) -> None:
-    """Nothing was expected of it, so only what it did is told, and how its leavers went where that was seen."""
+    """Only its effects are reported, and how members left if that was observed."""
     own = replace(graded_move().outcome, from_replicas=8, to_replicas=6, advised_as=None, start_up_seconds=None)
     move = graded_move(outcome=replace(own, ungraceful=ungraceful), promised=None)
     assert outcome_sentence(move) == f"8 -> 6, not by our advice: stopped 3.4 s, 0 messages late{how}."
 
 
-def test_what_a_jump_of_the_load_hides_is_said_to_be_unknown(graded_move: MakeMove) -> None:
-    """No figure stands for what nobody could tell; what was expected is still told."""
+def test_a_quantity_that_a_jump_of_the_load_hides_is_reported_as_unknown(graded_move: MakeMove) -> None:
+    """An unknown quantity has no figure; its expected value is still reported."""
     move = graded_move(outcome=replace(graded_move().outcome, late_messages=None))
     assert "late messages unknown because the produce rate jumped (expected 18,400)" in outcome_sentence(move)

@@ -1,4 +1,4 @@
-"""The context of a decision: what is read once from rows, profile and forecast, and the refusals that come before."""
+"""The context of a decision: what is read once from rows, profile and forecast, and the refusals before it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -43,7 +43,7 @@ def read(
 def test_plans_go_no_further_up_than_helps_but_for_the_minimum(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile, least: int, most: int
 ) -> None:
-    """One partition of 24 with half of the load leaves nothing for a 13th replica; a minimum of 14 stands."""
+    """One partition of 24 with half of the load makes a 13th replica useless; a minimum of 14 stands."""
     hot = replace(profile, partition_weights=(23.0, *[1.0] * 23), min_replicas=Replicas(least))
     context = read(history(900.0), forecast([900.0]), hot)
     assert isinstance(context, DecisionContext)
@@ -55,7 +55,7 @@ def test_plans_go_no_further_up_than_helps_but_for_the_minimum(
 def test_a_busy_partition_that_rows_show_has_its_share_in_the_profile(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """Busiest in every row, with twice the mean: a twelfth of the load of 24 partitions."""
+    """The partition is the busiest in every row, with twice the mean: a twelfth of the load of 24 partitions."""
     busy = history(900.0, busiest_partition="orders-17", partition_skew_ratio=2.0)
     context = read(busy, forecast([900.0]), profile)
     assert isinstance(context, DecisionContext)
@@ -64,14 +64,14 @@ def test_a_busy_partition_that_rows_show_has_its_share_in_the_profile(
 
 
 def test_a_group_that_is_awake_is_refused_without_a_forecast(history: MakeHistory, profile: GroupProfile) -> None:
-    """The forecast's own refusal, with what the group has now."""
+    """The refusal is the forecast's own, with the present count of the group."""
     assert read(history(900.0), TOO_SHORT, profile) == replace(TOO_SHORT, hold_replicas=8)
 
 
 def test_a_group_at_zero_needs_no_forecast_and_follows_no_reference(
     history: MakeHistory, profile: GroupProfile
 ) -> None:
-    """Nobody has joined for an hour: nothing can be said of what comes, and the reference does not know 0."""
+    """With no member for an hour nothing can be forecast, and the reference never goes to 0."""
     lazy = replace(profile, scale_to_zero=ScaleToZero())
     context = read(history(0.0, members=0), TOO_SHORT, lazy, fallback_replicas=4)
     assert isinstance(context, DecisionContext)
@@ -81,7 +81,7 @@ def test_a_group_at_zero_needs_no_forecast_and_follows_no_reference(
 def test_a_group_at_zero_keeps_the_capacity_of_the_advice_in_force(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """Awake it is refused without a capacity of its own."""
+    """If it is active, it is refused without a capacity of its own."""
     unknown = replace(profile, capacity=None, scale_to_zero=ScaleToZero())
     previous = recommend(history(900.0), forecast([900.0]), profile, DecisionSettings(), previous=None, now=NOW)
     assert isinstance(previous, Recommendation)

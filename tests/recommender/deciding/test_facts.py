@@ -31,10 +31,10 @@ def context_of(history: History, forecast: Forecast, profile: GroupProfile) -> D
 
 
 @pytest.mark.parametrize(("waiting_share", "believed"), [(1.0, 8000.0), (0.26, 8000.0), (0.25, 6000.0), (0.0, 6000.0)])
-def test_a_surge_is_believed_at_once_if_lag_bears_it_out(
+def test_a_surge_counts_at_once_if_the_lag_confirms_it(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile, waiting_share: float, believed: float
 ) -> None:
-    """4,000/s more for 15 s are 60,000 messages: with over a quarter of them waiting all of it counts, else half."""
+    """4,000/s more for 15 s are 60,000 messages: if over a quarter of them wait, all of it counts, else half."""
     last = {"produce_messages_per_second": 8000.0, "lag_messages": 10_000.0 + waiting_share * 60_000.0}
     assert context_of(history(4000.0, last=last), forecast([4000.0]), profile).produce_messages_per_second == believed
 
@@ -42,12 +42,12 @@ def test_a_surge_is_believed_at_once_if_lag_bears_it_out(
 def test_a_load_that_falls_is_averaged_however_much_waits(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """From 4,000/s to 2,000/s with a backlog of 60,000 more: one bad sample is no reason to see half."""
+    """From 4,000/s to 2,000/s with a backlog of 60,000 more, one bad sample does not halve the rate."""
     last = {"produce_messages_per_second": 2000.0, "lag_messages": 70_000.0}
     assert context_of(history(4000.0, last=last), forecast([4000.0]), profile).produce_messages_per_second == 3000.0
 
 
-def test_chance_explains_what_a_small_rate_leaves_behind(history: MakeHistory) -> None:
+def test_the_lag_of_a_small_rate_may_be_chance(history: MakeHistory) -> None:
     """5 s of 4/s on 1 partition are 20, give or take 2 x 4.5 messages or 2.2 s; beyond 7.2 s it is behind."""
     row = history(4.0, partitions=1, sampled_partitions=1).recent[-1]
     interval = GroupProfile(cluster="c", group="g", partitions=Partitions(1), capacity=None).commit_interval_seconds
@@ -56,10 +56,10 @@ def test_chance_explains_what_a_small_rate_leaves_behind(history: MakeHistory) -
     assert excess_seconds(replace(row, worst_lag_seconds=None), interval) is None
 
 
-def test_one_sample_of_a_partition_behind_says_nothing(
+def test_one_sample_of_a_partition_behind_is_ignored(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """A minute of rows has to show it: the median of four, of which one may fall just before a commit."""
+    """The median of four rows, a minute, counts, because one sample may come just before a commit."""
     calm = forecast([4000.0])
     once = history(4000.0, last={"worst_lag_seconds": 60.0}, worst_lag_seconds=3.0)
     assert context_of(once, calm, profile).behind_seconds == 0.0
@@ -113,7 +113,7 @@ def advised(
 def test_one_slow_partition_of_forty_makes_a_scale_out_come_earlier(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """2.5 s of lag in sum look well, and the ramp is met in time; 20 s in one partition call for replicas at once."""
+    """2.5 s of total lag look well, and the ramp is met in time; 20 s in one partition need replicas at once."""
     well = advised(history, forecast, profile, scale=1.0, worst_lag_seconds=None)
     slow = advised(history, forecast, profile, scale=1.0, worst_lag_seconds=20.0)
     assert well.execute_at >= well.issued_at + timedelta(minutes=10)

@@ -1,4 +1,4 @@
-"""Findings: what is in the way of a group, whatever its prices say."""
+"""Findings: what limits a group, independent of its prices."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,7 +27,7 @@ def found(history: History, profile: GroupProfile) -> Finding | None:
 def test_a_group_with_a_backlog_that_does_a_sixth_less_than_configured_is_short(
     history: MakeHistory, profile: GroupProfile, done: float, *, short: bool
 ) -> None:
-    """8 of 1,000/s should do 8,000; five sixths of that are 6,667. More replicas stay allowed: they may well help."""
+    """8 of 1,000/s should do 8,000; five sixths of that are 6,667. More replicas stay allowed, as they may help."""
     finding = found(history(9000.0, consume_messages_per_second=done, lag_messages=200_000.0), profile)
     assert (finding is not None) is short
     if finding is not None:
@@ -35,17 +35,17 @@ def test_a_group_with_a_backlog_that_does_a_sixth_less_than_configured_is_short(
         assert finding.sentence == "8 replicas should consume 8,000/s and consume 6,600: something else limits them."
 
 
-def test_one_replica_is_spoken_of_as_one(history: MakeHistory, profile: GroupProfile) -> None:
-    """The same sentence with its verbs in the singular."""
+def test_the_sentence_of_one_replica_is_singular(history: MakeHistory, profile: GroupProfile) -> None:
+    """The same sentence has its verbs in the singular."""
     finding = found(history(900.0, members=1, consume_messages_per_second=700.0, lag_messages=20_000.0), profile)
     assert finding is not None
     assert finding.sentence == "1 replica should consume 1,000/s and consumes 700: something else limits it."
 
 
-def test_nobody_is_short_who_keeps_up_catches_up_or_has_just_changed(
+def test_a_group_that_keeps_up_catches_up_or_has_just_changed_is_not_short(
     history: MakeHistory, profile: GroupProfile
 ) -> None:
-    """Little waits; or less and less does; or members have just changed; or only five minutes are known."""
+    """Little lag, falling lag, a recent change of members, or only five known minutes give no finding."""
     slow: dict[str, object] = {"consume_messages_per_second": 4000.0, "lag_messages": 200_000.0}
     assert found(history(4000.0), profile) is None
     assert found(history(9000.0, last={"lag_messages": 199_999.0}, **slow), profile) is None
@@ -54,8 +54,8 @@ def test_nobody_is_short_who_keeps_up_catches_up_or_has_just_changed(
     assert found(history(9000.0, **slow), profile) is not None
 
 
-def test_a_capacity_that_was_measured_is_not_short_of_itself(history: MakeHistory, profile: GroupProfile) -> None:
-    """A capacity measured at the limit follows the limit; a configured one, or one once carried, can cease to hold."""
+def test_a_measured_capacity_gives_no_finding(history: MakeHistory, profile: GroupProfile) -> None:
+    """A capacity measured at the limit follows the limit; a set one, or one reached once, can cease to hold."""
     assert profile.capacity is not None
     slow = history(9000.0, consume_messages_per_second=4000.0, lag_messages=200_000.0)
     measured = replace(profile, capacity=replace(profile.capacity, source="saturated_windows"))
@@ -81,7 +81,7 @@ def standing(
 
 
 def test_a_partition_that_stands_still_while_others_go_on_is_named(history: MakeHistory, profile: GroupProfile) -> None:
-    """Six minutes are longer than a batch may last (300 s); four are not, nor is a partition that is only slow."""
+    """Six minutes are longer than a batch may last (300 s); four are not, nor is a slow partition still."""
     refusal = standing(history, profile, seconds=360)
     assert isinstance(refusal, Refusal)
     assert refusal.reason == "livelock_suspected"
@@ -97,17 +97,17 @@ def test_a_partition_that_stands_still_while_others_go_on_is_named(history: Make
     assert standing(history, profile, seconds=360, growth=0.5) is None
 
 
-def test_a_group_that_leaves_more_behind_than_one_partition_is_advised(
+def test_a_group_whose_lag_grows_by_more_than_one_partition_is_advised(
     history: MakeHistory, profile: GroupProfile
 ) -> None:
-    """Three partitions' produce rates are left each second: more replicas may well help there."""
+    """The lag grows by three partitions' produce rates each second: more replicas may help."""
     assert not isinstance(standing(history, profile, seconds=360, left=3.0), Refusal)
 
 
 def test_a_group_that_worked_until_five_minutes_ago_and_hangs_is_refused(
     history: MakeHistory, profile: GroupProfile
 ) -> None:
-    """Silence counts from the last commit, not from a quarter of an hour ago; without waiting messages it is none."""
+    """The time counts from the last commit, not from a quarter of an hour ago; without lag there is no refusal."""
     steady = history(2400.0)
     for minutes, lag, reason in ((6, 50_000.0, "livelock_suspected"), (4, 50_000.0, None), (6, 0.0, None)):
         silent_from = NOW - timedelta(minutes=minutes)
@@ -124,7 +124,7 @@ def test_a_group_that_worked_until_five_minutes_ago_and_hangs_is_refused(
 def behind(
     history: History, *, partitions: float, waits_seconds: tuple[float, float] = (100.0, 700.0), **changes: object
 ) -> History:
-    """So many of the 24 partitions wait, longer from row to row; the others have what a commit interval leaves."""
+    """So many of the 24 partitions have lag that grows from row to row; the others have that of a commit interval."""
     first, last = waits_seconds
     rows = []
     for index, row in enumerate(history.recent):
@@ -138,7 +138,7 @@ def behind(
 def test_a_replica_whose_partitions_alone_fall_behind_is_called_slow(
     history: MakeHistory, profile: GroupProfile
 ) -> None:
-    """Three partitions, what one of 8 replicas holds, have waited for minutes; more replicas stay allowed."""
+    """Three partitions, the share of one of 8 replicas, have had lag for minutes; more replicas stay allowed."""
     finding = found(behind(history(6000.0), partitions=3.0), profile)
     assert finding is not None
     assert (finding.reason, finding.most_replicas) == ("slow_replica", 24)
@@ -148,8 +148,8 @@ def test_a_replica_whose_partitions_alone_fall_behind_is_called_slow(
     )
 
 
-def test_nobody_is_slow_where_others_wait_too_or_waits_shrink(history: MakeHistory, profile: GroupProfile) -> None:
-    """Half of all partitions; a backlog that is consumed; a pause; a change of size; one hot partition."""
+def test_no_replica_is_slow_if_others_lag_too_or_the_lag_shrinks(history: MakeHistory, profile: GroupProfile) -> None:
+    """Lag on half of all partitions, a shrinking backlog, a pause, a change of size or one hot partition give none."""
     steady = history(6000.0)
     assert found(behind(steady, partitions=12.0), profile) is None
     assert found(behind(steady, partitions=3.0, waits_seconds=(700.0, 650.0)), profile) is None

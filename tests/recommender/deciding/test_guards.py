@@ -1,4 +1,4 @@
-"""Guards: each may hold a move back, says why, and otherwise lets it pass untouched."""
+"""Guards: each may hold a move, states the reason, and otherwise passes the proposal unchanged."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,14 +26,14 @@ MORE = Proposal(target=12, command_at=NOW, reason="ramp_ahead")
 
 @pytest.mark.parametrize("proposal", [FEWER, MORE])
 def test_a_quiet_group_with_whole_data_passes_every_guard(context: MakeContext, proposal: Proposal) -> None:
-    """Nothing draining, nothing missing, no recent move: the proposal comes out as it went in."""
+    """With no backlog, no missing partition and no recent move, the proposal is returned unchanged."""
     assert pass_guards(proposal, context()) == proposal
 
 
 def test_one_missing_partition_stops_removal_but_not_addition(
     context: MakeContext, history: Callable[..., History]
 ) -> None:
-    """With 23 of 24 partitions sampled nothing is removed; adding is never stopped by missing data."""
+    """With 23 of 24 partitions sampled nothing is removed; missing data never stop an addition."""
     partial = context(history=history(4000.0, last={"sampled_partitions": 23}))
     held = pass_guards(FEWER, partial)
     assert (held.target, held.binding_rule, held.reason) == (8, "partial_data", "guarded")
@@ -48,15 +48,15 @@ def test_nothing_is_removed_while_a_backlog_drains(context: MakeContext) -> None
     assert pass_guards(MORE, context(backlog_messages=20_001.0)) == MORE
 
 
-def test_a_backlog_that_something_keeps_from_draining_names_that(context: MakeContext) -> None:
-    """Nothing is removed either way; the reason is what was found out, where something was."""
+def test_a_backlog_that_cannot_drain_names_its_finding(context: MakeContext) -> None:
+    """Nothing is removed either way; the reason is the finding, if there is one."""
     limit = Finding(reason="downstream_limit", most_replicas=Replicas(8), sentence="More replicas cannot help.")
     assert pass_guards(FEWER, context(backlog_messages=20_001.0)).reason == "guarded"
     assert pass_guards(FEWER, context(backlog_messages=20_001.0, finding=limit)).reason == "downstream_limit"
 
 
 def test_removing_waits_longer_after_a_move_than_adding(context: MakeContext, profile: GroupProfile) -> None:
-    """A group comes to rest in two heartbeats and two batches, 6.2 s; the configured 300 s bind only what removes."""
+    """A group settles in two heartbeats and two batches, 6.2 s; the configured 300 s bind removals only."""
     assert rest_seconds(profile, DecisionSettings(), removing=False) == pytest.approx(6.2)
     assert rest_seconds(profile, DecisionSettings(), removing=True) == 300.0
     moved = context(last_move_at=NOW - timedelta(seconds=100))
@@ -72,7 +72,7 @@ def test_newer_protocols_with_long_batches_take_longer_to_come_to_rest(profile: 
 
 
 def test_long_jobs_stretch_the_rest_to_five_processing_times(context: MakeContext, profile: GroupProfile) -> None:
-    """A 99th percentile of 100 s of work means 500 s between moves, either way: shorter ones redo the work for ever."""
+    """A 99th percentile of 100 s of work means 500 s between any two moves: shorter ones repeat the work for ever."""
     slow = replace(profile, processing_p99_seconds=Seconds(100.0))
     moved = context(profile=slow, last_move_at=NOW - timedelta(seconds=499))
     assert pass_guards(MORE, moved).binding_rule == "move_interval"
@@ -80,7 +80,7 @@ def test_long_jobs_stretch_the_rest_to_five_processing_times(context: MakeContex
 
 
 def test_a_move_planned_for_after_the_rest_is_left_alone(context: MakeContext) -> None:
-    """The instant of the command counts, not the instant at which it was planned."""
+    """The instant of the command counts, not the instant of the plan."""
     moved = context(last_move_at=NOW - timedelta(seconds=60))
     later = replace(FEWER, command_at=NOW + timedelta(seconds=240))
     assert pass_guards(later, moved) == later
@@ -95,7 +95,7 @@ def test_without_a_fallback_policy_to_follow_the_plan_stands(context: MakeContex
 def test_the_fallback_policy_is_followed_as_far_as_replicas_help(
     context: MakeContext, profile: GroupProfile, wanted: int, followed: int
 ) -> None:
-    """With 10 as the most that help, 12 become 10; fewer are taken at their word. The rule is named."""
+    """With a useful maximum of 10, 12 become 10; fewer are used unchanged. The rule is named."""
     ten = replace(profile, max_replicas=Replicas(10))
     taken = follow_fallback(MORE, context(profile=ten, fallback_replicas=wanted))
     assert (taken.target, taken.command_at, taken.binding_rule) == (followed, NOW, "fallback_policy")
@@ -105,7 +105,7 @@ def test_the_fallback_policy_is_followed_as_far_as_replicas_help(
     ("arriving", "grown_seconds_ago", "target"), [(4000.0, 200, 8), (4000.0, 400, 12), (9000.0, 200, 12)]
 )
 @pytest.mark.parametrize("followed", [None, 12])
-def test_a_group_that_grew_and_is_behind_shows_first_what_that_did(  # noqa: PLR0917 - fixtures and parameters
+def test_a_group_that_grew_and_is_behind_waits_for_the_effect(  # noqa: PLR0917 - fixtures and parameters
     context: MakeContext,
     history: MakeHistory,
     arriving: float,
@@ -113,7 +113,7 @@ def test_a_group_that_grew_and_is_behind_shows_first_what_that_did(  # noqa: PLR
     target: int,
     followed: int | None,
 ) -> None:
-    """Eight that carry 8,000/s and are late all the same are late for another reason, or have not caught up yet."""
+    """Eight that carry 8,000/s and are late are late for another reason, or have not caught up yet."""
     now = NOW + timedelta(seconds=grown_seconds_ago)
     late = context(
         history=history(arriving, members=6, last={"members": 8}),
@@ -129,7 +129,7 @@ def test_a_group_that_grew_and_is_behind_shows_first_what_that_did(  # noqa: PLR
 def test_the_fallback_policy_lets_a_group_that_keeps_up_settle(
     context: MakeContext, moved_seconds_ago: int, followed: int
 ) -> None:
-    """Two heartbeats and two batches between two moves, 6.2 s, whoever wants them."""
+    """Two heartbeats and two batches lie between two moves, 6.2 s, for any policy."""
     moved = NOW - timedelta(seconds=moved_seconds_ago)
     assert follow_fallback(MORE, context(last_move_at=moved, fallback_replicas=12)).target == followed
 
@@ -148,7 +148,7 @@ def test_the_fallback_policy_waits_until_state_is_warm(
 def test_the_fallback_policy_adds_nothing_to_a_group_beyond_what_helps(
     context: MakeContext, profile: GroupProfile
 ) -> None:
-    """8 replicas where 5 would do as much: 12 are not followed, and 8 stay."""
+    """If 5 of 8 replicas would do as much, 12 are not followed, and 8 stay."""
     beyond = context(profile=replace(profile, max_replicas=Replicas(5)), fallback_replicas=12)
     assert follow_fallback(MORE, beyond).target == 8
 
@@ -157,6 +157,6 @@ def test_the_fallback_policy_adds_nothing_to_a_group_beyond_what_helps(
 def test_the_minimum_is_that_of_a_group_that_is_not_at_zero(
     context: MakeContext, profile: GroupProfile, proposed: int, kept: int
 ) -> None:
-    """Eight of at least nine: 6 become 9, and nobody is kept from going to 0 by it."""
+    """With eight replicas and a minimum of nine, 6 become 9; the minimum does not prevent 0."""
     small = context(profile=replace(profile, min_replicas=Replicas(9)))
     assert keep_the_minimum(replace(FEWER, target=proposed), small).target == kept

@@ -1,4 +1,4 @@
-"""A group changes size no oftener than its owner allows within an hour; the pods of one move count once."""
+"""A group moves at most as often in an hour as its owner allows; the pods of one move count once."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ MakeForecast = Callable[[Sequence[float]], Forecast]
 
 
 def moved(history: History, counts: Mapping[int, int | None]) -> History:
-    """The history with other member counts from so many minutes before noon on; None: nobody counted them."""
+    """The history with other member counts from so many minutes before noon on; None: the count is unknown."""
     members = history.members.copy()
     for minutes, count in counts.items():
         members[history.minutes - 1 - minutes :] = np.nan if count is None else count
@@ -43,13 +43,13 @@ def moved(history: History, counts: Mapping[int, int | None]) -> History:
 def test_the_pods_of_one_move_count_once(
     history: MakeHistory, counts: dict[int, int | None], minutes_ago: list[int]
 ) -> None:
-    """Seen in the members of each minute; a minute in which nobody counted is none."""
+    """Moves are counted from the members of each minute; a minute with an unknown count is no move."""
     seen = moves_of_the_hour(moved(history(1500.0, minutes=90), counts), patience_seconds=180.0)
     assert seen == tuple(NOON - timedelta(minutes=ago) for ago in minutes_ago)
 
 
-def test_what_is_an_hour_ago_is_forgotten(history: MakeHistory) -> None:
-    """A change in the minute that ended an hour ago is not of this hour."""
+def test_a_move_of_an_hour_ago_no_longer_counts(history: MakeHistory) -> None:
+    """A change in the minute that ended an hour ago is outside this hour."""
     assert moves_of_the_hour(moved(history(1500.0, minutes=90), {89: 6, 61: 8}), patience_seconds=180.0) == ()
     assert len(moves_of_the_hour(moved(history(1500.0, minutes=90), {89: 6, 59: 8}), patience_seconds=180.0)) == 1
 
@@ -62,7 +62,7 @@ def advise(
     *,
     fallback_replicas: int | None = None,
 ) -> Recommendation:
-    """At noon."""
+    """The advice at noon."""
     decision = recommend(
         history,
         forecast,
@@ -79,7 +79,7 @@ def advise(
 def test_a_move_too_many_waits_until_the_hour_has_passed(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """Two changes within the hour: a third is made where three are allowed, and told when it may come where two are."""
+    """After two moves within the hour a third is made if three are allowed; if two are, the sentence states when."""
     ramp = moved(history(6000.0, minutes=90), {50: 7, 20: 8}), forecast([6000.0] * 5 + [12_000.0]), profile
     assert advise(*ramp, None).action == advise(*ramp, 3).action == "scale_out"
     held = advise(*ramp, 2)
@@ -93,7 +93,7 @@ def test_a_move_too_many_waits_until_the_hour_has_passed(
 def test_a_move_planned_for_later_is_counted_where_it_would_be_made(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """A valley in half an hour: by then the change of 11:05 is more than an hour ago."""
+    """A valley in half an hour: by then the move of 11:05 is more than an hour ago."""
     busy = moved(history(20_000.0, members=24, minutes=90), {89: 12, 55: 24})
     valley = busy, forecast([20_000.0] * 30 + [1500.0]), profile
     advice = advise(*valley, 1)
@@ -104,7 +104,7 @@ def test_a_move_planned_for_later_is_counted_where_it_would_be_made(
 def test_the_fallback_policy_keeps_the_pace_too(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """The owner's limit holds for every policy's move; the owner's minimum does too, and takes precedence."""
+    """The owner's limit applies to the moves of every policy; the owner's minimum does too, and takes precedence."""
     steady = moved(history(6500.0, minutes=90), {89: 7, 30: 8}), forecast([6500.0])
     held = advise(*steady, profile, 1, fallback_replicas=4)
     assert (held.desired_replicas, held.binding_rule) == (8, "max_moves_per_hour")

@@ -1,4 +1,4 @@
-"""The question that plans are priced on: whoever asks it of a context gets the same."""
+"""The question for which plans are priced: it is the same for every caller with the same context."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +13,7 @@ MakeContext = Callable[..., DecisionContext]
 
 
 def test_a_decision_and_a_review_of_it_price_the_same_time_since_the_last_rebalance(context: MakeContext) -> None:
-    """Nine members until ten minutes ago, then eight: quiet for 480 s, the octave of minutes that ten are in."""
+    """Nine members until ten minutes ago, then eight: both use 480 s, the octave of minutes that contains ten."""
     steady = context()
     members = np.where(np.arange(steady.history.minutes) < steady.history.minutes - 11, 9.0, 8.0)
     moved = context(history=replace(steady.history, members=members))

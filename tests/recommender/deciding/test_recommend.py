@@ -1,4 +1,4 @@
-"""The decision, from rows and a forecast to a priced answer: what people who run consumers would expect of it."""
+"""The decision, from rows and a forecast to priced advice, as people who run consumers would expect it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -38,7 +38,7 @@ def advise(
 def test_a_steady_load_at_the_right_size_is_left_alone(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """8 replicas carry 8,000/s; 6,500/s steady leaves nothing to gain, and holding is said and priced."""
+    """8 replicas carry 8,000/s; at a steady 6,500/s there is nothing to gain, and the advice to hold is priced."""
     advice = advise(history(6500.0), forecast([6500.0]), profile)
     assert (advice.action, advice.desired_replicas, advice.saving) == ("hold", 8, 0.0)
     assert advice.reason == "cheaper_to_stay"
@@ -49,7 +49,7 @@ def test_a_steady_load_at_the_right_size_is_left_alone(
 def test_a_move_that_no_plan_has_timed_may_be_made_for_a_minute(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile, least: int, fallback: int | None
 ) -> None:
-    """An executor reads advice some seconds after it was made: it could never meet a window of no length."""
+    """An executor reads advice some seconds after it was made: a window of no length could never be met."""
     few = replace(profile, min_replicas=Replicas(least))
     advice = recommend(
         history(1500.0), forecast([1500.0]), few, SETTINGS, previous=None, now=NOW, fallback_replicas=fallback
@@ -60,7 +60,7 @@ def test_a_move_that_no_plan_has_timed_may_be_made_for_a_minute(
 
 
 def test_a_ramp_is_met_before_it_arrives(history: MakeHistory, forecast: MakeForecast, profile: GroupProfile) -> None:
-    """6,000/s doubling 20 minutes from now: more replicas are commanded ahead of it, start-up included, not at once."""
+    """6,000/s doubles in 20 minutes: more replicas are commanded before that, by the start-up time, and not at once."""
     advice = advise(history(6000.0), forecast([6000.0] * 20 + [12_000.0]), profile)
     assert advice.action == "scale_out"
     assert advice.desired_replicas == 24
@@ -71,7 +71,7 @@ def test_a_ramp_is_met_before_it_arrives(history: MakeHistory, forecast: MakeFor
     assert advice.due_replicas(now=NOW) == 8
 
 
-def test_a_long_valley_gives_replicas_back_and_says_when_it_pays(
+def test_a_long_valley_gives_replicas_back_and_has_its_break_even(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
     """1,500/s for an hour on 24 replicas: most go now, and the break-even time is shorter than the hour."""
@@ -79,7 +79,7 @@ def test_a_long_valley_gives_replicas_back_and_says_when_it_pays(
     assert advice.action == "scale_in"
     assert advice.desired_replicas in {2, 3}
     assert advice.execute_at == NOW
-    assert advice.latest_safe >= NOW + timedelta(minutes=1)  # whoever reads it a few seconds later may still act
+    assert advice.latest_safe >= NOW + timedelta(minutes=1)  # an executor that reads it seconds later may still act
     assert advice.break_even_seconds is not None
     assert 0.0 < advice.break_even_seconds < 3600.0
     assert advice.saving > 0.0
@@ -88,7 +88,7 @@ def test_a_long_valley_gives_replicas_back_and_says_when_it_pays(
 def test_a_short_valley_is_not_worth_a_rebalance(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """Ten minutes of quiet before the load returns save less than two moves cost: stay."""
+    """Ten quiet minutes before the load returns save less than two moves cost, so the advice is to hold."""
     advice = advise(history(6500.0), forecast([3000.0] * 10 + [6500.0]), profile)
     assert advice.action == "hold"
 
@@ -96,16 +96,16 @@ def test_a_short_valley_is_not_worth_a_rebalance(
 def test_more_members_than_partitions_are_called_idle(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """30 members on 24 partitions: six do nothing, and the advice is 24 or fewer."""
+    """With 30 members on 24 partitions six are idle, and the advice is 24 or fewer."""
     advice = advise(history(20_000.0, members=30), forecast([20_000.0]), profile)
     assert advice.desired_replicas <= 24
     assert advice.reason == "idle_members"
 
 
-def test_bounds_are_kept_even_when_the_load_asks_for_more(
+def test_bounds_are_kept_even_when_the_load_needs_more(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """At most 10 replicas configured: 20,000/s still gets 8 (10 carry no more than 8 of 24 partitions' share)."""
+    """At most 10 replicas are set: 20,000/s still gets 8 (10 carry no more than 8 of 24 partitions' share)."""
     bounded = replace(profile, max_replicas=Replicas(10))
     advice = advise(history(5000.0, members=6), forecast([20_000.0]), bounded)
     assert advice.desired_replicas <= 10
@@ -125,7 +125,7 @@ def test_the_items_of_every_priced_plan_add_up_and_the_choice_is_the_cheapest(
 def test_a_spike_seen_only_inside_a_rebalance_changes_nothing(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """Lag of 64 times the usual in a row marked as rebalancing: the decision is that of the settled row before it."""
+    """With 64 times the usual lag in a row of a rebalance, the decision is that of the settled row before it."""
     calm = advise(history(6500.0), forecast([6500.0]), profile)
     spike = {"lag_messages": 64 * 16_250.0, "in_rebalance": True, "group_state": "PREPARING_REBALANCING"}
     shaken = advise(history(6500.0, last=spike), forecast([6500.0]), profile)
@@ -136,7 +136,7 @@ def test_a_spike_seen_only_inside_a_rebalance_changes_nothing(
 def test_missing_partitions_never_lower_the_replicas(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """The same valley with one partition unseen: hold, naming how many were sampled."""
+    """The same valley with one unknown partition gives a hold that names how many were sampled."""
     advice = advise(history(1500.0, members=24, last={"sampled_partitions": 23}), forecast([1500.0]), profile)
     assert (advice.action, advice.binding_rule, advice.reason) == ("hold", "partial_data", "guarded")
     assert "Only 23 of 24 partitions" in advice.sentences[-1]
@@ -145,22 +145,22 @@ def test_missing_partitions_never_lower_the_replicas(
 def test_while_a_move_is_under_way_no_second_one_is_made(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """Asked for 24 a minute ago, 8 members still: the advice stands, and says that it waits."""
-    asked = advise(history(6000.0), forecast([20_000.0]), profile)
-    assert (asked.action, asked.desired_replicas, asked.execute_at) == ("scale_out", 24, NOW)
+    """24 were advised a minute ago and 8 members remain: the advice stays, with a reason that it waits."""
+    commanded = advise(history(6000.0), forecast([20_000.0]), profile)
+    assert (commanded.action, commanded.desired_replicas, commanded.execute_at) == ("scale_out", 24, NOW)
     later = NOW + timedelta(seconds=30)
-    waiting = advise(history(6000.0), forecast([1500.0]), profile, previous=asked, now=later)
+    waiting = advise(history(6000.0), forecast([1500.0]), profile, previous=commanded, now=later)
     assert (waiting.desired_replicas, waiting.reason) == (24, "warming_up")
-    assert waiting.supersedes == asked.recommendation_id
+    assert waiting.supersedes == commanded.recommendation_id
     assert waiting.due_replicas(now=later) == 24
 
 
-def test_advice_that_nobody_carried_out_is_thought_over_again(
+def test_advice_that_was_not_carried_out_is_decided_again(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """Ten minutes after a move was due and did not happen, the members that are there are the truth."""
-    asked = advise(history(6000.0), forecast([20_000.0]), profile)
-    stale = replace(asked, execute_at=NOW - timedelta(minutes=10))
+    """Ten minutes after a move was due and did not happen, the present member count is used."""
+    commanded = advise(history(6000.0), forecast([20_000.0]), profile)
+    stale = replace(commanded, execute_at=NOW - timedelta(minutes=10))
     again = advise(history(6000.0), forecast([6500.0]), profile, previous=stale)
     assert (again.action, again.current_replicas) == ("hold", 8)
 
@@ -178,7 +178,7 @@ def test_a_forecast_that_is_older_than_now_is_read_from_now_on(
 def test_stale_rows_are_refused_with_age_and_limit(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """A history that ends 40 minutes ago is refused, naming 2,400 s and the limit of 600 s."""
+    """A history that ended 40 minutes ago is refused; the sentence names 2,400 s and the limit of 600 s."""
     decision = recommend(
         history(6000.0), forecast([6000.0]), profile, SETTINGS, previous=None, now=NOW + timedelta(minutes=40)
     )
@@ -191,7 +191,7 @@ def test_stale_rows_are_refused_with_age_and_limit(
 def test_an_unknown_capacity_is_refused_not_guessed(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """Neither configured nor seen at its limit: no advice, and the setting that would help is named."""
+    """With a capacity neither set nor measured there is no advice, and the setting that would help is named."""
     unknown = replace(profile, capacity=None)
     decision = recommend(history(6000.0), forecast([6000.0]), unknown, SETTINGS, previous=None, now=NOW)
     assert isinstance(decision, Refusal)
@@ -202,7 +202,7 @@ def test_an_unknown_capacity_is_refused_not_guessed(
 def test_a_group_that_never_settles_is_refused(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """Every row of the last quarter of an hour lies in a rebalance: say so and hold."""
+    """Every row of the last quarter of an hour lies in a rebalance: the refusal names it and keeps the count."""
     decision = recommend(
         history(6000.0, in_rebalance=True), forecast([6000.0]), profile, SETTINGS, previous=None, now=NOW
     )
@@ -213,7 +213,7 @@ def test_a_group_that_never_settles_is_refused(
 def test_a_refused_forecast_refuses_the_advice_and_keeps_the_replicas(
     history: MakeHistory, profile: GroupProfile
 ) -> None:
-    """The forecaster's own words reach the reader, with what the group has now."""
+    """The refusal has the forecaster's own sentence and the present count of the group."""
     short = Refusal(
         cluster="c",
         group="orders",
@@ -230,16 +230,16 @@ def test_a_refused_forecast_refuses_the_advice_and_keeps_the_replicas(
 def test_the_same_inputs_give_the_same_answer_and_the_same_name(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """Deterministic to the last field, the identifier included."""
+    """Every field is deterministic, including the identifier."""
     first = advise(history(1500.0, members=24), forecast([1500.0]), profile)
     second = advise(history(1500.0, members=24), forecast([1500.0]), profile)
     assert first == second
 
 
-def test_leavers_that_are_configured_to_go_in_silence_do_so_until_one_was_seen(
+def test_members_leave_ungracefully_as_set_until_a_graceful_leave_was_observed(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """18 of 24 leave, their partitions wait for a session of 45 s: 34 s of all work. After one graceful leave 13 s."""
+    """18 of 24 leave, and their partitions wait for a session of 45 s: 34 s of all work; graceful ones cost 13 s."""
     ungraceful = replace(profile, ungraceful_share=Fraction(1.0))
     believed = advise(history(4000.0, members=24), forecast([4000.0]), ungraceful)
     assert believed.desired_replicas == 6

@@ -1,4 +1,4 @@
-"""Remarks of advice beyond its move: the partition that is in the way, and the changes that its owner could make."""
+"""Remarks of advice beyond its move: the partition that limits the group, and changes that its owner could make."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -46,13 +46,13 @@ def test_a_partition_that_rows_show_to_be_busy_changes_the_count_and_is_named(
 def test_weights_that_were_configured_name_the_partition_by_its_number(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """The first of 24 partitions has a fifth of the load, says the profile; rows name none."""
+    """The profile gives the first of 24 partitions a fifth of the load; rows name none."""
     weights = tuple(0.2 if partition == 0 else 0.8 / 23 for partition in range(24))
     advice = _advice(history(1500.0, members=4), forecast([1500.0]), replace(profile, partition_weights=weights))
     assert any(sentence.startswith("Partition 0 carries 20% of the load") for sentence in advice.sentences)
 
 
-def test_a_move_that_answers_a_backlog_is_said_to_repeat_more(
+def test_the_sentence_of_a_move_with_a_backlog_states_more_duplicates(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
     """Cooperative, 500 records at 1,000/s: 0.5 s instead of 0.1 s for each of three batches that are repeated."""
@@ -65,7 +65,7 @@ def test_a_move_that_answers_a_backlog_is_said_to_repeat_more(
 
 
 def _busy(make: MakeHistory, moves_per_hour: int) -> History:
-    """An hour in which members went up and down so often, 7,000/s all the while; 8 of them now."""
+    """An hour at 7,000/s in which the member count changed so often; 8 members now."""
     history = make(7000.0)
     members = np.full(60, 8.0)
     for move in range(moves_per_hour // 2):
@@ -73,53 +73,53 @@ def _busy(make: MakeHistory, moves_per_hour: int) -> History:
     return replace(history, members=members)
 
 
-def test_a_group_that_moves_often_is_told_what_a_change_of_settings_is_worth(
+def test_advice_for_a_group_that_moves_often_states_the_worth_of_a_setting(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """Static members that wait 45 s at each of 10 scale-ins: the remedy that spares them, with its worth per day."""
+    """Static members that wait 45 s at each of 10 scale-ins: the sentence has the remedy and its worth per day."""
     static = replace(profile, static_membership=True)
     advice = _advice(_busy(history, 20), forecast([7000.0]), static)
-    (told,) = (sentence for sentence in advice.sentences if sentence.startswith("Saves about"))
-    assert "removeMembersFromConsumerGroup for the leaving instances" in told
-    assert "USD a day, at 20.0 moves a day" in told
-    worth = float(told.removeprefix("Saves about ").split()[0])
+    (remark,) = (sentence for sentence in advice.sentences if sentence.startswith("Saves about"))
+    assert "removeMembersFromConsumerGroup for the leaving instances" in remark
+    assert "USD a day, at 20.0 moves a day" in remark
+    worth = float(remark.removeprefix("Saves about ").split()[0])
     assert worth > 24.0 * SETTINGS.price_per_replica_hour / 7.0
     halved = _advice(_busy(history, 10), forecast([7000.0]), static)
     (less,) = (sentence for sentence in halved.sentences if sentence.startswith("Saves about"))
     assert float(less.removeprefix("Saves about ").split()[0]) == pytest.approx(worth / 2.0, abs=0.02)
 
 
-def test_what_is_worth_less_than_a_replica_day_a_week_is_not_said(
+def test_a_remark_worth_less_than_a_replica_day_a_week_is_left_out(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """A group that never moves, and an eager one whose stops of 2 s keep the promise of 10 s however often it moves."""
+    """A group that never moves has none, nor has an eager one whose stops of 2 s always keep the promise of 10 s."""
     still = _advice(history(7000.0), forecast([7000.0]), replace(profile, static_membership=True))
     quick = _advice(_busy(history, 20), forecast([7000.0]), profile)
     for advice in (still, quick):
         assert not any(sentence.startswith("Saves about") for sentence in advice.sentences)
 
 
-def test_long_cooperative_batches_are_told_of_what_is_cheaper(
+def test_advice_for_long_cooperative_batches_names_a_cheaper_setting(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """Batches of 4 s: a stop of 22 s on the way down and 12 s repeated on the way up, ten times a day each."""
+    """Batches of 4 s cost a stop of 22 s on the way down and 12 s repeated on the way up, ten times a day each."""
     slow = replace(profile, protocol="cooperative", poll_batch_seconds=Seconds(4.0), max_poll_records=4000)
     advice = _advice(_busy(history, 20), forecast([7000.0]), slow)
-    (told,) = (sentence for sentence in advice.sentences if sentence.startswith("Saves about"))
-    assert "max.poll.records 400 instead of 4000" in told or "an eager assignor" in told
+    (remark,) = (sentence for sentence in advice.sentences if sentence.startswith("Saves about"))
+    assert "max.poll.records 400 instead of 4000" in remark or "an eager assignor" in remark
 
 
-def test_a_plan_that_is_cheaper_on_average_is_told_why_it_was_passed_over(
+def test_the_sentence_of_a_plan_that_is_cheaper_on_average_states_why_it_was_not_chosen(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """3,000/s on 8 replicas; the upper quantiles grow to 15,000/s, so that what is cheap on average may cost more."""
+    """3,000/s on 8 replicas with upper quantiles up to 15,000/s: a plan that is cheap on average may cost more."""
     plain = forecast([3000.0])
     paths = plain.paths.copy()
     paths[-2:] *= np.linspace(1.0, 5.0, 60)
     uncertain = replace(plain, paths=paths)
     careful = _advice(history(3000.0), uncertain, profile, "stable").sentences
     careless = _advice(history(3000.0), uncertain, profile, "compact").sentences
-    (told,) = (sentence for sentence in careful if "worst tenth" in sentence)
-    assert "less on average" in told
-    assert told.endswith("a weight of 0.3.")
+    (remark,) = (sentence for sentence in careful if "worst tenth" in sentence)
+    assert "less on average" in remark
+    assert remark.endswith("a weight of 0.3.")
     assert not any("worst tenth" in sentence for sentence in careless)

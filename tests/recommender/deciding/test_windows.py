@@ -1,4 +1,4 @@
-"""C37: hours in which a group is left alone open when their owner says, daylight saving time kept, and close again."""
+"""C37: windows, in which a group is left alone, open and close at the owner's times, with daylight saving time."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -35,20 +35,20 @@ MakeForecast = Callable[[Sequence[float]], Forecast]
     ],
 )
 def test_a_window_opens_and_closes_to_the_second(instant: str, closes_at: str | None) -> None:
-    """Four hours from Friday at 22:00, over midnight; a Thursday has none."""
+    """The window lasts four hours from Friday at 22:00, over midnight, and does not open on a Thursday."""
     closes = None if closes_at is None else datetime.fromisoformat(closes_at)
     assert FRIDAY_NIGHT.closes_after(datetime.fromisoformat(instant)) == closes
 
 
-def test_a_window_keeps_to_the_clock_on_the_wall() -> None:
-    """08:00 in Berlin is 07:00 UTC in winter and 06:00 in summer."""
+def test_a_window_follows_local_time() -> None:
+    """08:00 in Berlin is 07:00 UTC in winter and 06:00 UTC in summer."""
     morning = Window(schedule="0 8 * * *", duration_seconds=60.0, time_zone="Europe/Berlin")
     opens = [morning.opens_after(datetime(2026, month, 1, 12, tzinfo=UTC)).hour for month in (1, 7)]
     assert opens == [7, 6]
 
 
 def test_a_window_that_opens_again_while_it_is_open_is_one() -> None:
-    """Opened each hour for two: what closes last counts."""
+    """Of openings each hour for two hours, the last closing counts."""
     hourly = Window(schedule="0 * * * *", duration_seconds=7200.0)
     assert hourly.closes_after(NOON + timedelta(minutes=30)) == NOON + timedelta(hours=2)
 
@@ -62,7 +62,7 @@ def test_a_window_that_opens_again_while_it_is_open_is_one() -> None:
 def test_a_window_is_open_where_it_opened_less_than_its_length_ago(
     minute: int, hour: int, length: float, instant: datetime
 ) -> None:
-    """Said by the openings themselves: one lies within the length before, or none does."""
+    """The expected value comes from the openings: one is within the length before the instant, or none is."""
     window = Window(schedule=f"{minute} {hour} * * *", duration_seconds=length)
     today = instant.replace(hour=hour, minute=minute, second=0, microsecond=0)
     openings = [today - timedelta(days=days) for days in range(9)]
@@ -71,8 +71,8 @@ def test_a_window_is_open_where_it_opened_less_than_its_length_ago(
 
 
 @pytest.mark.parametrize(("effect", "adding"), [("no_scale_in", False), ("no_moves", True)])
-def test_a_window_forbids_what_it_says(effect: Effect, *, adding: bool) -> None:
-    """Both forbid removing; adding waits for `no_moves` alone."""
+def test_a_window_has_its_effect(effect: Effect, *, adding: bool) -> None:
+    """Both effects hold removals; additions wait only with `no_moves`."""
     window = Window(schedule="0 12 * * *", duration_seconds=3600.0, effect=effect)
     assert closed_by([window], NOON, removing=True) == (window, NOON + timedelta(hours=1))
     assert (closed_by([window], NOON, removing=False) is not None) is adding
@@ -86,7 +86,7 @@ def test_of_several_windows_the_one_that_closes_last_is_named() -> None:
 
 
 def test_a_move_may_wait_until_a_window_opens_and_no_longer() -> None:
-    """An executor that comes late meets a closed door, not an open one."""
+    """The move's latest instant is the opening of the window, so a late executor does not move in it."""
     soon = Window(schedule="10 12 * * *", duration_seconds=60.0)
     latest = NOON + timedelta(minutes=30)
     assert open_until([soon], NOON, latest, removing=True) == NOON + timedelta(minutes=10)
@@ -95,7 +95,7 @@ def test_a_move_may_wait_until_a_window_opens_and_no_longer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"schedule": "0 22 * *"}, "schedule is '0 22 * *'; it has to have the five fields of cron"),
         ({"schedule": "0 25 * * 5"}, "schedule is '0 25 * * 5', which cron does not read"),
@@ -106,18 +106,18 @@ def test_a_move_may_wait_until_a_window_opens_and_no_longer() -> None:
         ({"time_zone": "../etc/passwd"}, "is not known; one is Europe/Berlin"),
     ],
 )
-def test_a_window_that_cannot_be_is_refused_in_a_sentence(changes: dict[str, str | float], told: str) -> None:
-    """The sentence has the setting, its value, and the expected form."""
+def test_a_window_that_cannot_be_is_refused_in_a_sentence(changes: dict[str, str | float], message: str) -> None:
+    """The error names the setting, its value and the expected form."""
     words: dict[str, Any] = {"schedule": "0 22 * * 5", "duration_seconds": 60.0, **changes}
     with pytest.raises(ValueError, match=r"^[^\n]+$") as caught:
         Window(**words)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def advise(
     history: History, forecast: Forecast, profile: GroupProfile, *windows: Window, move: float | None = None
 ) -> Recommendation:
-    """At noon; `move` is the price of the risk of one."""
+    """The advice at noon; `move` is the risk price of one move."""
     settings = DecisionSettings(windows=windows, price_per_move=move)
     decision = recommend(history, forecast, profile, settings, previous=None, now=NOON)
     assert isinstance(decision, Recommendation), decision
@@ -127,14 +127,16 @@ def advise(
 def test_nothing_is_removed_while_a_window_is_open(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """The valley that gives replicas back otherwise: held, with the window's schedule and end; closed, they go."""
+    """In a valley the move is held, with the window's schedule and end; after the window replicas are removed."""
     valley = history(1500.0, members=24), forecast([1500.0]), profile
     open_now = Window(schedule="0 11 * * *", duration_seconds=7200.0)
     held = advise(*valley, open_now)
     assert (held.action, held.reason, held.binding_rule) == ("hold", "guarded", "window")
     assert held.uncapped_replicas < 24
-    told = "The window 0 11 * * * (UTC) is open at 12:00:00 and closes at 2026-01-05T13:00:00Z; until then nothing is"
-    assert told in held.sentences[-1]
+    sentence = (
+        "The window 0 11 * * * (UTC) is open at 12:00:00 and closes at 2026-01-05T13:00:00Z; until then nothing is"
+    )
+    assert sentence in held.sentences[-1]
     over = advise(*valley, replace(open_now, duration_seconds=3600.0))
     assert over.action == "scale_in"
 
@@ -142,7 +144,7 @@ def test_nothing_is_removed_while_a_window_is_open(
 def test_more_are_added_though_nothing_may_be_removed(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """Lateness is not to be had for the sake of quiet, unless the owner says `no_moves`."""
+    """Additions against lateness are made in a window, unless its effect is `no_moves`."""
     ramp = history(6000.0), forecast([6000.0] * 5 + [12_000.0]), profile
     window = Window(schedule="0 11 * * *", duration_seconds=7200.0)
     assert advise(*ramp, window).action == "scale_out"
@@ -152,7 +154,7 @@ def test_more_are_added_though_nothing_may_be_removed(
 def test_a_move_is_not_made_late_into_a_window(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """A valley in half an hour: whoever has not moved when the window opens at 12:40 waits until it has closed."""
+    """A valley in half an hour: a move not made when the window opens at 12:40 waits until it has closed."""
     valley = history(6000.0, members=24), forecast([6000.0] * 30 + [1500.0]), profile
     free = advise(*valley, move=3.0)
     opens = NOON + timedelta(minutes=40)
@@ -164,7 +166,7 @@ def test_a_move_is_not_made_late_into_a_window(
 def test_a_minimum_counts_more_than_a_window(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """Fewer than `min_replicas` are too few at any hour."""
+    """A count below `min_replicas` is raised in any window."""
     window = Window(schedule="0 11 * * *", duration_seconds=7200.0, effect="no_moves")
     few = replace(profile, min_replicas=Replicas(12))
     advice = advise(history(1500.0, members=8), forecast([1500.0]), few, window)
@@ -175,7 +177,7 @@ def test_a_minimum_counts_more_than_a_window(
 def test_the_fallback_policy_is_not_followed_into_a_window(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
-    """The owner's window holds for every policy's move."""
+    """The owner's window applies to the moves of every policy."""
     settings = DecisionSettings(windows=(Window(schedule="0 11 * * *", duration_seconds=7200.0),))
     decision = recommend(
         history(6500.0), forecast([6500.0]), profile, settings, previous=None, now=NOON, fallback_replicas=4

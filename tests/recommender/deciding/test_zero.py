@@ -1,4 +1,4 @@
-"""C35, B7: no replica at all while nothing comes, where the owner says so; a group that is at 0 is started in time."""
+"""C35, B7: a group may be scaled to zero while nothing is produced, if its owner allows it, and starts in time."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -30,25 +30,25 @@ MakeRow = Callable[..., GroupInterval]
 
 @pytest.fixture
 def lazy(profile: GroupProfile) -> GroupProfile:
-    """A group that may have no replica at all; one replica does 1,000/s and starts in 30 s."""
+    """A group that may be scaled to zero; one replica does 1,000/s and starts in 30 s."""
     return replace(profile, scale_to_zero=RULE)
 
 
 @pytest.fixture
 def nothing(forecast: MakeForecast) -> Forecast:
-    """No message for an hour."""
+    """A forecast of no message for an hour."""
     return forecast([0.0])
 
 
 @pytest.fixture
 def idle(history: MakeHistory) -> History:
-    """An hour in which two members had nothing to do."""
+    """An hour in which two members had no messages."""
     return history(0.0, members=2)
 
 
 @pytest.fixture
 def scaled_to_zero(idle: History, nothing: Forecast, lazy: GroupProfile) -> Recommendation:
-    """The advice to go to 0, ten minutes ago."""
+    """The advice of ten minutes ago to go to 0."""
     before = advised(idle, nothing, lazy)
     ago = timedelta(minutes=10)
     return replace(before, issued_at=NOW - ago, execute_at=NOW - ago, valid_until=NOW - ago)
@@ -59,7 +59,7 @@ def decided(history: History, forecast: Forecast | Refusal, profile: GroupProfil
 
 
 def advised(history: History, forecast: Forecast | Refusal, profile: GroupProfile, **named: Any) -> Recommendation:  # noqa: ANN401  # as above
-    """The same, where it has to be advice."""
+    """The decision, which must be advice."""
     decision = decided(history, forecast, profile, **named)
     assert isinstance(decision, Recommendation), decision
     return decision
@@ -68,7 +68,7 @@ def advised(history: History, forecast: Forecast | Refusal, profile: GroupProfil
 def test_b7_a_group_for_which_nothing_comes_goes_to_zero_where_its_owner_allows_it(
     idle: History, nothing: Forecast, lazy: GroupProfile, profile: GroupProfile
 ) -> None:
-    """After 15 minutes without a message, at once and priced; everybody else keeps a replica."""
+    """After 15 idle minutes the advice is 0, at once and priced; without the setting a replica stays."""
     advice = advised(idle, nothing, lazy)
     assert (advice.action, advice.current_replicas, advice.desired_replicas) == ("scale_in", 2, 0)
     assert (advice.reason, advice.binding_rule, advice.useful_replicas[0]) == ("idle", None, 0)
@@ -94,15 +94,15 @@ def test_b7_a_group_for_which_nothing_comes_goes_to_zero_where_its_owner_allows_
     ],
     ids=["a message came", "produce rate unknown", "a message waits", "lag unknown", "a partition unseen"],
 )
-def test_b7_what_nobody_saw_never_counts_as_nothing(
+def test_b7_an_unknown_rate_never_counts_as_nothing(
     history: MakeHistory, nothing: Forecast, lazy: GroupProfile, last: dict[str, float | None]
 ) -> None:
-    """One row is enough to stay active."""
+    """One such row is enough to stay active."""
     assert advised(history(0.0, members=2, last=last), nothing, lazy).desired_replicas > 0
 
 
 def test_a_gap_never_counts_as_nothing(row: MakeRow, nothing: Forecast, lazy: GroupProfile) -> None:
-    """Two minutes that were not sampled in an idle hour."""
+    """Two minutes without samples in an idle hour keep the group active."""
     buffer = HistoryBuffer("c", "orders")
     for back in range(240, -1, -1):
         if not 20 <= back < 28:
@@ -112,35 +112,35 @@ def test_a_gap_never_counts_as_nothing(row: MakeRow, nothing: Forecast, lazy: Gr
     assert advised(history, nothing, lazy).desired_replicas == 1
 
 
-def test_nobody_goes_to_zero_when_messages_are_about_to_come(
+def test_a_group_stays_active_when_messages_are_expected_soon(
     idle: History, forecast: MakeForecast, lazy: GroupProfile
 ) -> None:
-    """In ten minutes, and the group would have to be idle for 15; what comes in half an hour is waited for at 0."""
+    """Messages in 10 minutes, within the idle time of 15, keep it active; for messages in 30 minutes it goes to 0."""
     assert advised(idle, forecast([0.0] * 10 + [50.0]), lazy).desired_replicas > 0
     assert advised(idle, forecast([0.0] * 30 + [50.0]), lazy).desired_replicas == 0
 
 
-def test_going_to_zero_takes_as_long_a_silence_as_its_owner_says(
+def test_going_to_zero_takes_the_idle_time_that_is_set(
     history: MakeHistory, nothing: Forecast, lazy: GroupProfile
 ) -> None:
-    """With an hour and a half to be silent, an hour is too short."""
+    """With an idle time of an hour and a half, an hour is too short."""
     patient = replace(lazy, scale_to_zero=ScaleToZero(idle_seconds=Seconds(5400.0)))
     assert advised(history(0.0, members=2), nothing, patient).desired_replicas == 1
     assert advised(history(0.0, minutes=100, members=2), nothing, patient).desired_replicas == 0
 
 
 def test_markers_that_stay_for_ever_are_no_work(history: MakeHistory, nothing: Forecast, lazy: GroupProfile) -> None:
-    """24 messages wait for ever; with 25 to activate it, the group stays at zero all the same."""
+    """24 messages wait for ever; with an activation of 25, the group stays at zero."""
     marked = history(0.0, members=2, lag_messages=24.0)
     above = replace(lazy, scale_to_zero=ScaleToZero(activation_lag_messages=25))
     assert advised(marked, nothing, lazy).desired_replicas == 1
     assert advised(marked, nothing, above).desired_replicas == 0
 
 
-def test_guards_and_the_owners_hours_hold_it_back_too(
+def test_guards_and_windows_hold_the_move_to_zero(
     idle: History, history: MakeHistory, nothing: Forecast, lazy: GroupProfile
 ) -> None:
-    """A closed window, and a change of size a moment ago; not the fallback policy, which knows no 0."""
+    """A window and a recent change of the count hold it; the fallback policy, which never goes to 0, does not."""
     closed = Window(schedule="0 11 * * *", duration_seconds=7200, effect="no_scale_in")
     assert advised(idle, nothing, lazy, settings=replace(SETTINGS, windows=(closed,))).desired_replicas == 2
     assert advised(history(0.0, members=3, last={"members": 2}), nothing, lazy).desired_replicas == 2
@@ -150,7 +150,7 @@ def test_guards_and_the_owners_hours_hold_it_back_too(
 def test_a_group_at_zero_stays_there_until_a_message_waits(
     history: MakeHistory, nothing: Forecast, lazy: GroupProfile, scaled_to_zero: Recommendation
 ) -> None:
-    """Nothing is due while nothing waits; the row that shows a message starts one replica."""
+    """No replica is due while no message waits; the row that shows a message starts one replica."""
     still = advised(history(0.0, members=0), nothing, lazy, previous=scaled_to_zero)
     assert (still.action, still.desired_replicas, still.due_replicas(now=NOW), still.reason) == ("hold", 0, 0, "idle")
     (sentence,) = still.sentences
@@ -165,14 +165,14 @@ def test_a_group_at_zero_stays_there_until_a_message_waits(
     )
 
 
-def test_what_waits_and_comes_says_how_many_are_started(
+def test_waiting_and_arriving_messages_give_the_number_to_start(
     history: MakeHistory,
     nothing: Forecast,
     forecast: MakeForecast,
     lazy: GroupProfile,
     scaled_to_zero: Recommendation,
 ) -> None:
-    """600,000 that wait are 2,000/s for five minutes; with 1,500/s that come, 3,546/s are to be carried: by four."""
+    """600,000 waiting are 2,000/s for five minutes; with 1,500/s arriving, 3,546/s need four replicas."""
     flooded = {"lag_messages": 600_000.0, "produce_messages_per_second": 0.0}
     assert advised(history(0.0, members=0, last=flooded), nothing, lazy, previous=scaled_to_zero).desired_replicas == 2
     coming = forecast([1500.0])
@@ -182,7 +182,7 @@ def test_what_waits_and_comes_says_how_many_are_started(
 def test_a_group_at_zero_is_started_ahead_of_what_is_expected(
     history: MakeHistory, forecast: MakeForecast, lazy: GroupProfile, scaled_to_zero: Recommendation
 ) -> None:
-    """Within the start-up of 30 s, and not before."""
+    """It is started within the start-up time of 30 s, and not before."""
     at_rest = history(0.0, members=0)
     assert advised(at_rest, forecast([0.0] * 5 + [100.0]), lazy, previous=scaled_to_zero).desired_replicas == 0
     ahead = advised(at_rest, forecast([100.0]), lazy, previous=scaled_to_zero)
@@ -190,10 +190,10 @@ def test_a_group_at_zero_is_started_ahead_of_what_is_expected(
     assert "3,000 are expected within the 30 s that a start takes" in ahead.sentences[0]
 
 
-def test_a_group_is_started_for_a_moment_before_kafka_forgets_where_it_stood(
+def test_a_group_is_started_briefly_before_kafka_deletes_its_offsets(
     history: MakeHistory, nothing: Forecast, lazy: GroupProfile, scaled_to_zero: Recommendation
 ) -> None:
-    """After six of the seven days; one member that was there since is enough to go on resting."""
+    """It is started after six of the seven days; one member in that time is enough to stay at 0."""
     minutes = 6 * 1440
     rested = history(0.0, minutes=minutes, members=0)
     activated = advised(rested, nothing, lazy, previous=scaled_to_zero)
@@ -209,17 +209,17 @@ def test_a_group_is_started_for_a_moment_before_kafka_forgets_where_it_stood(
 def test_a_group_without_members_for_a_moment_is_not_scaled_to_zero(
     history: MakeHistory, nothing: Forecast, lazy: GroupProfile
 ) -> None:
-    """All its pods are replaced at once: nobody is told to start it anew, nor that none is due."""
+    """While all its pods are replaced at once, no advice starts it again or makes 0 due."""
     advice = advised(history(0.0, members=8, last={"members": 0, "lag_messages": 900.0}), nothing, lazy)
     assert (advice.current_replicas, advice.due_replicas(now=NOW)) == (8, 8)
     for_long = advised(history(0.0, members=0, last={"lag_messages": 900.0}), nothing, lazy)
     assert (for_long.current_replicas, for_long.reason) == (0, "activating")
 
 
-def test_without_the_owners_word_a_group_at_zero_is_left_alone(
+def test_without_the_setting_a_group_at_zero_is_left_alone(
     history: MakeHistory, nothing: Forecast, profile: GroupProfile
 ) -> None:
-    """The stop is taken as intended: there is no advice."""
+    """The stop counts as intended: there is no advice."""
     refusal = decided(history(0.0, members=0, last={"lag_messages": 900.0}), nothing, profile)
     assert isinstance(refusal, Refusal)
     assert refusal.reason == "partial_data"
@@ -228,7 +228,7 @@ def test_without_the_owners_word_a_group_at_zero_is_left_alone(
 def test_a_start_is_waited_for(
     history: MakeHistory, nothing: Forecast, lazy: GroupProfile, scaled_to_zero: Recommendation
 ) -> None:
-    """30 s after the command nobody has joined, and nothing new is asked for; after twice the start-up it is."""
+    """30 s after the command with no member no new move is advised; after twice the start-up time it is."""
     waiting = history(0.0, members=0, last={"lag_messages": 5.0})
     activated = advised(waiting, nothing, lazy, previous=scaled_to_zero)
     started = replace(activated, issued_at=NOW - timedelta(seconds=30), execute_at=NOW - timedelta(seconds=30))
@@ -237,10 +237,10 @@ def test_a_start_is_waited_for(
     assert advised(waiting, nothing, lazy, previous=long_ago).reason == "activating"
 
 
-def test_waiting_messages_are_not_left_because_of_what_is_no_longer_known(
+def test_an_old_capacity_or_a_refused_forecast_does_not_keep_a_group_with_waiting_messages_at_zero(
     history: MakeHistory, nothing: Forecast, lazy: GroupProfile, scaled_to_zero: Recommendation
 ) -> None:
-    """A capacity that was learnt a month ago, and a forecast that needs more history, do not keep the group at 0."""
+    """A capacity learned a month ago, and a forecast that needs more history, do not keep the group at 0."""
     unknown = replace(lazy, capacity=None)
     waiting = history(0.0, members=0, last={"lag_messages": 5.0})
     too_short = Refusal(
@@ -266,7 +266,7 @@ def test_waiting_messages_are_not_left_because_of_what_is_no_longer_known(
 def test_a_minimum_above_one_is_that_of_a_group_that_is_active(
     history: MakeHistory, idle: History, nothing: Forecast, lazy: GroupProfile, scaled_to_zero: Recommendation
 ) -> None:
-    """None, or at least three."""
+    """The advice is none, or at least three."""
     three = replace(lazy, min_replicas=Replicas(3))
     assert advised(idle, nothing, three).desired_replicas == 0
     assert advised(
@@ -275,7 +275,7 @@ def test_a_minimum_above_one_is_that_of_a_group_that_is_active(
 
 
 def test_what_was_at_zero_teaches_nothing_of_moves(row: MakeRow, lazy: GroupProfile) -> None:
-    """A group that activates has a backlog, and nobody was there to be stopped."""
+    """A group that activates has a backlog, and no member was there to be stopped."""
     grader = Grader(profile=lazy, max_lag_seconds=10.0)
     members = [2] * 40 + [0] * 40 + [1] * 4 + [3] * 40
     lags = [0.0] * 40 + [10.0 * number for number in range(40)] + [300.0, 200.0, 100.0, 0.0] + [0.0] * 40
@@ -301,7 +301,7 @@ ODD: list[dict[str, object]] = [
 def test_zero_takes_a_quarter_of_an_hour_of_which_everything_is_known(
     row: MakeRow, nothing: Forecast, lazy: GroupProfile, odd: list[tuple[int, dict[str, object]]]
 ) -> None:
-    """Whatever the rows of the last 15 minutes say: 0 exactly where each of them says that nothing came or waits."""
+    """The advice is 0 exactly if every row of the last 15 minutes shows no arrival and no lag."""
     buffer, last = HistoryBuffer("c", "orders"), dict(odd)
     for back in range(180, -1, -1):
         buffer.append(row(NOW - timedelta(seconds=15 * back), 0.0, members=2, **last.get(back, KNOWN)))
