@@ -1,4 +1,4 @@
-"""Equal moves are replayed once, and different ones never are taken for equal."""
+"""Equal moves are replayed once, and different moves are never taken for equal."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,13 +19,13 @@ from replay.world import World
 
 @dataclass(frozen=True, slots=True)
 class From:
-    """So many replicas from an instant on."""
+    """A policy of so many replicas from an instant on."""
 
     second: int
     replicas: int
 
     def decide(self, seen: Observation) -> int:
-        """The present count until then."""
+        """The present count until that instant."""
         return self.replicas if seen.time_seconds >= self.second else seen.replicas
 
 
@@ -37,7 +37,7 @@ def wave_fixture(load: Callable[..., Trace], contest: Callable[[World, Trace], C
 
 
 def test_equal_moves_give_the_entry_that_a_replay_would_give(wave: Contest) -> None:
-    """Name and note tell whose moves they are; every figure is that of a replay of its own."""
+    """The entry has the policy's own name and note; every figure equals that of a replay of its own."""
     stage = PlayedContest(contest=wave)
     stage.play("first", lambda: From(1_800, 12))
     second = stage.play("second", lambda: From(1_800, 12))
@@ -46,23 +46,23 @@ def test_equal_moves_give_the_entry_that_a_replay_would_give(wave: Contest) -> N
 
 
 @pytest.mark.parametrize("other", [From(1_815, 12), From(1_800, 13), From(3_600, 12), From(0, 12)])
-def test_whoever_moves_otherwise_has_a_replay_of_its_own(wave: Contest, other: Policy) -> None:
-    """A decision later, a replica more, at the very end, at the very beginning."""
+def test_a_policy_with_other_moves_has_a_replay_of_its_own(wave: Contest, other: Policy) -> None:
+    """The moves differ by a later decision, by one replica, at the very end or at the very beginning."""
     stage = PlayedContest(contest=wave)
     stage.play("first", lambda: From(1_800, 12))
     assert stage.play("other", lambda: other) == run_policy("other", other, wave)
 
 
 def test_arms_of_one_target_are_found_to_be_one(wave: Contest) -> None:
-    """HPA and KEDA at 10,000 messages answer alike below KEDA's cap of 240,000; HPA at 2,000 does not."""
+    """HPA and KEDA at 10,000 messages are equal below KEDA's cap of 240,000; HPA at 2,000 differs."""
     stage = PlayedContest(contest=wave)
     names = ("hpa-10000", "hpa-2000", "keda-10000")
     entries = [stage.play(name, partial(CATALOGUE[name].make, wave.world, 24)) for name in names]
     assert [entry.note for entry in entries] == ["", "", "moves as hpa-10000 does"]
 
 
-def test_a_contest_begins_where_it_is_told_to_and_shares_its_draw(wave: Contest) -> None:
-    """Nine replicas instead of enough for the peak; arrivals drawn beforehand are those that would be drawn."""
+def test_a_contest_begins_at_the_given_count_and_shares_its_draw(wave: Contest) -> None:
+    """It starts with nine replicas instead of enough for the peak; arrivals drawn earlier equal those drawn in it."""
     assert wave.first_replicas == 24
     nine = replace(wave, start_replicas=9)
     assert nine.plant().observation().replicas == 9

@@ -1,4 +1,4 @@
-"""Load families against simple scalers: which draws play where, what their table says, one command plays and tells."""
+"""Load families against simple scalers: which draws play in which world, their table, and the command."""
 
 import json
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ MOVES = {LAGCAST: (4, 6), "keda-500": (500, 500), "keda-2000": (100, 120)}
 
 
 def run(load: str, policy: str, seed: int, cost: float, *, moves: int = 0) -> Run:
-    """A run that cost this much, all of it pods."""
+    """A run with this cost, all of it for pods."""
     return Run(
         trace=load,
         world=("tight", "fine")[seed % 2],
@@ -97,7 +97,7 @@ def test_seeds_are_for_reporting_or_for_tuning() -> None:
 
 @given(first=st.integers(0, 2000), draws=st.integers(1, 20), worlds=st.integers(1, len(WORLDS)))
 def test_worlds_take_turns(first: int, draws: int, worlds: int) -> None:
-    """Each family plays in every world in turn, with a daily shape in the same one, however many draws there are."""
+    """Each family plays in every world in turn, with a daily shape in the same one, for any number of draws."""
     names = list(WORLDS)[:worlds]
     placed = placed_draws(range(first, first + draws), names)
     assert len({each.key for each in placed}) == len(placed) == draws * 2 * len(LOAD_FAMILIES)
@@ -118,7 +118,7 @@ def test_scalers_are_known_and_simple() -> None:
 
 
 def test_loads_are_in_the_digest_and_the_page_is_not() -> None:
-    """A change of the loads plays all runs again; a change of the page none."""
+    """A change of the loads plays all runs again; a change of the page plays none."""
     files = imported_by(command.ROOT)
     assert {"benchmarks/decisions/load_families.py", "replay/plant/plant.py", "replay/policies/keda.py"} <= files
     assert not {"benchmarks/decisions/families_page.py", "benchmarks/decisions/family_standings.py"} & files
@@ -151,19 +151,19 @@ def test_the_worst_draw_is_beside_the_same_scaler(summary: FamilySummary) -> Non
 
 
 def test_moves_are_beside_those_of_the_cheapest_keda(summary: FamilySummary) -> None:
-    """4 and 6 moves against 100 and 120."""
+    """4 and 6 moves stand beside 100 and 120."""
     assert (summary.moves, summary.keda, summary.keda_moves) == (5.0, "keda-2000", 110.0)
 
 
 def test_hindsight_counts_where_it_played_in_every_draw() -> None:
-    """3 and 3 are two thirds of 4.5; in one draw alone it is another day's."""
+    """3 and 3 are two thirds of 4.5; a single draw of hindsight is not compared."""
     both = [*runs_of("bursts"), *(run("bursts", "hindsight", seed, 3.0) for seed in (0, 1))]
     assert family_summaries(both)[0].to_hindsight == 1.5
     assert family_summaries(both[:-1])[0].to_hindsight is None
 
 
 def test_families_come_in_their_order_without_and_with_a_daily_shape() -> None:
-    """In whatever order their draws were played."""
+    """The order of the draws does not matter."""
     runs = [each for load in ("on-off", "bursts-daily", "bursts") for each in runs_of(load)]
     assert [(each.load, each.with_daily) for each in family_summaries(runs)] == [
         ("bursts", False),
@@ -172,7 +172,7 @@ def test_families_come_in_their_order_without_and_with_a_daily_shape() -> None:
     ]
 
 
-def test_what_misses_its_bar_is_marked() -> None:
+def test_a_missed_bar_is_marked() -> None:
     """1.0 is within 1.03 and beyond 0.92 with a daily shape; all is within 1.01 times the ceiling."""
     lines = family_table(family_summaries([*runs_of("bursts"), *runs_of("bursts-daily")])).splitlines()
     assert "| bursts | useful-counts | 2 | 4.50 | 1.000 | 1.200 | 0.562 | 0.750 | - | 5 | 110 |" in lines
@@ -183,7 +183,7 @@ def test_what_misses_its_bar_is_marked() -> None:
 
 @pytest.mark.parametrize(("first", "purpose"), [(0, "reporting"), (1000, "tuning")])
 def test_the_page_names_its_seeds_and_what_they_are_for(first: int, purpose: str) -> None:
-    """Below 1000 or from there on; with the sentences of the families and of the worlds that were played."""
+    """Seeds are below 1000 or from 1000 on; the page has the sentences of the families and of the played worlds."""
     runs = [replace(each, seed=first + each.seed) for each in runs_of("bursts")]
     page = families_page(json.loads(command.text_of(runs)))
     assert f"**Seeds.** {first} to {first + 1}, for {purpose}." in page
@@ -199,7 +199,7 @@ def test_the_page_names_its_seeds_and_what_they_are_for(first: int, purpose: str
 def test_a_draw_that_is_in_the_file_is_not_played_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All draws of one seed are in the file: the table comes at once, and again as a page."""
+    """All draws of one seed are in the file: the table is printed at once, and again as a page."""
     out = tmp_path / "families.json"
     held = [
         replace(each, seed=7, world="fine")
@@ -210,16 +210,16 @@ def test_a_draw_that_is_in_the_file_is_not_played_again(
     words = ["families", "--draws", "1", "--seeds-from", "7", "--worlds", "fine", "--out", str(out)]
     monkeypatch.setattr("sys.argv", words)
     assert command.main() == 0
-    said = capsys.readouterr()
-    assert said.err.splitlines() == [f"12 of 12 are in {out}"]
-    assert said.out == family_table(family_summaries(held))
+    printed = capsys.readouterr()
+    assert printed.err.splitlines() == [f"12 of 12 are in {out}"]
+    assert printed.out == family_table(family_summaries(held))
     monkeypatch.setattr("sys.argv", ["families", "--page", str(out)])
     assert command.main() == 0
-    assert said.out in capsys.readouterr().out
+    assert printed.out in capsys.readouterr().out
 
 
 def test_seeds_for_both_are_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """With exit code 2 and the sentence that says why."""
+    """The exit code is 2, and the sentence has the reason."""
     monkeypatch.setattr("sys.argv", ["families", "--draws", "100", "--seeds-from", "950"])
     with pytest.raises(SystemExit, match="2"):
         command.main()
@@ -227,8 +227,8 @@ def test_seeds_for_both_are_refused(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 
 
 @pytest.mark.slow
-def test_a_draw_is_played_by_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A load of a day, judged whole: lagcast and each scaler once, the ceiling at its price, and known runs stay."""
+def test_a_draw_is_played_by_every_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a load of one whole day lagcast and each scaler play once, the ceiling has its price, and known runs stay."""
     monkeypatch.setattr(family_draws, "drawn", partial(drawn, days=1))
     (placed, *_) = placed_draws(range(1000, 1001), ["real-quick"])
     known = [run("bursts", policy, 1000, 1.0) for policy in (LAGCAST, *SIMPLE_SCALERS[2:])]

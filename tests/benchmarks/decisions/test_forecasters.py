@@ -1,4 +1,4 @@
-"""Comparisons of lagcast with itself: forecasters wrong on purpose, and the forecast without the cost model."""
+"""Comparisons of lagcast with itself: deliberately wrong forecasters, and the forecast without the cost model."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -48,7 +48,7 @@ def day_fixture(load: Loads) -> History:
 
 
 def median_of(forecaster: PatternForecaster, history: History, steps: int = 60) -> FloatArray:
-    """The forecast's median, by whatever was fitted to the history."""
+    """The median of the forecast that the fitted forecaster makes."""
     fitted = forecaster.fit(history)
     assert not isinstance(fitted, Refusal)
     forecast = fitted.forecast(history, steps=steps)
@@ -56,25 +56,25 @@ def median_of(forecaster: PatternForecaster, history: History, steps: int = 60) 
     return forecast.path(0.5)
 
 
-def test_the_adversary_says_high_where_it_was_low(day: History) -> None:
-    """The day began at its lowest: the forecast begins at the highest, and falls as the day rose."""
+def test_the_adversary_forecasts_high_where_the_day_was_low(day: History) -> None:
+    """The day began at its lowest rate: the forecast begins at the highest, and falls as the day rose."""
     path = median_of(ADVERSARIAL, day)
     assert path[0] == pytest.approx(2.439e6, rel=1e-3)
     assert path[-1] - path[0] == pytest.approx(-59e3, rel=0.05)
 
 
 def test_the_reversed_day_runs_back(day: History) -> None:
-    """A minute ahead is what was a minute ago."""
+    """The forecast of the next minute is the rate of the last one."""
     assert median_of(REVERSED, day) == pytest.approx(day.produce_messages_per_second[:-61:-1])
 
 
 def test_the_constant_is_the_mean_of_the_day(day: History) -> None:
-    """1.7195 million, whatever the hour."""
+    """It is 1.7195 million at any hour."""
     assert median_of(CONSTANT, day) == pytest.approx(np.full(60, 1.7195e6), rel=1e-3)
 
 
 def test_the_random_one_repeats_itself_at_one_origin_only(day: History, load: Loads) -> None:
-    """Between least and greatest of the day; the same at the same minute, another at another."""
+    """Rates lie between the day's least and greatest; they are equal at the same origin and differ at another."""
     path = median_of(RANDOM, day)
     assert (path == median_of(RANDOM, day)).all()
     assert path.min() >= day.produce_messages_per_second.min()
@@ -85,7 +85,7 @@ def test_the_random_one_repeats_itself_at_one_origin_only(day: History, load: Lo
 
 @pytest.mark.parametrize("forecaster", WRONG, ids=lambda forecaster: forecaster.name)
 def test_all_are_sure_of_themselves(forecaster: PatternForecaster, day: History) -> None:
-    """Quantiles ascend and lie close: the p90 is 6.6 % above the median, at every step."""
+    """Quantiles ascend and are close: the p90 is 6.6 % above the median, at every step."""
     forecast = forecaster.forecast(day, steps=90)
     assert isinstance(forecast, Forecast)
     assert forecast.steps == 90
@@ -102,7 +102,7 @@ def test_less_than_half_an_hour_is_refused(forecaster: PatternForecaster, load: 
 
 @given(hours=st.integers(1, 50), steps=st.integers(1, 200))
 def test_any_history_gives_finite_rates_within_what_was_seen(hours: int, steps: int) -> None:
-    """However long the past and the horizon: nothing negative, nothing unknown, nothing above the greatest rate."""
+    """For any past and horizon no rate is negative, unknown or above the greatest known rate."""
     rates = np.random.default_rng(hours).uniform(0.0, 1e4, hours * 60)
     trace = Trace(
         name="t", start_at=datetime.fromisoformat("2026-01-05T00:00Z"), step_seconds=60, messages_per_second=rates
@@ -117,15 +117,15 @@ def test_any_history_gives_finite_rates_within_what_was_seen(hours: int, steps: 
 
 
 def moves_of(policy: Uncosted, contest: Contest) -> Iterator[tuple[int, int]]:
-    """Each change that the policy asks for, with its second."""
+    """Each change that the policy requests, with its second."""
     plant = contest.plant()
     while plant.remaining_seconds > 0:
         plant.advance(15)
         seen = plant.observation()
-        asked = policy.decide(seen)
-        if asked != seen.replicas:
-            yield plant.time_seconds, asked
-            plant.scale(asked)
+        requested = policy.decide(seen)
+        if requested != seen.replicas:
+            yield plant.time_seconds, requested
+            plant.scale(requested)
 
 
 def test_without_a_cost_model_the_useful_counts_decide(calm_world: Worlds, load: Loads, contest: Contests) -> None:
@@ -153,13 +153,13 @@ def test_without_a_cost_model_it_goes_up_at_once(calm_world: Worlds, load: Loads
 
 
 def test_without_a_forecast_the_count_stays(calm_world: Worlds, load: Loads, contest: Contests) -> None:
-    """Twenty minutes are too few for any forecast: no move."""
+    """Twenty minutes are too few for any forecast, so there is no move."""
     world = calm_world()
     policy = Uncosted(world, names=NAMES)
     assert list(moves_of(policy, contest(world, load(*[400.0] * 20)))) == []
 
 
-def test_foresight_says_what_comes() -> None:
+def test_foresight_returns_the_true_rates() -> None:
     """Minute 10 of a day of 0, 1, 2, ... messages/s is followed by 10, 11 and 12; after the last one it goes on."""
     foresight = Foresight(rates=np.arange(1440.0), start_at=START_AT)
     known = bare_history(np.arange(10.0), end_at=START_AT + timedelta(minutes=10))

@@ -1,4 +1,4 @@
-"""Families of loads: each draw can be repeated and played, and is of the kind that its family says."""
+"""Families of loads: each draw can be repeated and played, and has the properties of its family."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def holds(rates: FloatArray, step_seconds: int) -> FloatArray:
 @settings(max_examples=25)
 @given(draw=draws)
 def test_the_same_draw_gives_the_same_load(draw: Draw) -> None:
-    """Name, start, step and every rate; another seed gives other rates."""
+    """Name, start, step and every rate are equal; another seed gives other rates."""
     first, again = drawn(draw), drawn(draw)
     assert (first.name, first.start_at, first.step_seconds) == (again.name, again.start_at, again.step_seconds)
     np.testing.assert_array_equal(first.messages_per_second, again.messages_per_second)
@@ -41,7 +41,7 @@ def test_the_same_draw_gives_the_same_load(draw: Draw) -> None:
 @settings(max_examples=25)
 @given(draw=draws)
 def test_a_load_can_be_played(draw: Draw) -> None:
-    """Three days of finite rates that are not negative and not all 0, two before the judged one, at any scale."""
+    """Three days of finite rates, not negative and not all 0, two before the judged one, at any scale."""
     trace = drawn(draw)
     assert trace.days == 3.0
     for rates in (trace.messages_per_second, rescaled(trace).messages_per_second):
@@ -131,8 +131,8 @@ def test_bursts_are_of_all_lengths() -> None:
 
 @settings(max_examples=25)
 @given(seed=seeds)
-def test_flash_crowds_stand_on_a_level(seed: int) -> None:
-    """Nothing falls below 1, and what rises does so within two minutes: faster than it decays."""
+def test_flash_crowds_rise_from_a_level(seed: int) -> None:
+    """No rate falls below 1, and a rise takes at most two minutes, faster than the decay."""
     rates = plain("flash-crowds", seed).messages_per_second
     assert rates.min() >= 1.0
     assert rates.max() > 1.0
@@ -158,7 +158,7 @@ def test_a_random_walk_stays_between_its_bounds(seed: int) -> None:
 
 @given(seed=seeds)
 def test_levels_hold_from_ten_minutes_to_four_hours(seed: int) -> None:
-    """And lie within a range of at most one to twenty."""
+    """The levels lie within a range of at most one to twenty."""
     trace = plain("level-shifts", seed)
     held = holds(trace.messages_per_second, trace.step_seconds)
     assert held.min() >= 10 * 60

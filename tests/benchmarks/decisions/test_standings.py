@@ -1,4 +1,4 @@
-"""Standings: means, intervals and ratios of runs whose figures can be worked out by hand."""
+"""Standings: means, intervals and ratios of runs whose figures can be computed by hand."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from benchmarks.decisions.tournament import Run, family_of
 
 
 def run(policy: str, cost: float, *, world: str = "fine", seed: int = 0, **figures: float) -> Run:
-    """A run that cost this much, all of it pods."""
+    """A run with this cost, all of it for pods."""
     blank = Run(
         trace="load",
         world=world,
@@ -59,7 +59,7 @@ def runs_fixture() -> list[Run]:
 
 
 def test_the_best_rival_is_chosen_by_its_mean_over_seeds(runs: list[Run]) -> None:
-    """Flink won a seed, but useful-counts' mean of 3.5 is the least; neither lagcast nor hindsight is a rival."""
+    """Flink won a seed, but useful-counts has the lowest mean, 3.5; neither lagcast nor hindsight is a rival."""
     (scenario,) = summaries_of(runs)
     assert (scenario.best_rival, scenario.seeds, scenario.lost_seeds) == ("useful-counts", 2, 1)
     assert not scenario.is_lost
@@ -67,7 +67,7 @@ def test_the_best_rival_is_chosen_by_its_mean_over_seeds(runs: list[Run]) -> Non
 
 
 def test_ratios_are_those_of_means(runs: list[Run]) -> None:
-    """Lagcast's mean is 3: 1.5 x hindsight, 0.857 x useful-counts, 0.5 x fixed, 0.3 x HPA; the absent have no ratio."""
+    """Lagcast's mean is 3: 1.5 x hindsight, 0.857 x useful-counts, 0.5 x fixed, 0.3 x HPA; the absent have none."""
     (scenario,) = summaries_of(runs)
     assert scenario.cost_to_hindsight == 1.5
     assert scenario.cost_to_best_rival == pytest.approx(3.0 / 3.5)
@@ -86,15 +86,15 @@ def test_intervals_are_students(runs: list[Run]) -> None:
     assert standing_of(single, "lagcast").cost.half_width is None
 
 
-def test_a_variant_is_held_against_lagcast_under_its_own_seed(runs: list[Run]) -> None:
-    """3 against 2, not against the mean of 3; it has no standing where others have two seeds."""
+def test_a_variant_is_compared_with_lagcast_under_its_own_seed(runs: list[Run]) -> None:
+    """It is 3 against 2, not against the mean of 3; it has no standing where others have two seeds."""
     assert variant_ratios(runs, "lagcast-no-cost") == {("load", "fine"): 1.5}
     with pytest.raises(ValueError, match="'lagcast-no-cost' did not play under every seed of load in fine"):
         standing_of(summaries_of(runs)[0], "lagcast-no-cost")
 
 
 def test_overall_each_scenario_counts_once(runs: list[Run]) -> None:
-    """Of 1.5, 1 and 2 times hindsight; the second lost to nobody, the third to useful-counts, twice as cheap."""
+    """The mean is of 1.5, 1 and 2 times hindsight; the second lost to none, the third to useful-counts at half cost."""
     more = [
         *(
             run("lagcast", 2.0, world="tight"),
@@ -118,7 +118,7 @@ def test_overall_each_scenario_counts_once(runs: list[Run]) -> None:
 
 @given(factor=st.floats(0.01, 100.0))
 def test_the_currency_does_not_matter(factor: float) -> None:
-    """All costs times a factor: the same rival, the same ratios."""
+    """All costs times a factor give the same rival and the same ratios."""
     runs = [run("lagcast", 3.0), run("useful-counts", 4.0), run("flink", 5.0), run("hindsight", 2.0)]
     (plain,) = summaries_of(runs)
     (expensive,) = summaries_of([replace(each, cost=factor * each.cost) for each in runs])
@@ -153,7 +153,7 @@ def test_each_bar_names_its_worst_scenario(runs: list[Run]) -> None:
 
 
 def test_rivals_without_a_chance_are_spared_the_other_seeds() -> None:
-    """Twice the cost of the best of its own trace and world under the first seed; whom figures name always plays."""
+    """A rival at twice the best cost of its trace and world in the first seed is left out, unless a figure has it."""
     costs = {
         "useful-counts": 10.0,
         "keda-1000": 19.0,

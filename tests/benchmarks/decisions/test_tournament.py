@@ -1,4 +1,4 @@
-"""The tournament: worlds are what their sentences say, each seed judges its own day, one command plays and tells."""
+"""The tournament: worlds match their sentences, each seed judges its own day, one command plays and writes a page."""
 
 import json
 from dataclasses import fields, replace
@@ -37,7 +37,7 @@ NAMES = Names("test", "load")
 
 
 def load_of(days: float, *, step_seconds: int = 3600) -> Trace:
-    """A load whose rate is the number of its step, so that every value tells where it stood."""
+    """A load whose rate is the number of its step, so that every value shows its position."""
     steps = round(days * SECONDS_PER_DAY / step_seconds)
     return Trace(
         name="load",
@@ -51,7 +51,7 @@ def load_of(days: float, *, step_seconds: int = 3600) -> Trace:
 
 
 def test_all_worlds_have_forty_replicas_of_a_thousand_and_a_promise_of_ten_seconds() -> None:
-    """The values that loads are rescaled to, and that the prices follow from, are the same in every world."""
+    """The values that loads are scaled to, and from which prices follow, are the same in every world."""
     for kind in ALL_WORLDS.values():
         world = kind.world
         assert (world.capacity_messages_per_second_per_replica, world.replica_ceiling) == (1_000.0, 40)
@@ -59,7 +59,7 @@ def test_all_worlds_have_forty_replicas_of_a_thousand_and_a_promise_of_ten_secon
 
 
 def test_four_worlds_are_slow_and_two_are_real() -> None:
-    """The names, and what their pauses are."""
+    """The worlds have their names and their pauses."""
     pauses = {name: kind.pauses for name, kind in WORLDS.items()}
     assert pauses == {
         "tight": "slow",
@@ -72,8 +72,8 @@ def test_four_worlds_are_slow_and_two_are_real() -> None:
 
 
 @pytest.mark.parametrize("name", ALL_WORLDS)
-def test_a_world_is_what_its_sentence_says(name: str) -> None:
-    """Partitions, batches, start-up, protocol, client and heartbeats stand in the sentence as they do in the world."""
+def test_a_world_matches_its_sentence(name: str) -> None:
+    """The sentence has the world's partitions, batches, start-up, protocol, client and heartbeats."""
     world, sentence = ALL_WORLDS[name].world, ALL_WORLDS[name].sentence
     if sentence.startswith("The same"):
         assert replace(world, partitions=40) == WORLDS["tight"].world
@@ -109,7 +109,7 @@ def test_worlds_of_slow_starts_play_only_where_they_are_named() -> None:
 
 
 def test_restored_partitions_move_after_five_to_fifteen_minutes() -> None:
-    """From 20 to 40 replicas 20 of 40 partitions move, 8 each time that the group asks what is restored."""
+    """From 20 to 40 replicas 20 of 40 partitions move, 8 at each probing rebalance."""
     world = SLOW_START_WORLDS["restoring"].world
     steady = replace(load_of(1 / 24, step_seconds=60), messages_per_second=read_only(np.full(60, 9_000.0)))
     plant = Plant(world=world, trace=steady, seed=1, replicas=20)
@@ -155,7 +155,7 @@ def test_a_load_is_rescaled_to_nine_tenths_of_all_replicas() -> None:
     ],
 )
 def test_each_seed_judges_its_own_day(days: float, seed: int, first_day: float) -> None:
-    """The last day, the one before it and so on, as long as two days or half of a short load remain before it."""
+    """It is the last day, the one before it and so on, as long as two days or half of a short load remain before it."""
     past, judged = judged_day(load_of(days), seed)
     assert judged.start_at == START_AT + timedelta(days=first_day)
     assert judged.days == 1.0
@@ -166,7 +166,7 @@ def test_each_seed_judges_its_own_day(days: float, seed: int, first_day: float) 
 
 @pytest.mark.parametrize("days", [0.1, 1.0, 1.9])
 def test_a_short_load_is_judged_whole(days: float) -> None:
-    """Under every seed, with nothing before it."""
+    """It is judged whole under every seed, with nothing before it."""
     trace = load_of(days)
     assert [judged_day(trace, seed) for seed in (0, 3)] == [(None, trace)] * 2
 
@@ -199,7 +199,7 @@ def test_the_history_is_noise_around_the_rates_of_fifteen_days_at_most() -> None
 
 
 def test_a_history_can_be_kept() -> None:
-    """The rows fit into the buffer that lagcast reads, without a gap."""
+    """The rows fit without a gap into the buffer that lagcast reads."""
     buffer = HistoryBuffer(*NAMES)
     for row in history_rows(load_of(2.0), 40, 0, NAMES):
         buffer.append(row)
@@ -251,7 +251,7 @@ def test_the_published_load_is_played_at_three_capacities() -> None:
 
 
 def test_own_loads_need_no_file() -> None:
-    """Two weeks of orders, 144 minutes of the twin."""
+    """They are two weeks of orders and 144 minutes of the twin."""
     assert [(trace.name, trace.duration_seconds) for trace in own_loads()] == [
         ("orders", 14 * SECONDS_PER_DAY),
         ("whitepaper-twin", 8_640),
@@ -262,7 +262,7 @@ def test_own_loads_need_no_file() -> None:
 
 
 @pytest.mark.slow
-def test_a_scenario_gives_everybody_the_same_arrivals() -> None:
+def test_a_scenario_gives_every_policy_the_same_arrivals() -> None:
     """Two hours, two policies: a fixed count costs its pods, hindsight is the cheapest of all, seeds repeat."""
     trace = rescaled(replace(load_of(2 / 24, step_seconds=60), name="two-hours"))
     (scenario,) = scenarios_of([trace], ["fine"], 1, ("fixed-ceiling", "useful-counts"))
@@ -288,10 +288,10 @@ def test_the_command_writes_runs_and_the_page_from_them(
     words += ["--worlds", "real-quick", "--policies", "fixed-ceiling,lagcast"]
     monkeypatch.setattr("sys.argv", ["decisions", *words])
     assert command.main() == 0
-    said = capsys.readouterr().err.splitlines()
-    assert said[0].startswith("0 of 1 are in ")
-    assert "1/1" in said[1]
-    assert "climb real-quick seed 0: lagcast" in said[1]
+    printed = capsys.readouterr().err.splitlines()
+    assert printed[0].startswith("0 of 1 are in ")
+    assert "1/1" in printed[1]
+    assert "climb real-quick seed 0: lagcast" in printed[1]
 
     document = json.loads(out.read_text())
     runs = [dict(zip(document["columns"], row, strict=True)) for row in document["runs"]]
@@ -346,15 +346,15 @@ def test_lagcasts_runs_are_kept_when_rivals_change_and_theirs_when_it_does() -> 
 
 
 def test_an_unknown_world_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """With all that there are, and exit code 2."""
+    """The error lists all worlds, and the exit code is 2."""
     monkeypatch.setattr("sys.argv", ["decisions", "--worlds", "tight,loose"])
     with pytest.raises(SystemExit, match="2"):
         command.main()
     assert "there is no 'loose'; there are tight, fine" in capsys.readouterr().err
 
 
-def test_a_rival_is_spared_in_its_own_trace_and_world_only() -> None:
-    """Out of `fine` on this load, it still plays in `tight`."""
+def test_a_rival_is_left_out_in_its_own_trace_and_world_only() -> None:
+    """Left out in `fine` on this load, it still plays in `tight`."""
     trace = rescaled(replace(load_of(2 / 24, step_seconds=60), name="load"))
     fine, tight = scenarios_of([trace], ["fine", "tight"], 1, ("useful-counts", "keda-2000", "lagcast"))
     spared = {("load", "fine", "keda-2000")}

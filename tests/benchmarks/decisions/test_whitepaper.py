@@ -1,4 +1,4 @@
-"""The white paper's load as our own twin, and its two figures."""
+"""The white paper's load as our own twin, and its two published figures."""
 
 import numpy as np
 import pytest
@@ -58,21 +58,21 @@ def test_the_twin_has_the_shape_of_the_original(seed: int) -> None:
 
 
 def test_the_same_seed_gives_the_same_list() -> None:
-    """And another one another, of the same size."""
+    """Another seed gives another list of the same size."""
     assert np.array_equal(twin().messages_per_second, twin().messages_per_second)
     assert not np.array_equal(twin().messages_per_second, twin(seed=1).messages_per_second)
 
 
 @pytest.mark.parametrize("minutes", [1, 60, 144, 164, 300])
 def test_a_longer_twin_begins_again(minutes: int) -> None:
-    """Fewer minutes are the first ones; the 145th is the first again."""
+    """A shorter twin has the first minutes; the 145th minute equals the first."""
     listed = twin(minutes).messages_per_second
     assert len(listed) == minutes
     assert np.array_equal(listed, np.resize(twin().messages_per_second, minutes))
 
 
 def test_bursts_bring_the_same_messages() -> None:
-    """Six seconds of each minute bring all of it, ten times the rate each; minute rates stay what they were."""
+    """Six seconds of each minute bring all of it, ten times the rate each; the rates per minute are unchanged."""
     plain, bursts = twin(60), in_bursts(twin(60))
     assert bursts.minute_rates() == pytest.approx(plain.minute_rates())
     assert np.count_nonzero(bursts.messages_per_second) == 6 * 60
@@ -94,8 +94,8 @@ def test_tracking_the_twin_needs_what_tracking_the_original_needs() -> None:
 
 
 @pytest.mark.parametrize(("replicas", "mean_replicas"), [(40, 29.5), (20, 13.6), (10, 6.3)])
-def test_what_useful_counts_leave_to_save_depends_on_the_capacity(replicas: int, mean_replicas: float) -> None:
-    """A twentieth at most between the twin and the original, whose figures these are."""
+def test_the_saving_at_useful_counts_depends_on_the_capacity(replicas: int, mean_replicas: float) -> None:
+    """The twin differs by at most 5 % from the original, which has these figures."""
     trace = twin()
     capacity = capacity_carrying_the_peak(trace, replicas=replicas)
     world = World(partitions=PARTITIONS, capacity_messages_per_second_per_replica=capacity)
@@ -119,6 +119,6 @@ def test_the_published_figures_follow_from_the_published_means() -> None:
 
 
 def test_the_rounded_means_do_not_give_the_published_figure() -> None:
-    """14,000 of 900,000 is 98.44 % less: the paper's percentage comes from other digits than it states."""
+    """14,000 of 900,000 is 98.44 % less: the paper's percentage does not follow from the digits that it states."""
     figures = published_figures(mean_replicas=22.0, mean_lag_messages=14_000.0, hpa_mean_lag_messages=900_000.0)
     assert round(figures.lag_messages_fraction, 4) == -0.9844

@@ -1,4 +1,4 @@
-"""The champion: the best of a range, the simplest within noise, whoever refuses left out."""
+"""The champion: the best of a range, the simplest within noise, without candidates that refuse."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ PERSISTENCE, SEASON, BLEND = PersistenceForecaster(), SeasonalNaiveForecaster(),
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusing:
-    """A forecaster that always wants a year."""
+    """A forecaster that always needs a year."""
 
     name: str = "refusing"
 
@@ -41,12 +41,12 @@ class Refusing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renamed:
-    """Persistence under another name: never better, never worse."""
+    """Persistence under another name, which is never better and never worse."""
 
     name: str = "renamed"
 
     def fit(self, history: History) -> FittedForecaster | Refusal:
-        """As persistence fits."""
+        """Fit as persistence does."""
         return PERSISTENCE.fit(history)
 
 
@@ -58,12 +58,12 @@ class Wavering:
     fitted: FittedForecaster | None = None
 
     def fit(self, history: History) -> "Wavering | Refusal":
-        """As persistence fits."""
+        """Fit as persistence does."""
         fitted = PERSISTENCE.fit(history)
         return fitted if isinstance(fitted, Refusal) else Wavering(fitted=fitted)
 
     def forecast(self, history: History, *, steps: int) -> Forecast | Refusal:
-        """As persistence forecasts, give or take."""
+        """Forecast as persistence does, with a difference of a thousandth."""
         assert self.fitted is not None
         answer = self.fitted.forecast(history, steps=steps)
         if isinstance(answer, Refusal):
@@ -101,7 +101,7 @@ def test_a_difference_within_noise_goes_to_the_first_given(seed: int) -> None:
 @given(seed=st.integers(0, 1000))
 @settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_of_equals_the_first_given_wins(seed: int, daily_load: MakeLoad, history: MakeHistory) -> None:
-    """Two candidates that say the same have the same losses, and the order decides."""
+    """Two candidates with equal forecasts have equal losses, and the order decides."""
     known = history(daily_load(minutes=4 * DAY, seed=seed))
     for order in ((PERSISTENCE, Renamed()), (Renamed(), PERSISTENCE)):
         result = champions_of(order, known)
@@ -115,7 +115,7 @@ def test_of_equals_the_first_given_wins(seed: int, daily_load: MakeLoad, history
 def test_a_candidate_that_refuses_changes_nothing_for_the_others(
     place: int, daily_load: MakeLoad, history: MakeHistory
 ) -> None:
-    """Wherever it stands in the order, it has no standing; its sentence is kept and told."""
+    """At any place in the order it has no standing; its sentence is kept and reported."""
     known = history(daily_load(minutes=4 * DAY))
     others: list[Forecaster] = [PERSISTENCE, SEASON]
     among = champions_of((*others[:place], Refusing(), *others[place:]), known)
@@ -142,7 +142,7 @@ def test_a_multiple_of_the_load_has_the_same_champions(daily_load: MakeLoad, his
 
 
 def test_hours_with_an_unknown_minute_are_not_scored(daily_load: MakeLoad, history: MakeHistory) -> None:
-    """A gap of ten hours costs its origins, and turns no loss into nothing."""
+    """A gap of ten hours removes its origins, and does not turn a loss into 0."""
     load = daily_load(minutes=5 * DAY)
     whole = champions_of((PERSISTENCE,), history(load))
     load[-1000:-400] = np.nan
@@ -151,8 +151,10 @@ def test_hours_with_an_unknown_minute_are_not_scored(daily_load: MakeLoad, histo
     assert np.isfinite(gapped.standings[0].losses).all()
 
 
-def test_too_short_a_history_and_none_who_answers_are_refusals(daily_load: MakeLoad, history: MakeHistory) -> None:
-    """Two days, nothing known, and candidates that all refuse: a refusal with a sentence."""
+def test_too_short_a_history_and_only_refusing_candidates_are_refusals(
+    daily_load: MakeLoad, history: MakeHistory
+) -> None:
+    """Two days, no known minute, or candidates that all refuse give a refusal with a sentence."""
     short, unknown, enough = daily_load(minutes=2 * DAY), np.full(3 * DAY, np.nan), daily_load(minutes=4 * DAY)
     for rates in (short, unknown, np.empty(0)):
         refusal = championship((PERSISTENCE,), history(rates))
@@ -166,13 +168,13 @@ def test_too_short_a_history_and_none_who_answers_are_refusals(daily_load: MakeL
 def test_no_candidate_and_one_name_twice_are_the_callers_mistake(
     candidates: tuple[Forecaster, ...], daily_load: MakeLoad, history: MakeHistory
 ) -> None:
-    """A table with two rows of one name, or none, says nothing."""
+    """Two candidates of one name, or none, raise an error."""
     with pytest.raises(ValueError, match="candidates are"):
         championship(candidates, history(daily_load(minutes=4 * DAY)))
 
 
 def test_three_days_hold_a_seasonal_candidate(daily_load: MakeLoad, history: MakeHistory) -> None:
-    """No origin lies in the first two days, so that who needs two days refuses at none."""
+    """No origin lies in the first two days, so that a candidate that needs two days refuses at none."""
     assert not champions_of((PERSISTENCE, SEASON), history(daily_load(minutes=3 * DAY))).refused
 
 

@@ -1,4 +1,4 @@
-"""The comparison of forecasters: origins, what results come to, and the command from traces to page."""
+"""The comparison of forecasters: origins, the summary of results, and the command from traces to page."""
 
 import json
 import time
@@ -53,10 +53,10 @@ RESULTS = [
 ]
 
 
-# What results come to
+# The summary of results
 
 
-def test_each_loss_is_held_against_the_best_rival_of_its_own_figure() -> None:
+def test_each_loss_is_compared_with_the_best_rival_of_its_own_figure() -> None:
     """0.07 / 0.10 to persistence at p50, 0.04 / 0.05 to the season at p90, 0.14 / 0.20 for all three together."""
     assert summary(RESULTS)["scenarios"][0]["to_naive"] == {
         "all": {"ratio": pytest.approx(0.70), "rival": "persistence"},
@@ -67,7 +67,7 @@ def test_each_loss_is_held_against_the_best_rival_of_its_own_figure() -> None:
 
 
 def test_overall_figures_come_with_and_without_the_traces_tuned_on() -> None:
-    """Without: the calm trace alone; with: the mean of 0.7 and 1.1, of which the flash crowd's is the worst."""
+    """Without them it is the calm trace alone; with them the mean of 0.7 and 1.1, the flash crowd's being worst."""
     (blend,) = summary(RESULTS)["overall"]
     assert blend["without_tuned_on"]["to_naive"]["p50"]["mean"] == pytest.approx(0.7)
     assert blend["with_tuned_on"]["to_naive"]["p50"] == {
@@ -84,8 +84,8 @@ def test_a_trace_without_a_rival_is_left_out_of_that_mean() -> None:
     assert summary(RESULTS)["scenarios"][1]["to_statsforecast"] is None
 
 
-def test_what_misses_a_bar_is_named() -> None:
-    """10 % over the better rival's median, and a megabyte too many; the calm trace holds every bar."""
+def test_a_missed_bar_is_named() -> None:
+    """The model is 10 % over the better rival's median and a megabyte too large; the calm trace holds every bar."""
     assert summary(RESULTS)["missed"] == [
         "blend on nasa-http-july-flash-crowd: p50 is 1.100 of persistence's",
         "blend on nasa-http-july-flash-crowd: a fit takes 301 MB",
@@ -93,7 +93,7 @@ def test_what_misses_a_bar_is_named() -> None:
 
 
 def test_a_model_that_gave_no_answer_is_no_rival() -> None:
-    """Nor a scenario of ours: it is said on the page instead."""
+    """It is no scenario of ours either; the page names it instead."""
     silent = {**result_of("calm", "slow", "naive", (0, 0, 0)), "why_not": "a fit took more than 120 s", "losses": {}}
     assert summary([*RESULTS, silent]) == summary(RESULTS)
 
@@ -112,7 +112,7 @@ def test_origins_are_spread_evenly_and_leave_room_for_the_last_forecast() -> Non
 
 
 def test_a_short_trace_is_judged_on_its_last_days() -> None:
-    """The last three days; for a week ahead fifteen days leave one day of origins, each at whole five minutes."""
+    """Origins are in the last three days; a week ahead leaves one day of fifteen, at whole five minutes."""
     load = MinuteLoad.of(orders_workload(days=15))
     hour, week = (origins_of(load, term, count=50) for term in TERMS.values())
     assert (hour[0], week[0]) == (12 * 1440 - 1, 7 * 1440 - 1)
@@ -145,7 +145,7 @@ def test_rivals_from_elsewhere_give_ascending_paths_that_are_never_negative() ->
 
 
 def test_a_fit_that_takes_too_long_is_stopped() -> None:
-    """With a sentence that says how long it had."""
+    """The sentence has the time limit."""
     assert MOST_FIT_SECONDS == 120
     with pytest.raises(NoAnswerError, match=r"more than 0\.01 s"), limited(0.01):
         time.sleep(10.0)
@@ -155,7 +155,7 @@ def test_a_fit_that_takes_too_long_is_stopped() -> None:
 
 
 def test_an_unknown_model_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """With all that there are, and exit code 2."""
+    """The error lists all models, and the exit code is 2."""
     monkeypatch.setattr("sys.argv", ["forecasts", "--models", "persistence,oracle"])
     with pytest.raises(SystemExit, match="2"):
         run.main()
@@ -165,7 +165,7 @@ def test_an_unknown_model_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 def test_the_page_comes_from_the_json_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Twice the same, with what misses its bar marked and what was not scored said."""
+    """It is the same twice, marks each missed bar and names what was not scored."""
     silent = {**result_of("calm", "slow", "naive", (0, 0, 0)), "why_not": "a fit took more than 120 s", "losses": {}}
     out = tmp_path / "forecasts.json"
     out.write_text(run.text_of([*RESULTS, silent], ["brief lasts 2.0 days"], 50))
@@ -187,7 +187,7 @@ def test_the_page_comes_from_the_json_alone(
 def test_the_command_judges_and_goes_on_from_what_it_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A trace of ten days, one too short, two models: JSON, a line each; again nothing is left to do."""
+    """A trace of ten days, one too short, two models: JSON, a line each; a second run has nothing left to do."""
     monkeypatch.setattr(run, "own_loads", list)
     rates = orders_workload(days=10).messages_per_second
     for name, minutes in (("ten-days", 14_400), ("one-day", 1_440)):
@@ -197,10 +197,10 @@ def test_the_command_judges_and_goes_on_from_what_it_holds(
     argv = ["forecasts", "--traces", str(tmp_path), "--out", str(out), "--jobs", "1", "--origins", "5"]
     monkeypatch.setattr("sys.argv", [*argv, "--models", "persistence,seasonal_short_blend,naive_week"])
     assert run.main() == 0
-    said = capsys.readouterr().err.splitlines()
-    assert said[0] == f"0 of 2 are in {out}"
-    assert "left out: one-day lasts 1.0 days; the short term needs 9" in said
-    assert "2/2" in said[-1]
+    printed = capsys.readouterr().err.splitlines()
+    assert printed[0] == f"0 of 2 are in {out}"
+    assert "left out: one-day lasts 1.0 days; the short term needs 9" in printed
+    assert "2/2" in printed[-1]
 
     document = json.loads(out.read_text())
     assert [each["model"] for each in document["results"]] == ["persistence", "seasonal_short_blend"]

@@ -1,4 +1,4 @@
-"""The lab: a policy is accounted for message by message, and its replicas are moved through the executor's port."""
+"""The lab: every message of a policy is accounted for, and its replicas are moved through the executor's port."""
 
 import time
 from dataclasses import asdict, replace
@@ -54,14 +54,14 @@ def test_waits_are_from_the_time_stamp_to_the_end_of_the_first_batch() -> None:
     assert found.mean_lag_messages == pytest.approx(11.0)
 
 
-def test_what_nobody_did_is_lost_and_what_two_did_is_a_duplicate() -> None:
-    """Partition 1 is left from its sixth message on; of partition 0 three messages are done again."""
+def test_an_unprocessed_message_is_lost_and_one_processed_twice_is_a_duplicate() -> None:
+    """Partition 1 is not processed from its sixth message on; of partition 0 three messages are processed twice."""
     found = account_of(batch(0, 109.0, 110.0, 0, 9), batch(1, 109.0, 110.0, 0, 4), batch(0, 111.0, 112.0, 7, 9))
     assert (found.lost_messages, found.duplicate_messages) == (5, 3)
 
 
 def test_stops_are_those_after_moves() -> None:
-    """After the move at 104 s partition 0 stops for 3 s, of which 2 s are usual; what came before it does not count."""
+    """After the move at 104 s partition 0 stops for 3 s, of which 2 s are usual; stops before it do not count."""
     found = account_of(
         batch(0, 100.0, 101.0, 0, 0),
         batch(0, 103.0, 105.0, 1, 4),
@@ -74,20 +74,20 @@ def test_stops_are_those_after_moves() -> None:
 
 
 def test_lost_messages_cost_what_late_ones_do() -> None:
-    """Two replica-hours at 0.05, five messages that are late for ever."""
+    """Two replica-hours at 0.05, and five messages that count as late."""
     prices = Prices.from_replica_hour(0.05, capacity=MessagesPerSecond(60.0))
     found = account_of(batch(0, 100.0, 101.0, 0, 9), batch(1, 100.0, 101.0, 0, 4))
     assert found.cost(prices) == pytest.approx(0.1 + 5 * prices.price_per_late_message)
 
 
 def test_an_empty_topic_has_no_account() -> None:
-    """A figure of no message would be made up."""
+    """Without messages there is no figure."""
     with pytest.raises(ValueError, match="no message was produced"):
         account({0: np.zeros(0)}, [], moves_at=(), replica_seconds=1.0, max_lag_seconds=5.0)
 
 
-def test_the_table_says_by_how_much_the_meter_may_be_off() -> None:
-    """Two rebalances, of which one stopped two partitions for 7 s, give or take 8 s; the other policy had none."""
+def test_the_table_has_the_error_bounds_of_the_meter() -> None:
+    """Of two rebalances one stopped two partitions for 7 s, give or take 8 s; the other policy had none."""
     rebalance = Interruption(
         cluster="lab",
         group="lab-keda",
@@ -110,25 +110,25 @@ def test_the_table_says_by_how_much_the_meter_may_be_off() -> None:
         PolicyResult(policy="keda", began_at=100.0, moves=1, interruptions=both, account=found, worked={}),
         PolicyResult(policy="fixed", began_at=100.0, moves=0, interruptions=(), account=found, worked={}),
     ]
-    told = processes.table_of(results, setting_of("eager", seconds=20))
-    assert "| keda | 7,200 | 11 | 5.5 s |" in told
-    assert "| 1 | 2 | 7.0 +/- 8.0 s | 0 | 0.0 s | 0 | 0 |" in told
-    assert "| 0 | 0 | - | 0 | 0.0 s | 0 | 0 |" in told
+    table = processes.table_of(results, setting_of("eager", seconds=20))
+    assert "| keda | 7,200 | 11 | 5.5 s |" in table
+    assert "| 1 | 2 | 7.0 +/- 8.0 s | 0 | 0.0 s | 0 | 0 |" in table
+    assert "| 0 | 0 | - | 0 | 0.0 s | 0 | 0 |" in table
 
 
 class Process:
-    """A replica that ends when it is told to."""
+    """A replica that ends when it is ended."""
 
     def __init__(self, ended: list[int], number: int) -> None:
         self._ended, self._number = ended, number
 
     def end(self) -> None:
-        """Note that it is over."""
+        """Record its end."""
         self._ended.append(self._number)
 
 
 def test_the_youngest_replicas_go_first_and_an_old_version_moves_nothing() -> None:
-    """Three, then one through the port; a move that was made for another version is refused."""
+    """Three replicas, then one, through the port; a move for another version is refused."""
     ended: list[int] = []
     replicas = LocalReplicas(lambda number: Process(ended, number))
     replicas.set(3)
@@ -154,7 +154,7 @@ def test_the_youngest_replicas_go_first_and_an_old_version_moves_nothing() -> No
 
 
 def test_a_process_works_for_each_ready_pod_and_a_pod_that_never_was_ready_has_cost_time_alone() -> None:
-    """`a` is ready at once and is deleted, `b` becomes ready later, `c` never does: a and b had a process each."""
+    """`a` is ready at once and is deleted, `b` is ready later, `c` never: a and b had a process each."""
     made: list[str] = []
     ended: list[Any] = []
 
@@ -174,8 +174,8 @@ def test_a_process_works_for_each_ready_pod_and_a_pod_that_never_was_ready_has_c
     assert (sorted(made), sorted(ended)) == (["a", "b"], ["a", "b"])
 
 
-def test_the_page_of_a_run_in_kubernetes_says_what_was_compressed_and_has_a_row_for_each_policy() -> None:
-    """From the figures alone: two minutes of one policy."""
+def test_the_page_of_a_run_in_kubernetes_names_compressed_times_and_has_a_row_for_each_policy() -> None:
+    """It is made from the figures alone: two minutes of one policy."""
     found = asdict(account_of(batch(0, 109.0, 110.0, 0, 9), batch(1, 109.0, 110.0, 0, 9)))
     policy = {
         "policy": "lagcast-keda",
@@ -185,28 +185,28 @@ def test_the_page_of_a_run_in_kubernetes_says_what_was_compressed_and_has_a_row_
         **found,
     }
     document = {"seconds": 120, "protocol": "eager", "processors": 2, "load": 1.25, "policies": [policy]}
-    told = page([document])
-    assert "make lab-kubernetes OUT=FILE MINUTES=2\n" in told
-    assert "the HPA controller looks each 0.25 s (15 s)" in told
-    assert "| lagcast through KEDA | 7,200 | 10 of 20 | 10.0 s | 3 | 2 | 0 | 0 |" in told
-    assert "- lagcast through KEDA: 1, 3 at 12 s\n" in told
+    table = page([document])
+    assert "make lab-kubernetes OUT=FILE MINUTES=2\n" in table
+    assert "the HPA controller looks each 0.25 s (15 s)" in table
+    assert "| lagcast through KEDA | 7,200 | 10 of 20 | 10.0 s | 3 | 2 | 0 | 0 |" in table
+    assert "- lagcast through KEDA: 1, 3 at 12 s\n" in table
     assert "| fixed at the peak |" in page([document, document | {"policies": [policy | {"policy": "fixed"}]}])
     with pytest.raises(ValueError, match="of different lengths"):
         page([document, document | {"seconds": 60}])
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--minutes", "0"], "--minutes 0: give from 0.5 to 12"),
         (["--page", "/nowhere.json"], "--page /nowhere.json: no figures of one comparison"),
     ],
 )
-def test_what_the_lab_in_kubernetes_cannot_do_is_one_sentence(
-    words: list[str], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_wrong_arguments_of_the_lab_in_kubernetes_get_one_sentence(
+    words: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A load of no time, figures that are not there: exit code 2 before anything is started."""
+    """A load of no time or missing figures give exit code 2 before anything is started."""
     monkeypatch.setattr("sys.argv", ["kubernetes", *words])
     with pytest.raises(SystemExit, match="2"):
         kubernetes.main()
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The comparison of rebalances: what batches say of a change, and the page that is made of it."""
+"""The comparison of rebalances: the findings from the log of batches, and the page that is made of them."""
 
 from typing import Any
 
@@ -42,27 +42,27 @@ def test_a_handover_is_a_stop_and_nothing_is_done_twice() -> None:
     assert (found.duplicates, found.lost) == (0, 0)
 
 
-def test_who_begins_before_the_last_commit_does_messages_again() -> None:
-    """220 were done and 190 committed: 30 again, by whomever; what happened before the window is none of it."""
+def test_a_member_that_begins_before_the_last_commit_repeats_messages() -> None:
+    """220 were processed and 190 committed: 30 are repeated, by any member; batches before the window do not count."""
     log = lines(*steady("old", 0.0, 10.0, 0), *steady("old", 10.0, 22.0, 90), *steady("new", 30.0, 39.0, 180))
     assert shown(log).duplicates == 30
 
 
-def test_what_is_passed_over_is_lost_unless_somebody_does_it_later() -> None:
-    """Offsets 220 to 239 are passed over and 230 to 239 done after all: ten are lost."""
+def test_messages_that_are_passed_over_are_lost_unless_processed_later() -> None:
+    """Offsets 220 to 239 are passed over and 230 to 239 are processed later: ten are lost."""
     log = lines(*steady("old", 0.0, 22.0, 0), *steady("new", 26.0, 30.0, 240), *steady("late", 30.0, 31.0, 230))
     found = shown(log)
     assert (found.duplicates, found.lost) == (0, 10)
 
 
 def test_a_line_cut_short_by_a_kill_is_left_out() -> None:
-    """Half a line is no batch."""
+    """An incomplete line is no batch."""
     assert batches_of(["a orders 1000 1100 0:0:0:1000\n", "a orders 1100 12"])[-1].last == 0
 
 
 @given(cuts=st.lists(st.integers(1, 400), min_size=1, max_size=8))
 def test_every_message_is_counted_as_often_as_it_was_done(cuts: list[int]) -> None:
-    """However often a group goes back to an offset that it had reached, what lies between is done twice."""
+    """Each time a group returns to an earlier offset, the messages from there on are processed twice."""
     log, at, reached, again = lines(("m", 0.0, 1.0, 0, 399)), 21.0, 400, 0
     for back in cuts:
         first = reached - back
@@ -72,7 +72,7 @@ def test_every_message_is_counted_as_often_as_it_was_done(cuts: list[int]) -> No
 
 
 def document(*, formula: float) -> Document:
-    """Two kinds of groups that were measured thrice to lose 2 s per partition, and 4 s."""
+    """Two kinds of groups with three measurements each, of 2 s lost per partition and of 4 s."""
     group_kinds = [
         {"client": "java", "protocol": protocol, "batch_seconds": 0.1, "static": False}
         for protocol in ("eager", "kip848")
@@ -104,21 +104,21 @@ def document(*, formula: float) -> Document:
     }
 
 
-def test_the_page_says_what_held_and_what_did_not(capsys: pytest.CaptureFixture[str]) -> None:
-    """A formula of 2.5 s holds for 2 s, not for 4 s, where it is marked and listed as too low."""
+def test_the_page_marks_formulas_that_miss_the_measurement(capsys: pytest.CaptureFixture[str]) -> None:
+    """A formula of 2.5 s holds for 2 s but not for 4 s, where it is marked and listed as too low."""
     write_page(document(formula=2.5))
-    told = capsys.readouterr().out
-    assert "| eager | 1 | 1 | 1 | 1 | 0 |" in told
-    assert "| KIP-848 | 1 | 0 | 0 | 1 | 0 |" in told
+    printed = capsys.readouterr().out
+    assert "| eager | 1 | 1 | 1 | 1 | 0 |" in printed
+    assert "| KIP-848 | 1 | 0 | 0 | 1 | 0 |" in printed
     assert (
         "| java, KIP-848 | leaves in order | 3 | 4.0 (4.0 to 4.0) | **2.5** | **2.5** | 4.0 | 2.5 | 10 (0 to 20) | 0 |"
-        in told
+        in printed
     )
-    assert "| java | 0.1 s | leaves in order | eager | eager 2.0, KIP-848 4.0 | eager |" in told
-    assert "| java, KIP-848 | 0.1 s | leaves in order | 4.0 (4.0 to 4.0) | 2.5 | too low |" in told
+    assert "| java | 0.1 s | leaves in order | eager | eager 2.0, KIP-848 4.0 | eager |" in printed
+    assert "| java, KIP-848 | 0.1 s | leaves in order | 4.0 (4.0 to 4.0) | 2.5 | too low |" in printed
 
 
-def test_a_page_without_misses_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_without_misses_states_it(capsys: pytest.CaptureFixture[str]) -> None:
     """2.65 s is within 35 % of both 2 s and 4 s."""
     write_page(document(formula=2.65))
     assert "It held everywhere." in capsys.readouterr().out
