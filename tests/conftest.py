@@ -1,4 +1,4 @@
-"""Decisions of every kind, for the tests of what keeps, shows and carries them out."""
+"""Decisions of every kind, for the tests of code that stores, shows or carries them out."""
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
@@ -27,7 +27,7 @@ from recommender.deciding.recommendation import (
     Recommendation,
 )
 
-# How long an example takes says how busy the machine is: speed is measured in benchmarks/.
+# The duration of an example depends on the load of the machine: speed is measured in benchmarks/.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
@@ -104,7 +104,7 @@ _REFUSAL = Refusal(
 
 @pytest.fixture(autouse=True)
 def _logging_as_it_begins() -> None:
-    """A command under test says what is logged and where; it must not say so for the tests after it."""
+    """A command under test sets up logging; the tests after it start with the defaults."""
     structlog.reset_defaults()
 
 
@@ -140,7 +140,7 @@ _MOVE = GradedMove(
 
 @pytest.fixture(name="graded_move")
 def graded_move_fixture() -> Callable[..., GradedMove]:
-    """`graded_move(**changed_fields)`: the move from 6 to 8 that `advice` called for, quicker than it was expected."""
+    """`graded_move(**changed_fields)`: the move from 6 to 8 that `advice` called for, quicker than expected."""
     return lambda **changes: replace(_MOVE, **changes)
 
 

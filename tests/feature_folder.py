@@ -1,4 +1,4 @@
-"""A feature table without a JVM: what the features job would have written of groups in which nothing happens."""
+"""A feature table without a JVM: the features job's output for groups with a steady load."""
 
 import json
 from collections.abc import Iterable, Sequence

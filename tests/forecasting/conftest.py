@@ -1,4 +1,4 @@
-"""Loads of which the next hour is known, because they are made here, and the forecasters that meet them."""
+"""Generated loads whose next hour is known, and the forecasters that are tested on them."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -23,19 +23,19 @@ DAY = 1440
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copying:
-    """A forecaster whose every path repeats the last value it was shown, and that notes what it was shown."""
+    """A forecaster whose every path repeats the last value that it received; it records what it received."""
 
     name: str = "copying"
     fitted_on: list[int] = field(default_factory=list)
     forecast_from: list[int] = field(default_factory=list)
 
     def fit(self, history: History) -> "Copying":
-        """Note how many minutes there are."""
+        """Record the number of minutes."""
         self.fitted_on.append(history.minutes)
         return self
 
     def forecast(self, history: History, *, steps: int) -> Forecast:
-        """Note how many minutes there are, and repeat the last."""
+        """Record the number of minutes, and repeat the last value."""
         self.forecast_from.append(history.minutes)
         last = history.produce_messages_per_second[-1]
         return Forecast(
@@ -50,7 +50,7 @@ class Copying:
 
 
 def test_each_forecast_is_shown_its_past_and_no_more(history: MakeHistory) -> None:
-    """From origin i a forecaster sees i + 1 minutes; it is fitted anew once the refit interval has passed."""
+    """From origin i a forecaster receives i + 1 minutes; it is fitted again once the refit interval has passed."""
     copying = Copying()
     backtest(copying, history(np.arange(100.0)), origins=[10, 20, 45, 50], steps=2, refit_minutes=30)
     assert copying.forecast_from == [11, 21, 46, 51]

@@ -1,4 +1,4 @@
-"""One battery for every forecaster: what any of them promises, whatever the load."""
+"""One battery for every forecaster: the promises of all of them, for any load."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,7 @@ MIDNIGHT = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 def step_minutes(forecaster: Forecaster) -> int:
-    """The week ahead is told in steps of five minutes, the hour in minutes."""
+    """The week ahead has steps of five minutes, the hour has minutes."""
     return 5 if isinstance(forecaster, LongTermForecaster) else 1
 
 
@@ -138,7 +138,7 @@ def test_any_minutes_give_sound_paths_or_a_refusal(forecaster: Forecaster, rates
     assert_sound(answer, steps=steps)
 
 
-def test_a_forecast_carries_its_origin_and_whose_it_is(
+def test_a_forecast_carries_its_origin_and_its_group(
     forecaster: Forecaster, daily_load: MakeLoad, history: MakeHistory
 ) -> None:
     """Cluster, group, origin, step and the model's name come with the paths."""
@@ -169,7 +169,7 @@ def test_the_same_history_gives_the_same_paths(
 def test_a_multiple_of_the_load_gives_that_multiple_of_the_paths(
     forecaster: Forecaster, factor: float, daily_load: MakeLoad, history: MakeHistory
 ) -> None:
-    """A multiple of the history gives that multiple of the forecast, to a millionth: no threshold in rates hides."""
+    """A multiple of the history gives that multiple of the forecast, to a millionth, so no threshold in rates hides."""
     load = daily_load(minutes=3 * DAY)
     once, scaled = (forecast_of(forecaster, history(load * k)) for k in (1.0, factor))
     np.testing.assert_allclose(scaled.paths, factor * once.paths, rtol=1e-6, atol=1e-9 * factor)
@@ -202,7 +202,7 @@ def test_ten_known_minutes_are_refused_with_what_is_there_and_what_is_needed(
 
 
 def test_a_history_without_a_known_minute_is_refused(forecaster: Forecaster, history: MakeHistory) -> None:
-    """A day of unknown minutes, and no minute at all, are refused alike."""
+    """A day of unknown minutes, and a history without minutes, are refused alike."""
     for rates in (np.full(DAY, np.nan), np.empty(0)):
         assert isinstance(forecaster.fit(history(rates)), Refusal)
 
@@ -221,7 +221,7 @@ def test_no_step_at_all_is_the_callers_mistake(
 )
 @pytest.mark.parametrize("origin", [0, 3, 17, 56, 59])
 def test_step_one_is_in_phase_with_the_first_unseen_minute(forecaster: Forecaster, origin: int) -> None:
-    """A job on the minute, every hour on the hour: whoever knows a season puts it where it will be, never late."""
+    """A job on the minute, every hour on the hour, is forecast in its minute by any forecaster that knows a season."""
     load = np.where(np.arange(3 * DAY + 120) % 60 == 0, 900.0, 100.0)
     known = history_of(load[: 3 * DAY + origin], end_at=MIDNIGHT + timedelta(minutes=origin))
     each = step_minutes(forecaster)
@@ -233,7 +233,7 @@ def test_step_one_is_in_phase_with_the_first_unseen_minute(forecaster: Forecaste
 def test_unknown_newest_minutes_count_as_horizon(
     forecaster: Forecaster, daily_load: MakeLoad, history: MakeHistory
 ) -> None:
-    """After twenty unknown minutes step 1 is what step 21 was: the origin has moved on, the knowledge has not."""
+    """After twenty unknown minutes step 1 equals the earlier step 21: the origin has moved, the knowledge has not."""
     load = daily_load(minutes=3 * DAY)
     seen = history_of(load[:-20], end_at=MIDNIGHT)
     gapped = load.copy()

@@ -1,4 +1,4 @@
-"""The blend: the history tier it shows, how it hands over, and what it does when the load leaves all it has seen."""
+"""The blend: the history tier it shows, its hand-over, and its forecasts when the load leaves the known range."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -55,7 +55,7 @@ def test_the_history_tier_is_shown(minutes: int, history_tier: str, daily_load: 
 def test_a_history_cut_short_after_the_fit_falls_back_to_persistence(
     daily_load: MakeLoad, history: MakeHistory
 ) -> None:
-    """A blend fitted on two weeks and shown one hour answers on the reactive history tier, from what it is shown."""
+    """A blend fitted on two weeks that receives one hour answers on the reactive tier, from that hour."""
     fitted = blend_of(history(daily_load(minutes=WEEKS)))
     answer = forecast_after(fitted, history(np.full(60, 5000.0)))
     assert answer.history_tier == "reactive"
@@ -63,7 +63,7 @@ def test_a_history_cut_short_after_the_fit_falls_back_to_persistence(
 
 
 def test_thirty_minutes_give_wider_bands_than_a_day(history: MakeHistory) -> None:
-    """The same noise, seen for half an hour and for a day: the short acquaintance has the wider band."""
+    """For the same noise over half an hour and over a day, the shorter history has the wider band."""
     noise = 1000.0 * np.exp(np.random.default_rng(3).normal(0.0, 0.1, DAY))
     widths = []
     for minutes in (30, DAY):
@@ -76,8 +76,8 @@ def test_thirty_minutes_give_wider_bands_than_a_day(history: MakeHistory) -> Non
     assert widths[0] > widths[1]
 
 
-def test_a_ramp_is_foretold_before_it_begins(daily_load: MakeLoad) -> None:
-    """At the hour at which the load doubled on every earlier day, an hour ahead is twice what is now."""
+def test_a_ramp_is_forecast_before_it_begins(daily_load: MakeLoad) -> None:
+    """At the hour at which the load doubled on every earlier day, an hour ahead is twice the present rate."""
     time = np.arange(WEEKS + 540)
     load = np.where(time % DAY >= 560, 2000.0, 1000.0) * daily_load(minutes=len(time), noise=0.03) / 1000.0
     shape = 1000.0 * (1.0 + 0.6 * np.sin(2.0 * np.pi * (time[-1] + np.array([10, 40])) / DAY)) / 1000.0
@@ -96,7 +96,7 @@ def test_the_hand_over_has_no_jump(daily_load: MakeLoad, history: MakeHistory) -
 
 
 def test_days_ahead_keep_the_season(daily_load: MakeLoad, history: MakeHistory) -> None:
-    """Two days ahead the wave is still where it was, within a tenth of the daily mean."""
+    """Two days ahead the wave is in the same place, within a tenth of the daily mean."""
     load = daily_load(minutes=WEEKS + 2 * DAY)
     known = history(load[:WEEKS])
     median = forecast_after(blend_of(known), known, steps=2 * DAY).path(0.5)
@@ -106,7 +106,7 @@ def test_days_ahead_keep_the_season(daily_load: MakeLoad, history: MakeHistory) 
 def test_a_level_shift_is_believed_within_minutes(daily_load: MakeLoad) -> None:
     """Five minutes after the load tripled, the median is the new level, and p95 covers the hour that comes.
 
-    The parameters are from before the shift: no day they were learnt on deviated by more than noise.
+    The parameters are from before the shift: no day in their history deviated by more than noise.
     """
     load = daily_load(minutes=WEEKS + 400)
     load[WEEKS + 300 :] *= 3.0
@@ -119,7 +119,7 @@ def test_a_level_shift_is_believed_within_minutes(daily_load: MakeLoad) -> None:
 
 
 def test_bands_widen_after_a_flash_crowd_and_narrow_again(daily_load: MakeLoad) -> None:
-    """Minutes into a crowd the band is wider than before it began; hours after, it is what it was."""
+    """Minutes into a crowd the band is wider than before it began; hours after, it is as wide as before."""
     load = daily_load(minutes=WEEKS + 700)
     load[WEEKS + 300 : WEEKS + 320] *= 8.0
     fitted = blend_of(history_of(load[:WEEKS], end_at=_at(WEEKS)))
@@ -133,7 +133,7 @@ def test_bands_widen_after_a_flash_crowd_and_narrow_again(daily_load: MakeLoad) 
 
 
 def test_an_outage_keeps_a_return_in_the_upper_band(daily_load: MakeLoad) -> None:
-    """Five minutes into an outage the median is nothing, but p95 still reaches half of the load that was."""
+    """Five minutes into an outage the median is 0, but p95 still reaches half of the earlier load."""
     load = daily_load(minutes=WEEKS + 305)
     load[WEEKS + 300 :] = 0.0
     fitted = blend_of(history_of(load[:WEEKS], end_at=_at(WEEKS)))
@@ -143,7 +143,7 @@ def test_an_outage_keeps_a_return_in_the_upper_band(daily_load: MakeLoad) -> Non
 
 
 def test_idle_nights_end_on_time(daily_load: MakeLoad) -> None:
-    """A load that starts from nothing at eight each day is seen coming at ten to eight, and nothing before it."""
+    """A load that starts from 0 at eight each day is forecast at ten to eight, and no load before it."""
     time = np.arange(WEEKS + 470)
     load = np.where(time % DAY < 480, 0.0, daily_load(minutes=len(time)))
     fitted = blend_of(history_of(load[:WEEKS], end_at=_at(WEEKS)))
@@ -154,7 +154,7 @@ def test_idle_nights_end_on_time(daily_load: MakeLoad) -> None:
 
 @pytest.mark.slow
 def test_without_a_season_the_blend_costs_no_more_than_persistence(history: MakeHistory) -> None:
-    """On a wandering load that repeats nothing, p50, p90 and p95 lose at most 3 % to persistence."""
+    """On a random walk p50, p90 and p95 lose at most 3 % to persistence."""
     rng = np.random.default_rng(5)
     wander = np.zeros(9 * DAY)
     for minute, shock in enumerate(rng.normal(0.0, 0.03, len(wander))):
@@ -172,7 +172,7 @@ def test_without_a_season_the_blend_costs_no_more_than_persistence(history: Make
 
 
 def test_the_weights_of_each_horizon_add_up_to_one() -> None:
-    """Of four candidates the one that is right where it is right carries the weight, and weights are shares."""
+    """Of four candidates the one that is right at a horizon carries the weight there, and weights are shares."""
     rng = np.random.default_rng(0)
     targets = rng.normal(3.0, 1.0, (500, len(KNOTS)))
     targets[:, -1] = np.nan
@@ -187,7 +187,7 @@ def test_the_weights_of_each_horizon_add_up_to_one() -> None:
 
 
 def test_a_fit_on_a_load_with_a_crowd_in_it_stays_under_its_ceiling(daily_load: MakeLoad, history: MakeHistory) -> None:
-    """No quantile stands above four times the most that the history holds, whatever the load does at its end."""
+    """No quantile is above four times the most that the history holds, for any load at its end."""
     load = daily_load(minutes=WEEKS)
     load[-3:] *= 50.0
     known = history(load)
@@ -197,7 +197,7 @@ def test_a_fit_on_a_load_with_a_crowd_in_it_stays_under_its_ceiling(daily_load: 
 def test_near_the_most_it_ever_was_a_load_is_not_expected_to_double() -> None:
     """A daily wave with lasting bursts that a limit of 800/s cuts: above 600/s, p99 in 20 min stays under 960/s.
 
-    One p99 for all levels of the load, in shares of it, says 1,040 to 1,110/s there, and replicas would be held for it.
+    One p99 for all levels of the load, in shares of it, is 1,040 to 1,110/s there, and replicas would be held for it.
     """
     minutes = np.arange(15 * DAY)
     for seed in range(3):

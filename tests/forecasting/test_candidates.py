@@ -66,7 +66,7 @@ def test_a_fortnight_moved_by_weeks_has_the_same_paths(
 
 @each_candidate
 def test_the_wave_of_the_day_is_carried_on(candidate: Forecaster, daily_load: MakeLoad, history: MakeHistory) -> None:
-    """On a known wave the medians of an hour miss by half as much as saying that all stays as it is."""
+    """On a known wave the medians of an hour have half the error of a constant forecast."""
     load = daily_load(minutes=7 * DAY + 60, noise=0.02)
     median = forecast_of(candidate, history(load[: 7 * DAY])).path(0.5)
     actual, now = load[7 * DAY :], load[7 * DAY - 5 : 7 * DAY].mean()
@@ -90,7 +90,7 @@ def test_a_level_never_seen_is_believed(candidate: Forecaster, daily_load: MakeL
     damping=st.floats(0.5, 0.97),
 )
 @settings(max_examples=50)
-def test_smoothing_is_what_the_textbook_says(values: list[float], level: float, damping: float) -> None:
+def test_smoothing_equals_the_textbook_method(values: list[float], level: float, damping: float) -> None:
     """Level, trend and path are those of the damped trend method, computed step by step."""
     smoothing = Smoothing(level=level, trend=0.3 * level, damping=damping, season=(0.0, 0.0))
     at, trend = values[0], 0.0
@@ -104,7 +104,7 @@ def test_smoothing_is_what_the_textbook_says(values: list[float], level: float, 
 
 @pytest.mark.slow
 def test_trees_learnt_on_some_groups_forecast_another(daily_load: MakeLoad, history: MakeHistory) -> None:
-    """Of three groups, one too young and one a thousand times as large: a fourth is foretold within a tenth."""
+    """Of three groups, one too young and one a thousand times as large: a fourth is forecast within a tenth."""
     others = [daily_load(minutes=4 * DAY, seed=1), 1000.0 * daily_load(minutes=4 * DAY, seed=2), np.full(60, 5.0)]
     fitted = fit_across([history(load) for load in others])
     assert not isinstance(fitted, Refusal), fitted
@@ -115,7 +115,7 @@ def test_trees_learnt_on_some_groups_forecast_another(daily_load: MakeLoad, hist
 
 
 def test_groups_that_are_all_too_young_teach_no_trees(history: MakeHistory) -> None:
-    """The refusal is the first group's, and says how much is needed."""
+    """The refusal is the first group's, and has the needed length."""
     refused = fit_across([history(np.full(60, 5.0)), history(np.full(90, 5.0))])
     assert isinstance(refused, Refusal)
     assert refused.sentence == "history of group 'trace' holds 3,600 s of known produce rate; the limit is 172,800 s"

@@ -1,4 +1,4 @@
-"""C14, C16, C18: forecasts beat the naive ones, bands hold what they say, and consumption teaches nothing."""
+"""C14, C16, C18: forecasts beat the naive ones, bands have their coverage, and consumption teaches nothing."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -48,7 +48,7 @@ def blend_of_orders(orders: History) -> Backtest:
 
 
 @pytest.mark.slow
-def test_c14_a_week_of_hours_is_foretold_better_than_by_persistence_and_by_last_week(
+def test_c14_a_week_of_hours_is_forecast_better_than_by_persistence_and_by_last_week(
     orders: History, blend_of_orders: Backtest
 ) -> None:
     """Pinball loss of p50, p90 and p95 over 60 steps and 97 origins, each forecaster from the same past."""
@@ -61,15 +61,13 @@ def test_c14_a_week_of_hours_is_foretold_better_than_by_persistence_and_by_last_
 
 @pytest.mark.slow
 def test_c16_nine_tenths_of_minutes_fall_into_the_band_near_and_far(blend_of_orders: Backtest) -> None:
-    """Out of sample over a week of the default workload, whose bursts nobody foresees: 85 to 95 % at each range."""
+    """Over a week of the default workload, whose bursts cannot be foreseen, coverage is 85 to 95 % at each range."""
     for steps in (NEAR, NEXT, FAR):
         assert 0.85 <= float(blend_of_orders.band_coverages(steps=steps).mean()) <= 0.95
 
 
-def test_c18_what_was_consumed_teaches_nothing(
-    forecaster: Forecaster, daily_load: MakeLoad, history: MakeHistory
-) -> None:
-    """A group that could only do 500/s of up to 1,600 for three days: the same paths as if it had done all."""
+def test_c18_consumption_teaches_nothing(forecaster: Forecaster, daily_load: MakeLoad, history: MakeHistory) -> None:
+    """A group limited to 500/s of up to 1,600 for three days has the same paths as one that consumed everything."""
     arrivals = history(daily_load(minutes=3 * DAY))
     kept_up = replace(arrivals, consume_messages_per_second=arrivals.produce_messages_per_second)
     limited = replace(

@@ -1,4 +1,4 @@
-"""Machine code that is kept on disk, in a package of three modules: each calls the next."""
+"""Machine code that is stored on disk, in a package of three modules: each calls the next."""
 
 import subprocess
 import sys
@@ -52,7 +52,7 @@ def _run(package: Path, **environment: str) -> str:
 
 
 def test_machine_code_is_kept_until_a_source_of_it_changes(package: Path) -> None:
-    """Compiled once, then read; a constant that a called function imports from a third folder makes it new."""
+    """It is compiled once, then read; a change of a constant that a callee imports from a third folder renews it."""
     assert _run(package) == "11.0 0"
     assert _run(package) == "11.0 1"
     (package / "far" / "constants.py").write_text("FACTOR = 20.0\n")
@@ -60,7 +60,7 @@ def test_machine_code_is_kept_until_a_source_of_it_changes(package: Path) -> Non
 
 
 def test_the_folder_for_machine_code_can_be_named(package: Path, tmp_path: Path) -> None:
-    """Nothing is written beside the sources then."""
+    """With a named folder nothing is written beside the sources."""
     _run(package, NUMBA_CACHE_DIR=str(tmp_path / "kept"))
     assert list((tmp_path / "kept").rglob("*.nbi"))
     assert not list(package.rglob("*.nbi"))
@@ -68,7 +68,7 @@ def test_the_folder_for_machine_code_can_be_named(package: Path, tmp_path: Path)
 
 @pytest.mark.slow
 def test_without_a_folder_it_is_compiled_at_each_start(package: Path, tmp_path: Path) -> None:
-    """A file in the folder's place cannot be written into, whoever runs it."""
+    """If a file is in the folder's place, no user can write into it."""
     (tmp_path / "kept").write_text("in the way")
     named = {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
     assert [_run(package, **named), _run(package, **named)] == ["11.0 0", "11.0 0"]

@@ -57,7 +57,7 @@ def test_error_paths_have_the_normal_scores_at_each_step(seed: int, errors: Call
 
 
 def test_a_jump_stays_where_it_was_and_noise_does_not() -> None:
-    """Twenty minutes on, whoever was high after a jump is high still; of noise an eighth is, by chance."""
+    """Twenty minutes later paths that were high after a jump are still high; with noise an eighth is, by chance."""
     together, apart = error_paths_of(jumping(1)), error_paths_of(white(1))
     assert together is not None
     assert apart is not None
@@ -66,7 +66,7 @@ def test_a_jump_stays_where_it_was_and_noise_does_not() -> None:
 
 
 def test_hours_with_an_unknown_minute_are_left_out() -> None:
-    """64 whole hours are enough, 63 are not; what is unknown is no error of nothing."""
+    """64 whole hours are enough, 63 are not; an unknown minute is no error of 0."""
     errors = white(1)
     errors[64:, 30] = np.nan
     assert error_paths_of(errors) is not None
@@ -86,7 +86,7 @@ def levels(seed: int) -> FloatArray:
 
 
 @pytest.mark.slow
-def test_the_highest_minute_of_an_hour_is_as_high_as_scenarios_say() -> None:
+def test_the_highest_minute_of_an_hour_is_as_high_as_in_scenarios() -> None:
     """A load of levels jumps once and stays: a fifth of hours should stay under the maxima of a fifth of scenarios.
 
     Of 768 hours 32 % do, and 19 % lie over four fifths. Of scenarios drawn from the memory of errors alone, which leave

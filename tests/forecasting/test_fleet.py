@@ -1,4 +1,4 @@
-"""One group of a fleet: its rows in, parameters and scores out."""
+"""One group of a fleet: its rows go in, parameters and scores come out."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -58,7 +58,7 @@ def test_the_parameters_make_the_same_forecast_again(daily_load: MakeLoad) -> No
     np.testing.assert_array_equal(again.paths, answer.paths)
 
 
-def test_a_group_too_young_is_one_row_that_says_so(daily_load: MakeLoad) -> None:
+def test_a_group_too_young_is_one_row_with_its_reason(daily_load: MakeLoad) -> None:
     """A day of minutes is refused, with the reason and without parameters or scores."""
     fits = fit_group(rows_of(daily_load(minutes=DAY)))
     assert list(fits["refusal_reason"]) == ["not_enough_history"]
@@ -77,7 +77,7 @@ def test_the_order_of_rows_does_not_matter_and_missing_minutes_are_unknown(daily
 
 
 def test_rows_of_two_groups_are_the_callers_mistake(daily_load: MakeLoad) -> None:
-    """Several groups, another interval, or no row at all raise a ValueError that names what came."""
+    """Several groups, another interval, or no row at all raise a ValueError that names them."""
     load = daily_load(minutes=10)
     several = pd.concat([rows_of(load), rows_of(load, group="other")])
     for rows in (several, rows_of(load).assign(interval_seconds=15), rows_of(load).iloc[:0]):

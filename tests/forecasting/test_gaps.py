@@ -1,4 +1,4 @@
-"""Histories that reach their tier without known held-out targets: what cannot be learnt is assumed, never left over."""
+"""Histories that reach their tier without known held-out targets: values that cannot be learned are assumed."""
 
 from datetime import UTC, datetime
 
@@ -37,10 +37,10 @@ def gapped(days: int, *, known_days: int) -> FloatArray:
     "forecaster",
     [BlendForecaster(), SeasonalNaiveForecaster(), ShortTermForecaster(), FourierForecaster(), SmoothingForecaster()],
 )
-def test_after_a_gap_that_hides_every_target_the_load_of_now_is_believed(
+def test_after_a_gap_that_hides_every_target_the_present_load_is_used(
     forecaster: Forecaster, days: int, known_days: int
 ) -> None:
-    """The median stays within the load ever seen and p95 lies over it: freed memory has no say in either."""
+    """The median stays within the known load and p95 lies over it; uninitialized memory affects neither."""
     rates = gapped(days, known_days=known_days)
     junk = [np.full((14, columns), 1e30) for columns in (2, 3, 8, 12) for _ in range(40)]
     del junk

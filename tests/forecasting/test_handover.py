@@ -1,4 +1,4 @@
-"""The hour and the week in one forecast: where they meet nothing jumps."""
+"""The hour and the week in one forecast, without a jump where they meet."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -44,7 +44,7 @@ def test_the_hour_is_the_shorts_and_the_later_days_are_the_longs() -> None:
 
 
 def test_two_forecasts_that_agree_are_left_as_they_are() -> None:
-    """A week that says what the hour says is not moved."""
+    """A week with the same rates as the hour is not moved."""
     long = forecast_with(np.full(100, 250.0), step_seconds=300)
     both = joined(forecast_with(np.full(60, 250.0), step_seconds=60), long)
     np.testing.assert_allclose(both.paths, long.paths)
@@ -75,7 +75,7 @@ def test_no_step_is_larger_than_the_weeks_own_and_its_share_of_the_gap(
 
 @pytest.mark.parametrize("zero", ["short", "long", "both"])
 def test_silence_on_either_side_stays_finite(zero: str) -> None:
-    """Rates of zero have no logarithm, and still there is a path."""
+    """Rates of zero have no logarithm, and the path is finite."""
     short = forecast_with(np.full(60, 0.0 if zero in {"short", "both"} else 80.0), step_seconds=60)
     long = forecast_with(np.full(60, 0.0 if zero in {"long", "both"} else 80.0), step_seconds=300)
     both = joined(short, long)
@@ -85,7 +85,7 @@ def test_silence_on_either_side_stays_finite(zero: str) -> None:
 
 
 def test_real_forecasts_meet_without_a_jump() -> None:
-    """After a doubled load the blend's hour is high, the week's is not, and the median walks from one to the other."""
+    """After a doubled load the blend's hour is high, the week's is not, and the median moves from one to the other."""
     minutes = np.arange(15 * 1440)
     load = 1000.0 * (1.0 + 0.5 * np.sin(2.0 * np.pi * minutes / 1440.0))
     load[-90:] *= 2.0

@@ -1,4 +1,4 @@
-"""The history buffer: minutes out of base rows, gaps that stay gaps, and values that never change once given."""
+"""The history buffer: minutes out of base rows, gaps that stay gaps, and values that never change."""
 
 import tracemalloc
 from dataclasses import fields
@@ -36,7 +36,7 @@ def row(seconds: int, rate: float | None, *, interval_seconds: int = 15, group: 
 
 
 def test_a_row_has_the_columns_of_the_table() -> None:
-    """Names and order are those of `forecasting.columns`; what a table may hold no value of may be None here."""
+    """Names and order are those of `forecasting.columns`; columns that a table may leave empty may be None here."""
     assert [field.name for field in fields(GroupInterval)] == [column.name for column in GROUP_INTERVALS]
     hints = get_type_hints(GroupInterval)
     assert [NoneType in get_args(hints[column.name]) for column in GROUP_INTERVALS] == [
@@ -58,7 +58,7 @@ def test_four_base_rows_make_a_minute_with_its_mean_and_peak() -> None:
 
 
 def test_a_gap_of_minutes_is_nan_not_zero_and_not_closed_up() -> None:
-    """Nothing for three minutes leaves three unknown minutes between what was seen before and after."""
+    """Three minutes without rows are three unknown minutes between the known ones."""
     buffer = HistoryBuffer("c", "orders")
     for minute in (1, 5):
         buffer.append(row(60 * minute, 7.0, interval_seconds=60))
@@ -102,7 +102,7 @@ def test_a_history_given_out_stays_what_it_was_while_the_window_moves_on() -> No
 )
 @example([1, 2, 3, 2], 2)  # a gap after one that was longer than the window
 def test_the_window_holds_the_newest_minutes_whatever_gaps_there_are(steps: list[int], most: int) -> None:
-    """Minutes `steps` apart in a window of `most`: what a plain list of all of them would end with."""
+    """Minutes `steps` apart in a window of `most` give the same as the end of a plain list of all minutes."""
     buffer = HistoryBuffer("c", "orders", max_minutes=most)
     minutes: list[float] = []
     given_out: list[FloatArray] = []
@@ -119,7 +119,7 @@ def test_the_window_holds_the_newest_minutes_whatever_gaps_there_are(steps: list
     for view, was in zip(given_out, were, strict=True):
         np.testing.assert_array_equal(view, was)
     expected = minutes[-most:]
-    if max(steps[1:], default=0) > most:  # nothing from before such a gap is wanted any longer, nor the gap itself
+    if max(steps[1:], default=0) > most:  # neither the gap nor the minutes before it are kept
         last = max(place for place, step in enumerate(steps) if place and step > most)
         expected = minutes[-(1 + sum(steps[last + 1 :])) :][-most:]
     np.testing.assert_array_equal(given_out[-1], expected)
@@ -146,7 +146,7 @@ def test_an_hour_of_history_takes_the_room_of_an_hour() -> None:
     ],
 )
 def test_rows_that_do_not_belong_are_named(bad: GroupInterval, sentence: str) -> None:
-    """Out of order, of another group, or longer than a minute: refused in a sentence, nothing taken."""
+    """A row out of order, of another group, or longer than a minute is refused in a sentence, and not added."""
     buffer = HistoryBuffer("c", "orders")
     buffer.append(row(60, 5.0, interval_seconds=60))
     with pytest.raises(ValueError, match=sentence):

@@ -47,8 +47,8 @@ def test_two_hours_a_fortnight_apart_are_no_season(history: MakeHistory) -> None
     assert history_tier_of(history(rates)) == "reactive"
 
 
-def test_a_refusal_says_when_enough_will_be_known(history: MakeHistory) -> None:
-    """Ten of thirty minutes known: asking again makes sense twenty minutes later."""
+def test_a_refusal_has_the_time_when_enough_will_be_known(history: MakeHistory) -> None:
+    """Ten of thirty minutes are known: the next attempt makes sense twenty minutes later."""
     known = history(np.full(10, 5.0))
     refusal = refuse_short(known, needed_minutes=30)
     assert refusal.refused_at == known.end_at

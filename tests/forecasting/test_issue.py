@@ -1,4 +1,4 @@
-"""C15, one group of a fleet: its rows in, its fit and its week ahead out."""
+"""C15, one group of a fleet: its rows go in, its fit and its week ahead come out."""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
@@ -50,7 +50,7 @@ def test_the_columns_are_those_of_the_quantiles() -> None:
     assert {column.name for column in (*FLEET_FITS, *LONG_FORECASTS)} == set(names)
 
 
-def test_the_week_is_what_the_forecaster_says(daily_load: MakeLoad) -> None:
+def test_the_week_equals_the_forecasters_own(daily_load: MakeLoad) -> None:
     """Fits are those of `fit_group`, and the steps those of the fit itself, to the last digit."""
     rows = rows_of(daily_load(minutes=15 * DAY))
     issue = issue_group(rows, issued_at=END_AT, holidays_of=no_holidays)
@@ -70,7 +70,7 @@ def test_the_week_is_what_the_forecaster_says(daily_load: MakeLoad) -> None:
 
 
 def test_rows_after_the_instant_are_not_known(daily_load: MakeLoad) -> None:
-    """An issue made late is the issue that would have been made in time."""
+    """A late issue equals the issue that would have been made in time."""
     load = daily_load(minutes=5 * DAY)
     in_time = issue_group(rows_of(load[: 4 * DAY]), issued_at=END_AT, holidays_of=no_holidays)
     late = issue_group(rows_of(load, end_at=END_AT + timedelta(days=1)), issued_at=END_AT, holidays_of=no_holidays)
@@ -78,15 +78,15 @@ def test_rows_after_the_instant_are_not_known(daily_load: MakeLoad) -> None:
 
 
 def test_a_week_begins_at_the_instant_though_the_last_rows_are_missing(daily_load: MakeLoad) -> None:
-    """A group whose rows end an hour before: the first step still ends five minutes after the instant."""
+    """For a group whose rows end an hour before, the first step still ends five minutes after the instant."""
     rows = rows_of(daily_load(minutes=4 * DAY), end_at=END_AT - timedelta(hours=1))
     steps = steps_of(issue_group(rows, issued_at=END_AT, holidays_of=no_holidays))
     assert steps["step_ends_at"].iloc[0] == END_AT + timedelta(minutes=5)
     assert len(steps) == WEEK_STEPS
 
 
-def test_trouble_is_one_row_that_says_what(daily_load: MakeLoad) -> None:
-    """Too young, silent for three days, or poisoned: a reason, a sentence, no parameters and no step."""
+def test_an_error_is_one_row_with_its_reason(daily_load: MakeLoad) -> None:
+    """A group that is too young, silent for three days or poisoned has reason and sentence, but no fit and no step."""
 
     def broken(_group: str) -> tuple[date, ...]:
         message = "the calendar is torn"
@@ -98,18 +98,18 @@ def test_trouble_is_one_row_that_says_what(daily_load: MakeLoad) -> None:
         (rows_of(load, end_at=END_AT - timedelta(days=3)), no_holidays, "history_stale", "259,200 s older than 2026"),
         (rows_of(load), broken, "unsupported", "RuntimeError: the calendar is torn"),
     ]
-    for rows, holidays_of, reason, said in troubles:
+    for rows, holidays_of, reason, sentence in troubles:
         (row,) = issue_group(rows, issued_at=END_AT, holidays_of=holidays_of).to_dict("records")
         assert (row["cluster"], row["group"], row["model"]) == ("c", "g", "long_term")
         assert (row["refusal_reason"], row["fitted_at"]) == (reason, END_AT)
-        assert said in row["refusal_sentence"]
+        assert sentence in row["refusal_sentence"]
         assert row["parameters"] is None
         assert pd.isna(row["step_ends_at"])
 
 
 @pytest.mark.slow
 def test_a_holiday_to_come_runs_like_the_one_before(daily_load: MakeLoad) -> None:
-    """Half the load on a Wednesday that was a holiday: so it is forecast on the next Tuesday that is one."""
+    """A Wednesday that was a holiday had half the load: the next Tuesday that is a holiday has half too."""
     load = daily_load(minutes=15 * DAY).reshape(15, DAY)
     past, coming = date(2025, 12, 31), date(2026, 1, 6)
     load[-5] *= 0.5  # rows end with the midnight that begins January 5, so that the last day is January 4

@@ -1,4 +1,4 @@
-"""Loads with a label: silence, growth and another day, each with what a person would say comes next."""
+"""Loads with a label: silence, growth and another day, each with the continuation that a person would expect."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -32,7 +32,7 @@ def forecast_of(forecaster: Forecaster, fitted_on: History, known: History) -> F
 
 @pytest.mark.parametrize(("known_days", "silent_days"), [(15, 8), (6, 22)])
 @pytest.mark.parametrize("fitted_before", [True, False])
-def test_a_silence_longer_than_what_is_read_back_is_survived(
+def test_a_silence_longer_than_the_read_history_gives_finite_paths(
     forecaster: Forecaster,
     known_days: int,
     silent_days: int,
@@ -52,7 +52,7 @@ def test_a_silence_longer_than_what_is_read_back_is_survived(
 
 
 def test_growth_is_carried_on(daily_load: MakeLoad, history: MakeHistory) -> None:
-    """A load that grows by 15 % a day is foretold at today's height, not at that of the days before."""
+    """A load that grows by 15 % a day is forecast at today's height, not at that of the days before."""
     minutes = 8 * DAY + 60
     grown = daily_load(minutes=minutes) * np.exp(0.15 * np.arange(minutes) / DAY)
     known = history(grown[: 8 * DAY])

@@ -46,7 +46,7 @@ def wave(minutes: FloatArray) -> FloatArray:
 
 @pytest.mark.parametrize("days", [4, 10, 21])
 def test_idle_nights_stay_idle_and_days_stay_busy(days: int, daily_load: MakeLoad, history: MakeHistory) -> None:
-    """Eight hours without a message each night: no median above a hundredth of the day's there, the days to a tenth."""
+    """Eight hours without a message each night: no median there above 1 % of the day's, the days to a tenth."""
     load = daily_load(minutes=(days + 7) * DAY)
     night = np.arange(len(load)) % DAY < DAY // 3
     load[night] = 0.0
@@ -61,7 +61,7 @@ def test_idle_nights_stay_idle_and_days_stay_busy(days: int, daily_load: MakeLoa
 def test_after_a_change_of_clocks_the_week_lies_between_the_old_and_the_new_hours(
     hours: int, days_ago: int, history: MakeHistory
 ) -> None:
-    """Users get up an hour earlier or later in UTC: what lies outside of the two hours is under 2 % of the week's load.
+    """Users get up an hour earlier or later in UTC: outside of the two hours is under 2 % of the week's load.
 
     No slot is off by more than 15 %: a residual of minutes with a steep slope is carried into minutes with less of one.
     """
@@ -88,7 +88,7 @@ def test_half_of_the_days_after_a_change_of_clocks_make_the_new_hours_the_expect
 
 
 def test_growth_is_carried_on_before_two_weeks_are_known(daily_load: MakeLoad, history: MakeHistory) -> None:
-    """Of 3 % a day after ten days at least two thirds are foretold a week ahead: three pairs of days tell."""
+    """Of 3 % a day after ten days at least two thirds are forecast a week ahead, from three pairs of days."""
     load = daily_load(minutes=17 * DAY) * np.exp(0.03 * np.arange(17 * DAY) / DAY)
     median = week_ahead(history(load[: 10 * DAY])).path(0.5)
     last, actual = load[9 * DAY : 10 * DAY].mean(), load[16 * DAY :].mean()
@@ -100,7 +100,7 @@ def test_growth_is_carried_on_before_two_weeks_are_known(daily_load: MakeLoad, h
 def test_a_calendar_without_a_day_of_these_weeks_changes_nothing(
     days: int, daily_load: MakeLoad, history: MakeHistory
 ) -> None:
-    """Holidays of another year give the paths that no calendar gives."""
+    """Holidays of another year give the same paths as no calendar."""
     known = history(daily_load(minutes=days * DAY))
     np.testing.assert_array_equal(week_ahead(known, holidays=(date(2024, 12, 25),)).paths, week_ahead(known).paths)
 
@@ -121,7 +121,7 @@ def test_a_holiday_is_foreseen_from_an_earlier_one_and_its_weekday_is_left_alone
 
 
 @pytest.mark.parametrize("days", [3, 15])
-def test_a_calendar_of_nothing_but_holidays_is_survived(days: int, daily_load: MakeLoad, history: MakeHistory) -> None:
+def test_a_calendar_of_only_holidays_gives_finite_paths(days: int, daily_load: MakeLoad, history: MakeHistory) -> None:
     """The paths are finite and near the load if every day is a holiday and no other day is there to compare with."""
     every_day = tuple(date(2025, 12, 1) + timedelta(days=day) for day in range(60))
     paths = week_ahead(history(daily_load(minutes=days * DAY)), holidays=every_day).paths

@@ -1,4 +1,4 @@
-"""The week ahead: loads of which the next week is known, because they are made here."""
+"""The week ahead: generated loads whose next week is known."""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
@@ -55,7 +55,7 @@ def test_a_week_is_forecast_in_steps_of_five_minutes(history: MakeHistory) -> No
 
 @pytest.mark.parametrize("days", [14, pytest.param(17, marks=pytest.mark.slow), 21])
 def test_a_pure_week_is_forecast_to_a_hundredth(days: int, history: MakeHistory) -> None:
-    """The next week is forecast like the one before if all weeks are alike."""
+    """If all weeks are alike, the next week is forecast like the one before."""
     load = weekly_load(days + 7)
     median = forecast_of(history(load[: days * DAY])).path(0.5)
     assert wape(median, slots(load[days * DAY :])) < 0.01
@@ -86,7 +86,7 @@ def test_an_outage_does_not_come_back_a_week_later(silence: float, days_ago: int
 @pytest.mark.parametrize("factor", [0.4, 2.5])
 @pytest.mark.parametrize("days_ago", [3, 7, pytest.param(9, marks=pytest.mark.slow)])
 def test_a_shift_of_level_is_taken_as_the_level(factor: float, days_ago: int, history: MakeHistory) -> None:
-    """Days after the load went up, or down, for good, it is expected to stay there, and not to go on growing."""
+    """Days after the load has risen or fallen for good, the new level is expected to stay, without further growth."""
     load = weekly_load(28)
     load[(21 - days_ago) * DAY :] *= factor
     median = forecast_of(history(load[: 21 * DAY])).path(0.5)
@@ -99,22 +99,22 @@ def test_a_holiday_runs_like_a_sunday(history: MakeHistory) -> None:
     load = weekly_load(28)
     known = history(load[: 21 * DAY])
     plain = forecast_of(known).path(0.5)
-    asked = forecast_of(known, forecaster=LongTermForecaster(holidays=(date(2026, 1, 7),))).path(0.5)
+    with_holidays = forecast_of(known, forecaster=LongTermForecaster(holidays=(date(2026, 1, 7),))).path(0.5)
     sunday = slots(load[27 * DAY :])
-    assert wape(asked[576:864], sunday) < 0.02
+    assert wape(with_holidays[576:864], sunday) < 0.02
     assert wape(plain[576:864], sunday) > 0.5
-    np.testing.assert_allclose(np.delete(asked, np.s_[576:864]), np.delete(plain, np.s_[576:864]), rtol=0.01)
+    np.testing.assert_allclose(np.delete(with_holidays, np.s_[576:864]), np.delete(plain, np.s_[576:864]), rtol=0.01)
 
 
 def test_an_earlier_holiday_teaches_the_next_one(history: MakeHistory) -> None:
-    """The next holiday is forecast like the earlier one, and its weekday is not spoilt by it."""
+    """The next holiday is forecast like the earlier one, and does not change its weekday."""
     load = weekly_load(28)
     wednesday = slice(16 * DAY, 17 * DAY)  # 31 December 2025
     load[wednesday] *= 0.2
     holidays = (date(2025, 12, 31), date(2026, 1, 8))
-    asked = forecast_of(history(load[: 21 * DAY]), forecaster=LongTermForecaster(holidays=holidays)).path(0.5)
-    assert wape(asked[864:1152], slots(load[wednesday])) < 0.05
-    assert wape(asked[576:864], slots(load[23 * DAY : 24 * DAY])) < 0.05
+    with_holidays = forecast_of(history(load[: 21 * DAY]), forecaster=LongTermForecaster(holidays=holidays)).path(0.5)
+    assert wape(with_holidays[864:1152], slots(load[wednesday])) < 0.05
+    assert wape(with_holidays[576:864], slots(load[23 * DAY : 24 * DAY])) < 0.05
 
 
 @pytest.mark.slow

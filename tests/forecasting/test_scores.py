@@ -15,7 +15,7 @@ fractions = st.floats(0.01, 0.99)
 
 @given(actual=rates, quantile=fractions)
 def test_a_perfect_path_costs_nothing(actual: list[float], quantile: float) -> None:
-    """Pinball loss is 0 at every quantile if the path is what came."""
+    """Pinball loss is 0 at every quantile if the path equals the actual rates."""
     assert pinball_loss(actual, actual, quantile=quantile) == 0.0
 
 
@@ -49,7 +49,7 @@ def test_unknown_actuals_are_left_out() -> None:
 def test_unequal_or_empty_paths_are_the_callers_mistake(
     score: Callable[[list[float], list[float]], float | None], actual: list[float], path: list[float]
 ) -> None:
-    """A shape that does not fit, or nothing known, raises instead of scoring."""
+    """A shape that does not fit, or no known actual, raises instead of scoring."""
     with pytest.raises(ValueError, match=r"one value per step|at least one"):
         score(actual, path)
 
