@@ -105,7 +105,7 @@ def summed(*costs: Cost) -> Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """One step: its price but for lateness, backlogs of the classes after it and messages late in it, and by its stop.
+    """One step: its price without lateness, backlogs of the classes after it and messages late in it, and by its stop.
 
     `smooth_lags` and `smooth_late` are those had no move of the plan stopped anything.
     """
@@ -219,7 +219,7 @@ def of_end(
 def of_plan(
     situation: Situation, scenario: Scenario, choices: tuple[int, ...], moves: tuple[tuple[int, int], ...]
 ) -> tuple[Cost, bool]:
-    """The price of a plan by which nobody reacts, and whether each of its moves was made when it was planned.
+    """The price of a plan without reactions, and whether each of its moves was made when it was planned.
 
     A move down waits until what arrived in the step before, and a backlog's worth of five minutes, would be carried.
     """

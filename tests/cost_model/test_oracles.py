@@ -1,7 +1,7 @@
-"""Advice whose best answer is known from outside: worked by hand, held on the plans that are played and published.
+"""Advice whose best answer is computed by hand, checked on the plans that are played and published.
 
-A quarter of the busiest replicas is 6 % slower than the rest, so that full loads are those at 0.94 of capacity. What
-the search proposes is held to the same oracles, and to every plan there is, in `search/test_optimise.py`.
+A quarter of the busiest replicas is 6 % slower than the rest, so that full loads are those at 0.94 of capacity. The
+search's proposals are compared with the same oracles, and with every possible plan, in `search/test_optimise.py`.
 """
 
 from dataclasses import replace
@@ -60,7 +60,7 @@ def test_oracle_2_a_move_must_pay_for_itself(plain: Situation, move: float, pays
 
 @pytest.mark.parametrize("move", [0.29, 0.31])
 def test_a_move_that_has_to_come_anyway_comes_at_once(plain: Situation, move: float) -> None:
-    """With the end priced, staying at 14 pays for the move to 8 too, only later: whatever it costs, now is cheaper."""
+    """With the end priced, staying at 14 pays for the move to 8 too, only later: at any price, now is cheaper."""
     found = weighed(_with(replace(plain, demand_messages_per_second=_steady(700.0), replicas=14), price_per_move=move))
     assert _advised(found) == (8, 0, 0)
 
@@ -69,7 +69,7 @@ def test_oracle_3_a_step_is_met_when_it_comes(plain: Situation) -> None:
     """600 to 1,800 messages/s after 8 minutes: 20 replicas from that minute on, commanded a start-up before it.
 
     A minute early costs 13 replicas for a minute, 0.0108; the first minute late costs 8.7: nearly all of its 108,000
-    messages and most of the drain of what they leave, where nobody reacts. Who reacts comes a minute later than that.
+    messages and most of the drain of what they leave, if no scaler reacts. A scaler that reacts is a minute later.
     """
     demand = np.repeat([600.0, 1800.0], [8, 52])
     found = weighed(_starting(replace(plain, demand_messages_per_second=demand), 60.0, most=20))
@@ -83,7 +83,7 @@ def test_oracle_3_a_step_is_met_when_it_comes(plain: Situation) -> None:
 
 
 def test_a_long_pause_is_taken_before_the_ramp(plain: Situation) -> None:
-    """A pause of 10 s against a promise of 5 s: at 600 messages/s it is cheap, at 1,800 it costs 0.85 more.
+    """A pause of 10 s with a promise of 5 s is cheap at 600 messages/s, and costs 0.85 more at 1,800.
 
     600 * 5 / (1 - 0.3) = 4,286 messages are late of it at 600/s, 1,800 * 5 / (1 - 0.9) = 90,000 at 1,800/s. A minute
     of 13 replicas is worth 0.0108.
@@ -154,7 +154,7 @@ def test_oracle_8_a_count_between_levels_is_never_better_than_the_level_below(pl
 
 
 def test_oracle_10_if_lateness_is_free_the_group_stays_minimal(plain: Situation) -> None:
-    """At no price of late, held or repeated messages the smallest group stays, whatever comes."""
+    """If late, waiting or repeated messages are free, the smallest group stays, for any load."""
     demand = np.random.default_rng(1).uniform(100.0, 3900.0, 60)
     situation = replace(plain, demand_messages_per_second=demand, replicas=1)
     assert weighed(_with(situation, price_per_late_message=0.0)).best() is None

@@ -32,7 +32,7 @@ def hot_fixture(profile: GroupProfile) -> GroupProfile:
     return replace(profile, partition_weights=(*(1.0,) * 39, 39.0 * 3.0 / 7.0))
 
 
-def test_a_hot_partition_asks_for_more_replicas_than_its_load(plain: Situation, hot: GroupProfile) -> None:
+def test_a_hot_partition_needs_more_replicas_than_its_load(plain: Situation, hot: GroupProfile) -> None:
     """250/s are three even replicas' work; with one hot partition 6 carry 257, and 282 takes 9, one of them slow."""
     ramp = replace(plain, replicas=2, demand_messages_per_second=np.repeat([150.0, 250.0], 30))
     assert _targets(ramp) == (3, 3)
@@ -67,7 +67,7 @@ RAMP = np.repeat([350.0, 700.0], (20, 40))
 
 
 def _streaming(situation: Situation, streams: StreamsProfile | None) -> Situation:
-    """Four replicas of a Streams application whose leavers are told of, before its load doubles after 20 minutes."""
+    """Four replicas of a Streams application with graceful leaves, before its load doubles after 20 minutes."""
     profile = replace(situation.profile, streams=streams, ungraceful_share=Fraction(0.0))
     return replace(situation, profile=profile, replicas=4, demand_messages_per_second=RAMP)
 
@@ -123,7 +123,7 @@ def _valley(situation: Situation) -> Situation:
 
 
 def test_state_that_is_read_again_has_a_price(plain: Situation) -> None:
-    """Half an hour of six replicas saves 0.15: not worth 36 GB read again on the way down at 0.05 each."""
+    """Half an hour without six replicas saves 0.15: not worth 36 GB read again on the way down at 0.05 each."""
     warm = replace(STATEFUL, max_warmup_replicas=40, probing_seconds=Seconds(0.0))
     read_again = replace(warm, restore_bytes=8e10, restore_bytes_per_second=1e11)
     profile = replace(plain.profile, streams=read_again, ungraceful_share=Fraction(0.0))
@@ -136,13 +136,13 @@ def test_state_that_is_read_again_has_a_price(plain: Situation) -> None:
 
 
 def _leaving(situation: Situation, **changes: object) -> PlanEvaluation:
-    """Fourteen replicas at a load for eight, all of whose leavers are killed."""
+    """Fourteen replicas at a load for eight, of which every one that leaves is killed."""
     profile = replace(situation.profile, ungraceful_share=Fraction(1.0), session_timeout_seconds=Seconds(0.0))
     changed = replace(profile, **changes)  # type: ignore[arg-type]  # the fields' types are the tests' concern
     return weighed(replace(situation, profile=changed, replicas=14, demand_messages_per_second=np.full(60, 700.0)))
 
 
-def test_messages_that_nobody_processes_count_as_late(plain: Situation) -> None:
+def test_lost_messages_count_as_late(plain: Situation) -> None:
     """A librdkafka group with batches and commits of 5 s: a kill loses 5/6 s of what six of 14 replicas consume."""
     five, late = Seconds(5.0), plain.prices.price_per_late_message
     batches = {"poll_batch_seconds": five, "commit_interval_seconds": five, "termination_grace_seconds": Seconds(1.0)}

@@ -1,4 +1,4 @@
-"""The advice and the published figures for a situation whose one path is certain."""
+"""The advice and the published figures for a situation with one certain path."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from cost_model.search.evaluation import PlanEvaluation, evaluate_plans
 
 
 def weighed(situation: Situation) -> PlanEvaluation:
-    """The situation with its one path for certain."""
+    """The advice for the situation, whose one path is certain."""
     demand = situation.demand_messages_per_second
     return evaluate_plans(
         situation,
@@ -26,7 +26,7 @@ def weighed(situation: Situation) -> PlanEvaluation:
 
 
 def without_reactions(found: PlanEvaluation) -> PlanEvaluation:
-    """The same plans where nobody makes a move that is not in a plan, priced when it is asked."""
+    """The same plans without any move outside a plan, priced at the call."""
     return replace(found, inputs=found.inputs._replace(earliest_step=found.inputs.demand.shape[1]))
 
 

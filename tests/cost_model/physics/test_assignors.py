@@ -1,4 +1,4 @@
-"""The share of the partitions that changes owner, by assignor; against deals played out for every order of the ids."""
+"""The moved share by assignor, compared with assignments played out for every order of the ids."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""The fluid backlog, against figures worked by hand and against brute force."""
+"""The fluid backlog, compared with figures computed by hand and with brute force."""
 
 from dataclasses import replace
 
@@ -107,7 +107,7 @@ def test_late_share_is_a_share_and_grows_with_the_wait(before: float, after: flo
 
 @pytest.mark.parametrize(("wait", "share"), [(9.9, 0.0), (10.0, 0.0), (10.1, 1.0)])
 def test_a_steady_wait_is_late_or_not(wait: float, share: float) -> None:
-    """Exactly as long as promised is on time."""
+    """A wait of exactly the promise is on time."""
     assert share_late(wait, wait, 10.0) == share
 
 

@@ -40,8 +40,8 @@ def _noise(seed: int = 3) -> FloatArray:
     return noise
 
 
-def test_capacity_is_what_one_replica_did_while_the_group_was_behind() -> None:
-    """8 replicas asked for 500 messages/s, and doing 800 through 40 minutes of backlog: about 100 each, 20 min ago."""
+def test_capacity_is_the_rate_of_one_replica_while_the_group_was_behind() -> None:
+    """8 replicas at 500 messages/s that do 800 through 40 minutes of backlog have about 100 each, 20 min ago."""
     behind = np.zeros(MINUTES)
     behind[180:220] = 1.0
     consumed = np.where(behind > 0.0, 800.0, 500.0) * _noise()
@@ -53,7 +53,7 @@ def test_capacity_is_what_one_replica_did_while_the_group_was_behind() -> None:
 
 
 def test_a_group_that_always_keeps_up_shows_no_capacity() -> None:
-    """However long it is watched; nor does a history of one minute, or of none but unknown ones."""
+    """This holds for any length of the history, for one of a minute, and for one of unknown minutes."""
     keeping_up = _history(500.0 * _noise(), behind=np.zeros(MINUTES), members=np.full(MINUTES, 8.0))
     assert capacity_seen(keeping_up, PROFILE) is None
     one = _history(np.array([800.0]), behind=np.ones(1), members=np.array([8.0]))
@@ -98,7 +98,7 @@ def test_commits_that_come_every_ten_minutes_are_no_tenfold_capacity() -> None:
     assert _seen(_day(consumed))[0] > 150.0
 
 
-def test_backlogs_that_contradict_each_other_leave_what_was_carried() -> None:
+def test_backlogs_that_contradict_each_other_leave_the_sustained_rate() -> None:
     """Minutes behind at 100 and at 300 messages/s of 8 replicas, after an hour at 800: at least 100 each is known."""
     consumed, behind = np.full(DAY_MINUTES, 400.0), np.zeros(DAY_MINUTES)
     consumed[600:660] = 800.0
@@ -109,27 +109,27 @@ def test_backlogs_that_contradict_each_other_leave_what_was_carried() -> None:
     assert source == "unsaturated_windows"
 
 
-def test_hours_that_nobody_observed_make_nobody_forget() -> None:
-    """After a day at 800 messages/s of 8 replicas collecting stops for a night; then there are ten quiet minutes."""
+def test_hours_without_samples_keep_the_capacity() -> None:
+    """After a day at 800 messages/s of 8 replicas collection stops for a night; then there are ten quiet minutes."""
     night, after = np.full(600, np.nan), np.full(10, 80.0)
     assert _seen(_day(np.concatenate([np.full(DAY_MINUTES, 800.0), night, after])))[0] == pytest.approx(106.0)
 
 
 @pytest.mark.parametrize("minutes", [3, 1300])
 def test_less_than_a_day_without_backlog_shows_no_capacity(minutes: int) -> None:
-    """The busiest hours may be those that were not seen."""
+    """The busiest hours may be missing in it."""
     assert capacity_seen(_day(np.full(minutes, 800.0)), PROFILE) is None
 
 
 def test_a_day_of_nothing_shows_no_capacity() -> None:
-    """Nor do its last minutes, where everything else was idle."""
+    """Its last minutes show none either, if all others were idle."""
     consumed = np.zeros(DAY_MINUTES)
     assert capacity_seen(_day(consumed), PROFILE) is None
     consumed[-2:] = 800.0
     assert capacity_seen(_day(consumed), PROFILE) is None
 
 
-def test_minutes_of_change_say_nothing() -> None:
+def test_minutes_of_change_are_left_out() -> None:
     """A minute in which members changed or a rebalance lay, and the one after a rebalance, have no rate."""
     members, rebalance = np.array([8.0, 8.0, 10.0, 10.0, 10.0, 10.0]), np.zeros(6)
     rebalance[4] = 0.5
@@ -147,7 +147,7 @@ def test_idle_members_do_not_share_the_rate() -> None:
     assert found.p50 == pytest.approx(100.0, rel=0.05)
 
 
-def test_what_members_take_from_each_other_is_given_back() -> None:
+def test_the_capacity_is_that_without_contention() -> None:
     """10 replicas with contention 0.05 do 690 messages/s behind: 100 each when alone."""
     shared = replace(PROFILE, contention=Scalability(contention=0.05, coherence=0.0))
     consumed = 1000.0 / 1.45 * _noise()

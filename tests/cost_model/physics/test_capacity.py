@@ -1,4 +1,4 @@
-"""The useful replica counts, and what windows say of one replica's capacity."""
+"""The useful replica counts, and the capacity of one replica as windows show it."""
 
 from dataclasses import replace
 
@@ -70,16 +70,16 @@ def test_seven_replicas_do_not_carry_seven_times_the_capacity() -> None:
 
 
 def _windows(saturated_share: float, *, seed: int) -> tuple[FloatArray, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    """600 windows of a replica that could do 100 messages/s, is mostly asked for 60, and sometimes falls behind."""
+    """600 windows of a replica that could do 100 messages/s, mostly gets 60, and sometimes falls behind."""
     random = np.random.default_rng(seed)
     saturated = random.random(600) < saturated_share
-    asked = np.clip(random.normal(60.0, 10.0, 600), 1.0, 100.0)
-    return np.where(saturated, 100.0 * np.exp(random.normal(0.0, 0.05, 600)), asked), saturated
+    arriving = np.clip(random.normal(60.0, 10.0, 600), 1.0, 100.0)
+    return np.where(saturated, 100.0 * np.exp(random.normal(0.0, 0.05, 600)), arriving), saturated
 
 
 @pytest.mark.parametrize(("share", "band"), [(0.02, (97.0, 101.0, 105.0)), (0.1, (98.0, 99.0, 102.0))])
 def test_a_few_saturated_windows_find_the_capacity(share: float, band: tuple[float, float, float]) -> None:
-    """Of a replica busy at 60 with capacity 100, 2 % of saturated windows say 97..105, where the naive mean says 60."""
+    """Of a replica with capacity 100 at 60, 2 % of saturated windows give 97..105; the naive mean gives 60."""
     belief = CapacityBelief.around(MessagesPerSecond(50.0)).observed(*_windows(share, seed=3))
     assert [belief.quantile(q) for q in (0.1, 0.5, 0.9)] == pytest.approx(band, rel=0.03)
     found = belief.capacity(Seconds(90.0))
@@ -96,7 +96,7 @@ def test_capacity_stays_unknown_while_nothing_was_saturated() -> None:
 
 
 def test_evidence_fades_until_capacity_is_unknown_again() -> None:
-    """Observations from some days ago no longer count: the replica may run other code now."""
+    """Observations from some days ago no longer count, because the replica may run other code now."""
     rates, saturated = _windows(0.1, seed=3)
     seen = CapacityBelief.around(MessagesPerSecond(50.0)).observed(rates, saturated)
     assert seen.capacity(Seconds(0.0)) is not None
@@ -106,7 +106,7 @@ def test_evidence_fades_until_capacity_is_unknown_again() -> None:
 
 
 def test_windows_can_be_fed_one_by_one_or_together() -> None:
-    """The belief does not depend on how its windows were cut into calls; rates that say nothing change nothing."""
+    """The result does not depend on how windows are split into calls; unusable rates change nothing."""
     rates, saturated = _windows(0.05, seed=5)
     prior = CapacityBelief.around(MessagesPerSecond(80.0))
     together, cut = prior.observed(rates, saturated), prior
@@ -124,6 +124,6 @@ def test_a_wide_band_is_not_planned_with() -> None:
 
 
 def test_a_guess_of_nothing_is_refused() -> None:
-    """Without any rate there is nothing to look around."""
+    """Without any rate there is no range to search."""
     with pytest.raises(ValueError, match="above 0 messages/s, not 0"):
         CapacityBelief.around(MessagesPerSecond(0.0))

@@ -35,13 +35,13 @@ def _lost(profile: GroupProfile, before: int, after: int) -> Messages:
 
 
 @pytest.mark.parametrize("protocol", ["eager", "kip848"])
-def test_who_commits_before_letting_go_repeats_nothing(protocol: GroupProtocol) -> None:
-    """Eager and KIP-848 members commit before they let go, and all do before they close: 0 in both directions."""
+def test_members_that_commit_before_they_release_partitions_repeat_nothing(protocol: GroupProtocol) -> None:
+    """Eager and KIP-848 members commit before they release partitions, all before they close: 0 both ways."""
     profile = replace(KAFKA, protocol=protocol)
     assert [_repeated(profile, *move) for move in ((4, 8), (8, 4))] == [0.0, 0.0]
 
 
-def test_a_cooperative_scale_out_repeats_what_followed_the_last_commit() -> None:
+def test_a_cooperative_scale_out_repeats_messages_since_the_last_commit() -> None:
     """Half of 800 messages/s moves, committed a mean stop and three batches ago: 400 * (A + 3 * 2 s)."""
     profile = replace(KAFKA, protocol="cooperative", poll_batch_seconds=Seconds(2.0))
     stop = rebalance_round(profile, members=4).mean_pause_seconds
@@ -63,7 +63,7 @@ def test_a_commit_for_each_batch_leaves_half_a_batch() -> None:
     assert _repeated(profile, 8, 7) == pytest.approx(100.0)
 
 
-def test_a_commit_for_each_message_leaves_what_is_in_work() -> None:
+def test_a_commit_for_each_message_repeats_only_messages_in_work() -> None:
     """Two killed replicas with 10 messages in work each repeat 5 each, at any rate, and nothing per second."""
     profile = replace(KILLED, commit_mode="message", concurrency=10)
     assert _repeated(profile, 8, 6) == pytest.approx(10.0)
@@ -72,7 +72,7 @@ def test_a_commit_for_each_message_leaves_what_is_in_work() -> None:
 
 
 def test_an_evicted_member_repeats_its_whole_batch() -> None:
-    """Its commit is refused, whatever the mode."""
+    """Its commit is refused in any commit mode."""
     profile = replace(KAFKA, poll_batch_seconds=Seconds(300.0))
     assert uncommitted_seconds(profile, "evicted", members=4) == 300.0
 
@@ -106,7 +106,7 @@ def test_a_killed_librdkafka_loses_what_a_broker_showed(batch: float, measured: 
 
 @pytest.mark.parametrize(("batch", "interval"), [(5.0, 5.0), (2.0, 5.0), (20.0, 5.0)])
 def test_losses_and_repeats_of_librdkafka_are_those_of_kills_played_out(batch: float, interval: float) -> None:
-    """A million kills at random moments of batch and commit interval lose and repeat what the formulas say."""
+    """The formulas give the losses and repeats of a million kills at random moments of batch and commit interval."""
     random = np.random.default_rng(11)
     in_batch, since_commit = batch * random.random(1_000_000), interval * random.random(1_000_000)
     # A commit covers its whole batch: the running one, or one that ended before it began.

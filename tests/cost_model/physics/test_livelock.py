@@ -1,4 +1,4 @@
-"""Work that is interrupted before it is done, and the remedies that a group's owner is told."""
+"""Work that is interrupted before it is done, and the remedies that a group's owner receives."""
 
 from dataclasses import replace
 from math import expm1
@@ -55,7 +55,7 @@ def test_a_group_that_is_behind_has_full_batches() -> None:
     assert while_behind(KAFKA) == KAFKA
 
 
-def test_a_group_that_is_well_set_is_told_nothing() -> None:
+def test_a_group_with_good_settings_gets_no_remedy() -> None:
     """Heartbeats of a second, LeaveGroup, enough grace; KIP-848 has no heartbeat of its own to set."""
     quick = replace(KAFKA, heartbeat_interval_seconds=Seconds(1.0))
     assert remedies(quick) == ()
@@ -63,11 +63,11 @@ def test_a_group_that_is_well_set_is_told_nothing() -> None:
 
 
 def test_a_group_of_one_partition_has_no_moves_to_make_cheaper() -> None:
-    """One replica is all it can have."""
+    """Its useful maximum is one replica."""
     assert remedies(replace(KAFKA, partitions=Partitions(1), static_membership=True)) == ()
 
 
-def test_b18_static_members_are_told_of_the_removal_with_its_figures() -> None:
+def test_b18_static_members_get_the_remedy_of_removal_with_its_figures() -> None:
     """45 s of session and a rebalance of 1.3 s become 1.3 s."""
     (remedy,) = remedies(replace(KAFKA, heartbeat_interval_seconds=Seconds(1.0), static_membership=True))
     assert "removeMembersFromConsumerGroup" in remedy.sentence
@@ -75,7 +75,7 @@ def test_b18_static_members_are_told_of_the_removal_with_its_figures() -> None:
     assert "would wait 1.3 s instead of 46.3 s" in remedy.sentence
 
 
-def test_replicas_killed_in_mid_batch_are_told_of_a_longer_grace_period() -> None:
+def test_replicas_killed_in_mid_batch_get_the_remedy_of_a_longer_grace_period() -> None:
     """A p99 of 40 s against a grace period of 30 s: 44 s of waiting go away."""
     killed = replace(KAFKA, heartbeat_interval_seconds=Seconds(1.0), processing_p99_seconds=Seconds(40.0))
     (remedy,) = remedies(killed)
@@ -83,13 +83,13 @@ def test_replicas_killed_in_mid_batch_are_told_of_a_longer_grace_period() -> Non
     assert "not wait 44 s" in remedy.sentence
 
 
-def test_b15_state_that_takes_long_to_restore_is_told_of_copies() -> None:
+def test_b15_state_that_takes_long_to_restore_gets_the_remedy_of_copies() -> None:
     """4 GB over 40 tasks at 10 MB/s are 10 s a task; a standby or a kept volume spares it."""
     streams = StreamsProfile(stateful=True, tasks=40, restore_bytes=4e9, restore_bytes_per_second=1e7)
     quick = replace(KAFKA, heartbeat_interval_seconds=Seconds(1.0), streams=streams, max_replicas=Replicas(10))
-    told = remedies(quick)
-    assert "would not wait 10 s" in told[-1].sentence
-    assert "KafkaStreams.close with leaveGroup" in told[0].sentence
+    found = remedies(quick)
+    assert "would not wait 10 s" in found[-1].sentence
+    assert "KafkaStreams.close with leaveGroup" in found[0].sentence
     assert len(remedies(replace(quick, streams=replace(streams, standbys=1)))) == 1
 
 

@@ -81,7 +81,7 @@ def test_kip848_stops_only_what_moves_for_half_the_brokers_heartbeat() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["cooperative", "kip848"])
-def test_librdkafka_answers_beside_its_work(protocol: GroupProtocol) -> None:
+def test_librdkafka_answers_while_it_works(protocol: GroupProtocol) -> None:
     """Batches of a second lengthen a Java client's newer-protocol pauses; librdkafka's only to the batch's end."""
     java = replace(LAB, protocol=protocol, poll_batch_seconds=Seconds(1.0))
     beside, short = replace(java, client="librdkafka"), replace(java, poll_batch_seconds=Seconds(0.0))
@@ -91,7 +91,7 @@ def test_librdkafka_answers_beside_its_work(protocol: GroupProtocol) -> None:
 
 
 def test_a_commit_after_each_batch_shortens_a_cooperative_scale_in() -> None:
-    """5.6 batches become 4.5."""
+    """The stop of 5.6 batches becomes one of 4.5."""
     interval = replace(LAB, protocol="cooperative", poll_batch_seconds=Seconds(2.0))
     batch = replace(interval, commit_mode="batch")
     assert _effect(interval, 8, 4).rebalance_pause_seconds - _effect(
@@ -207,7 +207,7 @@ def test_pauses_do_not_shrink_with_session_or_heartbeat(
 
 @given(profiles(), st.integers(1, 40), st.integers(-1, 1), st.floats(0.0, 20.0))
 def test_pauses_do_not_shrink_with_batches(profile: GroupProfile, before: int, step: int, more: float) -> None:
-    """One replica more or less: longer batches never lose less, whoever leaves how."""
+    """One replica more or less: longer batches never lose less, for any kind of leave."""
     longer = replace(profile, poll_batch_seconds=Seconds(profile.poll_batch_seconds + more))
     for ungraceful in (0.0, 1.0):
         lost = [

@@ -1,4 +1,4 @@
-"""The partitions that a move stops, by protocol, direction and kind of end; against formulas and measurements."""
+"""The partitions that a move stops, by protocol, direction and kind of leave, by formulas and measurements."""
 
 from dataclasses import replace
 
@@ -131,33 +131,33 @@ def test_oracle_11_a_silent_end_orphans_partitions_for_the_session(protocol: Gro
 
 
 def test_a_pause_prior_is_a_floor_of_every_eager_stop() -> None:
-    """Believed pauses of 12 s count for all partitions; a formula that says more wins."""
+    """Assumed pauses of 12 s count for all partitions; a higher result of the formula takes precedence."""
     assert {pause.mean_seconds for pause in _effect(KAFKA, 10, 8, prior=12.0).pauses} == {12.0}
     assert _effect(KAFKA, 10, 8, prior=0.1) == _effect(KAFKA, 10, 8)
 
 
 def test_a_pause_prior_counts_by_the_moved_share_under_cooperative() -> None:
-    """A move of half the partitions is believed to stop those for half the prior, never for less than one round."""
+    """A move of half the partitions is assumed to stop them for half the prior, and never for less than one round."""
     profile = replace(KAFKA, protocol="cooperative", start_up_seconds=Seconds(0.0))
     assert _effect(profile, 4, 8, prior=12.0).rebalance_pause_seconds == pytest.approx(6.0)
     assert _effect(profile, 10, 11, prior=12.0).rebalance_pause_seconds == pytest.approx(3.3)
 
 
 @pytest.mark.parametrize(("before", "after"), [(0, 5), (5, 0), (7, 7)])
-def test_nothing_stops_where_nobody_works_or_nothing_changes(before: int, after: int) -> None:
+def test_nothing_stops_in_an_empty_or_unchanged_group(before: int, after: int) -> None:
     """An empty group, an emptied one and a held one have no rebalance to price."""
     effect = _effect(KAFKA, before, after, prior=12.0)
     assert (effect.pauses, effect.lost_partition_seconds, effect.expected_rebalances) == ((), 0.0, 0.0)
 
 
 def test_idle_replicas_leave_without_moving_a_partition() -> None:
-    """From 50 to 40 replicas on 40 partitions no partition changes owner, so nothing is believed to stop."""
+    """From 50 to 40 replicas on 40 partitions no partition changes owner, so no stop is assumed."""
     effect = _effect(replace(KAFKA, protocol="cooperative"), 50, 40)
     assert (effect.moved_fraction, effect.lost_partition_seconds) == (0.0, 0.0)
 
 
 def test_idle_replicas_that_leave_still_stop_an_eager_group() -> None:
-    """Any leave rebalances an eager group: all 40 stop once, and no partition waits for a leaver."""
+    """Any leave rebalances an eager group: all 40 stop once, and no partition waits for a member that leaves."""
     (pause,) = _effect(KAFKA, 50, 40).pauses
     assert pause.share == 1.0
     assert pause.mean_seconds == pytest.approx(rebalance_round(KAFKA, members=40).mean_pause_seconds)

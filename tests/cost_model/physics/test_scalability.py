@@ -1,4 +1,4 @@
-"""Throughput against replicas: what they take from each other, and when something behind them is the limit."""
+"""Throughput by replicas: contention between them, and the case that a sink behind them is the limit."""
 
 from dataclasses import replace
 
@@ -58,7 +58,7 @@ def test_windows_without_backlog_only_bound_the_curve() -> None:
     assert above.scalability.contention < 0.5 * below.scalability.contention
 
 
-def test_one_count_says_nothing_of_scaling() -> None:
+def test_one_count_gives_no_curve() -> None:
     """A group that was at its limit at one count only has no curve; windows without a rate are no windows."""
     full = np.ones(3, dtype=bool)
     assert fit_scalability(np.array([8, 8, 8]), np.array([800.0, 790.0, 810.0]), full) is None
@@ -76,7 +76,7 @@ def test_contention_lowers_what_the_group_carries() -> None:
 
 
 def test_coefficients_below_nothing_are_refused() -> None:
-    """Replicas do not give each other capacity."""
+    """Replicas cannot add capacity to each other."""
     with pytest.raises(ValueError, match="cannot be negative"):
         Scalability(contention=-0.1, coherence=0.0)
 

@@ -45,7 +45,7 @@ def test_capacity_comes_at_once_without_state_or_when_nothing_is_added() -> None
 
 
 def test_streams_rebalances_cooperatively_whatever_its_consumers_are_set_to() -> None:
-    """Growing stops what moves, as a cooperative group does."""
+    """A group that grows stops only the tasks that move, as a cooperative group does."""
     cooperative = move_effect(
         replace(KAFKA, protocol="cooperative"), from_replicas=Replicas(4), to_replicas=Replicas(8)
     )
@@ -66,9 +66,9 @@ def test_a_closed_instance_is_missed_only_when_its_session_ends() -> None:
     (pause,) = effect.pauses
     whole = rebalance_round(profile, members=8).whole_seconds
     assert (pause.share, pause.mean_seconds) == pytest.approx((0.2, 45.0 + whole))
-    told = replace(profile, ungraceful_share=Fraction(0.0))
+    graceful = replace(profile, ungraceful_share=Fraction(0.0))
     assert move_effect(
-        told, from_replicas=Replicas(10), to_replicas=Replicas(8)
+        graceful, from_replicas=Replicas(10), to_replicas=Replicas(8)
     ).rebalance_pause_seconds == pytest.approx(whole)
 
 

@@ -1,4 +1,4 @@
-"""The compiled rollout, whose prices are published, against the same arithmetic written down by hand."""
+"""The compiled rollout, whose prices are published, compared with the same arithmetic by hand."""
 
 from dataclasses import fields, replace
 
@@ -118,7 +118,7 @@ def test_no_move_is_made_earlier_than_it_may_be(plain: Situation) -> None:
 def test_a_move_deals_the_slow_replicas_backlog_out_with_their_partitions(plain: Situation) -> None:
     """8 replicas, of whom the slower two are 20 s behind at 700/s: 3,500 messages, of which 10 share 3.5 s each.
 
-    Dealt anew, partitions that lag are among everybody's: within a promise of 5 s nothing is late. Where nobody moves,
+    Assigned again, lagging partitions are shared by all: within a promise of 5 s nothing is late. Without a move,
     the slow ones, which carry 188/s, take a minute to consume 780 messages, and all that they get stays late.
     """
     steady = replace(plain, replicas=8, behind_seconds=20.0, profile=replace(plain.profile, max_poll_records=0))

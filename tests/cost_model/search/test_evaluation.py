@@ -1,4 +1,4 @@
-"""Laws that hold for every weighing of plans over scenarios, whatever the group, the load and the prices."""
+"""Laws of every comparison of plans over scenarios, for any group, load and prices."""
 
 from dataclasses import fields, replace
 
@@ -259,7 +259,7 @@ def test_a_more_expensive_move_never_adds_moves(plain: Situation) -> None:
 
 @settings(max_examples=30)
 @given(questions())
-def test_what_is_said_to_be_outweighed_is_cheaper_on_average_and_more_expensive_by_the_policys_arithmetic(
+def test_an_outweighed_plan_is_cheaper_on_average_and_more_expensive_with_its_risk(
     question: Question,
 ) -> None:
     """(1 - w) times what it saves on average is less than w times what it adds in the worst tenth."""
@@ -272,7 +272,7 @@ def test_what_is_said_to_be_outweighed_is_cheaper_on_average_and_more_expensive_
         assert (1.0 - found.risk_weight) * less < found.risk_weight * more
 
 
-def test_what_a_rare_burst_would_cost_decides_only_where_the_worst_tenth_counts(plain: Situation) -> None:
+def test_the_cost_of_a_rare_burst_decides_only_if_the_worst_tenth_counts(plain: Situation) -> None:
     """300/s on 8 replicas; in one of 8 scenarios 790/s from the tenth minute on."""
     situation, uncertainty = certain(plain, 300.0, 8, price_per_late_message=1e-5)
     demand = steady(300.0)

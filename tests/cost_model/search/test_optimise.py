@@ -1,4 +1,4 @@
-"""Proposals whose best answer is known from outside the search: worked by hand, or by trying every plan there is."""
+"""Proposals whose best answer is known independently of the search: computed by hand, or by trying every plan."""
 
 from dataclasses import replace
 from itertools import pairwise, product
@@ -343,7 +343,7 @@ def _by_labels(situation: Situation, choices: tuple[int, ...]) -> float:
 @pytest.mark.parametrize("pause", [0.0, 3.0, 9.0])
 @pytest.mark.parametrize("seed", range(4))
 def test_oracle_13_the_search_finds_what_label_setting_finds(plain: Situation, pause: float, seed: int) -> None:
-    """The optimum over backlogs on a grid is the exact one within half a percent, and its plan costs what it says."""
+    """The optimum over backlogs on a grid is the exact one within half a percent, and its plan has the stated cost."""
     situation = _small(plain, pause=pause, seed=seed)
     found = search(situation)
     exact = _by_labels(situation, (1, 2, 3, 5))

@@ -17,7 +17,7 @@ def _valley() -> FloatArray:
 
 
 def test_of_equal_times_the_latest_is_taken() -> None:
-    """A forecast may change: what need not be done yet is not done yet."""
+    """A forecast may change, so a move is not made before it has to be."""
     curve = MoveCurve(target=5, change=2, lead_steps=1, totals=np.array([np.inf, 3.0, 2.0, 2.0, 4.0]))
     assert curve.best() == PlannedMove(target=5, effective_step=3, command_step=2, total=2.0)
 
@@ -30,7 +30,7 @@ def test_a_move_that_cannot_take_effect_has_no_best_time(plain: Situation) -> No
 
 
 def test_a_target_that_was_not_priced_is_named(plain: Situation) -> None:
-    """9 replicas on 40 partitions carry no more than 8: nobody priced them."""
+    """9 replicas on 40 partitions carry no more than 8, so no plan with 9 is priced."""
     with pytest.raises(ValueError, match="9 replicas was not priced"):
         search(plain).curve(9)
 
@@ -45,7 +45,7 @@ def test_a_plan_may_go_down_into_a_valley_and_up_again(plain: Situation) -> None
     assert path == (*(14,) * 20, *(4,) * 20, *(14,) * 20)
 
 
-def test_a_curve_says_what_its_plans_cost_when_played(plain: Situation) -> None:
+def test_a_curve_has_the_costs_of_its_played_plans(plain: Situation) -> None:
     """Over an hour of ups and downs curves are right to 1 % at their best times, and to 3 % where lateness rules."""
     minutes = np.arange(60)
     demand = 1500.0 * (1.0 + 0.5 * np.sin(minutes / 10.0) + 0.03 * np.random.default_rng(4).normal(size=60))
@@ -61,7 +61,7 @@ def test_a_curve_says_what_its_plans_cost_when_played(plain: Situation) -> None:
             assert played == pytest.approx(float(curve.totals[step]), rel=0.03)
 
 
-def test_what_a_pause_makes_late_is_told_from_what_load_makes_late(plain: Situation) -> None:
+def test_lateness_of_a_pause_is_separate_from_lateness_of_the_load(plain: Situation) -> None:
     """A pause of 20 s at a load the group carries is all pause; an overload without a move is none."""
     paused = replace(plain, replicas=14, rebalance_pause_prior_seconds=20.0, demand_messages_per_second=_valley())
     moved = search(paused).itemised(4, 20)
@@ -106,7 +106,7 @@ def test_a_group_without_demand_shrinks_to_its_minimum(plain: Situation) -> None
 
 @pytest.mark.parametrize("lag", [1e9, 1e15])
 def test_a_huge_backlog_is_a_number_too(plain: Situation, lag: float) -> None:
-    """However much waits, prices stay finite and the plan uses all it may."""
+    """For any backlog prices stay finite and the plan uses all allowed replicas."""
     found = search(replace(plain, lag_messages=lag))
     best = found.best()
     assert best is not None
@@ -115,7 +115,7 @@ def test_a_huge_backlog_is_a_number_too(plain: Situation, lag: float) -> None:
 
 
 def test_an_empty_group_is_started(plain: Situation) -> None:
-    """From 0 replicas with demand coming in, the plan starts what carries it; nobody was there to be stopped."""
+    """From 0 replicas with demand coming in, the plan starts what carries it; no member was there to be stopped."""
     found = search(replace(plain, replicas=0, rebalance_pause_prior_seconds=12.0))
     best = found.best()
     assert best is not None

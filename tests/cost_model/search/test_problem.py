@@ -1,4 +1,4 @@
-"""The search's own prices against the published ones, those of the rollout: equal but for differences that are meant.
+"""The search's own prices compared with the rollout's, which are published: equal but for intended differences.
 
 The search proposes plans for one path; what is published is what the rollout makes of them. The two differ in
 - capacity: p20 here; there p50, drawn in each scenario, a quarter of the busiest replicas being 6 % slower;
@@ -126,7 +126,7 @@ def test_the_search_and_the_rollout_price_a_plan_alike(drawn: tuple[Situation, M
 def test_a_stop_on_the_way_up_loses_the_smaller_counts_work(plain: Situation) -> None:
     """A stop of 4 s while 7 replicas become 20 at 1,990/s loses 2,667 messages, of 7 at 667/s, not 8,000 of 20.
 
-    It is over when the new ones commit for the first time, which is when they are said to be there. 2,067 are left at
+    It is over when the new ones commit for the first time, from when on they count as started. 2,067 are left at
     the end of the minute, the 600 that 10/s of spare capacity consume taken off, and 1,467 a minute later. Priced is
     the backlog alone.
     """

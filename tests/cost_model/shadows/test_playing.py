@@ -1,4 +1,4 @@
-"""Shadows: what a group beside the real one costs, by formulas that a person can compute."""
+"""Shadows: the cost of a group beside the real one, by formulas that a person can compute."""
 
 from typing import NamedTuple
 
@@ -144,7 +144,7 @@ def test_a_stop_longer_than_the_promise_makes_late_what_the_fluid_says() -> None
 
 @pytest.mark.parametrize("pause_seconds", [1.0, 9.0])
 def test_a_stop_within_the_promise_makes_nothing_late(pause_seconds: float) -> None:
-    """Nobody waits for longer than the stop, as long as there is room to catch up."""
+    """No message waits for longer than the stop, as long as there is room to catch up."""
     group = stage(steered(1), members=24, of=tables(pause_seconds=pause_seconds))
     group.play([4000.0])
     group.scale(12)
@@ -163,7 +163,7 @@ def test_a_shortage_makes_everything_late_once_the_backlog_takes_longer_than_pro
 
 
 def test_pods_that_start_are_the_first_to_go() -> None:
-    """From 8 to 24 and back to 12 at once: four go on starting, the members stay, and nobody is stopped."""
+    """From 8 to 24 and back to 12 at once: four go on starting, the members stay, and no member is stopped."""
     group = stage(steered(1))
     group.play([1000.0])
     group.scale(24)
@@ -174,14 +174,14 @@ def test_pods_that_start_are_the_first_to_go() -> None:
 
 
 def test_pods_that_have_started_elsewhere_are_members_at_once() -> None:
-    """A shadow of the group as it is takes its members from the rows, and is stopped by the change."""
+    """A shadow of the present group takes its members from the rows, and is stopped by the change."""
     group = stage(steered(1))
     group.scale(12, at_once=True)
     assert (group.count(), members_of(group)) == (12, 12)
     assert group.shadows.stop_seconds[0] == pytest.approx(12.0)
 
 
-def test_what_the_group_itself_spent_takes_the_place_of_the_followed_scalers_shadow() -> None:
+def test_the_groups_own_cost_replaces_that_of_the_followed_scalers_shadow() -> None:
     """Two scalers, the second is followed for a row that cost 7 pod-seconds and 3 late messages."""
     two = stage(reacting((1.0, 0.0), (1.0, 0.0), least=LARGEST), members=24)
     two.play([1000.0], followed=1)
@@ -196,7 +196,7 @@ def test_costs_fade_with_their_half_life() -> None:
 
 
 def test_beliefs_that_differ_by_less_than_a_twentieth_are_one() -> None:
-    """So that what was computed of every move is computed anew only where it matters."""
+    """Values computed for every move are computed again only if the difference matters."""
     learned = Learned.assumed(rebalance_pause_seconds=10.0, risk=0.1)
     nearly = Learned.assumed(rebalance_pause_seconds=9.5, risk=0.1)
     other = Learned.assumed(rebalance_pause_seconds=12.0, risk=0.1)
@@ -208,7 +208,7 @@ def test_beliefs_that_differ_by_less_than_a_twentieth_are_one() -> None:
 def test_no_shadow_has_fewer_pods_than_the_minimum_or_more_late_messages_than_came(
     rates: list[float], members: int
 ) -> None:
-    """Whatever comes: pods within the bounds, and each message is late once at most, but for stops of parts of it."""
+    """For any load pods are within the bounds, and a message is late once at most, except by stops of parts of it."""
     everybody = stage(reacting((1.02, 30.0), (1.7, 1800.0)), members=members)
     everybody.play(rates)
     seconds, total = 15.0 * len(rates), 15.0 * sum(rates)
