@@ -85,7 +85,7 @@ def control_plane(tools_for_kubernetes: None, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture(scope="session")
 def installed(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> ControlPlane:
-    """The cluster with everything that the manifests make, the scalers' component switched on."""
+    """The cluster with everything that the manifests create, with the scalers' component."""
     install(control_plane, tmp_path_factory.mktemp("deploy"))
     return control_plane
 
@@ -152,7 +152,7 @@ def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
 
 
 def _need(*tools: str, because: str) -> None:
-    """Skip where a tool is missing, saying which; under continuous integration, fail."""
+    """Skip where a tool is missing, with its name; under continuous integration, fail."""
     missing = [tool for tool in tools if shutil.which(tool) is None]
     if missing:
         reason = f"the live tests need {' and '.join(missing)} on the PATH: {because}"
@@ -170,7 +170,7 @@ def bootstrap(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture(scope="session")
 def java_client(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., AbstractContextManager[None]]:
-    """Runs one of the programs in `java/` with the words that it wants, until the block ends."""
+    """Runs one of the programs in `java/` with its arguments, until the block ends."""
     return partial(running_java, jars, compiled(jars, tmp_path_factory.mktemp("java")))
 
 
@@ -212,6 +212,6 @@ def topic(bootstrap: str) -> str:
 
 @pytest.fixture(scope="session")
 def secured(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """A running broker that asks who one is and what one may do."""
+    """A running broker with authentication and authorization."""
     with secured_broker(jars, tmp_path_factory.mktemp("secured")) as broker:
         yield broker

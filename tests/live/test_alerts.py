@@ -1,4 +1,4 @@
-"""C44: alerts and dashboard in Prometheus itself: alerts by its promtool, the dashboard over a real lagcast's page."""
+"""C44: alerts and dashboard in Prometheus itself: alerts by its promtool, the dashboard on a real lagcast's page."""
 
 import subprocess
 from collections.abc import Callable
@@ -31,13 +31,13 @@ RUNNING = {"series": "lagcast_build_info", "values": "1x70"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One alert over `series`, a value a minute: silent at minute `silent`, a minute later it says `says`."""
+    """One alert over `series`, a value a minute: silent at minute `silent`, a minute later it has `description`."""
 
     alert: str
     series: list[dict[str, str]]
     silent: int
     labels: dict[str, str]
-    says: str
+    description: str
 
 
 CASES = (
@@ -46,7 +46,7 @@ CASES = (
         series=[{"series": "lagcast_build_info", "values": "1x9 stale"}],
         silent=19,
         labels={"severity": "warning"},
-        says="Prometheus sees no lagcast. HPA and KEDA that follow it leave replicas as they are.",
+        description="Prometheus sees no lagcast. HPA and KEDA that follow it leave replicas as they are.",
     ),
     Case(
         alert="LagcastNobodyLeads",
@@ -57,21 +57,21 @@ CASES = (
         ],
         silent=6,
         labels={"severity": "warning"},
-        says="All recommenders stand by, and none may publish: look at their log and at their Lease.",
+        description="All recommenders stand by, and none may publish: look at their log and at their Lease.",
     ),
     Case(
         alert="LagcastDataStale",
         series=[RUNNING, {"series": f"lagcast_data_age_seconds{{{GROUP}}}", "values": "540+60x70"}],
         silent=6,
         labels=LABELS,
-        says="The newest row of orders is 16m 0s old: collector or features job are behind.",
+        description="The newest row of orders is 16m 0s old: collector or features job are behind.",
     ),
     Case(
         alert="LagcastRefuses",
         series=[RUNNING, {"series": f'lagcast_refusal{{{GROUP},reason="DataStale"}}', "values": "0x4 1x70"}],
         silent=34,
         labels=LABELS | {"reason": "DataStale"},
-        says="No advice for orders: DataStale. `lagcast explain` says what to do.",
+        description="No advice for orders: DataStale. `lagcast explain` says what to do.",
     ),
     Case(
         alert="LagcastAdviceNotFollowed",
@@ -82,7 +82,7 @@ CASES = (
         ],
         silent=24,
         labels=LABELS,
-        says="orders should have 5 replicas and has not: nobody follows, or somebody else scales it.",
+        description="orders should have 5 replicas and has not: nobody follows, or somebody else scales it.",
     ),
 )
 
@@ -97,8 +97,8 @@ def test_every_alert_has_a_case() -> None:
 def test_an_alert_fires_after_its_minutes_and_not_before(
     case: Case, program: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """Ungraceful at one minute, firing at the next, with the group's name and the figure in its sentence."""
-    fired = [{"exp_labels": case.labels, "exp_annotations": {"description": case.says}}]
+    """It is silent at one minute and fires at the next, with the group's name and the figure in its sentence."""
+    fired = [{"exp_labels": case.labels, "exp_annotations": {"description": case.description}}]
     looks = [
         {"eval_time": f"{case.silent}m", "alertname": case.alert, "exp_alerts": []},
         {"eval_time": f"{case.silent + 1}m", "alertname": case.alert, "exp_alerts": fired},
@@ -121,7 +121,7 @@ def test_every_line_of_the_dashboard_has_something_to_show(
     advice: Callable[..., Recommendation],
     refusal: Callable[..., Refusal],
 ) -> None:
-    """A real Prometheus that scrapes a group with advice and one without answers each of its queries with a series."""
+    """A real Prometheus that scrapes a group with advice and one without returns a series for each of its queries."""
     now = read_clock()
     store = SqlDecisionStore(sqlite_url(tmp_path / "decisions.sqlite"))
     metrics = Metrics(store, clock=read_clock, version="live")
@@ -146,16 +146,16 @@ def test_every_line_of_the_dashboard_has_something_to_show(
 
         def silent() -> list[str]:
             publish()
-            asked = [query.replace("$cluster", ".*").replace("$group", ".*") for query in queries()]
-            return [query for query in asked if not answer(url, query)]
+            all_queries = [query.replace("$cluster", ".*").replace("$group", ".*") for query in queries()]
+            return [query for query in all_queries if not answer(url, query)]
 
         wait_until(lambda: silent() == [], seconds=30)
     store.close()
 
 
 def answer(url: str, query: str) -> list[object]:
-    """The series that a query comes to; fails where it is no PromQL."""
-    told = httpx2.get(f"{url}/api/v1/query", params={"query": query}, timeout=10).json()
-    assert told["status"] == "success", told
-    found: list[object] = told["data"]["result"]
+    """The series that a query returns; fails if it is no PromQL."""
+    response = httpx2.get(f"{url}/api/v1/query", params={"query": query}, timeout=10).json()
+    assert response["status"] == "success", response
+    found: list[object] = response["data"]["result"]
     return found

@@ -1,7 +1,7 @@
-"""A cluster whose API server is away for a minute, and what an executor makes of it when it is back.
+"""A cluster whose API server is away for a minute, and the executor's behavior when it is back.
 
-The cluster is the test's own: after a minute without API server its controllers wait for up to another before they ask
-again, and the tests that come next would wait for them.
+The cluster is the test's own: after a minute without API server its controllers wait for up to another before they
+send requests again, and the next tests would wait for them.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ SECOND = timedelta(seconds=1)
 
 @pytest.fixture(scope="module")
 def installed(tools_for_kubernetes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A cluster with everything that the manifests make."""
+    """A cluster with everything that the manifests create."""
     del tools_for_kubernetes
     cluster = ControlPlane(built_control_plane(), tmp_path_factory.mktemp("away"))
     try:

@@ -27,7 +27,7 @@ SCALERS = "--set=scalers.namespaces={shop}"
 EXECUTOR = ["--set=executor.enabled=true", "--set=executor.namespaces={shop}"]
 EVERYTHING = [SCALERS, *EXECUTOR]
 SEVERAL = "--set=recommender.replicas=2,recommender.storeSecret=lagcast-store"
-# What one of the two has and the other has not, and why.
+# Objects that only one of the two has, and the reason.
 OF_THE_CHART = {("PodDisruptionBudget", "lagcast", "forecasts")}
 OF_THE_MANIFESTS = {
     # `helm install --create-namespace` makes it.
@@ -40,7 +40,7 @@ OF_THE_MANIFESTS = {
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory, helm: Helm) -> Iterator[ControlPlane]:
     """A control plane of this file alone: other tests bring the definition of the resource by other means."""
-    del helm  # asked for because it skips where there is no Go
+    del helm  # requested because it skips without Go
     running = ControlPlane(built_control_plane(), tmp_path_factory.mktemp("chart"))
     try:
         running.start()
@@ -54,7 +54,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, helm: Helm) -> Iterator[Co
 
 
 def compared(value: Any) -> Any:  # noqa: ANN401  # YAML
-    """A value without what Helm adds to selectors and pods, and without what is empty."""
+    """A value without Helm's additions to selectors and pods, and without empty values."""
     if isinstance(value, dict):
         kept = {name: compared(entry) for name, entry in value.items() if name != "app.kubernetes.io/instance"}
         return {name: entry for name, entry in kept.items() if entry != {}}
@@ -100,9 +100,9 @@ def of_the_manifests(cluster: ControlPlane, folder: Path, *, several: bool) -> l
 def test_the_chart_makes_what_the_manifests_make(
     cluster: ControlPlane, helm: Helm, tmp_path: Path, *, several: bool
 ) -> None:
-    """Object by object and field by field, roles and policies too; a release that asks for the executor runs one."""
-    asked = [*EVERYTHING, *([SEVERAL] if several else [])]
-    ours = comparable([each for each in helm.rendered(*asked) if "helm.sh/hook" not in annotations(each)])
+    """Object by object and field by field, also roles and policies; a release with the executor runs one."""
+    values = [*EVERYTHING, *([SEVERAL] if several else [])]
+    ours = comparable([each for each in helm.rendered(*values) if "helm.sh/hook" not in annotations(each)])
     theirs = comparable(of_the_manifests(cluster, tmp_path, several=several))
     theirs["Deployment", "lagcast-executor", "executor"]["spec"]["replicas"] = 1
     assert ours.keys() - theirs.keys() == OF_THE_CHART
@@ -115,8 +115,8 @@ def annotations(document: Document) -> dict[str, str]:
     return document["metadata"].get("annotations") or {}
 
 
-def test_every_object_is_taken_by_the_api_server(cluster: ControlPlane, helm: Helm) -> None:
-    """With strict validation: no field is unknown, misplaced or out of bounds, those of the test included."""
+def test_every_object_is_accepted_by_the_api_server(cluster: ControlPlane, helm: Helm) -> None:
+    """With strict validation no field is unknown, misplaced or out of bounds, also in the test's objects."""
     documents = helm.rendered(*EVERYTHING, SEVERAL)
     text = yaml.safe_dump_all(documents)
     taken = cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", given=text)
@@ -124,8 +124,8 @@ def test_every_object_is_taken_by_the_api_server(cluster: ControlPlane, helm: He
 
 
 def test_what_is_added_is_in_every_pod(cluster: ControlPlane, helm: Helm, tmp_path: Path) -> None:
-    """A variable, a volume and a registry's credentials; with claims of one's own no claim is made."""
-    asked: dict[str, Any] = {
+    """These are a variable, a volume and a registry's credentials; with claims of one's own no claim is made."""
+    values: dict[str, Any] = {
         "extraEnv": [{"name": "SASL", "valueFrom": {"secretKeyRef": {"name": "mine", "key": "password"}}}],
         "extraVolumes": [{"name": "authority", "secret": {"secretName": "mine"}}],
         "extraVolumeMounts": [{"name": "authority", "mountPath": "/etc/authority"}],
@@ -138,7 +138,7 @@ def test_what_is_added_is_in_every_pod(cluster: ControlPlane, helm: Helm, tmp_pa
         "networkPolicy": {"enabled": False},
         "storage": {"data": {"existingClaim": "wide"}, "state": {"existingClaim": "narrow"}},
     }
-    (tmp_path / "values.yaml").write_text(yaml.safe_dump(asked), encoding="utf-8")
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
     documents = helm.rendered(f"--values={tmp_path / 'values.yaml'}")
     text = yaml.safe_dump_all(documents)
     assert cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", given=text).count("mine") == 1
@@ -152,15 +152,15 @@ def test_what_is_added_is_in_every_pod(cluster: ControlPlane, helm: Helm, tmp_pa
     for pod in pods:
         (container,) = pod["containers"]
         assert (container["image"], container["imagePullPolicy"]) == ("registry.example/lagcast:1", "Always")
-        assert asked["extraEnv"][0] in container["env"]
-        assert asked["extraVolumes"][0] in pod["volumes"]
-        assert asked["extraVolumeMounts"][0] in container["volumeMounts"]
-        assert pod["imagePullSecrets"] == asked["imagePullSecrets"]
+        assert values["extraEnv"][0] in container["env"]
+        assert values["extraVolumes"][0] in pod["volumes"]
+        assert values["extraVolumeMounts"][0] in container["volumeMounts"]
+        assert pod["imagePullSecrets"] == values["imagePullSecrets"]
         assert "fsGroup" not in pod["securityContext"]
 
 
 def test_a_release_is_installed_changed_and_removed(cluster: ControlPlane, helm: Helm) -> None:
-    """Settings roll the recommender alone; objects of owners and what was measured stay for the next release."""
+    """Settings roll the recommender alone; owners' objects and measured data stay for the next release."""
     theirs, release = helm.using(cluster.kubeconfig), "beside-lagcast"
     where = ["--namespace=beside", "--create-namespace", "--set=executor.namespace=acting"]
 
@@ -196,7 +196,7 @@ def test_a_release_is_installed_changed_and_removed(cluster: ControlPlane, helm:
         cluster.kubectl("wait", "--for=delete", "namespace/acting", "--timeout=55s")
 
 
-def test_a_release_of_several_leaves_its_lease_to_who_holds_it(cluster: ControlPlane, helm: Helm) -> None:
+def test_a_release_of_several_leaves_its_lease_to_the_holder(cluster: ControlPlane, helm: Helm) -> None:
     """An upgrade writes neither holder nor instants; the Lease goes with the release, and a new one brings its own."""
     theirs, where = helm.using(cluster.kubeconfig), ["--namespace=pair", "--create-namespace"]
     theirs("install", "lagcast", str(CHART), *where, *named(), SEVERAL)
@@ -208,8 +208,8 @@ def test_a_release_of_several_leaves_its_lease_to_who_holds_it(cluster: ControlP
     assert cluster.kubectl("-n", "pair", "get", "leases,roles,rolebindings,poddisruptionbudgets", "-o", "name") == ""
 
 
-def test_the_notes_say_what_comes_next(cluster: ControlPlane, helm: Helm) -> None:
-    """The Secret that is missing, the test, KEDA's trigger as it is exported, and the two steps to act."""
+def test_the_notes_list_the_next_steps(cluster: ControlPlane, helm: Helm) -> None:
+    """They name the missing Secret, the test, KEDA's trigger as it is exported, and the two steps to act."""
     shown = helm.using(cluster.kubeconfig)(
         "install", "lagcast", str(CHART), "--namespace=lagcast", "--dry-run=server", *named()
     ).split("NOTES:\n")[1]
@@ -226,8 +226,8 @@ def test_the_notes_say_what_comes_next(cluster: ControlPlane, helm: Helm) -> Non
         most=2,
     )
     exported = [prometheus_trigger(followed, "http://PROMETHEUS:9090")]
-    told = "  triggers:\n" + shown.split("  triggers:\n")[1].split("\n\n")[0]
-    assert yaml.safe_load(told)["triggers"] == exported
+    triggers = "  triggers:\n" + shown.split("  triggers:\n")[1].split("\n\n")[0]
+    assert yaml.safe_load(triggers)["triggers"] == exported
     steps = [line.split()[0] for line in shown.splitlines() if line.strip().startswith(("1. ", "2. "))]
     assert steps == ["1.", "2."]
 
@@ -250,19 +250,19 @@ def test_the_notes_say_what_comes_next(cluster: ControlPlane, helm: Helm) -> Non
     ],
 )
 def test_wrong_values_are_refused(helm: Helm, words: list[str], sentence: str) -> None:
-    """Before anything is installed, saying which and why."""
+    """The error comes before anything is installed, and names the value and the reason."""
     with pytest.raises(HelmError) as refused:
         helm.rendered(*words)
     assert sentence in str(refused.value)
 
 
-def test_it_is_without_blemish(helm: Helm) -> None:
-    """As `helm lint --strict` sees it."""
+def test_the_chart_passes_the_linter(helm: Helm) -> None:
+    """The linter is `helm lint --strict`."""
     assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART), *named())
 
 
 def test_another_kind_is_two_rules_more_for_the_executor(helm: Helm) -> None:
-    """Named by group and plural; everybody else's rights, and its own on the rest, are as they were."""
+    """They name group and plural; all other rights, and the executor's own on other kinds, are unchanged."""
     kinds = "--set=executor.kinds[0].group=argoproj.io,executor.kinds[0].plural=rollouts"
     before, after = (
         [each for each in helm.rendered(*EXECUTOR, *more) if each["kind"] == "Role"] for more in ([], [kinds])
@@ -276,8 +276,8 @@ def test_another_kind_is_two_rules_more_for_the_executor(helm: Helm) -> None:
     ]
 
 
-def test_alerts_and_scraping_are_for_the_asking(helm: Helm) -> None:
-    """Off as delivered; the alerts are those of `lagcast export prometheus-rule`."""
+def test_alerts_and_scraping_are_optional(helm: Helm) -> None:
+    """They are off by default; the alerts are those of `lagcast export prometheus-rule`."""
     kinds = {"ServiceMonitor", "PrometheusRule"}
     assert [each["kind"] for each in helm.rendered() if each["kind"] in kinds] == []
     switched_on = [
@@ -292,7 +292,7 @@ def test_alerts_and_scraping_are_for_the_asking(helm: Helm) -> None:
     assert [entry["port"] for entry in monitor["endpoints"]] == [entry["name"] for entry in service["spec"]["ports"]]
 
 
-def test_the_dashboard_is_for_the_asking(helm: Helm) -> None:
+def test_the_dashboard_is_optional(helm: Helm) -> None:
     """In a ConfigMap that Grafana's sidecar finds by its label, and whole: braces of its legends are not Helm's."""
     made = helm.rendered("--set=dashboard.enabled=true,dashboard.labels.team=shop")
     (found,) = [each for each in made if each["metadata"]["name"].endswith("-dashboard")]
@@ -302,7 +302,7 @@ def test_the_dashboard_is_for_the_asking(helm: Helm) -> None:
 
 
 def test_spark_may_run_elsewhere(helm: Helm) -> None:
-    """Without its job the chart leaves nothing of it, and the volume that a SparkApplication names is there."""
+    """Without its job the chart has nothing of it, and the volume that a SparkApplication names exists."""
     made = {(each["kind"], each["metadata"]["name"]) for each in helm.rendered("--set=features.enabled=false")}
     assert [key for key in made if "features" in key[1]] == []
     (spark,) = yaml.safe_load_all((CHART.parent / "spark" / "sparkapplication.yaml").read_text(encoding="utf-8"))
@@ -316,24 +316,24 @@ def test_spark_may_run_elsewhere(helm: Helm) -> None:
 
 
 def test_no_secret_is_made(helm: Helm) -> None:
-    """Passwords are named, never held: a release keeps its values where whoever reads Secrets can read them."""
+    """Passwords are named, never contained: a release keeps its values where any reader of Secrets can read them."""
     assert [each["kind"] for each in helm.rendered(*EVERYTHING) if each["kind"] == "Secret"] == []
 
 
-@pytest.mark.parametrize(("status", "said"), [(200, "store: ok"), (503, "503 store: ok")])
-def test_the_test_passes_once_lagcast_is_ready(helm: Helm, status: int, said: str) -> None:
+@pytest.mark.parametrize(("status", "output"), [(200, "store: ok"), (503, "503 store: ok")])
+def test_the_test_passes_once_lagcast_is_ready(helm: Helm, status: int, output: str) -> None:
     """The pod of `helm test` prints the answer of /readyz, and fails unless that is 200."""
-    asked = []
+    paths = []
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            paths.append(self.path)
             self.send_response(status)
             self.end_headers()
             self.wfile.write(b"store: ok\n")
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     (pod,) = [each for each in helm.rendered() if each["kind"] == "Pod"]
     program, *words, url = pod["spec"]["containers"][0]["args"]
@@ -345,5 +345,5 @@ def test_the_test_passes_once_lagcast_is_ready(helm: Helm, status: int, said: st
         done = subprocess.run([sys.executable, *words, here], check=False, capture_output=True, text=True, timeout=30)
         server.shutdown()
         thread.join()
-    assert asked == ["/readyz?verbose"]
-    assert ((done.returncode == 0), (done.stdout or done.stderr).strip()) == (status == 200, said)
+    assert paths == ["/readyz?verbose"]
+    assert ((done.returncode == 0), (done.stdout or done.stderr).strip()) == (status == 200, output)

@@ -1,4 +1,4 @@
-"""The collector on a real broker: what it reads is what was done, a rebalance included."""
+"""The collector on a real broker: its readings are right, also during a rebalance."""
 
 import threading
 import time
@@ -51,7 +51,7 @@ def test_partition_without_a_commit(bootstrap: str, collector: KafkaAdminCollect
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_topic_that_was_given_up_is_left_out(bootstrap: str, topic: str, protocol: str) -> None:
-    """Its commits are there as long as nobody joins, and after that on the broker, but no more in the samples."""
+    """Its commits are read as long as the group is empty; later they are on the broker, but not in the samples."""
     group, old = fresh_name("group"), fresh_name("old")
     create_topic(bootstrap, old, partitions=2)
     commit(bootstrap, group, TopicPartition(topic, 0, 90), TopicPartition(old, 0, 0))
@@ -78,7 +78,7 @@ def test_static_members_are_counted(bootstrap: str, collector: KafkaAdminCollect
 
 
 def test_eager_rebalance_is_seen(bootstrap: str, collector: KafkaAdminCollector, topic: str) -> None:
-    """A second eager member rebalances the group: readings in between say so, and every one keeps all partitions."""
+    """A second eager member rebalances the group: readings in between show it, and each one has all partitions."""
     group = fresh_name("group")
     eager = {"partition.assignment.strategy": "range", "auto.commit.interval.ms": "100"}
     with ExitStack() as members:
@@ -139,7 +139,7 @@ def test_unknown_group_beside_a_known_one(bootstrap: str, collector: KafkaAdminC
 
 @pytest.mark.parametrize("groups", [None, ["orders", "billing"]])
 def test_unreachable_broker(groups: list[str] | None) -> None:
-    """A broker that is not there is one error that says who was asked, for what, and why nothing came."""
+    """The error for an absent broker names the address, the request and the cause."""
     away = KafkaAdminCollector("127.0.0.1:1", cluster="away", client_config={"socket.timeout.ms": "2000"})
     with pytest.raises(UnavailableError, match=r"cluster 'away' at 127\.0\.0\.1:1 for .*Connection refused") as caught:
         away.collect(groups, now=NOON)

@@ -1,4 +1,4 @@
-"""C32: the control plane is a real one: pods come up, and the executor has the rights that it is given."""
+"""C32: the control plane is a real one: pods become ready, and the executor has only the rights of its role."""
 
 from datetime import UTC, datetime
 
@@ -29,7 +29,7 @@ def namespace(control_plane: ControlPlane) -> str:
 
 
 def test_pods_become_ready(control_plane: ControlPlane, namespace: str) -> None:
-    """Controllers make pods of a Deployment, the scheduler gives them a node, and there they become Ready."""
+    """Controllers create the pods of a Deployment, the scheduler gives them a node, and they become Ready there."""
     field = "jsonpath={.status.readyReplicas}"
     wait_until(lambda: control_plane.kubectl("-n", namespace, "get", "deployment", "orders", "-o", field) == "3")
 
@@ -37,9 +37,9 @@ def test_pods_become_ready(control_plane: ControlPlane, namespace: str) -> None:
 def test_members_are_traced_to_their_deployment(
     control_plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From addresses over pods and ReplicaSets to the Deployment, in pages of two, past a pod of somebody else's.
+    """From addresses over pods and ReplicaSets to the Deployment, in pages of two, past a pod of another owner.
 
-    Without the right to see pods, the sentence names it.
+    Without the right to list pods, the sentence names it.
     """
     control_plane.kubectl("-n", namespace, "run", "bare", "--image=none:1")
     api = connect_to(control_plane.kubeconfig)
@@ -60,7 +60,7 @@ def test_members_are_traced_to_their_deployment(
 
 
 def test_the_executor_has_the_rights_that_it_needs_and_no_others(control_plane: ControlPlane, namespace: str) -> None:
-    """With the role of the manifests it scales; a count that somebody changed meanwhile is a conflict, not overwritten.
+    """With the role of the manifests it scales; a count that was changed meanwhile is a conflict, and not overwritten.
 
     In a namespace without the role it is refused, with the grant that is missing.
     """
@@ -92,7 +92,7 @@ def test_the_executor_has_the_rights_that_it_needs_and_no_others(control_plane: 
 
 
 def act(namespace: str, target: Target, seen: Scale) -> Act:
-    """From what was seen to five replicas."""
+    """The act from the observed scale to five replicas."""
     move = DueMove(
         recommendation_id="r-1",
         group_id="orders",

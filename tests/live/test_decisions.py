@@ -53,7 +53,7 @@ def advised(watched: Watched) -> Recommendation:
 
 
 def test_a_coordinator_that_moves_costs_readings_and_no_figure(jars: Path, tmp_path: Path) -> None:
-    """While nobody looks after the group it is refused as unreachable; then advice goes on with the same commits."""
+    """While the group has no coordinator it is refused as unreachable; then advice goes on with the same commits."""
     replicated = {"offsets.topic.num.partitions": "10", "offsets.topic.replication.factor": "2"}
     with ExitStack() as stops:
         first, second = stops.enter_context(running_brokers(jars, tmp_path, count=2, properties=replicated))
@@ -90,7 +90,7 @@ def test_a_coordinator_that_moves_costs_readings_and_no_figure(jars: Path, tmp_p
 
 
 def test_transactions_are_arrivals_when_they_are_committed(bootstrap: str, orders: str) -> None:
-    """Those of an open transaction are neither lag nor arrivals; markers and aborted messages call for no replica."""
+    """Messages of an open transaction are neither lag nor arrivals; markers and aborted messages need no replica."""
     collector = KafkaAdminCollector(bootstrap, cluster="live", read_committed=[orders])
     watched = Watched(collector, bootstrap, orders, orders, partitions=PARTITIONS, members=1)
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": orders})
@@ -103,7 +103,7 @@ def test_transactions_are_arrivals_when_they_are_committed(bootstrap: str, order
         assert producer.flush(10) == 0
 
     def ended(transactions: int) -> None:
-        # The client is told of the end when the coordinator has it; the markers reach the partitions a moment later.
+        # The client gets its answer when the coordinator has it; the markers reach the partitions a moment later.
         end_offset = transactions * (MESSAGES_PER_LOOK + 1)
         read_until(collector, orders, lambda rows: {row.end_offset for row in rows} == {end_offset})
 
@@ -204,10 +204,10 @@ def poisoned(bootstrap: str, group: str, *, partition: int) -> Iterator[None]:
         thread.join()
 
 
-def test_a_poison_message_is_told_with_its_partition(
+def test_a_poison_message_is_reported_with_its_partition(
     bootstrap: str, orders: str, collector: KafkaAdminCollector
 ) -> None:
-    """One partition stands still while two go on: no replica is asked for, and the remedy names where to look."""
+    """One partition stands still while two go on: no replica is added, and the remedy names where to look."""
     watched = Watched(collector, bootstrap, orders, orders, partitions=PARTITIONS, members=1)
     with poisoned(bootstrap, orders, partition=1):
         read_until(collector, orders, has_members(1))
@@ -226,7 +226,7 @@ def test_a_poison_message_is_told_with_its_partition(
 
 
 def too_slow(bootstrap: str, group: str, stopping: threading.Event) -> None:
-    """A member whose batch takes longer than it may: thrown out in the middle, it cannot commit, and begins again."""
+    """A member whose batch takes too long: it is removed in the middle, cannot commit, and begins again."""
     settings = {
         "bootstrap.servers": bootstrap,
         "group.id": group,
@@ -250,7 +250,7 @@ def too_slow(bootstrap: str, group: str, stopping: threading.Event) -> None:
 
 
 def test_members_thrown_out_again_and_again_are_a_livelock(jars: Path, tmp_path: Path) -> None:
-    """KEDA's never-ending loop: no batch fits into max.poll.interval.ms, nothing is committed, and nobody is added."""
+    """As in KEDA's endless loop, no batch fits max.poll.interval.ms, nothing is committed, and no replica is added."""
     with running_brokers(jars, tmp_path, properties={"group.min.session.timeout.ms": "500"}) as (broker,):
         group = fresh_name("orders")
         create_topic(broker.address, group, partitions=PARTITIONS)

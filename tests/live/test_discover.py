@@ -1,4 +1,4 @@
-"""C33: `lagcast discover` between a real broker and a real cluster: from members to the workload they run in."""
+"""C33: `lagcast discover` between a real broker and a real cluster: from members to the workload that runs them."""
 
 import json
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from tests.live.harness.scalers import orders_in
 pytestmark = [pytest.mark.kafka, pytest.mark.kubernetes]
 
 Lagcast = Callable[..., tuple[int, str, str]]
-# Where the broker sees the members of these tests. Pods run nowhere here; some are told that they have this address.
+# Where the broker sees the members of these tests. Pods run nowhere here; some are given this address.
 HERE = "127.0.0.1"
 
 
@@ -34,7 +34,7 @@ def pods(cluster: ControlPlane, namespace: str) -> dict[str, str]:
 
 
 def move_here(cluster: ControlPlane, namespace: str, *names: str) -> None:
-    """Tell the cluster that these pods have the address of the tests' own consumers."""
+    """Give these pods the address of the tests' own consumers."""
     status = json.dumps({"status": {"podIP": HERE, "podIPs": [{"ip": HERE}]}})
     for name in names:
         cluster.kubectl("-n", namespace, "patch", "pod", name, "--subresource=status", "--type=merge", "-p", status)
@@ -47,7 +47,7 @@ def words(control_plane: ControlPlane, namespace: str, bootstrap: str) -> list[s
     return ["--bootstrap", bootstrap, *cluster]
 
 
-def test_the_workload_of_a_group_is_found_and_doubt_is_told(
+def test_the_workload_of_a_group_is_found_and_doubt_is_reported(
     *,
     control_plane: ControlPlane,
     namespace: str,
@@ -57,7 +57,7 @@ def test_the_workload_of_a_group_is_found_and_doubt_is_told(
     words: list[str],
     lagcast: Lagcast,
 ) -> None:
-    """No pod at the member's address; then pods of two ReplicaSets of one Deployment; then a pod of nobody's beside."""
+    """No pod at the member's address; then pods of two ReplicaSets of one Deployment; then also a pod without owner."""
     group = fresh_name("group")
 
     def discovered() -> dict[str, object]:
@@ -68,9 +68,9 @@ def test_the_workload_of_a_group_is_found_and_doubt_is_told(
 
     with member(bootstrap, group, topic):
         read_until(collector, group, has_members(1))
-        nobody = discovered()
-        assert (nobody["members"], nobody["reason"]) == (1, "NoTarget")
-        assert HERE in str(nobody["note"])
+        unmatched = discovered()
+        assert (unmatched["members"], unmatched["reason"]) == (1, "NoTarget")
+        assert HERE in str(unmatched["note"])
 
         # A rollout that does not come to its end: the new pod is not ready for an hour.
         orders_in(control_plane, namespace, replicas=2, start_delay_seconds=3600)
@@ -87,7 +87,7 @@ def test_the_workload_of_a_group_is_found_and_doubt_is_told(
         assert (doubtful["name"], doubtful["reason"]) == (None, "AmbiguousTarget")
 
 
-def test_the_objects_that_are_printed_are_taken(
+def test_the_printed_objects_are_accepted(
     *,
     installed: ControlPlane,
     namespace: str,
@@ -97,7 +97,7 @@ def test_the_objects_that_are_printed_are_taken(
     words: list[str],
     lagcast: Lagcast,
 ) -> None:
-    """The real API server makes what `--objects` says of a real group, and nothing acts on it yet."""
+    """The real API server accepts the output of `--objects` for a real group, and nothing acts on it yet."""
     group = fresh_name("group")
     move_here(installed, namespace, *pods(installed, namespace))
     with member(bootstrap, group, topic):

@@ -1,4 +1,4 @@
-"""`lagcast doctor` on a real API server: what it says of rights is what the server lets the service accounts do."""
+"""`lagcast doctor` on a real API server: its findings on rights are what the server lets the service accounts do."""
 
 import json
 from collections.abc import Callable
@@ -16,24 +16,24 @@ pytestmark = pytest.mark.kubernetes
 Lagcast = Callable[..., tuple[int, str, str]]
 
 
-def told(lagcast: Lagcast, cluster: ControlPlane, *words: object, code: int = 0) -> dict[str, list[str]]:
+def findings(lagcast: Lagcast, cluster: ControlPlane, *words: object, code: int = 0) -> dict[str, list[str]]:
     """The findings by state, each as check, place and sentence."""
     given = ("--kubeconfig", cluster.kubeconfig, "-o", "json", *words)
-    said = lagcast("doctor", *given)
-    assert said[0] == code, said
+    result = lagcast("doctor", *given)
+    assert result[0] == code, result
     found: dict[str, list[str]] = {"ok": [], "note": [], "problem": [], "unknown": []}
-    for each in json.loads(said[1]):
+    for each in json.loads(result[1]):
         found[each["state"]].append(f"{each['check']} {each['where']}: {each['sentence']}")
     return found
 
 
-def test_what_is_set_up_is_in_order_and_what_is_not_is_told(
+def test_a_complete_setup_is_ok_and_each_fault_is_reported(
     installed: ControlPlane, namespace: str, lagcast: Lagcast
 ) -> None:
     """First the executor has no role, the workload is missing, and an HPA waits for it; then all is mended."""
     installed.apply(json.dumps(scaler(namespace, mode="Apply", target={"name": "orders"}, group={"partitions": 24})))
     autoscaled_in(installed, namespace)
-    found = told(lagcast, installed, "--kubernetes", namespace, "--strict", code=3)
+    found = findings(lagcast, installed, "--kubernetes", namespace, "--strict", code=3)
     place = f"{namespace}/orders"
     missing = (
         "list horizontalpodautoscalers.autoscaling, list scaledobjects.keda.sh, list consumergroupscalers.lagcast.io, "
@@ -50,15 +50,15 @@ def test_what_is_set_up_is_in_order_and_what_is_not_is_told(
     orders_in(installed, namespace)
     executor_in(installed, namespace)
     installed.kubectl("-n", namespace, "delete", "hpa", "orders")
-    found = told(lagcast, installed, "--kubernetes", namespace, "--strict")
+    found = findings(lagcast, installed, "--kubernetes", namespace, "--strict")
     assert (found["problem"], found["unknown"]) == ([], [])
     assert "definition -: consumergroupscalers.lagcast.io v1alpha1 is installed." in found["ok"]
     assert f"target {place}: Deployment orders is there, and has a /scale." in found["ok"]
     assert f"rights {namespace}: The executor may do what it has to." in found["ok"]
 
 
-def test_whoever_may_not_ask_is_told_so(kubeconfig: Path, namespace: str, lagcast: Lagcast) -> None:
-    """The recommender itself may list its objects, and may not ask what others may do: unknown, with the grant."""
+def test_a_user_without_the_right_to_query_gets_the_grant(kubeconfig: Path, namespace: str, lagcast: Lagcast) -> None:
+    """The recommender may list its objects but not query the rights of others: unknown, with the missing grant."""
     code, out, _ = lagcast("doctor", "--kubeconfig", kubeconfig, "--kubernetes", namespace, "-o", "json")
     assert code == 0
     unknown = [each for each in json.loads(out) if each["state"] == "unknown"]
@@ -67,21 +67,21 @@ def test_whoever_may_not_ask_is_told_so(kubeconfig: Path, namespace: str, lagcas
     assert all(each["remedy"] for each in unknown)
 
 
-def test_a_cluster_without_the_definition_is_told(
+def test_a_cluster_without_the_definition_is_reported(
     control_plane: ControlPlane, lagcast: Lagcast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Asked for a version that nobody serves: what to install; that there are no objects is no problem of its own."""
+    """For a version that is not served the finding names what to install; the lack of objects is no problem."""
     monkeypatch.setattr("recommender.adapters.kubernetes_doctor.API_VERSION", "v9")
     name = fresh_name("bare")
     control_plane.kubectl("create", "namespace", name)
-    found = told(lagcast, control_plane, "--kubernetes", name)
+    found = findings(lagcast, control_plane, "--kubernetes", name)
     assert found["problem"][0] == "definition -: consumergroupscalers.lagcast.io v1alpha1 is not installed."
     assert [line for line in found["problem"][1:] if not line.startswith("rights")] == []
     assert f"objects {name}: No ConsumerGroupScaler here." in found["note"]
 
 
 def test_a_server_that_is_away_is_exit_code_four(tmp_path: Path, control_plane: ControlPlane, lagcast: Lagcast) -> None:
-    """One sentence, with the next step."""
+    """The error is one sentence, with the next step."""
     nowhere = tmp_path / "kubeconfig"
     nowhere.write_text(control_plane.kubeconfig.read_text().replace(control_plane.url, "https://127.0.0.1:1"))
     code, out, err = lagcast("doctor", "--kubeconfig", nowhere, "--kubernetes", "shop")

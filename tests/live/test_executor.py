@@ -31,7 +31,7 @@ TARGETS = 200
 LIMIT = timedelta(seconds=5)
 # Until then the executor has started and looked once, on a busy machine too.
 SOON = timedelta(seconds=30)
-# Its pods find no node: what is looked at is who changes the count.
+# Its pods find no node: the test only checks who changes the count.
 DEPLOYMENT = """---
 apiVersion: apps/v1
 kind: Deployment
@@ -49,14 +49,14 @@ spec:
 def test_two_hundred_moves_due_in_one_second_are_made_within_five(
     installed: ControlPlane, tmp_path: Path, advice: Callable[..., Recommendation]
 ) -> None:
-    """None is made before its instant, each of them once, and the last of a hundred in time; all are noted."""
+    """None is made before its instant, each of them once, and the last of a hundred in time; all are recorded."""
     namespace = fresh_name("shop")
     installed.kubectl("create", "namespace", namespace)
     names = [f"group-{number}" for number in range(TARGETS)]
     installed.apply("".join(DEPLOYMENT.replace("NAMESPACE", namespace).replace("NAME", name) for name in names))
     handed_over = [scaler(namespace, name, cluster="prod-eu", mode="Apply", target={"name": name}) for name in names]
     installed.apply("\n---\n".join(map(json.dumps, handed_over)))
-    # A controller that still writes down that it has seen a Deployment has every patch of it refused.
+    # While a controller still records that it has seen a Deployment, every patch of it is refused.
     seen = ("-n", namespace, "get", "deployments", "-o", "jsonpath={.items[*].status.observedGeneration}")
     wait_until(lambda: len(installed.kubectl(*seen).split()) == TARGETS)
     store = SqlDecisionStore(sqlite_url(tmp_path / "decisions.sqlite"))
@@ -86,14 +86,14 @@ def test_two_hundred_moves_due_in_one_second_are_made_within_five(
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr is not None
             for line in process.stderr:
-                said = json.loads(line)
-                assert said["event"] in ("acted", "held"), line
-                if said["event"] == "acted":
-                    acted.append(datetime.fromisoformat(said["timestamp"]))
+                entry = json.loads(line)
+                assert entry["event"] in ("acted", "held"), line
+                if entry["event"] == "acted":
+                    acted.append(datetime.fromisoformat(entry["timestamp"]))
                 if len(acted) == TARGETS:
                     break
             process.terminate()
-            # It writes down all that it made before it ends, and says what it cannot.
+            # Before it ends it records all that it made, and logs what it cannot record.
             said_last = process.stderr.read()
     store.close()
     late = sorted(instant - execute_at for instant in acted)
@@ -109,7 +109,7 @@ def test_two_hundred_moves_due_in_one_second_are_made_within_five(
 def test_nothing_is_moved_while_no_recommender_is_seen_to_renew_the_lease(
     control_plane: ControlPlane, tmp_path: Path, advice: Callable[..., Recommendation]
 ) -> None:
-    """Held by one that died, then renewed by one that lives, then by nobody again: only in between there is a patch."""
+    """After a dead holder, a live one and none again, there is a patch only while the live one renews."""
     namespace = lease_namespace(control_plane)
     deployment = DEPLOYMENT.replace("replicas: 0", "replicas: 6")
     control_plane.apply(deployment.replace("NAMESPACE", namespace).replace("NAME", "group-0"))
@@ -131,7 +131,7 @@ def test_nothing_is_moved_while_no_recommender_is_seen_to_renew_the_lease(
     def live() -> None:
         elector = Elector(leases, identity="alive", clock=time.monotonic)
         while alive.is_set():
-            with suppress(LeaseFailedError):  # one that is not answered is tried again, as a recommender does
+            with suppress(LeaseFailedError):  # an unanswered request is repeated, as a recommender does
                 time.sleep(min(elector.step(), 1.0))
 
     def count() -> str:

@@ -1,4 +1,4 @@
-"""C31: what is exported and imported does what it says on a real control plane, with its own HPA controller."""
+"""C31: exported and imported objects work on a real control plane, with its own HPA controller."""
 
 import time
 from collections.abc import Iterator
@@ -28,11 +28,11 @@ class Adapter:
         self.due: int | None = None
 
     def answer(self, path: str) -> tuple[int, object]:
-        """The adapter's answer at `path`, as prometheus-adapter would give it."""
+        """The answer at `path`, as prometheus-adapter would give it."""
         url = urlparse(path)
-        asked = parse_qs(url.query).get("labelSelector", [""])[0]
+        selector = parse_qs(url.query).get("labelSelector", [""])[0]
         item = {"metricName": "lagcast_due_replicas", "timestamp": "2026-01-05T12:00:00Z", "value": str(self.due)}
-        known = self.due is not None and set(asked.split(",")) == {"cluster=prod", "group=orders"}
+        known = self.due is not None and set(selector.split(",")) == {"cluster=prod", "group=orders"}
         items = [item] if known and url.path.endswith("/lagcast_due_replicas") else []
         return 200, {
             "kind": "ExternalMetricValueList",
@@ -44,7 +44,7 @@ class Adapter:
 
 @pytest.fixture
 def adapter(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Adapter]:
-    """An adapter that the API server asks for external metrics."""
+    """An adapter from which the API server requests external metrics."""
     standing_in = Adapter()
     with serving_apis(control_plane, tmp_path, [GROUP], standing_in.answer):
         yield standing_in
@@ -63,7 +63,7 @@ def test_an_exported_hpa_has_as_many_replicas_as_are_due_and_keeps_them_while_no
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Up, up by less than a tenth, no sample at all, down: each at one look of the real controller."""
+    """Up, up by less than a tenth, no sample at all, and down are each followed at one look of the real controller."""
     config = tmp_path / "lagcast.yaml"
     config.write_text(CONFIG.replace("NAMESPACE", namespace))
     assert main(["export", "hpa", "orders", "--config", str(config), "--cluster", "prod"]) == 0
@@ -75,7 +75,7 @@ def test_an_exported_hpa_has_as_many_replicas_as_are_due_and_keeps_them_while_no
 
     for due in (12, 13):
         adapter.due = due
-        wait_until(lambda: replicas() == due)  # noqa: B023  # asked before the next one
+        wait_until(lambda: replicas() == due)  # noqa: B023  # called before the next one
     adapter.due = None
     reason = "jsonpath={.status.conditions[?(@.type=='ScalingActive')].reason}"
     wait_until(

@@ -1,4 +1,4 @@
-"""C36: what goes wrong around an executor, one thing after another: nothing is set but what advice in force says."""
+"""C36: faults around an executor, one after another: it sets only the count of advice in force."""
 
 import json
 from collections.abc import Callable
@@ -30,31 +30,31 @@ SECOND = timedelta(seconds=1)
 
 
 def outcome(shop: Shop, *, skew: timedelta = timedelta(0)) -> Act | Held | OutsideError:
-    """The outcome of one look of a new executor, its clock being ahead by `skew`."""
+    """The outcome of one look of a new executor whose clock is ahead by `skew`."""
     (found,) = shop.executor(clock=lambda: read_clock() + skew).run_once(None)
     return found
 
 
 def held(shop: Shop, *, skew: timedelta = timedelta(0)) -> str:
-    """The reason why that look changed nothing."""
+    """The reason for which that look changed nothing."""
     found = outcome(shop, skew=skew)
     assert isinstance(found, Held), found
     return found.reason
 
 
 def test_p6_advice_that_is_too_old_sets_nothing(shop: Shop) -> None:
-    """Past its last safe instant, and past its end: reasons of their own, and the count is what it was."""
+    """Past its last safe instant, and past its end, it has a reason of its own, and the count stays."""
     left, now = shop.workload(), read_clock()
     shop.advise(1, latest_safe=now - SECOND)
     assert held(shop) == "too_late"
     shop.advise(2, latest_safe=now - 2 * SECOND, valid_until=now - SECOND)
-    assert held(shop) in {"expired", "refused"}  # the service says so itself where it looks first
+    assert held(shop) in {"expired", "refused"}  # the service refuses it itself if it looks first
     assert shop.workload() == left
 
 
 @pytest.mark.parametrize("skew", [-5 * SECOND, 5 * SECOND])
 def test_p19_clocks_that_differ_set_nothing(shop: Shop, skew: timedelta) -> None:
-    """Five seconds before or behind the service that advises; with the right time the same advice is carried out."""
+    """Five seconds before or behind the advising service nothing is set; with the right time the move is made."""
     left = shop.workload()
     shop.advise(1)
     assert held(shop, skew=skew) == "clock_skew"
@@ -64,14 +64,14 @@ def test_p19_clocks_that_differ_set_nothing(shop: Shop, skew: timedelta) -> None
 
 
 class WrittenMeanwhile(KubernetesScales):
-    """A cluster in which somebody writes the workload each time that it was read: every patch meets another version."""
+    """A cluster whose workload is written after each read, so that every patch meets another version."""
 
     def __init__(self, shop: Shop) -> None:
         super().__init__(connect(shop.kubeconfig))
         self._shop, self._written = shop, 0
 
     def read(self, namespace: str, target: Target) -> Scale:
-        """The workload, as it is no longer when this returns."""
+        """The workload, which changes before this returns."""
         found = super().read(namespace, target)
         self._written += 1
         self._shop.kubectl("label", "--overwrite", "deployment", "orders", f"storm={self._written}")
@@ -79,7 +79,7 @@ class WrittenMeanwhile(KubernetesScales):
 
 
 def test_a_storm_of_writes_is_answered_with_patience(shop: Shop) -> None:
-    """Five patches, each refused for the version of another writer: nothing is forced; one is made after the storm."""
+    """Five patches are refused for the version of another writer, and none is forced; after the storm one is made."""
     left = shop.workload()
     shop.advise(1)
     executor = replace(shop.executor(), scales=WrittenMeanwhile(shop))
@@ -93,7 +93,7 @@ def test_a_storm_of_writes_is_answered_with_patience(shop: Shop) -> None:
     assert shop.workload()[0] == 8
 
 
-def test_an_executor_whose_token_is_void_sets_nothing_and_says_so(shop: Shop) -> None:
+def test_an_executor_whose_token_is_void_sets_nothing_and_reports_it(shop: Shop) -> None:
     """Its service account is deleted: the next look is refused by the API server. With a new token it goes on."""
     left = shop.workload()
     shop.advise(1)
@@ -117,12 +117,12 @@ def _refused(shop: Shop) -> bool:
     return False
 
 
-def test_p20_a_hold_ends_a_move_that_is_pending_and_what_was_made_stays(
+def test_p20_a_hold_ends_a_pending_move_and_a_move_that_was_made_stays(
     shop: Shop, objects: KubernetesScalers, refusal: Callable[..., Refusal]
 ) -> None:
     """The owner writes `hold` before the move is due: within a look nothing is advised, and nothing is set.
 
-    Without it the move is made, noted and told of, and stays when no executor looks any more.
+    Without it the move is made, recorded and reported, and stays after the last executor has stopped.
     """
     left, now = shop.workload(), read_clock()
     shop.advise(1, execute_at=now + 15 * SECOND, not_before=now)

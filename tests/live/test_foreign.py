@@ -1,4 +1,4 @@
-"""P7, C33-C35 on a real API server: who else sets the count is told of in the object within a cycle, and left alone."""
+"""P7, C33-C35 on a real API server: another actor that sets the count is reported in the object within a cycle."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from tests.live.harness.shop import Shop
 pytestmark = pytest.mark.kubernetes
 
 EXECUTOR = "lagcast-executor:lagcast-executor"
-# A kind of others, whose count is not at spec.replicas, and one without a /scale.
+# A kind of another vendor, whose count is not at spec.replicas, and one without a /scale.
 KINDS = """---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -82,7 +82,7 @@ def applied_again(shop: Shop) -> None:
 
 
 def set_back_from_git(shop: Shop) -> None:
-    """As Flux does: its mark, and every field of its manifest by server-side apply."""
+    """As Flux does: its annotation, and every field of its manifest by server-side apply."""
     found = json.loads(shop.kubectl("get", "deployment", "orders", "-o", "json"))
     manifest = {
         "apiVersion": "apps/v1",
@@ -107,7 +107,7 @@ def autoscaled(shop: Shop) -> None:
         (autoscaled, "Autoscaled", "HorizontalPodAutoscaler shop-"),
     ],
 )
-def test_p7_whoever_else_sets_the_count_is_reported_and_not_fought(
+def test_p7_another_actor_that_sets_the_count_is_reported_and_not_fought(
     *,
     shop: Shop,
     objects: KubernetesScalers,
@@ -115,7 +115,7 @@ def test_p7_whoever_else_sets_the_count_is_reported_and_not_fought(
     reason: str,
     sentence: str,
 ) -> None:
-    """One look and one cycle later Conflicted is True; advice goes on, and nothing is patched, restarts included."""
+    """One look and one cycle later Conflicted is True; advice goes on, and nothing is patched, also after restarts."""
     shop.advise(1)
     acting = shop.executor()
     (act,) = acting.run_once(None)
@@ -138,14 +138,14 @@ def test_p7_whoever_else_sets_the_count_is_reported_and_not_fought(
     scalers.look([("prod-eu", "orders")], now=read_clock())
     assert scalers.report([newest], now=read_clock()) == 1
     status = shop.status()
-    told = {each["type"]: each for each in status["conditions"]}
-    assert (told["Conflicted"]["status"], told["Conflicted"]["reason"]) == ("True", reason)
-    assert told["Conflicted"]["message"].startswith(sentence)
-    assert told["Ready"]["status"] == "True"
+    conditions = {each["type"]: each for each in status["conditions"]}
+    assert (conditions["Conflicted"]["status"], conditions["Conflicted"]["reason"]) == ("True", reason)
+    assert conditions["Conflicted"]["message"].startswith(sentence)
+    assert conditions["Ready"]["status"] == "True"
     assert status["lastApplied"]["replicas"] == 8
     events = json.loads(shop.kubectl("get", "events", "-o", "json"))["items"]
-    said = [each["reason"] for each in events if each["source"].get("component") == "lagcast-executor"]
-    assert sorted(said) == ["ScaleWithheld", "ScaledOnAdvice"]
+    reasons = [each["reason"] for each in events if each["source"].get("component") == "lagcast-executor"]
+    assert sorted(reasons) == ["ScaleWithheld", "ScaledOnAdvice"]
 
 
 @pytest.mark.parametrize("target", [{"kind": "StatefulSet", "name": "orders"}])
@@ -169,7 +169,7 @@ def test_b14_a_stateful_set_loses_its_highest_ordinal(shop: Shop) -> None:
 
 @pytest.mark.parametrize("target", [{"apiVersion": "test.lagcast.io/v1", "kind": "Connector", "name": "orders"}])
 def test_b22_whatever_has_a_scale_is_scaled(shop: Shop) -> None:
-    """A kind of others, whose count is at spec.tasksMax; a change of it is seen there too, if not by whom."""
+    """The kind is another vendor's, with its count at spec.tasksMax; a change of it is detected, without its author."""
     connectors(shop)
     shop.kubectl("create", "rolebinding", "connectors", "--clusterrole=connectors", f"--serviceaccount={EXECUTOR}")
     shop.advise(1)
@@ -204,8 +204,8 @@ def test_b22_whatever_has_a_scale_is_scaled(shop: Shop) -> None:
         ({"apiVersion": "test.lagcast.io/v1", "kind": "Connector", "name": "orders"}, "403 Forbidden; apply deploy/"),
     ],
 )
-def test_what_cannot_be_scaled_is_one_sentence_and_no_write(shop: Shop, sentence: str) -> None:
-    """A kind without a /scale, kinds that are not there, a workload that is gone, one without the grant."""
+def test_a_target_that_cannot_be_scaled_gets_one_sentence_and_no_write(shop: Shop, sentence: str) -> None:
+    """A kind without a /scale, unknown kinds, a workload that is gone, and a missing grant have one sentence each."""
     connectors(shop)
     shop.advise(1)
     (failed,) = shop.executor().run_once(None)
@@ -214,7 +214,7 @@ def test_what_cannot_be_scaled_is_one_sentence_and_no_write(shop: Shop, sentence
 
 
 def test_members_are_traced_to_an_owner_of_another_kind(shop: Shop) -> None:
-    """Over a ReplicaSet to what has it, and whether that has a /scale is the API server's word."""
+    """From a ReplicaSet to its owner; whether the owner has a /scale is read from the API server."""
     connectors(shop)
     for kind in ("connector", "rock"):
         shop.kubectl("apply", "-f", "-", given=json.dumps(owned_replica_set(shop, kind)))
@@ -247,7 +247,7 @@ def taken(shop: Shop, manifest: str) -> bool:
 
 
 def owned_replica_set(shop: Shop, kind: str) -> dict[str, Any]:
-    """A ReplicaSet of one pod that the object of that kind has, as an Argo Rollout has its own."""
+    """A ReplicaSet of one pod that is owned by an object of that kind, as with an Argo Rollout."""
     uid = shop.kubectl("get", kind, "orders", "-o", "jsonpath={.metadata.uid}")
     owner = {"apiVersion": "test.lagcast.io/v1", "kind": kind.capitalize(), "name": "orders", "uid": uid}
     template = {"metadata": {"labels": {"app": kind}}, "spec": {"containers": [{"name": "c", "image": "none:1"}]}}

@@ -54,7 +54,7 @@ def collected_by(secured: Secured, user: str, groups: list[str] | None) -> Colle
     return KafkaAdminCollector(secured.address("PLAIN"), cluster="live", client_config=login).collect(groups, now=NOON)
 
 
-def told(collected: Collected) -> dict[str | None, str]:
+def sentences_of(collected: Collected) -> dict[str | None, str]:
     assert all(isinstance(error, RejectedError) for error in collected.errors)
     return {error.group: str(error) for error in collected.errors}
 
@@ -80,12 +80,12 @@ def test_a_group_without_a_grant_is_named(secured: Secured, watched: Watched) ->
     secured.grant("topics-only", topic=watched.older_topic)
     collected = collected_by(secured, "topics-only", [watched.older, watched.newer])
     assert {row.group for row in collected.samples} == {watched.newer}
-    assert told(collected).keys() == {watched.older}
-    assert told(collected)[watched.older].endswith(f"grant this user Describe on Group {watched.older!r}")
+    assert sentences_of(collected).keys() == {watched.older}
+    assert sentences_of(collected)[watched.older].endswith(f"grant this user Describe on Group {watched.older!r}")
 
 
 def test_a_topic_without_a_grant_is_named(secured: Secured, watched: Watched) -> None:
-    """A topic that may not be described is named where the broker tells of it, and asked for where it does not."""
+    """A topic that may not be described is named if the broker names it, and counted as missing otherwise."""
     empty, both = fresh_name("empty"), fresh_name("both")
     commit(secured.address("PLAINTEXT"), empty, TopicPartition(watched.older_topic, 0, 0))
     seen_topic = fresh_name("t")
@@ -96,7 +96,7 @@ def test_a_topic_without_a_grant_is_named(secured: Secured, watched: Watched) ->
     secured.grant("groups-only", group=both, topic=seen_topic)
     collected = collected_by(secured, "groups-only", None)
     assert {row.group for row in collected.samples} == {both}
-    sentences = told(collected)
+    sentences = sentences_of(collected)
     assert sentences.keys() == {watched.older, watched.newer, empty}
     assert sentences[watched.older].endswith(f"grant this user Describe on Topic {watched.older_topic!r}")
     for group in (watched.newer, empty):
@@ -107,4 +107,4 @@ def test_without_any_grant_nothing_is_listed(secured: Secured, watched: Watched)
     """Kafka lists no group to a user without grants and calls that no error; named groups get their sentence."""
     nothing = collected_by(secured, "nobody", None)
     assert (nothing.samples, nothing.errors) == ((), ())
-    assert told(collected_by(secured, "nobody", [watched.older])).keys() == {watched.older}
+    assert sentences_of(collected_by(secured, "nobody", [watched.older])).keys() == {watched.older}

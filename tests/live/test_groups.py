@@ -49,7 +49,7 @@ def test_share_group(bootstrap: str, collector: KafkaAdminCollector, topic: str,
 def test_streams_group(
     bootstrap: str, collector: KafkaAdminCollector, topic: str, java_client: JavaClient, tmp_path: Path
 ) -> None:
-    """A Kafka Streams group of the newer protocol is told from a share group by its commits."""
+    """A Kafka Streams group of the newer protocol is distinguished from a share group by its commits."""
     flow = fresh_name("flow")
     with java_client("StreamsMember", bootstrap, flow, topic, str(tmp_path)):
         named = error_until(collector, flow, "a Kafka Streams group of the newer protocol (KIP-1071)")
@@ -64,7 +64,7 @@ def lag(collector: KafkaAdminCollector, group: str) -> int:
     return row.end_offset - (row.committed_offset or 0)
 
 
-def test_open_transaction_is_no_backlog_of_those_who_cannot_read_it(bootstrap: str) -> None:
+def test_open_transaction_is_no_backlog_of_a_group_that_reads_committed_only(bootstrap: str) -> None:
     """Five messages of an open transaction are lag 5 of a group that reads everything, and 0 of one that does not."""
     topic, everything, committed = fresh_name("ledger"), fresh_name("everything"), fresh_name("committed")
     create_topic(bootstrap, topic, partitions=1)

@@ -1,4 +1,4 @@
-"""Past arrivals out of a real broker: what was produced in each minute, read from its time index."""
+"""Past arrivals from a real broker: the messages produced in each minute, read from its time index."""
 
 import re
 from collections.abc import Callable
@@ -65,15 +65,15 @@ def test_messages_of_three_hours_are_counted_minute_by_minute(bootstrap: str, lo
     assert 175 <= len(offsets[0]) <= 181
 
 
-def test_a_second_run_asks_for_nothing_that_is_there(bootstrap: str, log: MakeLog, tmp_path: Path) -> None:
-    """The same rows after it as before."""
+def test_a_second_run_requests_no_rows_that_exist(bootstrap: str, log: MakeLog, tmp_path: Path) -> None:
+    """The rows after it are the same as before."""
     group = log({0: dict.fromkeys(range(1, 31), 1)})
     first = past(bootstrap, group, tmp_path / "samples")
     assert past(bootstrap, group, tmp_path / "samples") == first
 
 
-def test_before_what_was_deleted_nothing_is_known(bootstrap: str, log: MakeLog, tmp_path: Path) -> None:
-    """Of an hour the first half is truncated: history begins with the message that is left."""
+def test_history_begins_after_deleted_messages(bootstrap: str, log: MakeLog, tmp_path: Path) -> None:
+    """Of an hour the first half is truncated: history begins with the first remaining message."""
     group = log({0: dict.fromkeys(range(1, 61), 3)})
     admin = AdminClient({"bootstrap.servers": bootstrap})
     cut = TopicPartition(group, 0, 90)
@@ -85,22 +85,22 @@ def test_before_what_was_deleted_nothing_is_known(bootstrap: str, log: MakeLog, 
 def test_a_compacted_topic_has_no_past(
     bootstrap: str, log: MakeLog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Said in one line, and nothing written."""
+    """The command prints one line and writes nothing."""
     group = log({0: {5: 3, 4: 3}}, **{"cleanup.policy": "compact"})
     assert past(bootstrap, group, tmp_path / "samples") == {}
     assert f"topic {group} is compacted" in capsys.readouterr().err
 
 
-def test_stamps_of_a_clock_that_is_ahead_are_told(
+def test_time_stamps_of_a_clock_that_is_ahead_are_reported(
     bootstrap: str, log: MakeLog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Five minutes ahead: one line with the next step, and the past is written all the same."""
+    """Five minutes ahead: one line has the next step, and the past is written all the same."""
     group = log({0: {**dict.fromkeys(range(1, 31), 1), -5: 1}})
     offsets = past(bootstrap, group, tmp_path / "samples")
     assert offsets[0][:3] == [1, 2, 3]
-    said = capsys.readouterr().err
-    (line,) = [line for line in said.splitlines() if "are stamped" in line]
-    told = re.fullmatch(r" +messages of topic (\S+) are stamped (\d+) s after now: set .* by NTP; .*", line)
-    assert told is not None
-    assert told[1] == group
-    assert 240 <= int(told[2]) <= 330
+    stderr = capsys.readouterr().err
+    (line,) = [line for line in stderr.splitlines() if "are stamped" in line]
+    match = re.fullmatch(r" +messages of topic (\S+) are stamped (\d+) s after now: set .* by NTP; .*", line)
+    assert match is not None
+    assert match[1] == group
+    assert 240 <= int(match[2]) <= 330

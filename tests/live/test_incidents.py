@@ -1,4 +1,4 @@
-"""Failures of a real Kafka, and the samples from it: nothing is made up, and the other groups go on."""
+"""Failures of a real Kafka, and the samples from it: none is invented, and the other groups go on."""
 
 import signal
 import time
@@ -23,7 +23,7 @@ from tests.live.harness.clients import NOON, commit, create_topic, fresh_name, h
 
 pytestmark = pytest.mark.kafka
 
-# A broker on loopback that does not answer in five seconds is away, and is looked for again twice a second; defaults of
+# A broker on loopback that does not answer in five seconds is away, and is tried again twice a second; defaults of
 # ten seconds are meant for rounds that are fifteen apart.
 QUICK = {"socket.timeout.ms": "5000", "reconnect.backoff.max.ms": "500"}
 
@@ -50,7 +50,7 @@ def broker(jars: Path, tmp_path: Path) -> Iterator[Broker]:
 
 
 def test_broker_restart(broker: Broker) -> None:
-    """Rounds without a broker fail with one sentence each; the first one with it goes on where the last one was."""
+    """Rounds without a broker fail with one sentence each; the first one with it continues where the last one was."""
     topic, group = fresh_name("topic"), fresh_name("group")
     create_topic(broker.address, topic, partitions=1)
     produce(broker.address, topic, {0: 10})
@@ -77,7 +77,7 @@ def test_broker_restart(broker: Broker) -> None:
     with IsolatedCollector(make) as collector, capture_logs() as lines:
         collect_forever(collector, seen.extend, groups=[group], interval_seconds=120, clock=clock, wait=wait)
     read_at = [round((row.sampled_at - NOON).total_seconds() / 120) for row in seen]
-    # Rounds 2 and 3 find nobody; the next one may meet a broker that is not ready yet.
+    # Rounds 2 and 3 reach no broker; the next one may meet a broker that is not ready yet.
     assert read_at[0] == 1
     assert read_at[1] in {4, 5}
     assert read_at[1:] == list(range(read_at[1], 9))
@@ -102,7 +102,7 @@ def test_partitions_added(bootstrap: str, admin: AdminClient, collector: KafkaAd
 def test_topic_deleted_and_created_again(
     bootstrap: str, admin: AdminClient, collector: KafkaAdminCollector, topic: str
 ) -> None:
-    """Kafka forgets the commits with the topic: the group has nothing to sample, and starts anew with the new topic."""
+    """Kafka deletes the commits with the topic: the group has no sample, and starts anew with the new topic."""
     group = fresh_name("group")
     commit(bootstrap, group, TopicPartition(topic, 0, 90))
     assert offsets(collector.collect([group], now=NOON)) == [(0, 0, 90, 100)]
@@ -137,7 +137,7 @@ def test_offsets_reset_forward_and_back(
 
 
 def test_group_deleted(bootstrap: str, admin: AdminClient, collector: KafkaAdminCollector, topic: str) -> None:
-    """A deleted group is an error where it is named, and no longer there where all groups are read."""
+    """A deleted group is an error if it is named, and absent if all groups are read."""
     group, other = fresh_name("group"), fresh_name("group")
     for name in (group, other):
         commit(bootstrap, name, TopicPartition(topic, 0, 40))
@@ -161,7 +161,7 @@ def test_retention_overtakes_the_group(
 
 
 def test_consumer_that_never_commits(bootstrap: str, collector: KafkaAdminCollector, topic: str) -> None:
-    """A member that reads everything and commits nothing is seen with all partitions, and no commit is made up."""
+    """A member that reads everything and commits nothing is sampled with all partitions, without any commit."""
     group = fresh_name("group")
     with member(bootstrap, group, topic, **{"enable.auto.commit": "false"}):
         read_until(collector, group, has_members(1))
@@ -178,13 +178,13 @@ def coordinators(bootstrap: str, groups: list[str]) -> dict[str, int]:
 
 
 def one_group_for_each(bootstrap: str) -> tuple[str, str]:
-    """Two names of which the first broker looks after the first, and the second broker after the second."""
+    """Two group names, the first coordinated by the first broker, the second by the second broker."""
     names = [fresh_name("group") for _ in range(40)]
     until = time.monotonic() + 20
     while time.monotonic() < until:
         try:
             owners = coordinators(bootstrap, names)
-        except KafkaException:  # the topic of commits is made when it is first asked for
+        except KafkaException:  # the topic of commits is made at the first request
             time.sleep(0.2)
         else:
             return next(name for name in names if owners[name] == 1), next(name for name in names if owners[name] == 2)

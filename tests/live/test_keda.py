@@ -1,4 +1,4 @@
-"""C31: KEDA, fed over gRPC or through a real Prometheus: a Deployment goes where the advice says, by the real HPA."""
+"""C31: KEDA, fed over gRPC or through a real Prometheus: the real HPA moves a Deployment to the advised count."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -25,16 +25,16 @@ from tests.live.harness.scalers import shop_in
 
 pytestmark = pytest.mark.kubernetes
 
-# KEDA asks every 15 s as exported, and here as often as it takes to see it not move; the HPA controller of these tests
-# looks every second.
-ASKED_EVERY_SECONDS = 2
+# KEDA polls every 15 s as exported, and here often enough to show quickly that the count does not move; the HPA
+# controller of these tests looks every second.
+POLLED_EVERY_SECONDS = 2
 LIMIT_SECONDS = 60.0
-SOME_LOOKS_SECONDS = 4.0 * ASKED_EVERY_SECONDS
+SOME_LOOKS_SECONDS = 4.0 * POLLED_EVERY_SECONDS
 CONFIG = "groups: {orders: {max_replicas: 24, target: {namespace: NAMESPACE, name: orders}}}\n"
 TO_ZERO = CONFIG.replace("max_replicas: 24", "max_replicas: 24, scale_to_zero: {enabled: true}")
 
 Program = Callable[[str], Path]
-# The words with which `lagcast export keda` is told whom KEDA asks.
+# The options of `lagcast export keda` for the source that KEDA polls.
 Words = list[str]
 
 
@@ -68,7 +68,7 @@ def store(tmp_path: Path) -> Iterator[SqlDecisionStore]:
 
 
 @contextmanager
-def asked_itself(store: SqlDecisionStore, *_: object) -> Iterator[Words]:
+def polled_directly(store: SqlDecisionStore, *_: object) -> Iterator[Words]:
     """The external scaler over that store."""
     with serving_keda(store, clock=read_clock, host="127.0.0.1", port=0) as port:
         yield ["--scaler", f"127.0.0.1:{port}"]
@@ -87,14 +87,14 @@ def scraped(store: SqlDecisionStore, program: Program, folder: Path) -> Iterator
 
 
 def exported(
-    namespace: str, folder: Path, asked_by: Words, capsys: pytest.CaptureFixture[str], *, settings: str = CONFIG
+    namespace: str, folder: Path, source: Words, capsys: pytest.CaptureFixture[str], *, settings: str = CONFIG
 ) -> str:
     """Output of `lagcast export keda` for the Deployment `orders` of that namespace, with a short polling interval."""
     config = folder / "lagcast.yaml"
     config.write_text(settings.replace("NAMESPACE", namespace))
-    assert main(["export", "keda", "orders", "--config", str(config), "--cluster", "prod-eu", *asked_by]) == 0
+    assert main(["export", "keda", "orders", "--config", str(config), "--cluster", "prod-eu", *source]) == 0
     scaled = yaml.safe_load(capsys.readouterr().out)
-    scaled["spec"]["pollingInterval"] = ASKED_EVERY_SECONDS
+    scaled["spec"]["pollingInterval"] = POLLED_EVERY_SECONDS
     return yaml.safe_dump(scaled)
 
 
@@ -112,7 +112,7 @@ def due(advice: Callable[..., Recommendation], execute_at: datetime, **changes: 
 
 
 def is_active(cluster: ControlPlane, namespace: str) -> bool:
-    """True if KEDA has requested the count, and got replicas."""
+    """True if KEDA has requested the count and received replicas."""
     field = 'jsonpath={.status.conditions[?(@.type=="Active")].status}'
     return cluster.kubectl("-n", namespace, "get", "scaledobject", "orders", "-o", field) == "True"
 
@@ -123,7 +123,7 @@ def replicas_in(cluster: ControlPlane, namespace: str) -> int:
     return int(cluster.kubectl("-n", namespace, "get", "deployment", "orders", "-o", field))
 
 
-@pytest.mark.parametrize("way", [asked_itself, scraped])
+@pytest.mark.parametrize("way", [polled_directly, scraped])
 def test_keda_has_as_many_replicas_as_are_due_and_keeps_them_while_nothing_is(
     *,
     way: Callable[..., AbstractContextManager[Words]],
@@ -136,7 +136,7 @@ def test_keda_has_as_many_replicas_as_are_due_and_keeps_them_while_nothing_is(
     advice: Callable[..., Recommendation],
     refusal: Callable[..., Refusal],
 ) -> None:
-    """Up, down, a refusal (nobody moves), up again: each by the real KEDA through the real HPA."""
+    """Up, down, a refusal (no move) and up again are each made by the real KEDA through the real HPA."""
 
     def replicas() -> int:
         return replicas_in(cluster, namespace)
@@ -144,9 +144,9 @@ def test_keda_has_as_many_replicas_as_are_due_and_keeps_them_while_nothing_is(
     def advise(desired: int) -> None:
         store.save(due(advice, read_clock(), current_replicas=replicas(), desired_replicas=desired))
 
-    with way(store, program, tmp_path) as asked_by:
+    with way(store, program, tmp_path) as source:
         advise(7)
-        cluster.apply(exported(namespace, tmp_path, asked_by, capsys))
+        cluster.apply(exported(namespace, tmp_path, source, capsys))
         wait_until(lambda: replicas() == 7, seconds=LIMIT_SECONDS)
         advise(4)
         wait_until(lambda: replicas() == 4, seconds=LIMIT_SECONDS)
@@ -159,8 +159,8 @@ def test_keda_has_as_many_replicas_as_are_due_and_keeps_them_while_nothing_is(
     assert replicas() == 9  # lagcast is gone: neither 0 nor the most
 
 
-@pytest.mark.parametrize("way", [asked_itself, scraped])
-def test_keda_goes_to_zero_when_none_is_due_and_stays_while_nobody_says_otherwise(
+@pytest.mark.parametrize("way", [polled_directly, scraped])
+def test_keda_goes_to_zero_when_none_is_due_and_stays_until_advice_changes(
     *,
     way: Callable[..., AbstractContextManager[Words]],
     cluster: ControlPlane,
@@ -177,9 +177,9 @@ def test_keda_goes_to_zero_when_none_is_due_and_stays_while_nobody_says_otherwis
     def replicas() -> int:
         return replicas_in(cluster, namespace)
 
-    with way(store, program, tmp_path) as asked_by:
+    with way(store, program, tmp_path) as source:
         store.save(due(advice, read_clock(), current_replicas=3, desired_replicas=3))
-        cluster.apply(exported(namespace, tmp_path, asked_by, capsys, settings=TO_ZERO))
+        cluster.apply(exported(namespace, tmp_path, source, capsys, settings=TO_ZERO))
         wait_until(lambda: is_active(cluster, namespace), seconds=LIMIT_SECONDS)
         store.save(refusal(refused_at=read_clock()))
         time.sleep(SOME_LOOKS_SECONDS)
@@ -202,12 +202,12 @@ def test_a_group_that_stands_at_zero_is_woken_by_a_push(
     capsys: pytest.CaptureFixture[str],
     advice: Callable[..., Recommendation],
 ) -> None:
-    """KEDA is told in the second in which replicas are due, though it was to ask again only an hour later."""
+    """KEDA gets the push in the second in which replicas are due, although its next poll is an hour later."""
     cluster.kubectl("-n", namespace, "scale", "deployment", "orders", "--replicas=0")
     execute_at = read_clock() + timedelta(seconds=20)
     store.save(due(advice, execute_at, current_replicas=0, desired_replicas=5))
-    with asked_itself(store) as asked_by:
-        scaled_to_zero = yaml.safe_load(exported(namespace, tmp_path, asked_by, capsys))
+    with polled_directly(store) as source:
+        scaled_to_zero = yaml.safe_load(exported(namespace, tmp_path, source, capsys))
         scaled_to_zero["spec"] |= {"pollingInterval": 3600, "minReplicaCount": 0}
         (trigger,) = scaled_to_zero["spec"]["triggers"]
         assert trigger["type"] == "external"

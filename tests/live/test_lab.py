@@ -12,15 +12,15 @@ SECONDS = 20
 
 @pytest.mark.usefixtures("jars")
 def test_every_message_of_every_arm_is_done_and_accounted_for() -> None:
-    """Fixed, KEDA's rule and lagcast lose nothing, and each figure is of as many messages as the trace asked for."""
+    """Fixed, KEDA's rule and lagcast lose nothing, and each figure covers as many messages as the trace has."""
     setting = setting_of("cooperative", seconds=SECONDS, most_replicas=3)
     results = play(setting, ("fixed", "keda", "lagcast"))
-    asked = float(setting.trace.messages_per_second.sum())
+    produced = float(setting.trace.messages_per_second.sum())
     assert [result.policy for result in results] == ["fixed", "keda", "lagcast"]
     for result in results:
         found = result.account
         assert found.lost_messages == 0
-        assert found.messages == pytest.approx(asked, rel=0.05)
+        assert found.messages == pytest.approx(produced, rel=0.05)
         assert 0.0 < found.wait_p50_seconds <= found.wait_p99_seconds
         assert found.mean_lag_messages > 0.0
         assert found.replica_seconds > SECONDS

@@ -16,7 +16,7 @@ SECONDS, MOST_REPLICAS, FIRST_REPLICAS = 60, 3, 2
 
 @pytest.mark.usefixtures("jars", "tools_for_kubernetes")
 def test_lagcast_scales_the_consumers_of_ready_pods_and_loses_nothing(tmp_path: Path) -> None:
-    """Two pods become three by its advice and its executor; those who work are the ready pods, and all is done."""
+    """Two pods become three by its advice and its executor; the ready pods do the work, and every message is done."""
     setting = setting_of("cooperative", seconds=SECONDS, most_replicas=MOST_REPLICAS)
     played = play_one("lagcast", setting, tmp_path, built_control_plane())
     account, looks = played.result.account, played.looks
@@ -27,5 +27,5 @@ def test_lagcast_scales_the_consumers_of_ready_pods_and_loses_nothing(tmp_path: 
     assert played.result.moves >= 1
     assert all(look.processes == len(look.ready) for look in looks)
     assert set(played.result.worked) == {pod for look in looks for pod in look.ready}
-    said = (tmp_path / "executor.log").read_text()
-    assert said.count('"event": "acted"') == played.result.moves
+    log = (tmp_path / "executor.log").read_text()
+    assert log.count('"event": "acted"') == played.result.moves

@@ -1,4 +1,4 @@
-"""Samples over a topic of a real broker: onto it by collectors, off it by a lander that may be killed at any moment."""
+"""Samples over a topic of a real broker: published by collectors, landed by a process that may be killed any time."""
 
 import random
 import signal
@@ -137,11 +137,11 @@ def test_damaged_and_foreign_messages_are_set_aside_and_a_later_schema_stops_it(
         assert landed(tmp_path, rows=24) == expected
         producer.produce(topic, b"", "prod-eu", headers={VERSION_HEADER: "2"})
         assert producer.flush(10) == 0
-        _, said = process.communicate(timeout=60)
+        _, stderr = process.communicate(timeout=60)
     assert process.returncode == 2
-    assert said.count("message_set_aside") == 2
-    assert "Traceback" not in said
-    last = said.splitlines()[-1]
+    assert stderr.count("message_set_aside") == 2
+    assert "Traceback" not in stderr
+    last = stderr.splitlines()[-1]
     assert last.startswith("lagcast: message ")
     assert "schema version 2, and this lagcast reads 1; install a newer lagcast here" in last
     assert landed(tmp_path, rows=24) == expected
@@ -170,7 +170,7 @@ def test_partitions_that_are_added_are_landed_too(
         thread.join()
 
 
-def test_a_broker_that_goes_and_comes_back_is_told_once_each(jars: Path, tmp_path: Path) -> None:
+def test_a_broker_that_goes_and_comes_back_is_logged_once_each(jars: Path, tmp_path: Path) -> None:
     """Samples published meanwhile are delivered and landed when the broker is there again."""
     quick = {"reconnect.backoff.max.ms": "500"}
     stop = threading.Event()
@@ -193,19 +193,19 @@ def test_a_broker_that_goes_and_comes_back_is_told_once_each(jars: Path, tmp_pat
         finally:
             stop.set()
             thread.join()
-    told = [line for line in lines if line["event"].startswith("brokers_")]
-    assert [line["event"] for line in told] == ["brokers_away", "brokers_back"]
-    assert told[0]["where"] == f"Kafka at {broker.address}"
+    changes = [line for line in lines if line["event"].startswith("brokers_")]
+    assert [line["event"] for line in changes] == ["brokers_away", "brokers_back"]
+    assert changes[0]["where"] == f"Kafka at {broker.address}"
 
 
 def test_a_collector_puts_its_samples_on_the_topic(bootstrap: str, topic: str, tmp_path: Path) -> None:
-    """`lagcast collect --topic`, stopped by SIGTERM, hands over what it has read, with the rows of a file beside it."""
+    """`lagcast collect --topic`, stopped by SIGTERM, publishes what it has read, with the rows of a file beside it."""
     group, orders = fresh_name("group"), fresh_name("orders")
     create_topic(bootstrap, orders, partitions=2)
     commit(bootstrap, group, TopicPartition(orders, 0, 0), TopicPartition(orders, 1, 0))
     words = ["--bootstrap", bootstrap, "--group", group, "--topic", topic, "--out", str(tmp_path / "files")]
-    # Of a group that is not there each first round complains, when it has read the others.
-    command = [sys.executable, "-m", "cli.main", "collect", *words, "--group", "nobody", "--cluster", "prod-eu"]
+    # An absent group gives an error in the first round, after the others were read.
+    command = [sys.executable, "-m", "cli.main", "collect", *words, "--group", "absent", "--cluster", "prod-eu"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert f"writes to {tmp_path / 'files'} and topic {topic} once a minute" in process.stderr.readline()
@@ -219,16 +219,16 @@ def test_a_collector_puts_its_samples_on_the_topic(bootstrap: str, topic: str, t
 
 
 def test_a_topic_that_is_not_there_is_named_with_the_next_step(bootstrap: str, tmp_path: Path) -> None:
-    """Neither side makes it, and neither waits for it."""
-    told = "for the partitions of topic 'no-such-topic'.*; make the topic with a retention that outlasts any pause"
-    with pytest.raises(RejectedError, match=told):
+    """Neither side creates it, and neither waits for it."""
+    message = "for the partitions of topic 'no-such-topic'.*; make the topic with a retention that outlasts any pause"
+    with pytest.raises(RejectedError, match=message):
         SamplePublisher(bootstrap, "no-such-topic", client_config={})
-    with pytest.raises(RejectedError, match=told):
+    with pytest.raises(RejectedError, match=message):
         land_forever(bootstrap, "no-such-topic", tmp_path, client_config={}, clock=read_clock, stop=threading.Event())
 
 
 def test_a_grant_that_is_missing_is_named(secured: Secured, tmp_path: Path) -> None:
-    """Describe alone shows the topic; to read it takes Read."""
+    """Describe alone shows the topic; to read it needs Read."""
     name = fresh_name("samples")
     create_topic(secured.address("PLAINTEXT"), name, partitions=1)
     secured.grant("lagcast", topic=name)

@@ -26,11 +26,11 @@ from tests.live.harness.replicas import (
     LEASE,
     Link,
     Replica,
+    advice_since,
     ended,
-    first_told_by,
+    first_advice_of,
     kubeconfig_of,
     lease_namespace,
-    told,
 )
 from tests.live.harness.scalers import scaler
 
@@ -43,7 +43,7 @@ LIMIT = timedelta(seconds=20)
 
 @pytest.fixture
 def namespace(control_plane: ControlPlane) -> str:
-    """A fresh one with the Lease and its roles."""
+    """A fresh namespace with the Lease and its roles."""
     return lease_namespace(control_plane)
 
 
@@ -55,7 +55,7 @@ def kubeconfig(control_plane: ControlPlane, namespace: str) -> Path:
 
 @pytest.fixture
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """SQLite, or the PostgreSQL that a test asks for as `param`."""
+    """SQLite, or the PostgreSQL that a test requests as `param`."""
     if getattr(request, "param", "sqlite") == "sqlite":
         yield sqlite_url(tmp_path / "decisions.sqlite")
         return
@@ -96,8 +96,8 @@ def start(namespace: str, kubeconfig: Path, store_url: str, tmp_path: Path) -> I
 
 
 def one_history(store: SqlDecisionStore, *, since_first: timedelta = timedelta(hours=1)) -> None:
-    """Every id once, and every advice names the one before it, whoever made it."""
-    advice = told(store, since=read_clock() - since_first)
+    """Every id appears once, and every advice names the one before it, from whichever recommender."""
+    advice = advice_since(store, since=read_clock() - since_first)
     ids = [each.recommendation_id for each in advice]
     assert len(ids) == len(set(ids)) > 0
     assert [each.supersedes for each in advice[1:]] == ids[:-1]
@@ -110,25 +110,25 @@ def test_a_killed_leader_is_followed_within_twenty_seconds(
     """SIGKILL, five times, each at another moment of its cycle; the next advice is the other's and names the last."""
     began = read_clock()
     leader = start("L0")
-    first_told_by(store, leader, since=began, seconds=60)
+    first_advice_of(store, leader, since=began, seconds=60)
     other = start("L1")
     took = []
     for number in range(KILLS):
         time.sleep(2 + number * 0.37)
         killed_at = leader.send(signal.SIGKILL)
-        told_at = first_told_by(store, other, since=killed_at, seconds=30)
-        took.append(told_at - killed_at)
+        advised_at = first_advice_of(store, other, since=killed_at, seconds=30)
+        took.append(advised_at - killed_at)
         leader, other = other, start(f"L{number + 2}")
-    print("seconds from a kill to the next advice:", *(f"{each.total_seconds():.1f}" for each in took))  # noqa: T201  # what was measured
+    print("seconds from a kill to the next advice:", *(f"{each.total_seconds():.1f}" for each in took))  # noqa: T201  # the measurement
     assert max(took) < LIMIT
     one_history(store)
 
 
 @contextmanager
 def unlocked(store_url: str) -> Iterator[None]:
-    """Nobody is in the middle of a write inside this block: SQLite's lock would outlast the freeze of who holds it.
+    """No write is under way inside this block: SQLite's lock would outlast the freeze of its holder.
 
-    PostgreSQL takes back what a frozen process holds; there it may be frozen anywhere.
+    PostgreSQL releases the locks of a frozen process, which may be frozen anywhere there.
     """
     path = make_url(store_url).database if store_url.startswith("sqlite") else None
     if path is None:
@@ -144,24 +144,24 @@ def unlocked(store_url: str) -> Iterator[None]:
 def test_a_frozen_leader_that_comes_back_publishes_nothing(
     start: Callable[..., Replica], store: SqlDecisionStore, store_url: str
 ) -> None:
-    """Stopped for longer than its lease while the other takes over; continued, it stands by. Then the other one is."""
+    """Stopped for longer than its lease while the other takes over, then continued, it stands by; then the other."""
     began = read_clock()
     leader = start("A")
-    first_told_by(store, leader, since=began, seconds=60)
+    first_advice_of(store, leader, since=began, seconds=60)
     other = start("B")
     for number in range(2):
         time.sleep(1 + number * 0.5)
         with unlocked(store_url):
             frozen_at = leader.send(signal.SIGSTOP)
-        first_told_by(store, other, since=frozen_at, seconds=30)
-        stood_by = leader.said.count('"standing_by"')
+        first_advice_of(store, other, since=frozen_at, seconds=30)
+        stood_by = leader.logged.count('"standing_by"')
         continued_at = leader.send(signal.SIGCONT)
-        wait_until(lambda: leader.said.count('"standing_by"') > stood_by, seconds=30)  # noqa: B023  # asked at once
+        wait_until(lambda: leader.logged.count('"standing_by"') > stood_by, seconds=30)  # noqa: B023  # called at once
         assert "lagcast_leader 0.0" in leader.get("metrics").text
         time.sleep(3)
-        # What it had begun to write before is as old as the freeze.
-        assert {each.currency for each in told(store, since=frozen_at)} == {other.name}
-        assert told(store, since=continued_at) != []
+        # A write that it had begun before is as old as the freeze.
+        assert {each.currency for each in advice_since(store, since=frozen_at)} == {other.name}
+        assert advice_since(store, since=continued_at) != []
         leader, other = other, leader
     one_history(store)
 
@@ -171,27 +171,27 @@ def test_a_leader_that_is_cut_off_stops_before_another_begins(
 ) -> None:
     """It reaches its store all the time, and the API server no more: 5 s lie between its last advice and the other's.
 
-    What it had sent arrives when the network is mended, and changes nothing.
+    Requests that it had sent arrive when the network is mended, and change nothing.
     """
     link = Link(urlsplit(control_plane.url).port or 0)
     try:
         began = read_clock()
         leader = start("A", through=link.kubeconfig(kubeconfig))
-        first_told_by(store, leader, since=began, seconds=60)
+        first_advice_of(store, leader, since=began, seconds=60)
         other = start("B")
         time.sleep(2)
         cut_at = link.cut()
-        begun_at = first_told_by(store, other, since=cut_at, seconds=40)
-        last_at = max(each.issued_at for each in told(store, since=began) if each.currency == leader.name)
+        begun_at = first_advice_of(store, other, since=cut_at, seconds=40)
+        last_at = max(each.issued_at for each in advice_since(store, since=began) if each.currency == leader.name)
         assert begun_at - last_at >= timedelta(seconds=4)
         assert last_at - cut_at <= timedelta(seconds=10)
         assert "lagcast_leader 0.0" in leader.get("metrics").text
-        assert '"lease_failed"' in leader.said
+        assert '"lease_failed"' in leader.logged
         mended_at = read_clock()
         link.mend()
-        wait_until(lambda: '"lease_answers"' in leader.said, seconds=20)
+        wait_until(lambda: '"lease_answers"' in leader.logged, seconds=20)
         time.sleep(5)
-        assert {each.currency for each in told(store, since=mended_at)} == {other.name}
+        assert {each.currency for each in advice_since(store, since=mended_at)} == {other.name}
         one_history(store)
     finally:
         link.close()
@@ -199,10 +199,10 @@ def test_a_leader_that_is_cut_off_stops_before_another_begins(
 
 @pytest.mark.alone
 def test_a_leader_that_is_stopped_hands_over_at_once(start: Callable[..., Replica], store: SqlDecisionStore) -> None:
-    """SIGTERM ends it with 0 and lets the Lease go; whoever stood by was ready, answered, and leads in some seconds."""
+    """SIGTERM ends it with 0 and releases the Lease; the other was ready, answered, and leads in some seconds."""
     began = read_clock()
     leader = start("A")
-    first_told_by(store, leader, since=began, seconds=60)
+    first_advice_of(store, leader, since=began, seconds=60)
     other = start("B")
     assert other.get("readyz").status_code == 200
     groups = other.get("api/v1/groups").json()["groups"]
@@ -212,13 +212,13 @@ def test_a_leader_that_is_stopped_hands_over_at_once(start: Callable[..., Replic
     assert "lagcast_due_replicas{" in leader.get("metrics").text
     stopped_at = leader.send(signal.SIGTERM)
     assert leader.process.wait(timeout=60) == 0
-    told_at = first_told_by(store, other, since=stopped_at, seconds=30)
-    assert told_at - stopped_at < timedelta(seconds=6)
+    advised_at = first_advice_of(store, other, since=stopped_at, seconds=30)
+    assert advised_at - stopped_at < timedelta(seconds=6)
     wait_until(lambda: "lagcast_due_replicas{" in other.get("metrics").text)
     one_history(store)
 
 
-def test_objects_are_told_by_the_leader_alone(
+def test_objects_are_written_by_the_leader_alone(
     start: Callable[..., Replica], store: SqlDecisionStore, installed: ControlPlane, namespace: str
 ) -> None:
     """Two follow the same object; it has one Event and the leader's status, and after a kill the other's."""
@@ -237,10 +237,10 @@ def test_objects_are_told_by_the_leader_alone(
     time.sleep(3)
     assert changes() == 1
     killed_at = leader.send(signal.SIGKILL)
-    first_told_by(store, other, since=killed_at, seconds=30)
+    first_advice_of(store, other, since=killed_at, seconds=30)
     installed.apply(json.dumps(scaler(namespace, maxReplicas=12)))
     wait_until(lambda: currency() == other.name, seconds=20)
-    # The count is the same: nothing that an owner has not been told.
+    # The count is the same: the owner has had an Event for it.
     assert changes() == 1
     one_history(store)
 
@@ -248,7 +248,7 @@ def test_objects_are_told_by_the_leader_alone(
 def test_a_lease_is_written_by_version_and_read_by_kubectl(
     control_plane: ControlPlane, namespace: str, kubeconfig: Path
 ) -> None:
-    """Of two that write the same version one is refused; who holds it, since when and how often it changed is shown."""
+    """Of two that write the same version one is refused; its holder, its start and its changes are shown."""
     first, second = (KubernetesLease(connect(kubeconfig), namespace, LEASE, clock=read_clock) for _ in range(2))
     before = first.read()
     assert before.holder is None
@@ -273,7 +273,7 @@ def test_a_lease_is_written_by_version_and_read_by_kubectl(
 def test_each_right_is_needed_and_named_where_it_is_missing(
     control_plane: ControlPlane, namespace: str, kubeconfig: Path, verb: str, does: str
 ) -> None:
-    """Without `get` nobody sees whether it is free, without `update` nobody takes it; with both it is taken."""
+    """Without `get` its state is unknown, without `update` it cannot be taken; with both it is taken."""
     leases = KubernetesLease(connect(kubeconfig), namespace, LEASE, clock=read_clock)
     now = [0.0]
     elector = Elector(leases, identity="a", clock=lambda: now[0])
@@ -283,7 +283,7 @@ def test_each_right_is_needed_and_named_where_it_is_missing(
         words = ("patch", "role", "lagcast-lease-holder", "--type=json", "-p", json.dumps([rule]))
         control_plane.kubectl("-n", namespace, *words)
 
-    def told_of_it() -> bool:
+    def is_named() -> bool:
         try:
             elector.step()
             now[0] += 15
@@ -295,7 +295,7 @@ def test_each_right_is_needed_and_named_where_it_is_missing(
 
     may({"get": "update", "update": "get"}[verb])
     # A role that was changed holds a moment later.
-    wait_until(told_of_it)
+    wait_until(is_named)
     may("get", "update")
 
     def leads() -> bool:

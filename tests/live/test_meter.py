@@ -23,7 +23,7 @@ PARTITIONS = 4
 
 
 class Stoppable:
-    """A member that can be made to stop, and that knows from its messages how long each partition went without."""
+    """A member that can be stopped, and that knows from its messages how long each partition was not read."""
 
     def __init__(self, bootstrap: str, group: str, topic: str) -> None:
         self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "auto.commit.interval.ms": "200"})
@@ -34,7 +34,7 @@ class Stoppable:
         self.read: dict[int, list[float]] = {}
 
     def stop_for(self, seconds: float) -> None:
-        """Work on nothing for so long, beginning with the next poll."""
+        """Process nothing for so long, from the next poll on."""
         self._orders.append(seconds)
 
     def _poll(self) -> None:
@@ -48,7 +48,7 @@ class Stoppable:
 
     @contextmanager
     def polling(self) -> Iterator["Stoppable"]:
-        """In the group until the block ends."""
+        """Be in the group until the block ends."""
         self._thread.start()
         try:
             yield self
@@ -104,11 +104,11 @@ def first_that_ends_after(
     `look` is called again and again until it is found.
     """
 
-    def told() -> bool:
+    def ended() -> bool:
         look()
         return any(each.ended_at > instant for each in found)
 
-    wait_until(told)
+    wait_until(ended)
     return next(each for each in found if each.ended_at > instant)
 
 
@@ -119,7 +119,7 @@ def longest_gap(*members: Stoppable, partition: int, since: float) -> float:
 
 
 def test_stops_of_known_length_are_measured(bootstrap: str, collector: KafkaAdminCollector) -> None:
-    """A consumer that is made to stop for 2, 5 and 12 s: each is told as a stall of all partitions, and how long."""
+    """A consumer that is stopped for 2, 5 and 12 s is reported as a stall of all partitions, each with its length."""
     topic, group = fresh_name("topic"), fresh_name("group")
     create_topic(bootstrap, topic, partitions=PARTITIONS)
     with produced(bootstrap, topic), Stoppable(bootstrap, group, topic).polling() as member:
@@ -127,19 +127,19 @@ def test_stops_of_known_length_are_measured(bootstrap: str, collector: KafkaAdmi
         with watched(bootstrap, group) as found:
             time.sleep(12.0)
             for seconds in (2.0, 5.0, 12.0):
-                asked_at, since = read_clock(), time.monotonic() - 1.0
+                commanded_at, since = read_clock(), time.monotonic() - 1.0
                 member.stop_for(seconds)
-                told = first_that_ends_after(found, asked_at + timedelta(seconds=seconds))
+                interruption = first_that_ends_after(found, commanded_at + timedelta(seconds=seconds))
                 time.sleep(1.0)
-                assert (told.kind, len(told.stops)) == ("stall", PARTITIONS)
-                for stop in told.stops:
+                assert (interruption.kind, len(interruption.stops)) == ("stall", PARTITIONS)
+                for stop in interruption.stops:
                     gap = longest_gap(member, partition=stop.partition, since=since)
                     assert gap >= seconds
                     assert stop.seconds == pytest.approx(gap, abs=max(1.0, 0.2 * gap))
 
 
 def test_a_rebalance_of_known_length_is_measured(bootstrap: str, collector: KafkaAdminCollector) -> None:
-    """A second member joins while the first is busy for 6 s: nobody works until it answers, and the meter says so."""
+    """A second member joins while the first is busy for 6 s: all stop until it answers, and the meter reports it."""
     topic, group = fresh_name("topic"), fresh_name("group")
     create_topic(bootstrap, topic, partitions=PARTITIONS)
     with ExitStack() as ends:
@@ -148,7 +148,7 @@ def test_a_rebalance_of_known_length_is_measured(bootstrap: str, collector: Kafk
         read_until(collector, group, has_members(1))
         found = ends.enter_context(watched(bootstrap, group))
         time.sleep(8.0)
-        asked_at, since = read_clock(), time.monotonic() - 1.0
+        commanded_at, since = read_clock(), time.monotonic() - 1.0
         first.stop_for(6.0)
         time.sleep(0.5)
         second = ends.enter_context(Stoppable(bootstrap, group, topic).polling())
@@ -158,14 +158,14 @@ def test_a_rebalance_of_known_length_is_measured(bootstrap: str, collector: Kafk
             if {row.group_state for row in collector.collect([group], now=NOON).samples} <= REBALANCING_STATES:
                 unrest.append(time.monotonic())
 
-        told = first_that_ends_after(found, asked_at + timedelta(seconds=6), look=look)
+        interruption = first_that_ends_after(found, commanded_at + timedelta(seconds=6), look=look)
         time.sleep(1.0)
         gaps = [longest_gap(first, second, partition=number, since=since) for number in range(PARTITIONS)]
-    assert (told.kind, told.members_before, told.members_after) == ("rebalance", 1, 2)
-    assert [stop.partition for stop in told.stops] == list(range(PARTITIONS))
-    for stop, gap in zip(told.stops, gaps, strict=True):
+    assert (interruption.kind, interruption.members_before, interruption.members_after) == ("rebalance", 1, 2)
+    assert [stop.partition for stop in interruption.stops] == list(range(PARTITIONS))
+    for stop, gap in zip(interruption.stops, gaps, strict=True):
         assert gap >= 5.5
         assert stop.seconds == pytest.approx(gap, abs=max(1.0, 0.2 * gap))
-    assert told.rebalancing_seconds == pytest.approx(unrest[-1] - unrest[0], abs=1.5)
-    assert told.rebalancing_seconds > 2.0
-    assert told.repeated_messages_least == 0
+    assert interruption.rebalancing_seconds == pytest.approx(unrest[-1] - unrest[0], abs=1.5)
+    assert interruption.rebalancing_seconds > 2.0
+    assert interruption.repeated_messages_least == 0

@@ -20,7 +20,7 @@ from tests.live.harness.postgres import running_postgres
 pytestmark = pytest.mark.postgres
 
 MINUTE = timedelta(minutes=1)
-# Begins to keep a decision and is frozen before it may commit.
+# Begins to store a decision and is frozen before it may commit.
 FROZEN = """
 import os, signal, sys
 from recommender.adapters.documents import from_document
@@ -36,7 +36,7 @@ SqlDecisionStore(sys.argv[1], may_write=freeze).save(from_document("Recommendati
 
 @pytest.fixture(scope="module")
 def url(tools_for_postgres: None) -> Iterator[str]:
-    """A server with nothing in it."""
+    """An empty server."""
     del tools_for_postgres
     with running_postgres() as found:
         yield found
@@ -49,13 +49,13 @@ def store(url: str) -> Iterator[SqlDecisionStore]:
     store.close()
 
 
-def test_what_is_kept_is_read_as_it_was(
+def test_stored_decisions_are_read_back_equal(
     store: SqlDecisionStore,
     url: str,
     advice: Callable[..., Recommendation],
     graded_move: Callable[..., GradedMove],
 ) -> None:
-    """By another process's store too: the newest of each group, its history, pages, moves, and what was thinned out."""
+    """Another process's store reads them too: the newest of each group, its history, pages, moves and deletions."""
     first = advice(group="kept")
     decisions: list[Decision] = [
         replace(first, recommendation_id=f"r-kept-{minute}", issued_at=first.issued_at + minute * MINUTE)
@@ -70,13 +70,13 @@ def test_what_is_kept_is_read_as_it_was(
     assert other.latest("prod-eu", "kept") == other.by_id("r-kept-2") == decisions[-1]
     assert other.latest_page(group="kept") == (decisions[-1],)
     assert other.outcomes(move.cluster, "kept", limit=5) == (move,)
-    # Both repeat what the hour's first one says; the newest stays.
+    # Both repeat the hour's first one; the newest stays.
     assert other.thin(now=first.issued_at + timedelta(days=3)) == 1
     other.close()
 
 
 def test_a_write_that_may_no_longer_be_made_is_undone(url: str, advice: Callable[..., Recommendation]) -> None:
-    """The lead is lost while the write waits: nothing of it is there."""
+    """When the lead is lost while the write waits, nothing of it is stored."""
 
     def lost() -> None:
         message = "not leading"
@@ -89,10 +89,10 @@ def test_a_write_that_may_no_longer_be_made_is_undone(url: str, advice: Callable
     store.close()
 
 
-def test_one_that_froze_in_a_transaction_holds_nobody_up_and_changes_nothing(
+def test_a_process_frozen_in_a_transaction_delays_no_other_and_changes_nothing(
     store: SqlDecisionStore, url: str, advice: Callable[..., Recommendation]
 ) -> None:
-    """Its lock is taken back after 5 s, before another recommender can lead; continued, its write is refused."""
+    """Its lock is released after 5 s, before another recommender can lead; continued, its write is refused."""
     given = advice(group="frozen", recommendation_id="r-frozen")
     command = [sys.executable, "-c", FROZEN, url, to_document(given)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as frozen:
@@ -105,8 +105,8 @@ def test_one_that_froze_in_a_transaction_holds_nobody_up_and_changes_nothing(
         took = time.monotonic() - began
         store.save(replace(given, recommendation_id="r-next", issued_at=given.issued_at + MINUTE))
         frozen.send_signal(signal.SIGCONT)
-        said = frozen.stderr.read()
+        stderr = frozen.stderr.read()
         assert frozen.wait(timeout=20) != 0
     assert took < 8
-    assert UnavailableError.__name__ in said
+    assert UnavailableError.__name__ in stderr
     assert store.latest("prod-eu", "frozen") == store.by_id("r-next")

@@ -1,4 +1,4 @@
-"""A real Prometheus that scraped real exporters of a real broker, read back and compared with what was produced."""
+"""A real Prometheus that scraped real exporters of a real broker, read back and compared with the real messages."""
 
 import bisect
 import math
@@ -37,7 +37,7 @@ Program = Callable[[str], Path]
 MINUTE = timedelta(minutes=1)
 # Messages into each of the partitions every half second; nothing into the last one.
 MESSAGES = (4, 2, 0)
-# How much older than its minute a value may be: a second between two looks of the exporter, one between two scrapes,
+# How much older than its minute a value may be: a second between two reads of the exporter, one between two scrapes,
 # and three times that on a machine that is busy.
 OLDEST = timedelta(seconds=6)
 # The bcrypt hash of "test", as Prometheus keeps passwords; the example of its guide to basic authentication.
@@ -56,7 +56,7 @@ class Ledger:
     def between(line: list[tuple[datetime, int]], first: datetime, last: datetime) -> tuple[int, int]:
         """The lowest and the highest offset that a look between two instants may have seen.
 
-        What is noted had happened before: the highest is the one that was noted next.
+        An entry is made after its event: the highest is the one of the next entry.
         """
         low = bisect.bisect_right(line, first, key=lambda entry: entry[0]) - 1
         high = min(bisect.bisect_right(line, last, key=lambda entry: entry[0]), len(line) - 1)
@@ -80,7 +80,7 @@ def now() -> datetime:
 
 
 def traffic(bootstrap: str, ledger: Ledger, stop: threading.Event) -> None:
-    """Produce twice a second and read everything, committing it, until told to stop."""
+    """Produce twice a second and read everything, committing it, until it is stopped."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP, "enable.auto.commit": False})
     consumer.subscribe([TOPIC])
@@ -181,7 +181,7 @@ ReadBack = Callable[..., Rows]
 
 @pytest.fixture
 def read_back(tmp_path: Path) -> ReadBack:
-    """`read_back(url, group)`: what `lagcast history --prometheus` writes of the group, by instant and partition."""
+    """`read_back(url, group)`: the rows of `lagcast history --prometheus` for the group, by instant and partition."""
 
     def read(url: str, group: str) -> Rows:
         words = ["history", "--prometheus", url, "--out", str(tmp_path), "--group", group, "--cluster", "live"]
@@ -199,7 +199,7 @@ def assert_ends(scene: Scene, rows: Rows, minutes: tuple[datetime, ...]) -> None
             assert low <= rows[at, partition]["end_offset"] <= high, (at, partition)
 
 
-def test_what_klag_exporter_told_is_what_was_produced_and_committed(scene: Scene, read_back: ReadBack) -> None:
+def test_rows_from_klag_exporter_equal_what_was_produced_and_committed(scene: Scene, read_back: ReadBack) -> None:
     """Ends and commits of each minute are those of a few seconds before, of one member of a stable group."""
     rows = read_back(scene.klag, GROUP)
     whole = tuple(at for at in scene.minutes if at != scene.without_klag)
@@ -213,23 +213,23 @@ def test_what_klag_exporter_told_is_what_was_produced_and_committed(scene: Scene
 
 
 def test_the_minute_in_which_the_exporter_was_away_is_missing(scene: Scene, read_back: ReadBack) -> None:
-    """No row 20 s after its end, where a plain query would still give its last word."""
+    """No row is written 20 s after its end, although a plain query would still give its last value."""
     assert scene.without_klag not in {at for at, _ in read_back(scene.klag, GROUP)}
 
 
-def test_what_java_tells_itself_is_the_same(scene: Scene, read_back: ReadBack) -> None:
+def test_rows_from_the_jmx_exporter_are_the_same(scene: Scene, read_back: ReadBack) -> None:
     """Log ends of the broker and the lag of one client, by the JMX exporter: a group that falls behind.
 
-    The client counts its lag when it fetches: what it had committed by that is right to what is produced in the seconds
-    between fetch, look and scrape.
+    The client counts its lag when it fetches: the commit that follows from it is right to within the messages of the
+    seconds between fetch, look and scrape.
     """
     rows = read_back(scene.jmx, SLOW_GROUP)
     assert_ends(scene, rows, scene.minutes)
     slack = 2 * sum(MESSAGES) * OLDEST.total_seconds()
     for at in scene.minutes:
-        told = sum(rows[at, partition]["committed_offset"] for partition in (0, 1))
-        assert abs(told - scene.slow_commits[at]) <= slack, at
-        assert sum(rows[at, partition]["end_offset"] for partition in (0, 1)) - told > slack
+        committed = sum(rows[at, partition]["committed_offset"] for partition in (0, 1))
+        assert abs(committed - scene.slow_commits[at]) <= slack, at
+        assert sum(rows[at, partition]["end_offset"] for partition in (0, 1)) - committed > slack
     assert {rows[at, 0]["members"] for at in scene.minutes} == {1}
 
 
@@ -237,9 +237,9 @@ def test_the_estimate_of_a_real_server(scene: Scene, tmp_path: Path, capsys: pyt
     """The estimate names the exporter, the age of its newest sample, and the requests that would be made."""
     words = ["history", "--prometheus", scene.klag, "--out", str(tmp_path / "none"), "--group", GROUP, "--days", "14"]
     assert main([*words, "--estimate"]) == 0
-    said = capsys.readouterr().err
-    assert "kafka-lag-exporter: 1 groups, newest sample" in said
-    assert "5 queries of 4,320 points at most, 4,320 rows at most" in said
+    stderr = capsys.readouterr().err
+    assert "kafka-lag-exporter: 1 groups, newest sample" in stderr
+    assert "5 queries of 4,320 points at most, 4,320 rows at most" in stderr
     assert not (tmp_path / "none").exists()
 
 
@@ -253,8 +253,8 @@ def alone(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.mark.parametrize("dialect", [dialect.name for dialect in DIALECTS])
-def test_every_question_is_understood(alone: str, dialect: str) -> None:
-    """The questions of each dialect are PromQL: a real server answers them, with nothing as it scraped nothing."""
+def test_every_query_is_valid(alone: str, dialect: str) -> None:
+    """The queries of each dialect are PromQL: a real server answers them, with empty results as it scraped nothing."""
     names = {family.name for family in text_string_to_metric_families(exposition(dialect))}
     end = round(now().timestamp()) // 60 * 60
     discovered = Discovered(
@@ -273,18 +273,18 @@ def test_every_question_is_understood(alone: str, dialect: str) -> None:
     assert [table.num_rows for table in tables] == [0]
 
 
-def test_a_server_without_an_exporter_says_what_was_looked_for(
+def test_the_error_for_a_server_without_an_exporter_names_the_metrics(
     alone: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The names of the ends of every dialect, and what to do."""
+    """It has the names of the end offsets of every dialect, and the next step."""
     assert main(["history", "--prometheus", alone, "--out", str(tmp_path / "samples")]) == 4
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert "no known exporter among the" in said
-    assert "kafka_topic_partition_current_offset (kafka_exporter)" in said
+    stderr = capsys.readouterr().err.splitlines()[-1]
+    assert "no known exporter among the" in stderr
+    assert "kafka_topic_partition_current_offset (kafka_exporter)" in stderr
 
 
-def test_a_server_that_loads_too_little_says_what_to_ask_for(program: Program, tmp_path: Path) -> None:
-    """A limit of 10 samples a query: refused in the server's words, and the next step is in the sentence."""
+def test_the_error_for_a_low_sample_limit_names_a_smaller_query(program: Program, tmp_path: Path) -> None:
+    """A limit of 10 samples a query: the error has the server's message, and the next step."""
     options = ["--query.max-samples=10"]
     with (
         running_prometheus(program("prometheus"), tmp_path / "small", jobs={}, options=options) as url,
@@ -299,7 +299,7 @@ def test_a_server_that_loads_too_little_says_what_to_ask_for(program: Program, t
 
 
 def test_passwords_and_certificates_of_a_real_server(program: Program, tmp_path: Path) -> None:
-    """The right authority, user and password get in; without one of them a sentence says which is missing."""
+    """The right authority, user and password are accepted; the error for a missing one names it."""
     command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=ca"
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not on the PATH: it makes the certificate of this test")

@@ -1,4 +1,4 @@
-"""Decisions on a real broker: both topics, their headers, and what compaction is told."""
+"""Decisions on a real broker: both topics, their headers, and the settings of compaction."""
 
 import json
 from collections.abc import Callable
@@ -85,7 +85,7 @@ def test_each_decision_arrives_on_both_topics_as_a_cloudevent(
 def test_latest_is_compacted_history_is_kept_for_30_days_and_topics_that_are_there_stay(
     bootstrap: str, publishing: KafkaPublisher
 ) -> None:
-    """Made twice without complaint: whoever made them first decides how they are kept."""
+    """Topics are made twice without an error: the settings of the first time stay."""
     publishing.create_topics()
     publishing.create_topics()
     history, latest = publishing.topics

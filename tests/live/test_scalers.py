@@ -1,4 +1,4 @@
-"""C46: ConsumerGroupScalers on a real API server: refused in words, followed as they change, told only what is new."""
+"""C46: ConsumerGroupScalers on a real API server: refused in one sentence, followed as they change, written on news."""
 
 import json
 from collections.abc import Callable
@@ -45,15 +45,15 @@ MANY = 1000
 def test_a_bad_object_is_refused_by_the_server(
     installed: ControlPlane, namespace: str, spec: dict[str, Any], sentence: str
 ) -> None:
-    """Before anything reads it, with the sentence of the rule that it misses."""
+    """It is refused before any reader, with the sentence of the rule that it breaks."""
     with pytest.raises(ControlPlaneError) as refused:
         installed.apply(json.dumps(scaler(namespace, **spec)))
     assert sentence in str(refused.value)
 
 
-def test_every_field_may_be_said(installed: ControlPlane, namespace: str) -> None:
-    """An object that says much is taken as it stands; a maximum of null is none, not 1."""
-    said: dict[str, Any] = {
+def test_every_field_may_be_set(installed: ControlPlane, namespace: str) -> None:
+    """An object with many fields is accepted as it stands; a maximum of null is none, not 1."""
+    fields: dict[str, Any] = {
         "minReplicas": 0,
         "maxReplicas": None,
         "scaleToZero": {"enabled": True},
@@ -64,15 +64,15 @@ def test_every_field_may_be_said(installed: ControlPlane, namespace: str) -> Non
         "hold": {"replicas": 3, "until": "2026-01-05T12:00:00Z"},
         "windows": [{"schedule": "0 22 * * 5", "durationSeconds": 14400, "effect": "NoScaleIn"}],
     }
-    installed.apply(json.dumps(scaler(namespace, **said)))
+    installed.apply(json.dumps(scaler(namespace, **fields)))
     found = json.loads(installed.kubectl("-n", namespace, "get", "cgs", "orders", "-o", "json"))["spec"]
     assert found == {"cluster": "c", "groupId": "orders"} | {
-        name: value for name, value in said.items() if value is not None
+        name: value for name, value in fields.items() if value is not None
     }
 
 
-def test_the_example_of_the_page_is_taken(installed: ControlPlane, namespace: str) -> None:
-    """As it stands there, but for the namespace."""
+def test_the_example_of_the_page_is_accepted(installed: ControlPlane, namespace: str) -> None:
+    """It is accepted as it stands there, except for the namespace."""
     page = (MANIFESTS.parents[1] / "docs" / "kubernetes.md").read_text(encoding="utf-8")
     example = page.split("```yaml\n")[1].split("```")[0].replace("namespace: shop", f"namespace: {namespace}")
     assert installed.apply(example) == "consumergroupscaler.lagcast.io/orders created\n"
@@ -81,7 +81,7 @@ def test_the_example_of_the_page_is_taken(installed: ControlPlane, namespace: st
 def test_objects_are_known_as_they_come_change_and_go(
     installed: ControlPlane, namespace: str, objects: KubernetesScalers
 ) -> None:
-    """By the watch, without another list."""
+    """They are known by the watch, without another list."""
     installed.apply(json.dumps(scaler(namespace)))
     wait_until(lambda: names(objects) == ["orders"])
     installed.apply(json.dumps(scaler(namespace, maxReplicas=7)))
@@ -90,16 +90,16 @@ def test_objects_are_known_as_they_come_change_and_go(
     wait_until(lambda: names(objects) == [])
 
 
-def test_a_version_that_the_cluster_has_forgotten_is_no_end(
+def test_a_version_that_the_cluster_no_longer_has_does_not_end_the_watch(
     installed: ControlPlane, kubeconfig: Path, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The watch from version 1 is answered 410: the list begins anew, and what came meanwhile is known."""
+    """The watch from version 1 is answered 410: the list begins again, and changes made meanwhile are known."""
     objects = KubernetesScalers(connect(kubeconfig), [namespace])
     real, lists = objects._list, []
 
-    def forgetful(asked: str) -> str:
-        lists.append(asked)
-        version = real(asked)
+    def forgetful(path: str) -> str:
+        lists.append(path)
+        version = real(path)
         return "1" if len(lists) == 1 else version
 
     monkeypatch.setattr(objects, "_list", forgetful)
@@ -113,9 +113,9 @@ def test_a_version_that_the_cluster_has_forgotten_is_no_end(
 def test_an_api_server_that_crashes_is_outlived(
     tmp_path: Path, installed: ControlPlane, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Known objects stay known, no cycle is held up, and changes made meanwhile are read after it is back.
+    """Known objects stay known, no cycle is delayed, and changes made meanwhile are read after it is back.
 
-    Begin and end are logged once. The cluster is one of its own: the others' tests go on.
+    Begin and end are logged once. The cluster is the test's own, so the other tests go on.
     """
     own = ControlPlane(built_control_plane(), tmp_path / "own")
     try:
@@ -129,17 +129,17 @@ def test_an_api_server_that_crashes_is_outlived(
 
         def while_it_is_away() -> None:
             assert [names(objects), scalers.report([], now=now), scalers.report([], now=now)] == [["orders"], 0, 0]
-            wait_until(lambda: "watching_failed" in seen(capsys, said))
+            wait_until(lambda: "watching_failed" in seen(capsys, logs))
 
-        said: list[str] = []
+        logs: list[str] = []
         with objects.following():
             scalers.look([], now=now)
             own.restart_api_server(after=while_it_is_away)
             own.apply(json.dumps(scaler("default", "billing")))
             wait_until(lambda: names(objects) == ["billing", "orders"])
             scalers.look([], now=now)
-            wait_until(lambda: scalers.report([], now=now) == 0 and "reporting_resumed" in seen(capsys, said))
-        logged = "".join(said)
+            wait_until(lambda: scalers.report([], now=now) == 0 and "reporting_resumed" in seen(capsys, logs))
+        logged = "".join(logs)
         for event in ("watching_failed", "watching_resumed", "reporting_failed", "reporting_resumed"):
             assert logged.count(event) == 1, event
     finally:
@@ -147,14 +147,14 @@ def test_an_api_server_that_crashes_is_outlived(
     assert served(installed)
 
 
-def seen(capsys: pytest.CaptureFixture[str], said: list[str]) -> str:
+def seen(capsys: pytest.CaptureFixture[str], logs: list[str]) -> str:
     """All that was logged so far."""
-    said.append(capsys.readouterr().out)
-    return "".join(said)
+    logs.append(capsys.readouterr().out)
+    return "".join(logs)
 
 
 def test_a_missing_grant_is_named(kubeconfig: Path) -> None:
-    """In a namespace without the role, before the first decision, with what has to be granted."""
+    """In a namespace without the role the error comes before the first decision and names the grant."""
     objects = KubernetesScalers(connect(kubeconfig), ["default"])
     with (
         pytest.raises(RejectedError, match=r"grant list and watch on consumergroupscalers\.lagcast\.io"),
@@ -163,7 +163,7 @@ def test_a_missing_grant_is_named(kubeconfig: Path) -> None:
         pass
 
 
-def test_the_role_is_what_is_used(installed: ControlPlane, kubeconfig: Path, namespace: str) -> None:
+def test_the_role_has_no_more_rights_than_needed(installed: ControlPlane, kubeconfig: Path, namespace: str) -> None:
     """It may not write a spec, nor see a pod, a secret or a workload."""
     rules = installed.kubectl(f"--kubeconfig={kubeconfig}", "auth", "can-i", "--list", "--namespace", namespace)
     assert f"{PLURAL}.{API_GROUP}/status" in rules
@@ -173,17 +173,17 @@ def test_the_role_is_what_is_used(installed: ControlPlane, kubeconfig: Path, nam
 def test_advice_is_in_the_columns_and_its_changes_are_events(
     installed: ControlPlane, namespace: str, objects: KubernetesScalers, advice: Callable[..., Recommendation]
 ) -> None:
-    """`kubectl get cgs` says from how many to how many replicas and when; a second count is a second Event."""
+    """`kubectl get cgs` shows the move and its instant; another count is another Event."""
     installed.apply(json.dumps(scaler(namespace, cluster="prod-eu", target={"name": "consumer"})))
     wait_until(lambda: names(objects) == ["orders"])
     scalers = Scalers(objects=objects, settings=Settings(state_dir=Path("nowhere")))
-    now = datetime.now(UTC)  # noqa: TID251  # what the server's clock says too
+    now = datetime.now(UTC)  # noqa: TID251  # the server's clock is the same
     for replicas in (8, 9):
-        told = advice(
+        move = advice(
             desired_replicas=replicas, issued_at=now, valid_until=now + timedelta(seconds=300), confidence=0.9
         )
         scalers.look({("prod-eu", "orders")}, now=now)
-        assert [scalers.report([told], now=now) for _ in range(2)] == [1, 0]
+        assert [scalers.report([move], now=now) for _ in range(2)] == [1, 0]
     heads, line = installed.kubectl("-n", namespace, "get", "cgs").splitlines()
     assert heads.split() == ["NAME", "TARGET", "MODE", "CURRENT", "DESIRED", "AT", "CONFIDENCE", "READY", "AGE"]
     assert line.split()[:-1] == ["orders", "consumer", "Recommend", "6", "9", "2026-01-05T12:02:00Z", "High", "True"]
@@ -205,7 +205,7 @@ def test_advice_is_in_the_columns_and_its_changes_are_events(
 def test_a_thousand_unchanged_objects_cost_no_write(
     installed: ControlPlane, namespace: str, objects: KubernetesScalers, advice: Callable[..., Recommendation]
 ) -> None:
-    """The first cycle tells each; in the next three, with new advice that says the same, the server hears nothing."""
+    """The first cycle writes each; in the next three, with new but equal advice, the server gets no request."""
     custom = client.CustomObjectsApi(connect(installed.kubeconfig))
     groups = [f"group-{number}" for number in range(MANY)]
     with ThreadPoolExecutor(4) as threads:
@@ -216,11 +216,11 @@ def test_a_thousand_unchanged_objects_cost_no_write(
     written, versions = [], []
     for cycle in range(4):
         now = start + timedelta(minutes=cycle)
-        said = advice(
+        template = advice(
             recommendation_id=f"r-{cycle}", issued_at=now, valid_until=now + timedelta(seconds=300), execute_at=now
         )
         scalers.look([("prod-eu", name) for name in groups], now=now)
-        written.append(scalers.report([replace(said, group=name) for name in groups], now=now))
+        written.append(scalers.report([replace(template, group=name) for name in groups], now=now))
         found: Any = custom.list_namespaced_custom_object(API_GROUP, API_VERSION, namespace, PLURAL)
         versions.append({each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in found["items"]})
     assert written == [MANY, 0, 0, 0]

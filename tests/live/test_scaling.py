@@ -1,4 +1,4 @@
-"""`lagcast serve --kubernetes` as a process: owners ask in the cluster, and what they ask for is done."""
+"""`lagcast serve --kubernetes` as a process: owners' objects in the cluster are followed and carried out."""
 
 import json
 import subprocess
@@ -30,10 +30,10 @@ def server(namespace: str, kubeconfig: Path, tmp_path: Path) -> Iterator[str]:
         yield url
 
 
-def test_serve_follows_what_owners_ask_for(installed: ControlPlane, namespace: str, server: str) -> None:
-    """Within a cycle: a group whose capacity nobody knows is advised once its owner says what a pod carries.
+def test_serve_follows_the_objects_of_owners(installed: ControlPlane, namespace: str, server: str) -> None:
+    """Within a cycle a group of unknown capacity is advised once its owner sets the capacity of a pod.
 
-    Mode and target are on REST, a hold ends the advice, a maximum is kept, and without the object all is as before.
+    Mode and target are on REST, a hold ends the advice, a maximum is kept, and without the object the settings apply.
     """
 
     def ready() -> str:
@@ -45,18 +45,18 @@ def test_serve_follows_what_owners_ask_for(installed: ControlPlane, namespace: s
         full = httpx2.get(f"{server}/api/v1/groups/{answer['group_key']}/recommendation", timeout=10)
         return dict(full.json())
 
-    asked: dict[str, Any] = {
+    spec: dict[str, Any] = {
         "maxReplicas": 7,
         "prices": {"currency": "EUR"},
         "group": {"capacityMessagesPerSecondPerReplica": 1000},
     }
-    installed.apply(json.dumps(scaler(namespace, mode="Apply", target={"name": "consumer"}, **asked)))
+    installed.apply(json.dumps(scaler(namespace, mode="Apply", target={"name": "consumer"}, **spec)))
     wait_until(lambda: ready() == "Advised")
     advice = advised()
     assert (advice["namespace"], advice["target"]["name"], advice["mode"]) == (namespace, "consumer", "apply")
     # Of 12 partitions the busiest of 7 replicas has two, as of 6.
     assert (advice["useful_replicas"], advice["cost"]["currency"]) == ([1, 2, 3, 4, 6], "EUR")
-    installed.apply(json.dumps(scaler(namespace, hold={"replicas": 7}, **asked)))
+    installed.apply(json.dumps(scaler(namespace, hold={"replicas": 7}, **spec)))
     wait_until(lambda: advised().get("hold_replicas") == 7)
     wait_until(lambda: ready() == "Paused")
     assert (advised()["reason"]["code"], "target" in advised()) == ("Paused", False)
@@ -65,7 +65,7 @@ def test_serve_follows_what_owners_ask_for(installed: ControlPlane, namespace: s
 
 
 def test_an_owner_has_a_deployment_scaled(installed: ControlPlane, namespace: str, server: str) -> None:
-    """From the object over the advice to /scale: twelve replicas become six, because the object says Apply.
+    """From the object over the advice to /scale: twelve replicas become six, because the object has mode Apply.
 
     Recommender and executor each with the service account and the role that the manifests give them, and no more.
     """
@@ -92,13 +92,13 @@ def test_an_owner_has_a_deployment_scaled(installed: ControlPlane, namespace: st
 
     installed.apply(json.dumps(deployment))
     wait_until(lambda: replicas() == "12 12")
-    asked = scaler(namespace, target={"name": "consumer"}, group={"capacityMessagesPerSecondPerReplica": 1000})
-    installed.apply(json.dumps(asked))
+    request = scaler(namespace, target={"name": "consumer"}, group={"capacityMessagesPerSecondPerReplica": 1000})
+    installed.apply(json.dumps(request))
     path = "jsonpath={.status.recommendation.desiredReplicas} {.status.mode}"
     wait_until(lambda: installed.kubectl("-n", namespace, "get", "cgs", "orders", "-o", path) == "6 Recommend")
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    assert ("the group's recommend: both have to be apply" in said, replicas()) == (True, "12 12")
-    installed.apply(json.dumps({**asked, "spec": {**asked["spec"], "mode": "Apply"}}))
+    stderr = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert ("the group's recommend: both have to be apply" in stderr, replicas()) == (True, "12 12")
+    installed.apply(json.dumps({**request, "spec": {**request["spec"], "mode": "Apply"}}))
     wait_until(lambda: installed.kubectl("-n", namespace, "get", "cgs", "orders", "-o", path) == "6 Apply")
     subprocess.run(command, capture_output=True, check=True)
     wait_until(lambda: replicas() == "6 6")

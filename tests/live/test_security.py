@@ -1,4 +1,4 @@
-"""Proving who one is to a real broker: every way in by settings alone, and what is said where it stays shut."""
+"""Authentication at a real broker: every method by settings alone, and the error where it fails."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -59,14 +59,14 @@ def collector(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_in(secured: Secured, group: str, way: str, tmp_path: Path) -> None:
-    """Settings alone open each listener, with secrets out of the environment or a file."""
+    """Settings alone open each listener, with secrets from the environment or a file."""
     collected = collector(secured, way, WAYS[way], tmp_path, environment={"WORD": PASSWORD}).collect([group], now=NOON)
     assert [row.group for row in collected.samples] == [group]
     assert collected.errors == ()
 
 
 @pytest.mark.parametrize(
-    ("listener", "config", "told"),
+    ("listener", "config", "messages"),
     [
         ("PLAIN", WAYS["PLAIN"], ("Invalid username or password", "check user, password or token")),
         ("SCRAM", WAYS["SCRAM"], ("invalid credentials with SASL mechanism", "check user, password or token")),
@@ -83,12 +83,12 @@ def test_every_way_in(secured: Secured, group: str, way: str, tmp_path: Path) ->
         ("PLAINTEXT", WAYS["PLAIN"], ("current SASL state", "this listener takes no SASL")),
     ],
 )
-def test_no_way_in(secured: Secured, listener: str, config: str, told: tuple[str, str], tmp_path: Path) -> None:
+def test_no_way_in(secured: Secured, listener: str, config: str, messages: tuple[str, str], tmp_path: Path) -> None:
     """A wrong password, authority or port is one sentence with its reason and the next step, and without the secret."""
     outside = collector(secured, listener, f"{config}{QUICK}", tmp_path, environment={"WORD": f"not-{PASSWORD}"})
     with pytest.raises(UnavailableError) as caught:
         outside.collect(["any"], now=NOON)
     sentence = str(caught.value)
-    assert all(words in sentence for words in told)
+    assert all(words in sentence for words in messages)
     assert PASSWORD not in sentence
     assert "\n" not in sentence

@@ -1,4 +1,4 @@
-"""Our HPA and our KEDA, the rivals of the replays, beside the real ones: the same series, step for step."""
+"""Our HPA and our KEDA, the rivals of the replays, beside the real ones: the same series, step by step."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -44,9 +44,9 @@ def seen(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> dic
 
 @pytest.mark.parametrize("series", [pytest.param(series, id=series.name) for series in HPAS.series])
 def test_our_hpa_commands_what_the_real_one_commands(seen: dict[str, list[Look | Hand]], series: Series) -> None:
-    """At each look the same count, from what the real one saw then and did before, at the instants at which it did.
+    """At each look the count is the same, from what the real one saw and did before, at the same instants.
 
-    Where the machine was in time they are those of the file; the last metric is told until all series are over, and may
+    If the machine was in time they are those of the file; the last metric stays until all series are over, and may
     lead on.
     """
     events = seen[series.name]
@@ -122,7 +122,7 @@ def changes(counts: Sequence[int], seen: Sequence[Reading]) -> list[Change]:
 
 
 def side_by_side(real: Sequence[int], ours: Sequence[int], seen: Sequence[Reading]) -> str:
-    """A line for each of what was seen, with the real count, ours, and a mark where they differ."""
+    """A line for each look, with the real count, ours, and a mark where they differ."""
     first = seen[0].at_seconds
     lines = zip(real, ours, seen, strict=True)
     return "\n".join(f"{it.at_seconds - first:7.2f} {a:3d} {b:3d} {' ' if a == b else '<'} {it}" for a, b, it in lines)

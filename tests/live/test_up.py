@@ -71,8 +71,8 @@ class Running:
         assert self.process.stderr is not None
         self.lines.extend(iter(self.process.stderr.readline, ""))
 
-    def told(self, pattern: str) -> str | None:
-        """The first group of `pattern` in what was said on stderr."""
+    def printed(self, pattern: str) -> str | None:
+        """The first group of `pattern` in what was printed on stderr."""
         found = re.search(pattern, "".join(self.lines))
         return found[1] if found else None
 
@@ -80,7 +80,7 @@ class Running:
         """The last answer for each of these groups, as soon as REST has one that was given by this process."""
         began, until = datetime.now(UTC), time.monotonic() + FIRST_ANSWER_SECONDS  # noqa: TID251  # against the clock
         while time.monotonic() < until and self.process.poll() is None:
-            url = self.told(r"serves (http://\S+);")
+            url = self.printed(r"serves (http://\S+);")
             if url is not None:
                 page = httpx2.get(f"{url}/api/v1/groups", timeout=30).json()["groups"]
                 fresh = {row["group_id"]: row for row in page if datetime.fromisoformat(row["issued_at"]) >= began}
@@ -109,10 +109,10 @@ def seen_on(url: str, words: str) -> bool:
 
 @contextmanager
 def up(bootstrap: str, folder: Path, group: str, prefix: str) -> Iterator[Running]:
-    """`lagcast up` for this group and one that nobody knows."""
+    """`lagcast up` for this group and an unknown one."""
     config = folder / "lagcast.yaml"
     config.write_text('groups: {"*": {capacity_messages_per_second_per_replica: 30}}\n')
-    words = ["up", "--bootstrap", bootstrap, "--group", group, "--group", "nobody", "--port", "0", "--publish", prefix]
+    words = ["up", "--bootstrap", bootstrap, "--group", group, "--group", "absent", "--port", "0", "--publish", prefix]
     command = [sys.executable, "-m", "cli.main", *words, "--config", str(config), "--state-dir", str(folder / "state")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         try:
@@ -125,16 +125,16 @@ def up(bootstrap: str, folder: Path, group: str, prefix: str) -> Iterator[Runnin
 def test_one_command_goes_from_nothing_to_published_advice_and_on_after_a_restart(
     bootstrap: str, orders: str, tmp_path: Path
 ) -> None:
-    """Both groups are answered by one command: advice for one, a refusal for the one that Kafka does not know.
+    """One command answers for both groups: advice for one, a refusal for the one that Kafka does not know.
 
     A member that joins meanwhile is a rebalance on the metrics page.
     """
     prefix = fresh_name("advice")
     with up(bootstrap, tmp_path, orders, prefix) as first:
-        answers = first.decisions({orders, "nobody"})
-        url = first.told(r"serves (http://\S+);")
+        answers = first.decisions({orders, "absent"})
+        url = first.printed(r"serves (http://\S+);")
         assert answers[orders]["kind"] == "Recommendation"
-        assert (answers["nobody"]["kind"], answers["nobody"]["reason_code"]) == ("Refusal", "SourceUnreachable")
+        assert (answers["absent"]["kind"], answers["absent"]["reason_code"]) == ("Refusal", "SourceUnreachable")
         assert f'lagcast_desired_replicas{{cluster="default",group="{orders}"}}' in httpx2.get(f"{url}/metrics").text
         counted = f'lagcast_interruptions_total{{cluster="default",group="{orders}",kind="rebalance"}}'
 
@@ -142,19 +142,20 @@ def test_one_command_goes_from_nothing_to_published_advice_and_on_after_a_restar
             with member(bootstrap, orders, orders):
                 return seen_on(f"{url}/metrics", counted)
 
-        # The first may have joined before anybody looked.
+        # The first may have joined before the first look.
         assert any(seen_after_a_join() for _ in range(3))
         assert first.stop(signal.SIGINT) == 0
         assert (
-            int((first.told(r"history +1 groups, ([\d,]+) minutes") or "0").replace(",", "")) >= MINUTES_OF_HISTORY - 2
+            int((first.printed(r"history +1 groups, ([\d,]+) minutes") or "0").replace(",", ""))
+            >= MINUTES_OF_HISTORY - 2
         )
     kept = sorted(path for path in (tmp_path / "state").rglob("*") if path.is_file())
     assert not [path for path in kept if path.suffix == ".parquet" and path.name.startswith((".", "_"))]
 
     with up(bootstrap, tmp_path, orders, prefix) as second:
-        answers = second.decisions({orders, "nobody"})
+        answers = second.decisions({orders, "absent"})
         assert answers[orders]["kind"] == "Recommendation"
-        assert second.told(r"history +(0) groups")
+        assert second.printed(r"history +(0) groups")
         assert second.stop(signal.SIGTERM) == 0
 
     history, latest = (read_topic(bootstrap, topic) for topic in (prefix, f"{prefix}.latest"))
@@ -165,4 +166,4 @@ def test_one_command_goes_from_nothing_to_published_advice_and_on_after_a_restar
     assert len({body["recommendation_id"] for body in bodies}) == len(bodies)
     # The second process goes on where the first one stopped: each advice names the one before it.
     assert [body["supersedes"] for body in advice[1:]] == [body["recommendation_id"] for body in advice[:-1]]
-    assert {message.key() for message in history} == {f"default/{orders}".encode(), b"default/nobody"}
+    assert {message.key() for message in history} == {f"default/{orders}".encode(), b"default/absent"}

@@ -26,13 +26,13 @@ ROW = timedelta(seconds=15)
 
 @dataclass(slots=True, kw_only=True)
 class Table:
-    """The feature table of one group in which nothing comes: rows up to some minutes ago, and what comes after."""
+    """The feature table of one idle group: rows up to some minutes ago, and those that are added."""
 
     folder: Path
     ends_at: datetime
 
     def add(self, count: int, *, members: int, lag_messages: float = 0.0) -> None:
-        """So many rows more, with this in each of them."""
+        """Add so many rows with these values."""
         ends = [self.ends_at + number * ROW for number in range(1, count + 1)]
         self.ends_at = ends[-1]
         add_rows(self.folder, [row(at, members=members, lag_messages=lag_messages) for at in ends])
@@ -58,7 +58,7 @@ def row(at: datetime, *, members: int, lag_messages: float) -> GroupInterval:
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
-    """An hour in which one member had nothing to do, up to two minutes ago."""
+    """An hour in which one member had no messages, up to two minutes ago."""
     now = read_clock().replace(microsecond=0)
     table = Table(folder=tmp_path / "features", ends_at=now - timedelta(minutes=62, seconds=now.second % 15))
     table.add(240, members=1)
@@ -72,15 +72,15 @@ def server(namespace: str, kubeconfig: Path, tmp_path: Path, table: Table) -> It
         yield url
 
 
-def test_b7_an_idle_group_goes_to_zero_only_where_its_owner_says_so_and_is_started_by_a_message(
+def test_b7_an_idle_group_goes_to_zero_only_if_its_owner_sets_it_and_is_started_by_a_message(
     installed: ControlPlane, namespace: str, server: str, table: Table
 ) -> None:
-    """One replica is kept without `scaleToZero`; with it there is none while nothing waits; five messages start one."""
+    """Without `scaleToZero` one replica stays; with it there is none while nothing waits; five messages start one."""
     orders_in(installed, namespace, replicas=1)
     command = [str(Path(sys.executable).with_name("lagcast-executor")), "--api", server, "--all", "--once"]
     command += ["--mode", "apply", "--kubeconfig", str(executor_in(installed, namespace))]
 
-    def told() -> str:
+    def recommended() -> str:
         path = "jsonpath={.status.recommendation.reason} {.status.recommendation.desiredReplicas}"
         return installed.kubectl("-n", namespace, "get", "cgs", "orders", "-o", path)
 
@@ -97,13 +97,13 @@ def test_b7_an_idle_group_goes_to_zero_only_where_its_owner_says_so_and_is_start
         "mode": "Apply",
     }
     installed.apply(json.dumps(scaler(namespace, **active)))
-    wait_until(lambda: told() == "CheaperToStay 1")
+    wait_until(lambda: recommended() == "CheaperToStay 1")
     assert acted("1")
     installed.apply(json.dumps(scaler(namespace, **active, minReplicas=0, scaleToZero={"enabled": True})))
-    wait_until(lambda: told() == "Idle 0")
+    wait_until(lambda: recommended() == "Idle 0")
     wait_until(lambda: acted("0"))
     table.add(2, members=0)
-    wait_until(lambda: acted("0") and told() == "Idle 0")
+    wait_until(lambda: acted("0") and recommended() == "Idle 0")
     table.add(1, members=0, lag_messages=5.0)
-    wait_until(lambda: told() == "Activating 1")
+    wait_until(lambda: recommended() == "Activating 1")
     wait_until(lambda: acted("1"))

@@ -41,18 +41,18 @@ def instants_of(table: Table, stop: threading.Event, *, cycle: float = 60.0) -> 
 def test_each_version_of_the_table_is_decided_on_once() -> None:
     """Version 1 and version 2 are decided on once each, and nothing in between, at any time."""
     stop, table = threading.Event(), Table(NOON)
-    instants = instants_of(table, stop)
-    assert next(instants) > NOON
+    decision_times = instants_of(table, stop)
+    assert next(decision_times) > NOON
     table.version = 2
-    assert next(instants) > NOON
+    assert next(decision_times) > NOON
     stop.set()
-    assert next(instants, None) is None
+    assert next(decision_times, None) is None
 
 
 def test_without_new_rows_there_is_a_decision_each_cycle() -> None:
     """Stale data must be refused, so the loop goes on while the collector is down."""
-    instants = instants_of(Table(NOON), threading.Event(), cycle=0.01)
-    assert len([next(instants) for _ in range(3)]) == 3
+    decision_times = instants_of(Table(NOON), threading.Event(), cycle=0.01)
+    assert len([next(decision_times) for _ in range(3)]) == 3
 
 
 def test_rows_of_an_interval_that_is_not_over_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

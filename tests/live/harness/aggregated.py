@@ -1,4 +1,4 @@
-"""A server of these tests that the API server asks for further APIs, such as those of metrics."""
+"""A server of these tests from which the API server requests further APIs, such as those of metrics."""
 
 import json
 import ssl
@@ -40,7 +40,7 @@ Answer = Callable[[str], tuple[int, object]]
 def serving_apis(cluster: ControlPlane, folder: Path, groups: Sequence[str], answer: Answer) -> Iterator[None]:
     """Serve version v1beta1 of `groups` until the block ends: `answer` has a status and a document for each path.
 
-    Paths of the groups themselves, which ask what there is, are answered here: nothing that could be listed.
+    Paths of the groups themselves, which list resources, are answered here: with an empty list.
     """
     here = f"here-{uuid4().hex}"
 
@@ -59,7 +59,7 @@ def serving_apis(cluster: ControlPlane, folder: Path, groups: Sequence[str], ans
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     key, certificate = folder / "key.pem", folder / "certificate.pem"
     make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "1"]
@@ -75,7 +75,7 @@ def serving_apis(cluster: ControlPlane, folder: Path, groups: Sequence[str], ans
         try:
             cluster.apply(manifest)
             for group in groups:
-                wait_until(partial(_is_asked, cluster, f"/apis/{group}/v1beta1/{here}"))
+                wait_until(partial(_is_reached, cluster, f"/apis/{group}/v1beta1/{here}"))
             yield
             cluster.kubectl("delete", "-f", "-", given=manifest)
         finally:
@@ -83,7 +83,7 @@ def serving_apis(cluster: ControlPlane, folder: Path, groups: Sequence[str], ans
             thread.join()
 
 
-def _is_asked(cluster: ControlPlane, path: str) -> bool:
+def _is_reached(cluster: ControlPlane, path: str) -> bool:
     """True if the API server's requests now reach this server, and no other that it used before."""
     try:
         cluster.kubectl("get", "--raw", path)

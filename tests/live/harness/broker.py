@@ -38,14 +38,14 @@ _ANSWER_SECONDS = 5.0
 
 
 class BrokerError(RuntimeError):
-    """Kafka could not be had, or did not start; the message ends with what was said last."""
+    """Kafka could not be fetched, or did not start; the message ends with the last log lines."""
 
 
 class Broker:
     """One Kafka process; all its files are in `folder`. Stopped or killed, it can be started again as it was.
 
-    `ports` are the ports of its listeners by name, PLAINTEXT and CONTROLLER among them; others speak what
-    `properties` says of them.
+    `ports` are the ports of its listeners by name, PLAINTEXT and CONTROLLER among them; others have the protocol that
+    `properties` gives them.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Broker:
         subprocess.run(format_storage, check=True, capture_output=True)
 
     def start(self) -> None:
-        """Start the process; `wait_until_open` tells when it answers."""
+        """Start the process; `wait_until_open` returns when it answers."""
         with self._log.open("ab") as output:
             command = _java(self._jars, *self._java_options, "kafka.Kafka", str(self._file))
             self._process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
@@ -90,8 +90,8 @@ class Broker:
                 if probe.connect_ex(("127.0.0.1", self.ports["PLAINTEXT"])) == 0:
                     return
             time.sleep(0.1)
-        said = self._log.read_text(encoding="utf-8")[-2000:]
-        message = f"the broker did not open {self.address} within {_START_LIMIT_SECONDS:.0f} s: {said}"
+        log_end = self._log.read_text(encoding="utf-8")[-2000:]
+        message = f"the broker did not open {self.address} within {_START_LIMIT_SECONDS:.0f} s: {log_end}"
         raise BrokerError(message)
 
     def stop(self, signal_number: signal.Signals = signal.SIGTERM) -> None:
@@ -119,7 +119,7 @@ def running_brokers(
 ) -> Iterator[tuple[Broker, ...]]:
     """Brokers of one cluster on free ports, each with PLAINTEXT and with `listeners`; the first is the controller.
 
-    They answer questions about groups when the block begins, and are stopped by SIGTERM when it ends.
+    They answer requests about groups when the block begins, and are stopped by SIGTERM when it ends.
     """
     names = ("PLAINTEXT", *listeners, "CONTROLLER")
     free = iter(free_ports(count * len(names)))
@@ -175,7 +175,7 @@ def running_java(
 
 
 def wait_for_coordinator(address: str) -> None:
-    """The first question about a group makes the broker create its offsets topic; until that is read, groups fail."""
+    """The first request about a group makes the broker create its offsets topic; until that is read, groups fail."""
     client = AdminClient({"bootstrap.servers": address})
     until = time.monotonic() + _START_LIMIT_SECONDS
     while True:
@@ -194,8 +194,8 @@ def _java(jars: Path, *words: str) -> list[str]:
 
 
 def free_ports(count: int) -> list[int]:
-    """So many ports of loopback that nobody listens on."""
-    # All are held at once before any is let go: asked for one after the other, the same port may come twice.
+    """So many unused ports of loopback."""
+    # All are held at once before any is released: requested one after the other, the same port may come twice.
     sockets = [socket.socket() for _ in range(count)]
     for held in sockets:
         held.bind(("127.0.0.1", 0))

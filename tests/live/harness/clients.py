@@ -18,7 +18,7 @@ NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
 def wait_until(holds: Callable[[], object], *, seconds: float = 120.0) -> None:
-    """Ask again and again; a sentence instead of a hang."""
+    """Check repeatedly; fails with a sentence instead of a hang."""
     until = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < until, f"still not so after {seconds:.0f} s"
@@ -26,7 +26,7 @@ def wait_until(holds: Callable[[], object], *, seconds: float = 120.0) -> None:
 
 
 def fresh_name(kind: str) -> str:
-    """A name that nothing on the broker has yet."""
+    """A name that is unused on the broker."""
     return f"{kind}-{uuid4().hex[:8]}"
 
 
@@ -52,7 +52,7 @@ def produce(bootstrap: str, topic: str, counts: Mapping[int, int]) -> None:
 
 
 def commit(bootstrap: str, group: str, *offsets: TopicPartition) -> None:
-    """Store offsets for a group that nobody has joined."""
+    """Store offsets for a group without members."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     consumer.commit(offsets=list(offsets), asynchronous=False)
     consumer.close()
@@ -85,7 +85,7 @@ def member(
 ) -> Iterator[Consumer]:
     """A real consumer that polls in the background until the block ends, and then leaves the group.
 
-    What `on_revoke` does comes before it gives up its partitions.
+    `on_revoke` runs before the member gives up its partitions.
     """
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest", **settings}

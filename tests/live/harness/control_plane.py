@@ -1,6 +1,6 @@
 """A real Kubernetes control plane on loopback: etcd, API server, controllers, scheduler, and nodes played by kwok.
 
-Pods run nothing: they become Ready at once, or after what their annotation `test/start-delay` says (such as `2s`).
+Pods run nothing: they become Ready at once, or after the delay in their annotation `test/start-delay` (such as `2s`).
 """
 
 import json
@@ -26,7 +26,7 @@ _ADMIN_TOKEN = "admin-of-a-throw-away-cluster"  # noqa: S105  # opens nothing bu
 
 
 class ControlPlaneError(RuntimeError):
-    """The control plane could not be built, or did not start; the message ends with what was said last."""
+    """The control plane could not be built, or did not start; the message ends with the last log lines."""
 
 
 def built_control_plane() -> Path:
@@ -72,7 +72,7 @@ class ControlPlane:
         self.apply((_HERE / "node.yaml").read_text(encoding="utf-8"))
 
     def restart_api_server(self, *, after: Callable[[], object]) -> None:
-        """Kill the API server as a crash would, let `after` have a look, and start it as it was."""
+        """Kill the API server as a crash would, call `after`, and start it as it was."""
         self._processes["kube-apiserver"].kill()
         self._processes["kube-apiserver"].wait()
         after()
@@ -86,7 +86,7 @@ class ControlPlane:
             process.wait()
         self._processes.clear()
 
-    def said(self, part: str) -> list[str]:
+    def log_lines(self, part: str) -> list[str]:
         """The lines that a part has logged so far."""
         return self._log(part).read_text(encoding="utf-8").splitlines()
 
@@ -110,11 +110,11 @@ class ControlPlane:
         return answer.strip() == "yes"
 
     def apply(self, manifest: str) -> str:
-        """Let kubectl apply the YAML text `manifest`. Errors: ControlPlaneError with what it complained of."""
+        """Let kubectl apply the YAML text `manifest`. Errors: ControlPlaneError with its message."""
         return self.kubectl("apply", "-f", "-", given=manifest)
 
     def kubeconfig_for(self, token: str) -> Path:
-        """A kubeconfig for whoever `token` belongs to."""
+        """A kubeconfig for the owner of `token`."""
         path = self._folder / f"user-{sum(1 for _ in self._folder.glob('*.kubeconfig'))}.kubeconfig"
         entry = "this"
         cluster = {"server": self.url, "certificate-authority": str(self._certificate)}
@@ -163,7 +163,7 @@ class ControlPlane:
         )
 
     def _front_proxy(self) -> list[str]:
-        """Flags by which the API server proves who it is to the servers of further APIs, such as those of metrics."""
+        """Flags by which the API server authenticates to the servers of further APIs, such as those of metrics."""
         key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
         authority = ["-CA", "proxy-ca.crt", "-CAkey", "proxy-ca.key", "-CAcreateserial", "-days", "2"]
         name, made = "front-proxy", ["-keyout", "proxy.key", "-out", "proxy.csr"]
@@ -197,8 +197,8 @@ class ControlPlane:
             if answers():
                 return
             time.sleep(0.05)
-        said = self._log(part).read_text(encoding="utf-8")[-2000:]
-        message = f"{part} was not ready within {_START_LIMIT_SECONDS:.0f} s: {said}"
+        log_end = self._log(part).read_text(encoding="utf-8")[-2000:]
+        message = f"{part} was not ready within {_START_LIMIT_SECONDS:.0f} s: {log_end}"
         raise ControlPlaneError(message)
 
     def _log(self, part: str) -> Path:

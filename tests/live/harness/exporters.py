@@ -30,7 +30,7 @@ def fetched(program: str) -> Path:
 
 
 def jmx_option(agent: Path, folder: Path, *, of: str, port: int) -> str:
-    """The option that makes a JVM tell the beans of a `broker` or a `client` on that port."""
+    """The option that makes a JVM export the beans of a `broker` or a `client` on that port."""
     config = folder / f"jmx-{of}.yaml"
     config.write_text(f'includeObjectNames: ["{JMX_BEANS[of]}"]\nrules: [{{pattern: ".*"}}]\n', encoding="utf-8")
     return f"-javaagent:{agent}=127.0.0.1:{port}:{config}"
@@ -52,7 +52,7 @@ class KlagExporter:
         )
 
     def start(self) -> None:
-        """Start it, and wait until it tells of offsets. Errors: BrokerError with the end of what it said."""
+        """Start it, and wait until it exports offsets. Errors: BrokerError with the end of its log."""
         with self._log.open("ab") as output:
             command = [str(self._program), "--config", str(self._config)]
             self._process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
@@ -92,7 +92,7 @@ def running_prometheus(
     with log.open("ab") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
     try:
-        # Whoever has a password or a certificate to show is ready when the port is open.
+        # A server with a password or a certificate is ready when the port is open.
         wait_until(f"http://127.0.0.1:{port}/-/ready", log=log, any_answer=bool(options))
         yield f"http://127.0.0.1:{port}"
     finally:

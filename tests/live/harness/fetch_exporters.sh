@@ -1,5 +1,5 @@
 #!/bin/sh
-# Puts one of the programs that tell Prometheus of Kafka into the cache folder (once) and prints its path:
+# Puts one of the programs that export Kafka's figures to Prometheus into the cache folder (once) and prints its path:
 #   fetch_exporters.sh prometheus | klag-exporter | jmx-agent
 # No root is needed: Debian's packages are downloaded with lists of their own, and unpacked instead of installed.
 set -eu

@@ -16,7 +16,7 @@ Document = dict[str, Any]
 
 
 class HelmError(RuntimeError):
-    """Helm could not be built, or refused; the message is what was said."""
+    """Helm could not be built, or refused; the message is its output."""
 
 
 class Helm:
@@ -37,7 +37,7 @@ class Helm:
         return done.stdout
 
     def using(self, kubeconfig: Path) -> "Helm":
-        """The same Helm, talking to a cluster."""
+        """The same Helm for a cluster."""
         return Helm(self._binary, self._folder, kubeconfig)
 
     def rendered(self, *words: str) -> list[Document]:

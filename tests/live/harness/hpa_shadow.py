@@ -1,4 +1,4 @@
-"""Scripted series for an HPA (`hpa_series.yaml`), what a controller saw and did, and what our own makes of it."""
+"""Scripted series for an HPA (`hpa_series.yaml`), the real controller's reads and commands, and those of our HPA."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ HPA_SERIES = Path(__file__).parent / "hpa_series.yaml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """The values that an HPA reads while it looks `looks` times, or a count that is set by hand after `seconds`."""
+    """The values that an HPA reads for `looks` looks, or a count that is set by hand after `seconds`."""
 
     looks: int = 0
     metric: tuple[int | None, ...] = ()
@@ -40,7 +40,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """One look of the controller: when, what it read (without a read nothing was asked), and the pods that it found.
+    """One look of the controller: its time, the values read (none without a query), and the pods that it found.
 
     `rescaled_at_seconds`: when it had commanded another count, if it did.
     """
@@ -57,7 +57,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hand:
-    """A count that somebody sets where there were `replicas`."""
+    """A count that is set by hand where there were `replicas`."""
 
     at_seconds: float
     replicas: int
@@ -66,7 +66,7 @@ class Hand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One HPA: its settings as the file has them, and what it is told."""
+    """One HPA: its settings as the file has them, and the values that it reads."""
 
     name: str
     replicas: int
@@ -97,7 +97,7 @@ class Series:
         return tolerance_of(self.behavior)
 
     def pods(self, read: Step, replicas: int, *, at_seconds: float) -> Look:
-        """A look that finds as many pods as there should be, and of them as many ready as the step says."""
+        """A look that finds as many pods as commanded, and of them as many ready as the step gives."""
         ready = 0 if self.start_delay != "0s" else replicas - read.unready - read.missing
         groups = {"ready": ready, "unready": read.unready, "missing": read.missing}
         return Look(at_seconds=at_seconds, read=read, replicas=replicas, status_replicas=replicas, **groups)
@@ -139,8 +139,8 @@ def read_book(path: Path) -> Book:
     """The series of a file."""
     found = yaml.safe_load(path.read_text(encoding="utf-8"))
     series = tuple(
-        Series(**(said | {"steps": tuple(map(_step, said["steps"])), "counts": tuple(said["counts"])}))
-        for said in found.pop("series")
+        Series(**(fields | {"steps": tuple(map(_step, fields["steps"])), "counts": tuple(fields["counts"])}))
+        for fields in found.pop("series")
     )
     return Book(series=series, **found)
 
@@ -213,10 +213,10 @@ def distinct(counts: Sequence[int]) -> list[int]:
     return [*counts[:1], *(after for before, after in pairwise(counts) if after != before)]
 
 
-def _step(said: dict[str, Any]) -> Step:
-    metric = said.get("metric", [])
+def _step(fields: dict[str, Any]) -> Step:
+    metric = fields.get("metric", [])
     values = metric if isinstance(metric, list) else [metric]
-    return Step(**(said | {"metric": tuple(None if value == "lost" else value for value in values)}))
+    return Step(**(fields | {"metric": tuple(None if value == "lost" else value for value in values)}))
 
 
 def _longer(direction: Direction, seconds: float) -> Direction:

@@ -1,7 +1,8 @@
-"""Plays scripted series to a real HPA controller, all side by side, and writes down what it saw at each look.
+"""Plays scripted series to a real HPA controller, all side by side, and records its reads and commands at each look.
 
-The API server asks this process for the metrics of every look. So the looks are known from the asking: when they were,
-and which count the one before had commanded. A look that puts a count on its bounds asks for nothing; it is in the log.
+The API server requests the metrics of every look from this process. So the looks are known from the requests: their
+time, and the count that the one before had commanded. A look that moves a count to its bounds requests none; it is in
+the log.
 """
 
 import json
@@ -28,9 +29,9 @@ PLAY_LIMIT_SECONDS = 120.0
 
 
 def flags(book: Book) -> list[str]:
-    """Flags of kube-controller-manager: the book's, and leave to ask as often as fifty autoscalers do together.
+    """Flags of kube-controller-manager: the book's, and a rate limit for as many requests as fifty autoscalers send.
 
-    Without the controller that calls pods unready as long as it has not seen their node ready, which takes it 5 s.
+    Without the controller that marks pods unready as long as it has not seen their node ready, which takes it 5 s.
     """
     return [
         "--controllers=*,-node-lifecycle-controller",
@@ -65,7 +66,7 @@ def played(book: Book, cluster: ControlPlane, folder: Path) -> dict[str, list[Lo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescale:
-    """A command of the HPA called `name`, where there were `found`; one to its bounds asked for no metric."""
+    """A command of the HPA called `name`, where there were `found`; one to its bounds queried no metric."""
 
     name: str
     at_seconds: float
@@ -75,19 +76,19 @@ class Rescale:
 
 def rescales(cluster: ControlPlane) -> Iterator[Rescale]:
     """All that the controller has logged."""
-    for line in cluster.said("kube-controller-manager"):
+    for line in cluster.log_lines("kube-controller-manager"):
         if '"Successfully rescaled"' in line:
-            told = json.loads(line)
+            entry = json.loads(line)
             yield Rescale(
-                name=told["HPA"]["name"],
-                at_seconds=told["ts"] / 1000,
-                found=told["currentReplicas"],
-                to_bounds=told["reason"].startswith("Current number of replicas"),
+                name=entry["HPA"]["name"],
+                at_seconds=entry["ts"] / 1000,
+                found=entry["currentReplicas"],
+                to_bounds=entry["reason"].startswith("Current number of replicas"),
             )
 
 
 class Play:
-    """One series on the stage: what it is told next, and what was seen of it so far."""
+    """One series on the stage: its next value, and the looks so far."""
 
     def __init__(self, series: Series, name: str, cluster: ControlPlane, book: Book) -> None:
         self.series = series
@@ -129,29 +130,29 @@ class Play:
 
     @property
     def is_set(self) -> bool:
-        """True if the workload is as the series begins."""
+        """True if the workload is as at the beginning of the series."""
         return self.workload.counts()[1] == self.series.replicas and self._is_settled()
 
     @property
     def is_over(self) -> bool:
-        """True if the controller has looked once more than the script is long, so that its last command is known."""
+        """True if there was one look more than the script is long, so that the last command is known."""
         looks = sum(isinstance(event, Look) and event.read is not None for event in self.events)
         return looks > sum(step.looks for step in self.series.steps)
 
     def begin(self) -> None:
-        """Let the hands act that come before the first look."""
+        """Make the changes by hand that come before the first look."""
         with self._lock:
             self._hands()
 
     def look(self) -> None:
-        """The controller looks, and is about to be answered."""
+        """The controller looks, and gets its answer next."""
         with self._lock:
             self.events.append(self._seen(self._script[min(self._next, len(self._script) - 1)]))
             self._next += 1
             self._hands()
 
     def rescaled(self, rescale: Rescale) -> None:
-        """Note a command that was logged at the look that it came of; where nothing was asked, that look is made up."""
+        """Record a command at the look that it came from; a look without a query is added."""
         before = [number for number, event in enumerate(self.events) if event.at_seconds <= rescale.at_seconds]
         if rescale.to_bounds:
             counts = {"replicas": rescale.found, "status_replicas": rescale.found}
@@ -168,7 +169,7 @@ class Play:
         return [] if value is None else [value]
 
     def _hands(self) -> None:
-        """Let a hand act that comes next in the script: half a period after a look, or when its time has come."""
+        """Make the change by hand that comes next in the script: half a period after a look, or at its time."""
         wait = self._sync_seconds / 2
         while self._next < len(self._script) and self._script[self._next].hand is not None:
             step = self._script[self._next]
@@ -209,18 +210,18 @@ class Play:
     def _with_pods(self, look: Look, read: Step) -> Look:
         """The look with the pods in their groups. The last are missing in the samples; those before them are old."""
         pods = self.workload.pods()
-        told, is_ready = len(pods) - read.missing, list(pods.values())
-        ready, missing = sum(is_ready[: told - read.unready]), sum(is_ready[told:])
+        sampled, is_ready = len(pods) - read.missing, list(pods.values())
+        ready, missing = sum(is_ready[: sampled - read.unready]), sum(is_ready[sampled:])
         now = _now().strftime("%Y-%m-%dT%H:%M:%SZ")
         self.samples = [
             {
                 "metadata": {"name": pod, "namespace": NAMESPACE},
-                "timestamp": now if number < told - read.unready else OLD,
+                "timestamp": now if number < sampled - read.unready else OLD,
                 "window": "0s",
                 "containers": [{"name": "consumer", "usage": {"cpu": f"{read.cpu}m"}}],
             }
             for number, pod in enumerate(pods)
-            if number < told
+            if number < sampled
         ]
         return replace(look, ready=ready, missing=missing, unready=len(pods) - ready - missing)
 

@@ -37,7 +37,7 @@ spec:
 
 
 class KedaError(RuntimeError):
-    """KEDA could not be built, or did not start; the message ends with what was said last."""
+    """KEDA could not be built, or did not start; the message ends with the last log lines."""
 
 
 def built_keda() -> Path:
@@ -148,8 +148,8 @@ class Keda:
             if holds():
                 return
             time.sleep(0.1)
-        said = (self._folder / f"{part}.log").read_text(encoding="utf-8")[-2000:]
-        message = f"KEDA's {part} was not ready within {_START_LIMIT_SECONDS:.0f} s: {said}"
+        log_end = (self._folder / f"{part}.log").read_text(encoding="utf-8")[-2000:]
+        message = f"KEDA's {part} was not ready within {_START_LIMIT_SECONDS:.0f} s: {log_end}"
         raise KedaError(message)
 
 

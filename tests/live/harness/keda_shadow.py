@@ -1,4 +1,4 @@
-"""Scripted series for KEDA (`keda_series.yaml`), what a real one saw and did, and what our own makes of it."""
+"""Scripted series for KEDA (`keda_series.yaml`), a real KEDA's reads and commands, and those of our own."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,17 +25,17 @@ class Spell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The trigger is read: by KEDA's own loop, by the HPA, or, to put a count on its bounds, by nobody at all."""
+    """A read of the trigger: by KEDA's own loop, by the HPA, or none, if the HPA moves a count to its bounds."""
 
     at_seconds: float
-    by: Literal["loop", "hpa", "nobody"]
+    by: Literal["loop", "hpa", "none"]
     replicas: int
     lag: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KedaSeries:
-    """One ScaledObject: its settings as the file has them, and what it is told."""
+    """One ScaledObject: its settings as the file has them, and its lag over time."""
 
     name: str
     replicas: int
@@ -93,8 +93,8 @@ def read_keda_series(path: Path) -> list[KedaSeries]:
     """The series of a file."""
     found = yaml.safe_load(path.read_text(encoding="utf-8"))["series"]
     return [
-        KedaSeries(**(said | {"spells": tuple(map(_spell, said.pop("steps"))), "counts": tuple(said["counts"])}))
-        for said in found
+        KedaSeries(**(fields | {"spells": tuple(map(_spell, fields.pop("steps"))), "counts": tuple(fields["counts"])}))
+        for fields in found
     ]
 
 
@@ -126,7 +126,7 @@ def overtaken(readings: Sequence[Reading], *, within_seconds: float) -> list[Rea
     """The loop's failed reads so near to a failed one of the HPA that KEDA may count the two as one.
 
     Each of the two counts on its own copy of the ScaledObject and patches its status (`IncrementFailure`): a copy that
-    was read before the other's patch came back from the API server says the same number again.
+    was read before the other's patch came back from the API server has the same number again.
     """
     failed = [reading.at_seconds for reading in readings if reading.by == "hpa" and reading.lag is None]
     return [
@@ -139,7 +139,7 @@ def overtaken(readings: Sequence[Reading], *, within_seconds: float) -> list[Rea
 
 
 def keda_counts_in_time(series: KedaSeries, *, book: Book) -> list[int]:
-    """The counts that our KEDA and its HPA go through where nobody is ever late: both read as often as they should."""
+    """The counts that our KEDA and its HPA go through without any delay: both read as often as they should."""
     keda = series.shadow(stabilisation_seconds=book.stabilisation_seconds, slack_seconds=0.0)
     looks = [book.sync_seconds * number for number in range(1, int(series.seconds / book.sync_seconds) + 1)]
     alone = series.least > 0 and series.idle is None
@@ -155,5 +155,5 @@ def keda_counts_in_time(series: KedaSeries, *, book: Book) -> list[int]:
     return counts
 
 
-def _spell(said: Mapping[str, Any]) -> Spell:
-    return Spell(seconds=said["seconds"], lag=None if said["lag"] == "lost" else said["lag"])
+def _spell(fields: Mapping[str, Any]) -> Spell:
+    return Spell(seconds=fields["seconds"], lag=None if fields["lag"] == "lost" else fields["lag"])

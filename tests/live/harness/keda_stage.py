@@ -1,7 +1,7 @@
-"""Plays scripted series to a real KEDA and the HPAs that it makes, all side by side, and writes down what each read.
+"""Plays scripted series to a real KEDA and the HPAs that it makes, all side by side, and records what each read.
 
-KEDA's own loop and the HPA read the same trigger. What the HPA reads goes through this process twice, on its way to
-KEDA's adapter and as KEDA asks for the number; what the loop reads, once.
+KEDA's own loop and the HPA read the same trigger. A read of the HPA passes this process twice, on its way to
+KEDA's adapter and as KEDA requests the number; a read of the loop once.
 """
 
 import json
@@ -30,7 +30,7 @@ AFTER_SECONDS = 3.0
 
 
 class Lag:
-    """The lag of a trigger that reads a number by HTTP: it is what it is said to be."""
+    """The lag of a trigger that reads a number by HTTP: it has the value that was set."""
 
     def __init__(self, url: str) -> None:
         self.kind, self.target = "metrics-api", ("targetValue", "activationTargetValue")
@@ -65,7 +65,7 @@ class KafkaLag:
 
 
 class KedaPlay:
-    """One series on the stage: what its trigger says now, and what was read so far."""
+    """One series on the stage: the present value of its trigger, and the reads so far."""
 
     def __init__(self, series: KedaSeries, name: str, cluster: ControlPlane, lag: Lag | KafkaLag) -> None:
         self.series, self.workload, self._lag = series, Workload(name, NAMESPACE, cluster, gated=True), lag
@@ -74,7 +74,7 @@ class KedaPlay:
         self._committed: int | None = None
         self._hpa_lag: int | None = None
         self._hpa_reads = False
-        self._asks_again = False
+        self._is_retry = False
         self._lock = threading.RLock()
         if isinstance(lag, KafkaLag):
             self._commit(lag, series.spells[0].lag)
@@ -111,7 +111,7 @@ class KedaPlay:
         """The number that KEDA reads at its request. It retries a failed request at once: that is one reading."""
         with self._lock:
             lag = self._lag_now()
-            again, self._asks_again = self._asks_again, lag is None and not self._asks_again
+            again, self._is_retry = self._is_retry, lag is None and not self._is_retry
             if again and lag is None:
                 return None
             if self._hpa_reads:
@@ -165,8 +165,8 @@ def played_by_keda(
         wait_until(lambda: all(play.workload.counts()[1] == play.series.replicas for play in plays.values()))
 
         def answer(path: str) -> tuple[int, object]:
-            (asked,) = parse_qs(urlparse(path).query)["labelSelector"]
-            return plays[asked.rpartition("=")[2]].look(lambda: keda.read(path))
+            (selector,) = parse_qs(urlparse(path).query)["labelSelector"]
+            return plays[selector.rpartition("=")[2]].look(lambda: keda.read(path))
 
         with serving_apis(cluster, folder, [EXTERNAL], answer):
             cluster.kubectl("create", "-f", "-", given=documents(play.scaled_object for play in plays.values()))
@@ -174,14 +174,14 @@ def played_by_keda(
             cluster.kubectl("-n", NAMESPACE, "delete", "scaledobjects", "--all", "--wait=false")
         for rescale in rescales(cluster):
             if rescale.to_bounds and rescale.name.startswith("keda-hpa-"):
-                unread = Reading(at_seconds=rescale.at_seconds, by="nobody", replicas=rescale.found)
+                unread = Reading(at_seconds=rescale.at_seconds, by="none", replicas=rescale.found)
                 plays[rescale.name.removeprefix("keda-hpa-")].readings.append(unread)
     return {play.series.name: sorted(play.readings, key=lambda one: one.at_seconds) for play in plays.values()}
 
 
 @contextmanager
 def _serving_numbers(plays: Mapping[str, KedaPlay]) -> Iterator[str]:
-    """An address below which each series says its lag, or fails while there is none."""
+    """An address below which each series returns its lag, or fails while there is none."""
 
     class Numbers(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -196,7 +196,7 @@ def _serving_numbers(plays: Mapping[str, KedaPlay]) -> Iterator[str]:
                 self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Numbers) as server:
         thread = threading.Thread(target=server.serve_forever)

@@ -1,4 +1,4 @@
-"""Several recommenders as processes on one store and one Lease of a real cluster, and what may come between them."""
+"""Several recommenders as processes on one store and one Lease of a real cluster, and faults between them."""
 
 import json
 import os
@@ -32,7 +32,7 @@ metadata: {name: NAME, namespace: NAMESPACE}
 
 
 def lease_namespace(cluster: ControlPlane) -> str:
-    """A fresh namespace with the Lease, the roles around it and the accounts that have them, as the manifests say."""
+    """A fresh namespace with the Lease, the roles around it and the accounts that have them, as in the manifests."""
     name = fresh_name("lagcast")
     cluster.kubectl("create", "namespace", name)
     lease = (MANIFESTS / "replicas" / "lease.yaml").read_text(encoding="utf-8")
@@ -48,7 +48,7 @@ def kubeconfig_of(cluster: ControlPlane, namespace: str, account: str) -> Path:
 
 
 class Replica:
-    """`lagcast serve --lease` as a process. Its advice is in a currency of its own name, which tells who made it."""
+    """`lagcast serve --lease` as a process. The currency of its advice is its own name, which identifies its author."""
 
     def __init__(
         self,
@@ -65,8 +65,8 @@ class Replica:
         group = {"capacity_messages_per_second_per_replica": 600}
         decision = {"cycle_seconds": 1, "freshness_limit_seconds": 7200}
         config.write_text(json.dumps({"decision": decision, "groups": {"orders": group}}), encoding="utf-8")
-        asked = ["serve", "--features", str(features), "--config", str(config), "--port", "0"]
-        asked += ["--lease", lease, "--kubeconfig", str(kubeconfig), *words]
+        arguments = ["serve", "--features", str(features), "--config", str(config), "--port", "0"]
+        arguments += ["--lease", lease, "--kubeconfig", str(kubeconfig), *words]
         environment = {
             **os.environ,
             "LAGCAST_STATE_DIR": str(folder / name),
@@ -74,28 +74,28 @@ class Replica:
             "LAGCAST_DECISION__CURRENCY": name,
         }
         with self._log.open("wb") as output:
-            command = [sys.executable, "-m", "cli.main", *asked]
+            command = [sys.executable, "-m", "cli.main", *arguments]
             self.process = subprocess.Popen(command, stderr=output, env=environment)
 
     @property
-    def said(self) -> str:
+    def logged(self) -> str:
         """All that it has logged."""
         return self._log.read_text(encoding="utf-8")
 
     def get(self, path: str) -> httpx2.Response:
         """The answer of its REST service."""
-        found = re.search(r"http://\S+", self.said)
+        found = re.search(r"http://\S+", self.logged)
         assert found is not None
         return httpx2.get(f"{found[0]}/{path}", timeout=10)
 
     def is_up(self) -> bool:
         """True if it serves, and has decided or stands by."""
-        assert self.process.poll() is None, self.said
-        return "Ctrl-C stops" in self.said and ('"leading"' in self.said or '"standing_by"' in self.said)
+        assert self.process.poll() is None, self.logged
+        return "Ctrl-C stops" in self.logged and ('"leading"' in self.logged or '"standing_by"' in self.logged)
 
     def times_leading(self) -> int:
         """The count of terms that it has begun."""
-        return self.said.count('"leading"')
+        return self.logged.count('"leading"')
 
     def send(self, number: signal.Signals) -> datetime:
         """Send a signal; when that was."""
@@ -115,20 +115,20 @@ def ended(replicas: list[Replica]) -> Iterator[list[Replica]]:
             replica.process.wait()
 
 
-def told(store: SqlDecisionStore, *, since: datetime) -> list[Recommendation]:
+def advice_since(store: SqlDecisionStore, *, since: datetime) -> list[Recommendation]:
     """The advice on the one group from then on, oldest first."""
     kept = store.history("c", "orders", since, read_clock() + timedelta(minutes=1))
     return [each for each in kept if isinstance(each, Recommendation)]
 
 
-def first_told_by(store: SqlDecisionStore, replica: Replica, *, since: datetime, seconds: float) -> datetime:
+def first_advice_of(store: SqlDecisionStore, replica: Replica, *, since: datetime, seconds: float) -> datetime:
     """The instant of the replica's first advice after `since`; fails where there is none in time."""
-    wait_until(lambda: any(each.currency == replica.name for each in told(store, since=since)), seconds=seconds)
-    return next(each.issued_at for each in told(store, since=since) if each.currency == replica.name)
+    wait_until(lambda: any(each.currency == replica.name for each in advice_since(store, since=since)), seconds=seconds)
+    return next(each.issued_at for each in advice_since(store, since=since) if each.currency == replica.name)
 
 
 class Link:
-    """A TCP proxy before the API server. What is sent while it is cut arrives when it is mended, as on a network."""
+    """A TCP proxy before the API server. Bytes sent while it is cut arrive when it is mended, as on a network."""
 
     def __init__(self, port: int) -> None:
         self._server_port = port
@@ -140,12 +140,12 @@ class Link:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> datetime:
-        """Nothing comes through from now on, and nobody is told."""
+        """Nothing comes through from now on, and neither side is informed."""
         self._open.clear()
         return read_clock()
 
     def mend(self) -> None:
-        """All is as before."""
+        """Everything comes through again."""
         self._open.set()
 
     def close(self) -> None:

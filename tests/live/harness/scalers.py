@@ -1,4 +1,4 @@
-"""Workloads and ConsumerGroupScalers in a cluster, as the tests of them make and see them."""
+"""Workloads and ConsumerGroupScalers in a cluster, as the tests create and read them."""
 
 import shutil
 from functools import partial
@@ -35,7 +35,7 @@ spec:
 
 
 def shop_in(cluster: ControlPlane, *, replicas: int = 3, start_delay_seconds: int = 0) -> str:
-    """A fresh namespace with a Deployment `orders`, of three replicas that are ready at once unless told otherwise."""
+    """A fresh namespace with a Deployment `orders`, of three replicas that are ready at once unless set otherwise."""
     namespace = fresh_name("shop")
     cluster.kubectl("create", "namespace", namespace)
     orders_in(cluster, namespace, replicas=replicas, start_delay_seconds=start_delay_seconds)
@@ -43,13 +43,13 @@ def shop_in(cluster: ControlPlane, *, replicas: int = 3, start_delay_seconds: in
 
 
 def orders_in(cluster: ControlPlane, namespace: str, *, replicas: int = 3, start_delay_seconds: int = 0) -> None:
-    """The Deployment `orders-in`, applied as an owner does: once more, it has so many replicas again."""
+    """The Deployment `orders-in`, applied as an owner does: applied again, it has so many replicas again."""
     manifest = _ORDERS.replace("NAMESPACE", namespace).replace("REPLICAS", str(replicas))
     cluster.apply(manifest.replace("DELAY", str(start_delay_seconds)))
 
 
 def install(cluster: ControlPlane, folder: Path) -> None:
-    """Everything that the manifests make, the scalers' component switched on; `folder` takes a copy of them."""
+    """Everything that the manifests create, with the scalers' component; `folder` takes a copy of them."""
     manifests = folder / "manifests"
     shutil.copytree(MANIFESTS, manifests)
     whole = manifests / "kustomization.yaml"
@@ -76,7 +76,7 @@ def autoscaled_in(cluster: ControlPlane, namespace: str) -> None:
 
 
 def scaler(namespace: str, name: str = "orders", **spec: Any) -> dict[str, Any]:  # noqa: ANN401  # YAML
-    """An object about the group of its own name in cluster `c`."""
+    """An object for the group of its own name in cluster `c`."""
     metadata = {"namespace": namespace, "name": name}
     whole = {"cluster": "c", "groupId": name} | spec
     return {"apiVersion": f"{API_GROUP}/{API_VERSION}", "kind": KIND, "metadata": metadata, "spec": whole}

@@ -1,4 +1,4 @@
-"""A broker with a listener for each way of proving who one is, and with an authorizer that grants nothing by itself."""
+"""A broker with a listener for each authentication method, and with an authorizer that grants nothing by itself."""
 
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ _LOGIN = "org.apache.kafka.common.security"
 class Secured:
     """The ports of the listeners, by name, and the folder of the certificates.
 
-    PLAINTEXT is for the superuser that prepares things; `ca.pem`, `client.p12`: what a client of TLS and MTLS has.
+    PLAINTEXT is for the superuser that prepares things; `ca.pem`, `client.p12`: the files of a client of TLS and MTLS.
     """
 
     ports: Mapping[str, int]
@@ -56,7 +56,7 @@ class Secured:
         admin = AdminClient({"bootstrap.servers": self.address("PLAINTEXT")})
         for created in admin.create_acls([binding]).values():
             created.result()
-        # The controller answers, and the broker, which answers here, hears of it a moment later.
+        # The controller answers, and the broker, which answers here, receives it a moment later.
         granted = AclBindingFilter(
             kind, name, ResourcePatternType.LITERAL, f"User:{user}", "*", AclOperation.DESCRIBE, AclPermissionType.ALLOW
         )

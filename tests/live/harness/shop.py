@@ -31,7 +31,7 @@ class Shop:
     advice: Callable[..., Recommendation]
 
     def advise(self, number: int, **changes: object) -> Recommendation:
-        """Save advice that is due; from three replicas to eight unless it says otherwise."""
+        """Save advice that is due; from three replicas to eight unless `changes` has another count."""
         now = read_clock()
         given = self.advice(
             **{

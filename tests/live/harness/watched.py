@@ -36,7 +36,7 @@ CAPACITY = 24.0
 class Watched:
     """One group of one topic, whose members worked without trouble through the hour before noon.
 
-    `obstacle` is what `lagcast up` would refuse the group with after the last look, None where it was read.
+    `obstacle` is the reason for which `lagcast up` would refuse the group after the last look, or None.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Deployments that the live tests let autoscalers scale, and what can be seen of them."""
+"""Deployments that autoscalers scale in live tests, and their counts and pods."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -53,7 +53,7 @@ class Workload:
         self._apps.replace_namespaced_deployment_scale(self.name, self._namespace, scale)
 
     def pods(self) -> dict[str, bool]:
-        """The pods that nobody deletes, in the order of their names, and whether each is running."""
+        """The pods that are not being deleted, in the order of their names, and whether each is running."""
         found = self._core.list_namespaced_pod(self._namespace, label_selector=f"app={self.name}").items
         there = {
             pod.metadata.name: pod.status.phase == "Running" for pod in found if not pod.metadata.deletion_timestamp

@@ -14,7 +14,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
  * Members of consumer groups that work in batches of a set length and write down each batch that they finish:
- * BOOTSTRAP LOG. Standard input says who comes and goes, and its end is the end of all:
+ * BOOTSTRAP LOG. Standard input has the commands that start and close members, and its end closes all:
  *
  * <pre>
  * start NAME GROUP TOPIC PROTOCOL BATCH_MS RECORD_MICROS INSTANCE      INSTANCE "-": not static

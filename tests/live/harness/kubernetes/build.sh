@@ -12,7 +12,7 @@ if [ ! -x "$target" ]; then
     # Built beside the final name and renamed: an interrupted build is never taken for a whole one.
     unfinished="$target.unfinished.$$"
     trap 'rm -f "$unfinished"' EXIT
-    # Released binaries get their version from the linker too; without it every client is told v0.0.0.
+    # Released binaries get their version from the linker too; without it every client gets v0.0.0.
     minor=${version#*.}
     names=k8s.io/component-base/version
     CGO_ENABLED=0 go build -mod=readonly -buildvcs=false -trimpath -o "$unfinished" -ldflags \
