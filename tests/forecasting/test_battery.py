@@ -184,7 +184,7 @@ def test_a_forecast_reads_the_history_it_is_given(forecaster: Forecaster, daily_
     assert 1400.0 < later.path(0.5)[0] < 1800.0
 
 
-def test_ten_known_minutes_are_refused_with_what_is_there_and_what_is_needed(
+def test_ten_known_minutes_are_refused_with_the_known_and_the_needed_length(
     forecaster: Forecaster, daily_load: MakeLoad, history: MakeHistory
 ) -> None:
     """Too short a history is a refusal, not a crash, at the fit and at the forecast."""

@@ -48,7 +48,7 @@ def still_high(paths: FloatArray, *, later: int) -> float:
 @settings(max_examples=10)
 @given(st.integers(0, 1000), st.sampled_from([white, jumping]))
 def test_error_paths_have_the_normal_scores_at_each_step(seed: int, errors: Callable[[int], FloatArray]) -> None:
-    """Whatever the errors, each of 60 steps holds the 64 normal scores once, in the order of the errors."""
+    """For any errors, each of 60 steps holds the 64 normal scores once, in the order of the errors."""
     paths = error_paths_of(errors(seed))
     assert paths is not None
     assert paths.shape == (PATHS, STEPS)

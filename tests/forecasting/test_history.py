@@ -78,7 +78,7 @@ def test_unknown_rates_do_not_pull_a_minute_down() -> None:
     np.testing.assert_array_equal(history.produce_messages_per_second, [20.0, np.nan])
 
 
-def test_a_history_given_out_stays_what_it_was_while_the_window_moves_on() -> None:
+def test_a_returned_history_stays_the_same_while_the_window_moves_on() -> None:
     """Only the last `max_minutes` are kept, and an older view keeps its numbers and refuses writes."""
     buffer = HistoryBuffer("c", "orders", max_minutes=3)
     early = None
@@ -101,7 +101,7 @@ def test_a_history_given_out_stays_what_it_was_while_the_window_moves_on() -> No
     st.one_of(st.integers(1, 4), st.integers(1, 700)),
 )
 @example([1, 2, 3, 2], 2)  # a gap after one that was longer than the window
-def test_the_window_holds_the_newest_minutes_whatever_gaps_there_are(steps: list[int], most: int) -> None:
+def test_the_window_holds_the_newest_minutes_with_any_gaps(steps: list[int], most: int) -> None:
     """Minutes `steps` apart in a window of `most` give the same as the end of a plain list of all minutes."""
     buffer = HistoryBuffer("c", "orders", max_minutes=most)
     minutes: list[float] = []

@@ -55,7 +55,7 @@ def test_unequal_or_empty_paths_are_the_callers_mistake(
 
 
 @given(actual=rates, quantile=fractions, shifts=st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=40))
-def test_many_paths_at_once_lose_what_each_loses_alone(
+def test_many_paths_at_once_have_the_losses_of_each_alone(
     actual: list[float], quantile: float, shifts: list[float]
 ) -> None:
     """The losses of many paths against the same actuals are those of each path by itself, to the last digit."""

@@ -97,7 +97,7 @@ def of_the_manifests(cluster: ControlPlane, folder: Path, *, several: bool) -> l
 
 
 @pytest.mark.parametrize("several", [False, True], ids=["one", "several"])
-def test_the_chart_makes_what_the_manifests_make(
+def test_the_chart_creates_the_objects_of_the_manifests(
     cluster: ControlPlane, helm: Helm, tmp_path: Path, *, several: bool
 ) -> None:
     """Object by object and field by field, also roles and policies; a release with the executor runs one."""
@@ -123,7 +123,7 @@ def test_every_object_is_accepted_by_the_api_server(cluster: ControlPlane, helm:
     assert len(taken.splitlines()) == len(documents)
 
 
-def test_what_is_added_is_in_every_pod(cluster: ControlPlane, helm: Helm, tmp_path: Path) -> None:
+def test_added_values_are_in_every_pod(cluster: ControlPlane, helm: Helm, tmp_path: Path) -> None:
     """These are a variable, a volume and a registry's credentials; with claims of one's own no claim is made."""
     values: dict[str, Any] = {
         "extraEnv": [{"name": "SASL", "valueFrom": {"secretKeyRef": {"name": "mine", "key": "password"}}}],

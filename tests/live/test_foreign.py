@@ -168,7 +168,7 @@ def test_b14_a_stateful_set_loses_its_highest_ordinal(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("target", [{"apiVersion": "test.lagcast.io/v1", "kind": "Connector", "name": "orders"}])
-def test_b22_whatever_has_a_scale_is_scaled(shop: Shop) -> None:
+def test_b22_any_kind_with_a_scale_is_scaled(shop: Shop) -> None:
     """The kind is another vendor's, with its count at spec.tasksMax; a change of it is detected, without its author."""
     connectors(shop)
     shop.kubectl("create", "rolebinding", "connectors", "--clusterrole=connectors", f"--serviceaccount={EXECUTOR}")

@@ -43,7 +43,7 @@ def seen(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> dic
 
 
 @pytest.mark.parametrize("series", [pytest.param(series, id=series.name) for series in HPAS.series])
-def test_our_hpa_commands_what_the_real_one_commands(seen: dict[str, list[Look | Hand]], series: Series) -> None:
+def test_our_hpa_commands_the_counts_of_the_real_one(seen: dict[str, list[Look | Hand]], series: Series) -> None:
     """At each look the count is the same, from what the real one saw and did before, at the same instants.
 
     If the machine was in time they are those of the file; the last metric stays until all series are over, and may
@@ -80,7 +80,7 @@ def read(
 
 @pytest.mark.kafka
 @pytest.mark.parametrize("series", [pytest.param(series, id=series.name) for series in SCALED_OBJECTS])
-def test_our_keda_does_what_the_real_one_does(read: dict[str, list[Reading]], series: KedaSeries) -> None:
+def test_our_keda_gives_the_counts_of_the_real_one(read: dict[str, list[Reading]], series: KedaSeries) -> None:
     """The same counts, each within a reading of the other; the real one's loop and HPA do not wait for each other."""
     readings = read[series.name]
     counts = [reading.replicas for reading in readings]

@@ -101,7 +101,7 @@ def test_rows_after_now_are_not_seen(
     assert make(Rows(hour)).run_once(now=earlier) == make(Rows(known_then)).run_once(now=earlier)
 
 
-def test_a_second_cycle_reads_only_what_is_new(
+def test_a_second_cycle_reads_only_new_rows(
     make: Callable[..., Recommender], hour: list[GroupInterval], row: Row, now: datetime
 ) -> None:
     """The loop keeps the rows that it has read: the next cycle requests only the rows after the last one."""
@@ -198,7 +198,7 @@ def test_a_graded_move_is_kept_with_its_expectation(taught: tuple[Recommender, R
     assert (first.outcome.from_replicas, first.outcome.to_replicas) == (8, advice.desired_replicas)
 
 
-def test_a_restarted_loop_knows_what_the_first_one_learned(
+def test_a_restarted_loop_has_learned_the_same_as_the_first_one(
     taught: tuple[Recommender, Rows, datetime], row: Row, tmp_path: Path
 ) -> None:
     """From the same rows and the same store the next decision is the same to the last byte; no move counts twice.

@@ -76,7 +76,9 @@ def test_a_dip_is_used_only_if_it_pays_for_both_changes(
     # 12 of 60 s at 700 are more than a tenth: eight carry them. 6 of 60 s are a tenth: the mean of 160 counts, two do.
     [([100.0, 100.0, 100.0, 100.0, 700.0], 8), ([100.0] * 9 + [700.0], 2)],
 )
-def test_what_a_minute_hides_is_planned_for(calm_world: Worlds, load: Loads, rates: list[float], replicas: int) -> None:
+def test_rates_within_a_minute_are_planned_for(
+    calm_world: Worlds, load: Loads, rates: list[float], replicas: int
+) -> None:
     """In a trace with steps below a minute, the rate that is exceeded 10 % of the time counts, or a higher mean."""
     trace = load(*rates, *rates, step_seconds=60 // len(rates))
     assert plan(calm_world(), trace) == [replicas] * 2

@@ -124,7 +124,7 @@ def test_prices_come_from_the_settings(calm_world: Worlds, load: Loads, contest:
     assert play("fixed", expensive).cost.pods == pytest.approx(20 * play("fixed", plain).cost.pods)
 
 
-def test_what_still_waits_is_charged(calm_world: Worlds, load: Loads, contest: Contests) -> None:
+def test_messages_that_still_wait_are_charged(calm_world: Worlds, load: Loads, contest: Contests) -> None:
     """Messages that still wait at the end and are late count as late."""
     world = calm_world(partitions=4)
     entry = play("fixed", contest(world, load(*[800.0] * 10)))

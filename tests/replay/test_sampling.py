@@ -66,7 +66,7 @@ def test_there_is_one_sample_per_partition_and_instant(table: pa.Table) -> None:
     }
 
 
-def test_samples_are_what_could_be_observed(calm_world: Worlds, load: Loads) -> None:
+def test_samples_equal_the_observations(calm_world: Worlds, load: Loads) -> None:
     """Offsets, state and members of each instant equal those of a plant that is observed every 15 s."""
     trace = load(*[600.0] * 10)
     table = samples_of(a_plant(calm_world(), trace), NAMES, protocol="eager")
@@ -203,7 +203,7 @@ def test_missing_samples_are_unknown_and_never_a_drop(calm_world: Worlds, load: 
     assert missed - 24 <= sum(row.gap_count for row in rows) <= missed
 
 
-def test_samples_lack_what_was_not_seen(calm_world: Worlds, load: Loads) -> None:
+def test_samples_lack_unobserved_partitions(calm_world: Worlds, load: Loads) -> None:
     """A partition that the sample lacks has no row; the others have theirs."""
     world, trace = calm_world(missing_sample_share=0.5), load(*[600.0] * 10)
     table = samples_of(a_plant(world, trace), NAMES, protocol="eager")

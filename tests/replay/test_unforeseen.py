@@ -83,7 +83,7 @@ def known(rates: FloatArray) -> list[GroupInterval]:
 @pytest.mark.parametrize(
     "load", [burst_once, burst_each_hour, lulls, random_throughout], ids=lambda load: load.__name__
 )
-def test_an_unforeseen_load_costs_no_more_than_what_a_person_would_have_set_up(load: object) -> None:
+def test_an_unforeseen_load_costs_no_more_than_the_setup_of_a_person(load: object) -> None:
     """The cost is at most 3 % above 20 fixed replicas, and above the better of a produce-rate and a small-lag rule."""
     assert callable(load)
     rates = load()

@@ -63,7 +63,9 @@ REFUSED: dict[str, tuple[dict[str, object], str]] = {
 
 
 @pytest.mark.parametrize(("changes", "complaint"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_simulated_is_refused(calm_world: Worlds, changes: dict[str, object], complaint: str) -> None:
+def test_a_value_that_cannot_be_simulated_is_refused(
+    calm_world: Worlds, changes: dict[str, object], complaint: str
+) -> None:
     """The error names the quantity, its value and its limit."""
     with pytest.raises(WorldError) as caught:
         calm_world(**changes)
@@ -103,7 +105,7 @@ def test_a_hot_partition_gets_its_share() -> None:
     assert shares[others] / shares[others].sum() == pytest.approx(usual[others] / usual[others].sum())
 
 
-def test_company_and_sink_limit_what_is_carried() -> None:
+def test_contention_and_sink_limit_the_carried_rate() -> None:
     """At a contention of 0.1, eleven members do half of their capacity each; a sink of 300/s is a limit of 300/s."""
     world = World(partitions=22, capacity_messages_per_second_per_replica=100, contention=0.1)
     assert world.carried(11) == pytest.approx(550.0)

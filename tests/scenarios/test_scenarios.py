@@ -162,7 +162,7 @@ def decision_of(scenario: Scenario, *, later: timedelta = timedelta(0)) -> Decis
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=[scenario["id"] for scenario in SCENARIOS])
-def test_the_decision_is_what_the_scenario_expects(scenario: Scenario) -> None:
+def test_the_decision_meets_the_expectation_of_the_scenario(scenario: Scenario) -> None:
     """Each document's expectation holds: action, count and time, or the refusal, and the words of the advice."""
     decision = decision_of(scenario)
     now, expected = datetime.fromisoformat(scenario["now_at"]), scenario["expect"]

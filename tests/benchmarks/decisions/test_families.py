@@ -182,7 +182,7 @@ def test_a_missed_bar_is_marked() -> None:
 
 
 @pytest.mark.parametrize(("first", "purpose"), [(0, "reporting"), (1000, "tuning")])
-def test_the_page_names_its_seeds_and_what_they_are_for(first: int, purpose: str) -> None:
+def test_the_page_names_its_seeds_and_their_purpose(first: int, purpose: str) -> None:
     """Seeds are below 1000 or from 1000 on; the page has the sentences of the families and of the played worlds."""
     runs = [replace(each, seed=first + each.seed) for each in runs_of("bursts")]
     page = families_page(json.loads(command.text_of(runs)))

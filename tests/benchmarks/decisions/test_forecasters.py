@@ -101,7 +101,7 @@ def test_less_than_half_an_hour_is_refused(forecaster: PatternForecaster, load: 
 
 
 @given(hours=st.integers(1, 50), steps=st.integers(1, 200))
-def test_any_history_gives_finite_rates_within_what_was_seen(hours: int, steps: int) -> None:
+def test_any_history_gives_finite_rates_within_the_known_ones(hours: int, steps: int) -> None:
     """For any past and horizon no rate is negative, unknown or above the greatest known rate."""
     rates = np.random.default_rng(hours).uniform(0.0, 1e4, hours * 60)
     trace = Trace(

@@ -79,7 +79,7 @@ def test_bursts_bring_the_same_messages() -> None:
     assert bursts.messages_per_second.max() == pytest.approx(10 * plain.messages_per_second.max())
 
 
-def test_tracking_the_twin_needs_what_tracking_the_original_needs() -> None:
+def test_tracking_the_twin_needs_as_many_consumers_as_the_original() -> None:
     """With 40 consumers at the peak: 22.3 on average, 22.8 in whole consumers, 24.8 in the first hour.
 
     The original needs more than 20, and so all 40 at the useful counts of 40 partitions, in 52 % of its minutes.

@@ -184,7 +184,7 @@ def test_the_page_comes_from_the_json_alone(
 
 
 @pytest.mark.slow
-def test_the_command_judges_and_goes_on_from_what_it_holds(
+def test_the_command_judges_and_continues_from_its_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A trace of ten days, one too short, two models: JSON, a line each; a second run has nothing left to do."""

@@ -77,7 +77,7 @@ def _seen(history: History, profile: GroupProfile = PROFILE) -> tuple[float, str
     return found.p20, found.source
 
 
-def test_a_day_without_backlog_shows_what_replicas_carried_for_some_minutes_together() -> None:
+def test_a_day_without_backlog_shows_the_highest_rate_sustained_for_some_minutes() -> None:
     """An hour at 800 messages/s is 100 each, planned as 106; one minute at 2,400 is no sustained rate."""
     consumed = np.full(DAY_MINUTES, 400.0)
     consumed[600:660] = 800.0

@@ -95,7 +95,7 @@ def test_streams_repeats_half_its_commit_interval_or_nothing() -> None:
 
 
 @pytest.mark.parametrize(("batch", "measured", "within"), [(5.0, 161.0, 10.0), (1.0, 3.0, 4.0)])
-def test_a_killed_librdkafka_loses_what_a_broker_showed(batch: float, measured: float, within: float) -> None:
+def test_a_killed_librdkafka_loses_as_many_messages_as_measured(batch: float, measured: float, within: float) -> None:
     """Offsets stored on delivery: a kill at 200 messages/s lost 161 messages at batches of 5 s, 0 to 3 at 1 s."""
     profile = replace(KILLED, client="librdkafka", poll_batch_seconds=Seconds(batch))
     assert _lost(profile, 4, 3) == pytest.approx(measured, abs=within)

@@ -65,7 +65,7 @@ def profiles(draw: st.DrawFn) -> GroupProfile:
 
 
 @pytest.mark.parametrize(("batch", "up", "down"), [(1.0, 7.6, 8.8), (2.0, 10.5, 16.0), (5.0, 23.7, 36.0)])
-def test_kip848_long_batches_are_near_what_a_broker_showed(batch: float, up: float, down: float) -> None:
+def test_kip848_long_batches_are_near_the_measurement(batch: float, up: float, down: float) -> None:
     """Each step waits for a batch: 23.7 s going up and 36 s going down at batches of 5 s, within 10 %."""
     profile = replace(LAB, protocol="kip848", poll_batch_seconds=Seconds(batch))
     assert _effect(profile, 4, 8).rebalance_pause_seconds == pytest.approx(up, rel=0.12)

@@ -41,7 +41,7 @@ def test_long_batches_make_a_rebalance_long(members: int, mean: float, whole: fl
 
 
 @pytest.mark.parametrize(("members", "measured"), [(4, 0.83), (10, 1.30)])
-def test_mean_stop_is_near_what_a_broker_showed(members: int, measured: float) -> None:
+def test_mean_stop_is_near_the_measured_one(members: int, measured: float) -> None:
     """Kafka 4.3 on loopback (sync 0.02 s) stopped its members 0.83 and 1.30 s; the formula is within 12 %."""
     found = rebalance_round(replace(KAFKA, sync_seconds=Seconds(0.02)), members=members)
     assert found.mean_pause_seconds == pytest.approx(measured, rel=0.12)
@@ -84,7 +84,7 @@ def test_eager_scale_in_makes_leavers_partitions_wait_from_the_start() -> None:
 
 
 @pytest.mark.parametrize(("batch", "up", "down"), [(1.0, 2.9, 9.2), (2.0, 4.9, 14.6), (5.0, 11.9, 34.6)])
-def test_cooperative_long_batches_are_near_what_a_broker_showed(batch: float, up: float, down: float) -> None:
+def test_cooperative_long_batches_are_near_the_measurement(batch: float, up: float, down: float) -> None:
     """The Java client takes one protocol step per batch: 11.9 s up and 34.6 s down at batches of 5 s, within 15 %."""
     profile = replace(
         KAFKA,

@@ -22,7 +22,7 @@ WEIGHTS = st.lists(st.floats(0.01, 10.0), min_size=40, max_size=40).map(tuple)
 
 @given(st.integers(0, 60), st.floats(0.1, 1e6))
 def test_even_weights_give_the_useful_counts(count: int, weight: float) -> None:
-    """Whatever unit the weights have, an even load is carried as if none were given."""
+    """With weights in any unit, an even load is carried as if none were given."""
     even = replace(EVEN, partition_weights=(weight,) * 40)
     carried = group_capacity(Replicas(count), partitions=Partitions(40), capacity=CAPACITY)
     for profile in (EVEN, even, replace(even, protocol="cooperative")):

@@ -44,7 +44,7 @@ def test_capacity_comes_at_once_without_state_or_when_nothing_is_added() -> None
     assert _lead_seconds(STATEFUL, 40, 50) == 0.0
 
 
-def test_streams_rebalances_cooperatively_whatever_its_consumers_are_set_to() -> None:
+def test_streams_rebalances_cooperatively_with_any_setting_of_its_consumers() -> None:
     """A group that grows stops only the tasks that move, as a cooperative group does."""
     cooperative = move_effect(
         replace(KAFKA, protocol="cooperative"), from_replicas=Replicas(4), to_replicas=Replicas(8)

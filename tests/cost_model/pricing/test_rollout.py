@@ -96,7 +96,7 @@ def useful(situation: Situation, moves: Moves) -> Moves:
 
 @settings(max_examples=300)
 @given(played())
-def test_a_played_plan_costs_what_it_costs_by_hand(drawn: tuple[Situation, Scenario, Moves]) -> None:
+def test_a_played_plan_has_the_cost_computed_by_hand(drawn: tuple[Situation, Scenario, Moves]) -> None:
     """Item by item, to rounding: stops, backlogs of three classes, duplicates, losses, start-ups and the end."""
     situation, scenario, moves = drawn
     moves = useful(situation, moves)

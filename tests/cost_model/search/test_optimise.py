@@ -342,7 +342,7 @@ def _by_labels(situation: Situation, choices: tuple[int, ...]) -> float:
 
 @pytest.mark.parametrize("pause", [0.0, 3.0, 9.0])
 @pytest.mark.parametrize("seed", range(4))
-def test_oracle_13_the_search_finds_what_label_setting_finds(plain: Situation, pause: float, seed: int) -> None:
+def test_oracle_13_the_search_finds_the_optimum_of_label_setting(plain: Situation, pause: float, seed: int) -> None:
     """The optimum over backlogs on a grid is the exact one within half a percent, and its plan has the stated cost."""
     situation = _small(plain, pause=pause, seed=seed)
     found = search(situation)
@@ -355,7 +355,7 @@ def test_oracle_13_the_search_finds_what_label_setting_finds(plain: Situation, p
     assert cost.total >= exact - 1e-9
 
 
-def test_oracle_13_label_setting_finds_what_trying_every_plan_finds(plain: Situation) -> None:
+def test_oracle_13_label_setting_finds_the_optimum_of_all_plans(plain: Situation) -> None:
     """All 4,096 plans of six steps over four counts hold none cheaper."""
     situation = _small(plain, pause=9.0, seed=5)
     tried = min(_price_of(situation, plan) for plan in product((1, 2, 3, 5), repeat=6))

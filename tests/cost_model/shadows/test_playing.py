@@ -132,7 +132,7 @@ def test_a_scaler_removes_when_less_was_needed_for_as_long_as_it_holds(
     assert falling.count() == 4
 
 
-def test_a_stop_longer_than_the_promise_makes_late_what_the_fluid_says() -> None:
+def test_a_stop_longer_than_the_promise_makes_as_many_messages_late_as_the_fluid_model() -> None:
     """A stop of 12 s at half the load, promised 10 s: 1,000/s x 2 s x 2,000 / 1,000 = 4,000 late."""
     four = GroupProfile(cluster="c", group="g", partitions=Partitions(4), capacity=None)
     group = stage(steered(1), members=4, of=tables(profile=four))

@@ -96,7 +96,7 @@ def test_a_refused_group_has_its_reason_and_no_advice(
     assert seen["lagcast_data_age_seconds"] == {"": 82.0}
 
 
-def test_what_the_rows_lack_has_no_sample(store: SqlDecisionStore, advice: MakeAdvice) -> None:
+def test_a_value_that_the_rows_lack_has_no_sample(store: SqlDecisionStore, advice: MakeAdvice) -> None:
     """Advice from rows without a consume rate has no sample for it, and no NaN."""
     given = advice()
     observed = type(given.observed)(

@@ -185,7 +185,7 @@ class DecisionStoreContract:
         assert [d.group for d in store.latest_page(cluster="b")] == ["a", "z"]
         assert [d.cluster for d in store.latest_page(group="a")] == ["b"]
 
-    def test_repetitions_older_than_a_day_go_and_what_was_new_stays(
+    def test_repetitions_older_than_a_day_go_and_changes_stay(
         self, store: DecisionStore, advice: MakeAdvice, refusal: MakeRefusal
     ) -> None:
         """Of an hour of equal advice with a change, and a refusal made twice, 63 decisions, the 4 first ones remain."""

@@ -161,7 +161,7 @@ def test_a_store_that_fails_ends_a_leader_and_not_one_that_has_lost_its_lead(
     leader.cycle(NOW + MINUTE)
 
 
-def test_a_new_leader_goes_on_from_what_the_other_published(
+def test_a_new_leader_goes_on_from_the_last_published_advice(
     replica: Callable[..., Replica], world: World, rows: Rows, row: Row
 ) -> None:
     """Each advice names the one before it, whichever process made it, in both directions."""

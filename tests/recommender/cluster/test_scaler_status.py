@@ -140,7 +140,7 @@ def test_advice_is_renewed_before_it_lapses(advice: Callable[..., Recommendation
     assert news == [False, False, False, True, True]
 
 
-def test_what_changes_is_news(advice: Callable[..., Recommendation], refusal: Callable[..., Refusal]) -> None:
+def test_a_change_is_news(advice: Callable[..., Recommendation], refusal: Callable[..., Refusal]) -> None:
     """Another count, reason or later instant, a refusal, a hold and a new generation are each written."""
     before = status_after(advice())
     changed = [

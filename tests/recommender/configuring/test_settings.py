@@ -53,7 +53,7 @@ def test_a_groups_own_keys_win_over_the_shared_ones(tmp_path: Path) -> None:
     assert _load(tmp_path, "").group("orders") == GroupSettings()
 
 
-def test_a_profile_is_what_was_set_and_seen(tmp_path: Path) -> None:
+def test_a_profile_has_the_set_and_the_observed_values(tmp_path: Path) -> None:
     """A set capacity is a band of no width, and a set partition count takes precedence over the observed one."""
     group = "{capacity_messages_per_second_per_replica: 1000, partitions: 12, start_up_seconds: 45, max_replicas: 6}"
     profile = _load(tmp_path, f"groups: {{orders: {group}}}").group("orders").profile("prod", "orders", partitions=24)
@@ -62,7 +62,7 @@ def test_a_profile_is_what_was_set_and_seen(tmp_path: Path) -> None:
     assert (profile.partitions, profile.replica_ceiling, profile.start_up_seconds) == (12, 6, 45.0)
 
 
-def test_what_the_cost_model_knows_of_a_group_can_be_set(tmp_path: Path) -> None:
+def test_every_field_of_a_profile_can_be_set(tmp_path: Path) -> None:
     """Every field of a profile has its setting, except fields that are only learned."""
     learnt = {"cluster", "group", "capacity", "ungraceful_share", "partition_weights", "contention"}
     broker = {"consumer_heartbeat_seconds", "sync_seconds"}

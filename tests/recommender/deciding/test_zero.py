@@ -274,7 +274,7 @@ def test_a_minimum_above_one_is_that_of_a_group_that_is_active(
     ).due_replicas(now=NOW) in {3, 4}
 
 
-def test_what_was_at_zero_teaches_nothing_of_moves(row: MakeRow, lazy: GroupProfile) -> None:
+def test_a_start_from_zero_teaches_nothing_of_moves(row: MakeRow, lazy: GroupProfile) -> None:
     """A group that activates has a backlog, and no member was there to be stopped."""
     grader = Grader(profile=lazy, max_lag_seconds=10.0)
     members = [2] * 40 + [0] * 40 + [1] * 4 + [3] * 40

@@ -196,7 +196,7 @@ def test_independent_heartbeats_stop_the_group_for_longer(
 
 
 def test_no_member_waits_longer_than_a_heartbeat(calm_world: Worlds, load: Loads) -> None:
-    """However far the heartbeats have drifted, every member has rejoined one interval after the join."""
+    """With any drift of the heartbeats, every member has rejoined one interval after the join."""
     for seed in range(40):
         world = calm_world(heartbeat_drift=10.0, start_up_seconds=5.0)
         day = totals(commanded(world, load(*[200.0] * 3), (20, 13), replicas=12, seed=seed))

@@ -67,7 +67,7 @@ def test_a_client_with_a_thread_of_its_own_waits_for_no_polls(
 
 @given(phase=st.floats(0, 100_000), beats=st.integers(1, 50))
 def test_a_member_never_beats_twice_at_once(phase: float, beats: int) -> None:
-    """Whatever the rounding of instants, the next beat is one interval away; otherwise time would stand still."""
+    """With any rounding of instants the next beat is one interval away; otherwise time would stand still."""
     world = World(partitions=1, capacity_messages_per_second_per_replica=1.0, protocol="kip848")
     start_at = datetime(2026, 1, 5, tzinfo=UTC)
     trace = Trace(name="ungraceful", start_at=start_at, step_seconds=60, messages_per_second=np.zeros(2))

@@ -125,7 +125,7 @@ def test_the_seasonal_model_finds_its_coefficients() -> None:
     assert fit(change) == pytest.approx((0.6, -0.4), abs=0.04)
 
 
-def test_the_seasonal_model_carries_on_what_is_left_of_a_change() -> None:
+def test_the_seasonal_model_continues_the_rest_of_a_change() -> None:
     """On noise of a known model its error is lower than that of last season's values."""
     random = np.random.default_rng(5)
     series = np.zeros(400)
