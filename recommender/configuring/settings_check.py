@@ -76,7 +76,10 @@ def sentence(
     place = (*below, *(str(part) for part in first["loc"]))
     key, where = ".".join(place), source(place)
     if first["type"] in _UNKNOWN_KEY:
-        near = get_close_matches(place[-1], list(known_keys(place[:-1])), n=1, cutoff=0.0)
+        known = sorted(known_keys(place[:-1]))
+        near = get_close_matches(place[-1], known, n=1)
+        if not near:
+            return f"{where}: unknown key '{key}'; known there: {', '.join(known)}"
         return f"{where}: unknown key '{key}'; the nearest known one is '{'.'.join((*place[:-1], *near))}'"
     if first["type"] == "missing":
         return f"{where}: '{key}' is missing; add it"

@@ -52,7 +52,7 @@ def test_a_group_has_its_own_calendar_or_the_shared_one(tmp_path: Path) -> None:
         ("{country: NO}", 'write it in quotes: "NO"'),
         ("{dates: [2026-02-30]}", "is not YAML: day is out of range for month"),
         ("{dates: [soon]}", "'groups.o.holidays.dates.0' is 'soon'; input should be a valid date"),
-        ("{land: DE}", "unknown key 'groups.o.holidays.land'; the nearest known one is 'groups.o.holidays."),
+        ("{land: DE}", "unknown key 'groups.o.holidays.land'; known there: country, dates, subdivision"),
     ],
 )
 def test_a_wrong_setting_gets_one_sentence(tmp_path: Path, holidays: str, message: str) -> None:
