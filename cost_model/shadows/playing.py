@@ -51,11 +51,10 @@ def steered(groups: int) -> Rules:
 
 
 class Believed(NamedTuple):
-    """What is believed of the group: messages/s of one replica, the promise, and how fast costs are forgotten."""
+    """What is believed of the group: messages/s of one replica, and the promise."""
 
     capacity: float
     max_lag_seconds: float
-    half_life_seconds: float
 
 
 class Shadows(NamedTuple):
@@ -237,7 +236,7 @@ class Rows(NamedTuple):
     """Rows that have come, oldest first, one value each: `seconds`, the mean produce `rate`, and who was `followed`.
 
     What the group itself spent on it, `pod_seconds` and `late_messages`, takes the place of what the shadow of the
-    followed scaler did; -1: none was.
+    followed scaler did; -1: none was. What is spent goes to the row's `account`, by its place.
     """
 
     seconds: FloatArray
@@ -245,16 +244,16 @@ class Rows(NamedTuple):
     followed: IntArray
     pod_seconds: FloatArray
     late_messages: FloatArray
+    account: IntArray
 
 
 @compiled
 def play_rows(
-    tables: Tables, rules: Rules, shadows: Shadows, rows: Rows, believed: Believed, account: FloatArray
+    tables: Tables, rules: Rules, shadows: Shadows, rows: Rows, believed: Believed, accounts: FloatArray
 ) -> None:
-    """Let rows come, oldest first; what is in `account` (n, COLUMNS) fades with each of them."""
+    """Let rows come, oldest first, and add to `accounts` (slots, n, COLUMNS)."""
     for row in range(rows.rate.size):
-        account *= 0.5 ** (rows.seconds[row] / believed.half_life_seconds)
-        followed = rows.followed[row]
+        account, followed = accounts[rows.account[row]], rows.followed[row]
         pods, late = account[followed, PODS], account[followed, LATE]
         play_row(tables, rules, shadows, rows.rate[row], rows.seconds[row], believed, account)
         if followed >= 0:
@@ -269,4 +268,4 @@ def request(tables: Tables, shadows: Shadows, scaler: int, wanted: int, *, at_on
         shadows.moves[scaler] = 0
     members = wanted if at_once else scale(tables, shadows, scaler, wanted)
     # Nothing is late yet: longer stops of parts of a group are left out here.
-    become(tables, shadows, scaler, members, 0.0, Believed(1.0, 0.0, 1.0))
+    become(tables, shadows, scaler, members, 0.0, Believed(1.0, 0.0))

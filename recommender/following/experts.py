@@ -38,7 +38,7 @@ from cost_model.shadows.playing import (
 )
 from cost_model.shadows.tables import Beliefs, tables_of, to_a_tenth
 from forecasting.history import GroupInterval
-from forecasting.units import SECONDS_PER_HOUR, FloatArray, MessagesPerSecond, Replicas
+from forecasting.units import SECONDS_PER_DAY, SECONDS_PER_HOUR, FloatArray, MessagesPerSecond, Replicas
 from recommender.deciding.facts import excess_seconds
 from recommender.deciding.recommendation import FallbackStanding
 
@@ -49,9 +49,11 @@ HOLD_SECONDS = (30.0, 120.0, 600.0, 1800.0)
 DRAIN_SECONDS = 60.0
 # The first scaler never moves from the largest useful count.
 FIXED = 0
-# Costs fade with this half-life, so that a good month does not pay for a bad day, and are forgotten after four of them.
+# The costs of a day are remembered, by the quarter of an hour: those of the last hours, and those of yesterday's next
+# hours, for a scaler that suits the night may not suit the morning. Both count half with each six hours from now.
 HALF_LIFE_SECONDS = 6.0 * SECONDS_PER_HOUR
-REMEMBERED_SECONDS = 4.0 * HALF_LIFE_SECONDS
+SLOT_SECONDS = 900
+SLOTS = SECONDS_PER_DAY // SLOT_SECONDS + 1
 # The places of two groups that are scaled from outside: by plans while somebody else is followed, and as the group is.
 PLANS, AS_IT_IS = 0, 1
 # Another one is followed once it was cheaper by this share, and by what all replicas cost in so many hours.
@@ -79,7 +81,8 @@ SATURATED_ROWS = 8
 class _Row(NamedTuple):
     """What one row has brought, who was `followed` (-1: plans), and pod-seconds and late messages of the group itself.
 
-    `plans_pods` and `plans_late` are those of plans; `decided`: there were some.
+    They count in the `account` of its `slot`. `plans_pods` and `plans_late` are those of plans; `decided`: there were
+    some.
     """
 
     seconds: float
@@ -87,8 +90,10 @@ class _Row(NamedTuple):
     followed: int
     pod_seconds: float
     late_messages: float
+    account: int
     plans_pods: float
     plans_late: float
+    slot: int
     decided: bool
 
 
@@ -126,14 +131,14 @@ class Experts:
             least=np.array([len(counts) - 1, *[0] * len(settings)]),
         )
         self._rows: deque[_Row] = deque()
-        self._remembered_seconds = 0.0
+        self._slot = 0
         self._members, self._waits = members, _Waits(0.0, 0.0, 0.0)
         self._share = 1.0  # of the capacity that is believed, as seen
         self._behind: deque[tuple[int, float]] = deque(maxlen=SATURATED_ROWS)
         self._followed: int | None = None
         self._decided = False
         self._since_plans_seconds = PLANS_EVERY_SECONDS
-        self._paid, self._regret = np.zeros(COLUMNS), 0.0
+        self._paid, self._regret = np.zeros((SLOTS, COLUMNS)), 0.0
         self._replay()
         self._beside = shadows_of(2, members=self._place_of(members))
 
@@ -143,12 +148,11 @@ class Experts:
         self._tables = tables_of(self._profile, self._believed[0], max_lag_seconds=self._limit)
         place, scalers = self._place_of(self._members), self._rules.kind.size
         self._shadows = shadows_of(scalers, members=place)
-        self._account, self._before = np.zeros((scalers, COLUMNS)), np.zeros((scalers, COLUMNS))
-        self._plans = np.zeros(COLUMNS)
+        self._before, self._since = np.zeros((SLOTS, scalers, COLUMNS)), np.zeros((SLOTS, scalers, COLUMNS))
+        self._plans = np.zeros((SLOTS, COLUMNS))
         rows = tuple(self._rows)
-        self._play([row for row in rows if not row.decided])
-        self._before, self._account = WEIGHT_BEFORE * self._account, np.zeros((scalers, COLUMNS))
-        self._play([row for row in rows if row.decided])
+        self._play([row for row in rows if not row.decided], self._before)
+        self._play([row for row in rows if row.decided], self._since)
         # Late messages of the group as its shadow has them, and as its lag shows them.
         self._late_played, self._late_seen = 0.0, 0.0
 
@@ -158,28 +162,27 @@ class Experts:
 
     @property
     def _believes(self) -> Believed:
-        return Believed(self._capacity, self._limit, HALF_LIFE_SECONDS)
+        return Believed(self._capacity, self._limit)
 
-    def _play(self, rows: list[_Row]) -> None:
+    def _play(self, rows: list[_Row], spent: FloatArray) -> None:
         if not rows:
             return
-        columns = [np.array(column) for column in zip(*(row[:5] for row in rows), strict=True)]
-        play_rows(self._tables, self._rules, self._shadows, Rows(*columns), self._believes, self._account)
+        columns = [np.array(column) for column in zip(*(row[:6] for row in rows), strict=True)]
+        play_rows(self._tables, self._rules, self._shadows, Rows(*columns), self._believes, spent)
         for row in rows:
-            fade = 0.5 ** (row.seconds / HALF_LIFE_SECONDS)
-            self._before *= fade
-            self._plans = self._plans * fade + (row.plans_pods, row.plans_late)
+            self._plans[row.account] += (row.plans_pods, row.plans_late)
 
     def observe(self, row: GroupInterval, *, capacity: MessagesPerSecond, learned: Learned) -> None:
         """Let one base row pass in all shadows; one whose rate, lag or members are unknown passes none."""
         rate = row.produce_messages_per_second
         if rate is None or row.members is None or row.lag_messages is None:
             return
+        self._begin(row)
         seconds = float(row.interval_seconds)
         late = self._late_messages(row, row.members, rate, row.lag_messages)
         if not self._decided:  # played as soon as somebody is to be chosen
             self._capacity, self._learned, self._members = capacity, learned, row.members
-            self._remember(_Row(seconds, rate, -1, 0.0, 0.0, 0.0, 0.0, decided=False))
+            self._remember(_Row(seconds, rate, -1, 0.0, 0.0, self._slot % SLOTS, 0.0, 0.0, self._slot, decided=False))
             return
         fade = 0.5 ** (seconds / HALF_LIFE_SECONDS)
         self._share = 1.0 - (1.0 - self._share) * fade
@@ -190,25 +193,43 @@ class Experts:
         if self._believes_otherwise():
             self._replay()
         else:
-            self._play([newest])
+            self._play([newest], self._since)
         self._count_regret(newest, late)
+
+    def _begin(self, row: GroupInterval) -> None:
+        """Begin the slot of a row, if it is another one: costs of the day before, and its rows, are forgotten."""
+        slot = (int(row.interval_end_at.timestamp()) - row.interval_seconds) // SLOT_SECONDS
+        for begun in range(max(self._slot, slot - SLOTS) + 1, slot + 1):
+            for spent in (self._before, self._since, self._plans, self._paid):
+                spent[begun % SLOTS] = 0.0
+        self._slot = slot
+        while self._rows and self._rows[0].slot <= slot - SLOTS:
+            self._rows.popleft()
 
     def _remember(self, row: _Row) -> None:
         self._rows.append(row)
         self._since_plans_seconds += row.seconds
-        self._remembered_seconds += row.seconds
-        while self._remembered_seconds > REMEMBERED_SECONDS:
-            self._remembered_seconds -= self._rows.popleft().seconds
+
+    @property
+    def _weights(self) -> FloatArray:
+        """(SLOTS,): what a slot counts as one of the last hours, and as one of yesterday's next hours."""
+        ages = SLOT_SECONDS * ((self._slot - np.arange(SLOTS)) % SLOTS)
+        weights: FloatArray = 0.5 ** (ages / HALF_LIFE_SECONDS) + 0.5 ** ((SECONDS_PER_DAY - ages) / HALF_LIFE_SECONDS)
+        return weights
 
     def _count_regret(self, newest: _Row, late_messages: float) -> None:
         """Count what was paid above the cost of whoever is followed, had that been so all the time."""
-        fade = 0.5 ** (newest.seconds / HALF_LIFE_SECONDS)
-        self._paid = self._paid * fade + (newest.pod_seconds, late_messages)
+        self._paid[newest.account] += (newest.pod_seconds, late_messages)
         alone = self._cost_of_plans
         if self._followed is not None:
-            alone = float(self._priced(self._account)[self._followed])
+            alone = float(self._priced(self._weighted(self._since))[self._followed])
         faded = self._regret * 0.5 ** (newest.seconds / REGRET_HALF_LIFE_SECONDS)
-        self._regret = max(faded, self._price_of(self._paid) - alone)
+        self._regret = max(faded, self._price_of(self._weighted(self._paid)) - alone)
+
+    def _weighted(self, spent: FloatArray) -> FloatArray:
+        """What was spent in all slots, as far as each counts."""
+        weighted: FloatArray = np.tensordot(self._weights, spent, axes=1)
+        return weighted
 
     def _believes_otherwise(self) -> bool:
         """True if what is believed by now differs from what the shadows were played with."""
@@ -266,8 +287,10 @@ class Experts:
             followed=-1 if self._followed is None else self._followed,
             pod_seconds=pod_seconds,
             late_messages=late / self.lateness_ratio,
+            account=self._slot % SLOTS,
             plans_pods=plans_pods,
             plans_late=plans_late,
+            slot=self._slot,
             decided=True,
         )
 
@@ -292,13 +315,13 @@ class Experts:
     @property
     def _costs(self) -> FloatArray:
         """(n,): what each scaler has cost since there are plans, and by how much it was worse than the best before."""
-        before = self._priced(self._before)
-        costs: FloatArray = self._priced(self._account) + before - before.min()
+        before = WEIGHT_BEFORE * self._priced(self._weighted(self._before))
+        costs: FloatArray = self._priced(self._weighted(self._since)) + before - before.min()
         return costs
 
     @property
     def _cost_of_plans(self) -> float:
-        return self._price_of(self._plans)
+        return self._price_of(self._weighted(self._plans))
 
     def _price_of(self, account: FloatArray) -> float:
         """The price of pods and of late messages as they were seen."""

@@ -30,7 +30,6 @@ from forecasting.units import FloatArray, MessagesPerSecond, Partitions, Seconds
 RATE = MessagesPerSecond(1000.0)
 PROMISE_SECONDS = 10.0
 PROFILE = GroupProfile(cluster="c", group="g", partitions=Partitions(24), capacity=None, start_up_seconds=Seconds(30.0))
-FOR_EVER = 1e15
 # The place of 24 among the useful counts of 24 partitions.
 LARGEST = 8
 
@@ -43,7 +42,7 @@ class Stage(NamedTuple):
     shadows: Shadows
     account: FloatArray
 
-    def play(self, rates: list[float], *, followed: int = -1, half_life_seconds: float = FOR_EVER) -> None:
+    def play(self, rates: list[float], *, followed: int = -1) -> None:
         """Let rows of 15 s come; each costs the group itself 7 pod-seconds and 3 late messages."""
         size = len(rates)
         rows = Rows(
@@ -52,9 +51,10 @@ class Stage(NamedTuple):
             followed=np.full(size, followed),
             pod_seconds=np.full(size, 7.0),
             late_messages=np.full(size, 3.0),
+            account=np.zeros(size, dtype=np.int64),
         )
-        believed = Believed(RATE, PROMISE_SECONDS, half_life_seconds)
-        play_rows(self.tables, self.rules, self.shadows, rows, believed, self.account)
+        believed = Believed(RATE, PROMISE_SECONDS)
+        play_rows(self.tables, self.rules, self.shadows, rows, believed, self.account[None])
 
     def count(self, scaler: int = 0) -> int:
         """The count that was requested."""
@@ -186,13 +186,6 @@ def test_the_groups_own_cost_replaces_that_of_the_followed_scalers_shadow() -> N
     two = stage(reacting((1.0, 0.0), (1.0, 0.0), least=LARGEST), members=24)
     two.play([1000.0], followed=1)
     assert two.account.tolist() == [[360.0, 0.0], [7.0, 3.0]]
-
-
-def test_costs_fade_with_their_half_life() -> None:
-    """360 pod-seconds of a row, and half of the row before it."""
-    fading = stage(reacting((1.0, 0.0), least=LARGEST), members=24)
-    fading.play([1000.0, 1000.0], half_life_seconds=15.0)
-    assert fading.account[0, PODS] == pytest.approx(360.0 * 1.5)
 
 
 def test_beliefs_that_differ_by_less_than_a_twentieth_are_one() -> None:

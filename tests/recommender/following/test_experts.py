@@ -13,7 +13,7 @@ from cost_model.physics.profile import GroupProfile
 from cost_model.pricing.price import Prices
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas
-from recommender.following.experts import CHANGE_HOURS_OF_ALL, HALF_LIFE_SECONDS, SLACK_RATIO, Experts
+from recommender.following.experts import CHANGE_HOURS_OF_ALL, SLACK_RATIO, Experts
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 RATE = MessagesPerSecond(1000.0)
@@ -79,13 +79,16 @@ def test_a_group_that_is_late_all_the_time_has_somebody_else_followed() -> None:
 
 
 def test_who_is_followed_is_charged_what_following_has_really_cost() -> None:
-    """A scaler that wants 8 is followed, and the group has 24 members for another row: 24 pods are on its account."""
+    """A scaler that wants 8 is followed, and the group has 24 members for another row: 24 pods are on its account.
+
+    Costs of now count once, and a sixteenth more as those of the same time tomorrow.
+    """
     beside = experts(members=24)
     wanted = decide(beside, [row(place, members=24) for place in range(60)])
     assert wanted[-1] == 8
     before = beside.cost_followed
     beside.observe(row(60, members=24), capacity=RATE, learned=LEARNED)
-    assert beside.cost_followed == pytest.approx(before + 24 * 15 / 3600 * 0.05, rel=1e-3)
+    assert beside.cost_followed == pytest.approx(before + 17 / 16 * 24 * 15 / 3600 * 0.05, rel=1e-3)
 
 
 @pytest.mark.parametrize(("members", "consumed"), [(0, 0.0), (0, 3000.0), (8, 0.0)])
@@ -104,6 +107,34 @@ def test_at_the_ceiling_staying_is_as_late_as_the_group() -> None:
     behind = [row(place, members=24, lag_seconds=60.0 + 2.5 * place) for place in range(240)]
     late = [replace(each, consume_messages_per_second=5000.0) for each in behind]
     assert decide(experts(members=24), late)[-1] in (None, 24)
+
+
+def test_a_scaler_that_yesterdays_next_hour_needed_is_followed_before_it_comes_again() -> None:
+    """An hour of peaks each day, then 23 hours of waves: ten minutes after a peak nothing is removed, as before.
+
+    Over the waves those that remove at once are cheapest; only the peaks, 23 hours ago, speak for those that hold.
+    """
+    beside = experts(members=24)
+
+    def minute(place: int, members: int) -> GroupInterval:
+        in_day = place % (24 * 60)
+        rate = 4000.0 + 1000.0 * np.sin(2.0 * np.pi * in_day / 60.0)
+        if in_day < 60:
+            rate = 9000.0 if in_day // 10 % 2 else 4000.0
+        ended = NOON + timedelta(minutes=place + 1)
+        return replace(row(0, members=members, rate=float(rate)), interval_end_at=ended, interval_seconds=60)
+
+    for place in range(24 * 60):
+        beside.observe(minute(place, 24), capacity=RATE, learned=LEARNED)
+    members = 24
+    for place in range(24 * 60, 48 * 60):
+        wanted = beside.choose()
+        beside.plan(lambda replicas, _: replicas)
+        beside.observe(minute(place, members), capacity=RATE, learned=LEARNED)
+        members = wanted or 24
+    for place in range(48 * 60, 48 * 60 + 25):
+        beside.observe(minute(place, members), capacity=RATE, learned=LEARNED)
+    assert beside.wanted == 12
 
 
 def test_what_is_believed_by_now_is_what_everybody_was_played_with() -> None:
@@ -131,7 +162,7 @@ def test_whoever_is_followed_never_costs_more_than_the_best_one_and_one_change(
     Of 24 fixed replicas, which carry every load here, within 2 % and the price of a change, whatever changes have cost.
     """
     beside = experts(members=members)
-    place, fixed = 0, 0.0
+    place, spent = 0, np.zeros(8)
     for rate in rates:
         for _ in range(held_rows):
             beside.choose()
@@ -139,9 +170,11 @@ def test_whoever_is_followed_never_costs_more_than_the_best_one_and_one_change(
             best = beside.cheapest
             assert beside.cost_followed <= (1.0 + SLACK_RATIO) * best + CHANGE + beside.regret + 1e-9
             if members == 24:
+                ages = np.abs(max(place - 1, 0) // 60 - np.arange(8)) / 4.0
+                fixed = float(spent @ (0.5 ** (ages / 6.0) + 0.5 ** ((24.0 - ages) / 6.0)))
                 assert beside.cost_followed <= (1.0 + SLACK_RATIO) * fixed + CHANGE + 1e-9
             beside.observe(row(place, members=members, rate=rate), capacity=RATE, learned=LEARNED)
-            fixed = fixed * 0.5 ** (15 / HALF_LIFE_SECONDS) + 24 * 0.05 * 15 / 3600
+            spent[place // 60] += 24 * 0.05 * 15 / 3600
             place += 1
 
 
