@@ -1,16 +1,14 @@
 # ruff: noqa: INP001, T201 - a script is run, never imported, and prints
 """Runs every step, also after one that failed, runs failed live tests a second time, and prints a summary at the end.
 
-    run_steps.py [--beside NAME COMMAND]... [--along NAME COMMAND]... [--step NAME COMMAND]... [--under NAME COMMAND]...
-        [--live NAME COMMAND]...
+    run_steps.py [--beside NAME COMMAND]... [--along NAME COMMAND]... [--step NAME COMMAND]... [--live NAME COMMAND]...
 
 A step is a shell command, which fails with any exit code but 0. Steps run one after the other in the order given, the
 live ones last. A step named by `--along` begins with the first of them and keeps what it prints: that is shown at the
 end of the first step which it did not outlast, and before the live ones. It suits what computes in one process only.
 
-A step named by `--under` begins with the first live one, takes the computing time that this leaves, and is shown after
-it: the second live step has the machine to itself. A command named by `--beside` runs at low priority beside all of
-them and is ended with them: it prepares parts that tests would otherwise wait for, and has no effect on the result.
+A command named by `--beside` runs at low priority beside them and is ended with them: it prepares parts that tests
+would otherwise wait for, and has no effect on the result.
 
 A live step is a call of pytest over nothing but tests of real brokers, clusters and servers. Those of its tests that
 failed run once more, alone, when all steps are over. One that passes then is flaky: it is printed and counted, and is
@@ -54,7 +52,7 @@ class Outcome:
 def main(words: Sequence[str]) -> int:
     """Run the steps of the command line; 0 if nothing failed."""
     parser = argparse.ArgumentParser(description="Runs every step, and sums up last.")
-    for option in ("--beside", "--along", "--step", "--under", "--live"):
+    for option in ("--beside", "--along", "--step", "--live"):
         parser.add_argument(option, nargs=2, action="append", default=[], metavar=("NAME", "COMMAND"))
     given = parser.parse_args(words)
     began = time.monotonic()
@@ -63,17 +61,9 @@ def main(words: Sequence[str]) -> int:
         for name, command in given.step:
             outcomes += [run(name, command), *along.ended()]
         outcomes += along.ended(wait=True)
-        with running_along([(name, low(command)) for name, command in given.under]) as under:
-            for name, command in given.live:
-                outcomes += [run_live(name, command), *under.ended(wait=True)]
-            outcomes += under.ended(wait=True)
+        outcomes += [run_live(name, command) for name, command in given.live]
         outcomes, flaky = run_again(outcomes)
     return sum_up(outcomes, flaky, seconds=time.monotonic() - began)
-
-
-def low(command: str) -> str:
-    """The command at low priority: among the processes of its session, and, where Linux groups them, among sessions."""
-    return f"(echo 19 > /proc/self/autogroup) 2>/dev/null; exec nice -n 19 sh -c {shlex.quote(command)}"
 
 
 def run(name: str, command: str, *, environment: dict[str, str] | None = None) -> Outcome:
@@ -179,7 +169,8 @@ def running_beside(commands: Sequence[tuple[str, str]]) -> Iterator[None]:
     processes = []
     try:
         for _, command in commands:
-            processes.append(subprocess.Popen(low(command), shell=True, start_new_session=True))  # noqa: S602  # of the Makefile
+            low = ["nice", "-n", "19", "sh", "-c", command]
+            processes.append(subprocess.Popen(low, start_new_session=True))  # noqa: S603  # of the Makefile
         yield
     finally:
         for process in processes:

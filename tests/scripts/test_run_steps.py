@@ -145,26 +145,6 @@ def test_live_steps_begin_after_the_steps_that_run_along(folder: Path) -> None:
     assert summary(lines) == [("first", "done"), ("types", "done"), ("live", "done"), ("all", "done")]
 
 
-def test_a_step_under_the_live_ones_ends_before_the_second_of_them(folder: Path) -> None:
-    """It begins with the first live step, which does not wait for it, at the lowest priority; it fails as others do."""
-    live = f"until test -e begun; do sleep 0.01; done; {PYTEST}"
-    under = ": > begun; sleep 0.5; nice; cat /proc/self/autogroup; exit 1"
-    lowest = str(min(os.nice(0) + 19, 19))
-    code, lines = run(
-        folder, "--under", "slow", under, "--step", "first", "true", "--live", "live", live, "--live", "timed", PYTEST
-    )
-    assert code == 1
-    assert lines.index("== live") < lines.index("== slow") < lines.index(lowest) < lines.index("== timed")
-    assert not any("autogroup" in line and not line.endswith("nice 19") for line in lines)
-    assert summary(lines) == [
-        ("first", "done"),
-        ("live", "done"),
-        ("slow", "FAILED"),
-        ("timed", "done"),
-        ("all", "FAILED"),
-    ]
-
-
 def test_a_program_that_runs_beside_ends_with_the_steps(folder: Path) -> None:
     """It is started before the first step, ends with the last one, and has no verdict."""
     beside = "echo begun > begun; sleep 600; echo over > over"
