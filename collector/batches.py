@@ -1,7 +1,7 @@
-"""Samples as messages of a Kafka topic: what a file would hold, as its parquet bytes, with the schema's version beside.
+"""Samples as messages of a Kafka topic: the bytes of a parquet file, with the version of the schema in a header.
 
 A message is one batch of one collector, keyed by its cluster, so that a cluster's batches stay in order. A batch that
-is larger than a broker takes by default is several messages, no two of which share a group at an instant.
+is larger than a broker accepts by default becomes several messages, no two of which share a group at an instant.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,16 +16,16 @@ from collector.sample import OffsetSample
 from collector.sinks import arrow_table, conformed
 
 VERSION_HEADER = "lagcast-samples-version"
-# A further nullable column does not raise it: a reader that does not know the column leaves it out, one that does takes
-# null where it is missing.
+# A new nullable column does not raise the version: an older reader ignores the column, and a newer reader uses null
+# where it is missing.
 SCHEMA_VERSION = "1"
 CONTENT_TYPE = "application/vnd.apache.parquet"
-# Brokers take messages of 1,048,588 bytes (message.max.bytes); headers and key need some of them.
+# Brokers accept messages of 1,048,588 bytes (message.max.bytes); headers and key need some of them.
 MOST_BYTES = 1_000_000
 
 
 class UnknownVersionError(AdapterError):
-    """A message of a later schema; whoever reads it has to be brought up to date, and nothing is lost until then."""
+    """A message of a later schema; the reader has to be upgraded, and no message is lost until then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class SampleMessage:
 def batches_of(samples: Iterable[OffsetSample], *, most_bytes: int = MOST_BYTES) -> Iterator[SampleMessage]:
     """The samples as messages, in their order; one for each cluster where they fit into `most_bytes`.
 
-    The samples of one group at one instant are never parted, however many they are.
+    The samples of one group at one instant are never split over two messages.
     """
     table = arrow_table(samples)
     for cluster in sorted(set(table["cluster"].to_pylist())):
@@ -53,7 +53,7 @@ def batches_of(samples: Iterable[OffsetSample], *, most_bytes: int = MOST_BYTES)
 def table_of(value: bytes, headers: Mapping[str, str]) -> pa.Table:
     """The samples of a message.
 
-    Errors: UnknownVersionError; MalformedError for what is no message of this schema, or was damaged.
+    Errors: UnknownVersionError; MalformedError for a message that is damaged or not of this schema.
     """
     version = headers.get(VERSION_HEADER)
     if version is None:
@@ -71,7 +71,7 @@ def table_of(value: bytes, headers: Mapping[str, str]) -> pa.Table:
 
 def _values(table: pa.Table, most_bytes: int) -> Iterator[bytes]:
     value = _parquet(table)
-    # A group at an instant stays whole: its interval would else be complete before its last rows have come.
+    # A group at an instant stays in one message: otherwise its interval is complete before its last rows arrive.
     instants, groups = table["sampled_at"].cast(pa.int64()).to_pylist(), table["group"].to_pylist()
     keys = sorted(set(zip(instants, groups, strict=True)))
     if len(value) <= most_bytes or len(keys) == 1:

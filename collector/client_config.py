@@ -1,7 +1,7 @@
-"""Settings of a client of Kafka or Prometheus out of a file of `key=value` lines, its secrets wherever they are kept.
+"""Settings of a client of Kafka or Prometheus from a file of `key=value` lines, with references to its secrets.
 
-A value may refer to them as Kafka's own config providers do: `${env:NAME}` is an environment variable, `${file:/path}`
-the text of a file. What comes by reference, and what a setting of that name always holds, is never shown.
+A value may contain references, as in Kafka's own config providers: `${env:NAME}` is an environment variable,
+`${file:/path}` the text of a file. Values that come by reference, and values of secret settings, are never shown.
 """
 
 import re
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Self
 
 _REFERENCE = re.compile(r"\$\{(env|file):([^}]+)\}")
-# Settings that hold a secret, in librdkafka's words: `sasl.password`, `ssl.key.pem`, `sasl.oauthbearer.client.secret`;
-# and in ours, for Prometheus: `bearer.token`, `header.NAME`.
+# Settings that hold a secret, of librdkafka: `sasl.password`, `ssl.key.pem`, `sasl.oauthbearer.client.secret`;
+# and of lagcast, for Prometheus: `bearer.token`, `header.NAME`.
 _SECRET_SETTING = re.compile(
     r"password|secret|key\.pem|oauthbearer\.config|assertion\.private\.key|^bearer\.|^header\."
 )
@@ -19,11 +19,11 @@ _UNSHOWN = "***"
 
 
 class ClientConfigError(ValueError):
-    """The file, or something that it refers to, cannot be read: which, on which line, and what to do."""
+    """The file, or a reference in it, cannot be read; the message names the file, the line and the remedy."""
 
 
 class Secret(str):
-    """A value that is handed to the client and shown to nobody.
+    """A value that is passed to the client and never shown.
 
     >>> Secret("open sesame")
     ***
@@ -56,7 +56,7 @@ def read_client_config(path: Path, *, environment: Mapping[str, str]) -> dict[st
             continue
         where = f"--client-config {path}, line {number}"
         if not equals:
-            # The line may be a secret that somebody put there alone: it is not repeated.
+            # The line may consist of a secret only: the error does not repeat it.
             message = f"{where} is no key=value; write it as security.protocol=SSL is written"
             raise ClientConfigError(message)
         settings[key] = _resolved(value, environment, where=f"{where}: {key}")
@@ -64,13 +64,13 @@ def read_client_config(path: Path, *, environment: Mapping[str, str]) -> dict[st
 
 
 def without_secrets(words: str, settings: Mapping[str, str]) -> str:
-    """The words with `***` in place of every secret of the settings.
+    """The text with `***` in place of every secret of the settings.
 
     >>> without_secrets("no user 'me' with 'sesame'", {"sasl.username": "me", "sasl.password": "sesame"})
     "no user 'me' with '***'"
     """
     secrets = {value for key, value in settings.items() if isinstance(value, Secret) or _SECRET_SETTING.search(key)}
-    # The longest first: a secret that is part of another would leave the other's rest behind.
+    # The longest first: otherwise a secret that is part of a longer one would leave the rest of that one visible.
     for secret in sorted(secrets - {""}, key=len, reverse=True):
         words = words.replace(secret, _UNSHOWN)
     return words
@@ -85,7 +85,7 @@ def _resolved(value: str, environment: Mapping[str, str], *, where: str) -> str:
 def _referred(provider: str, name: str, environment: Mapping[str, str], *, where: str) -> str:
     if provider == "file":
         try:
-            # Files of secrets end with a line feed more often than not, and passwords never do.
+            # Files of secrets usually end with a line feed, and passwords never do.
             return Path(name).read_text(encoding="utf-8").rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"

@@ -1,8 +1,8 @@
-"""The ways in which the outside world fails a collector, drawn as a tree.
+"""Errors of the sources of samples, as a tree.
 
-    AdapterError            names who was asked, what for, and what came back
-    ├── UnavailableError    no answer in time; asking again may help
-    ├── RejectedError       a clear no: ACL, unknown group, unsupported request; asking again is useless
+    AdapterError            names the source, the request and the answer
+    ├── UnavailableError    no answer in time; a retry may help
+    ├── RejectedError       the request was refused: ACL, unknown group, unsupported request; a retry is useless
     │   └── UnsupportedError    a group of a kind that has nothing to sample
     └── MalformedError      an answer outside the agreed schema
 
@@ -13,9 +13,9 @@ from typing import ClassVar
 
 
 class AdapterError(Exception):
-    """A source failed; `group` is the consumer group it failed for, None where the whole source is meant.
+    """A source failed; `group` is the consumer group that the failure concerns, None for the whole source.
 
-    `remedy` is what its user can do.
+    `remedy` is the next step for the user.
     """
 
     remedy: ClassVar[str] = "Mend what the sentence names; it is asked again every 15 s."
@@ -26,11 +26,11 @@ class AdapterError(Exception):
 
 
 class UnavailableError(AdapterError):
-    """No answer in time; asking again may help."""
+    """No answer in time; a retry may help."""
 
 
 class RejectedError(AdapterError):
-    """A clear no; asking again is useless until somebody changes a permission, a name or a version."""
+    """The request was refused; a retry is useless until a permission, a name or a version is changed."""
 
 
 class UnsupportedError(RejectedError):
@@ -40,4 +40,4 @@ class UnsupportedError(RejectedError):
 
 
 class MalformedError(AdapterError):
-    """An answer came, and it lacks something that such an answer has to hold."""
+    """The answer lacks a required part."""

@@ -1,4 +1,4 @@
-"""A collector in a process of its own: a client that dies costs a round, and not the collector.
+"""A collector in a child process: if the client crashes, one round is lost and the collector goes on.
 
 librdkafka ends its process (`Assertion eonce->refcnt > 0`, issue 4605 of confluentinc/librdkafka) when a broker goes
 away while it is queried for the groups that it coordinates: most restarts of a broker are enough.
@@ -19,12 +19,12 @@ from collector.run import Collector
 
 
 class IsolatedCollector:
-    """Asks the collector that `make` makes in a child process.
+    """Runs the collector that `make` returns in a child process.
 
-    Another child is started when that one has died, and when nobody answered it.
+    A new child is started when the old one has died, and after a round in which the source did not answer.
 
-    `make` goes to the child by name: a function or class of a module, or a `functools.partial` of one. A context
-    manager: the child begins and ends with the block. Errors: what `make` raises, when the block begins.
+    `make` is sent to the child by name: a function or class of a module, or a `functools.partial` of one. A context
+    manager: the child begins and ends with the block. Errors: those of `make`, when the block begins.
     """
 
     def __init__(self, make: Callable[[], Collector]) -> None:
@@ -34,7 +34,7 @@ class IsolatedCollector:
     def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
         """The result of the collector. Errors: its own; UnavailableError where its process died."""
         if self._child is not None and not self._child[0].is_alive():
-            self.close()  # it died between two rounds, which costs neither of them
+            self.close()  # it died between two rounds: neither of them is lost
         process, pipe = self._child or self._started()
         try:
             pipe.send((groups, now))
@@ -65,12 +65,12 @@ class IsolatedCollector:
         self.close()
 
     def _started(self) -> tuple[BaseProcess, Connection]:
-        # A fork would take over locks that other threads of this process hold at that moment.
+        # A fork would copy locks that other threads of this process hold at that moment.
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=_answer, args=(theirs, self._make), daemon=True)
         process.start()
-        theirs.close()  # or the end of the child would not be the end of the pipe
+        theirs.close()  # otherwise the pipe would not close when the child ends
         self._child = process, ours
         try:
             self._answer_of(process, ours)
@@ -85,14 +85,14 @@ class IsolatedCollector:
         except (EOFError, ConnectionError):
             raise self._ended(process) from None
         if isinstance(answer, UnavailableError):
-            # Answers to failed requests come late, and it is over them that the client dies.
+            # Answers to failed requests come late, and they are what crashes the client.
             self.close()
         if isinstance(answer, AdapterError):
             raise answer
         return answer
 
     def _ended(self, process: BaseProcess) -> Exception:
-        """The reason for the missing answer: killed from within or without, which passes, or ended by a bug of ours."""
+        """The reason for the missing answer: the child was killed by a signal, or it ended by a bug of lagcast."""
         process.join()
         self.close()
         if process.exitcode is None or process.exitcode >= 0:
@@ -104,8 +104,8 @@ class IsolatedCollector:
 
 
 def _answer(pipe: Connection, make: Callable[[], Collector]) -> None:
-    """The child: makes the collector, reports that it is ready, and answers until the other side has gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends the child in its own time
+    """The child process: makes the collector, reports that it is ready, and answers until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and then ends the child
     try:
         collector = make()
     except AdapterError as error:

@@ -1,4 +1,4 @@
-"""Samples out of Kafka's admin API: one shared client, a handful of requests for any number of groups."""
+"""Samples from Kafka's admin API: one shared client, a few requests for any number of groups."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from collector.sample import OffsetSample
 from collector.subscribed import Subscriptions
 
 EVERY_GROUP = "*"
-"""Stands for every group among those that read committed data only."""
+"""In `read_committed`, this name stands for every group."""
 
 _Entry = TypeVar("_Entry")
 _log = structlog.get_logger(__name__)
@@ -22,7 +22,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
-    """The result of one round: a sample for each partition that answered, an error for each group that did not in full.
+    """The result of one round: a sample for each partition that was read, an error for each incomplete group.
 
     An error's `group` is None where it concerns no group in particular.
     """
@@ -38,12 +38,12 @@ class Collected:
 
 
 class KafkaAdminCollector:
-    """Reads many groups of one cluster; needs the right to Describe on the groups and on their topics, nothing more.
+    """Reads many groups of one cluster; needs only the permission Describe on the groups and on their topics.
 
-    `bootstrap` is `host:port[,host:port]`; `client_config` holds librdkafka settings, for security as a rule.
+    `bootstrap` is `host:port[,host:port]`; `client_config` holds librdkafka settings, usually for security.
     `read_committed` names the groups whose consumers are set to `isolation.level=read_committed`, or `EVERY_GROUP`: for
-    them a partition ends where the first open transaction begins, as they cannot read on from there.
-    Errors: RejectedError for settings that the client does not take. No request is sent yet.
+    them a partition ends where the first open transaction begins, because they cannot read beyond it.
+    Errors: RejectedError for settings that the client does not accept. No request is sent yet.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class KafkaAdminCollector:
     def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
         """One sample, stamped `now`, for each partition of the groups; None: of every group that the cluster lists.
 
-        A group's partitions are all those of the topics that it reads (`Subscriptions`), so that one without a commit
-        is seen too; where nobody ever joined (offsets stored by hand), the committed ones alone.
-        A group that fails is an error in the result, and the others are there; so is a group that is no consumer group.
-        Errors: UnavailableError, RejectedError, raised when the groups cannot be listed; UnavailableError also when not
-        one group could be read and asking again may help.
+        A group's partitions are all those of the topics that it reads (`Subscriptions`), including those without a
+        commit; if no consumer ever joined (offsets stored by hand), only the committed ones.
+        A group that fails is an error in the result, beside the samples of the others; so is a group that is no
+        consumer group. Errors: UnavailableError, RejectedError, raised when the groups cannot be listed;
+        UnavailableError also when no group could be read and a retry may help.
         """
         self._kafka.begin_round()
         names, unlisted = self._names(groups)
@@ -108,7 +108,7 @@ class KafkaAdminCollector:
     def _topics(
         self, name: str, group: GroupDescription, committed: Iterable[Partition], now: datetime
     ) -> frozenset[str]:
-        """The topics of which every partition is the group's: none where nobody ever joined."""
+        """The topics of which every partition belongs to the group: none if no consumer ever joined."""
         if group.is_simple:
             return frozenset()
         known = {topic for topic, _ in committed}
@@ -122,7 +122,7 @@ class KafkaAdminCollector:
     def _names(self, groups: Sequence[str] | None) -> tuple[tuple[str, ...], tuple[AdapterError, ...]]:
         if groups is not None:
             return tuple(dict.fromkeys(groups)), ()
-        # Before the consumer groups: a group that is created between the two is not taken for another kind.
+        # Before the consumer groups: a group that is created between the two requests is not mistaken for another kind.
         every_kind = self._kafka.groups_of_all_kinds()
         names, errors = self._kafka.group_names()
         if errors and not names:
@@ -143,7 +143,7 @@ class KafkaAdminCollector:
         return Answers(got=got, failed={**failed, **self._dead(answers.got.keys() - got.keys())})
 
     def _dead(self, names: Collection[str]) -> dict[str, AdapterError]:
-        """Reasons why groups that the client calls dead have no samples: another kind of group, or none at all."""
+        """Reasons why groups in state DEAD have no samples: another kind of group, or no group of that name."""
         if not names:
             return {}
         every_kind = self._kafka.groups_of_all_kinds()
@@ -160,7 +160,7 @@ class KafkaAdminCollector:
 class _Readings:
     """All requests of one round, and their answers: answers by group, by topic (`layout`) and by partition.
 
-    `ends` are those of all partitions of groups that read alike, by group.
+    `ends` holds, by group, the end offsets for groups with the same isolation level.
     """
 
     where: str
@@ -173,7 +173,7 @@ class _Readings:
     starts: Answers[Partition, int]
 
     def samples(self, cluster: str, group: str, now: datetime) -> Iterator[OffsetSample]:
-        """A sample of each partition whose end offset is known; without it a row would be empty."""
+        """A sample of each partition whose end offset is known."""
         description, committed = self.described.got[group], self.committed.got[group]
         ends = self.ends[group].got
         for topic, number in sorted(self.wanted[group] & ends.keys()):
@@ -194,7 +194,7 @@ class _Readings:
             )
 
     def failures(self, group: str) -> list[AdapterError]:
-        """Everything that went wrong on the way to this group's samples, in the order of the requests."""
+        """The errors of all requests for this group's samples, in the order of the requests."""
         topics, partitions = sorted(self.topics.get(group, ())), sorted(self.wanted.get(group, ()))
         failures = [
             *_found([group], self.described.failed),
@@ -219,7 +219,7 @@ def _partitions(
     topics: Collection[str],
     layout: Mapping[str, frozenset[Partition]],
 ) -> frozenset[Partition]:
-    """Of the topics that are read every partition; where nobody ever joined, what was committed alone."""
+    """Every partition of the topics that are read; if no consumer ever joined, only the committed partitions."""
     own = (key for key in committed if group.is_simple or key[0] in topics)
     return frozenset(own).union(*(layout.get(topic, ()) for topic in topics))
 
@@ -233,7 +233,7 @@ def _found(keys: Iterable[_Entry], failed: Mapping[_Entry, AdapterError]) -> lis
 
 
 def _one_error(group: str, failures: Sequence[AdapterError]) -> AdapterError | None:
-    """The first failure in the group's name, counting the rest: 24 partitions without a leader are one line."""
+    """One error for the group, the first failure with the number of the others: one line, not one per partition."""
     if not failures:
         return None
     rest = f" (and {len(failures) - 1} more such answers)" if len(failures) > 1 else ""

@@ -1,4 +1,4 @@
-"""Kafka's errors in our words: the request, its receiver, the answer, and the remedy."""
+"""Kafka's errors as sentences: the request, its receiver, the answer, and the remedy."""
 
 import re
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from collector.errors import AdapterError, RejectedError, UnavailableError
 
-# Codes after which asking again may help; in admin answers the client does not mark them as retriable.
+# Codes after which a retry may help; in admin answers the client does not mark them as retriable.
 _PASSING = frozenset(
     {
         "_ALL_BROKERS_DOWN",
@@ -27,7 +27,7 @@ _PASSING = frozenset(
     }
 )
 
-# The client's message for a connection that failed, and what its user can do. The first that is found counts.
+# The client's message for a connection that failed, and the next step for the user. The first match counts.
 _NEXT_STEPS: tuple[tuple[str, str], ...] = (
     ("sasl authentication error", "check user, password or token, and that sasl.mechanisms is the user's own"),
     ("unsupported sasl mechanism", "set sasl.mechanisms to one that the broker supports"),
@@ -39,13 +39,13 @@ _NEXT_STEPS: tuple[tuple[str, str], ...] = (
     ("failed to resolve", "check the name of the host"),
     ("connection refused", "check host and port, and that the broker runs"),
 )
-# The time that a connection took to fail is another each time: with it the same failure would be news in every round.
+# The time that a connection took to fail changes each time: with it the same failure would be logged in every round.
 _PASSED_TIME = re.compile(r" \(after \d+ms in state \w+(, \d+ identical error\(s\) suppressed)?\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A request to Kafka, in words, and the resource it stands for: a grant is given on a group or a topic."""
+    """A request to Kafka, described in words, and its resource: permissions are granted on a group or a topic."""
 
     words: str
     group: str | None = None
@@ -55,8 +55,8 @@ class Question:
 class Complaints:
     """The client's messages about its connections; the most specific is kept, and of two such messages the newer.
 
-    The client repeats a message only once in a while: what explained an error in one round stays for the next one.
-    `unshown` takes secrets out of its messages.
+    The client rarely repeats a message: a message that explained an error in one round is kept for the next one.
+    `unshown` removes secrets from the messages.
     """
 
     def __init__(self, unshown: Callable[[str], str]) -> None:
@@ -64,20 +64,20 @@ class Complaints:
         self._words, self._rank, self._has_explained = "", 0, False
 
     def hear(self, complaint: KafkaError) -> None:
-        """Take one. The reason comes once, later messages of the same failure may be as little as "Disconnected"."""
+        """Note a message. The reason comes once; later messages of the same failure may only be "Disconnected"."""
         words = self._unshown(_PASSED_TIME.sub("", complaint.str()))
         rank = _rank(complaint, words)
         if rank >= self._rank:
             self._words, self._rank = words, rank
 
     def begin_round(self) -> None:
-        """Forget what explained nothing in the round before."""
+        """Drop the message if it explained no error in the round before."""
         if not self._has_explained:
             self.forget()
         self._has_explained = False
 
     def forget(self) -> None:
-        """The failure is over: its messages explain nothing later."""
+        """Drop the message, because the failure is over."""
         self._words, self._rank = "", 0
 
     def explain(self) -> str:
@@ -94,7 +94,7 @@ def _rank(complaint: KafkaError, words: str) -> int:
 
 
 def in_our_words(where: str, question: Question, cause: KafkaException, complaints: Complaints) -> AdapterError:
-    """The cause as one sentence. It is a value: whoever raises it later still shows the cause."""
+    """The error as one sentence, returned and not raised; raised later, it still shows its cause."""
     answer: KafkaError = cause.args[0]
     passing = answer.name() in _PASSING or answer.retriable()
     complaint = complaints.explain() if passing else ""
@@ -107,7 +107,7 @@ def in_our_words(where: str, question: Question, cause: KafkaException, complain
 
 
 def said(answer: KafkaError) -> str:
-    """Words and code: some answers are a bare "ConsumerGroupDescribe: ", and only the code names the fault."""
+    """Text and code of an answer: some texts are only "ConsumerGroupDescribe: ", and the code names the fault."""
     return f"{answer.str().rstrip(' :')} [{answer.name()}]"
 
 
@@ -117,7 +117,7 @@ def _next_step(complaint: str) -> str:
 
 
 def _grant(answer: KafkaError, question: Question) -> str:
-    """The grant that is missing, as an operation on a resource; empty where no grant is."""
+    """The missing permission, as an operation on a resource; empty if no permission is missing."""
     code = answer.name()
     if code == "GROUP_AUTHORIZATION_FAILED":
         return f"; grant this user Describe on Group {question.group!r}"

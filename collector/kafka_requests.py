@@ -1,6 +1,6 @@
-"""The requests a collector makes of Kafka: each over many groups or partitions at once, each with its answers and noes.
+"""The collector's requests to Kafka: each covers many groups or partitions, and returns answers and failures.
 
-The only module here that handles the client's futures and error codes; what it gives are plain values.
+The only module here that handles the client's futures and error codes; its results are plain values.
 """
 
 import logging
@@ -22,7 +22,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-# Documented as public, but not in the `__all__` that the checker goes by.
+# Documented as public, but not in the `__all__` that the type checker uses.
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     ConfigResource,
@@ -34,18 +34,18 @@ from collector.client_config import without_secrets
 from collector.errors import AdapterError, MalformedError, RejectedError, UnavailableError
 from collector.kafka_errors import Complaints, Question, in_our_words, said
 
-# What every client starts from; a caller's settings win. A broker that is away is waited for three times in a round:
-# for its list of groups of every kind, for its groups and for its partitions. 2 + 6 + 6 s fit into the 15 s between
-# rounds (the client's own default is 60 s).
+# Defaults of every client; a caller's settings override them. A round waits three times for a broker that is
+# unavailable: for its list of groups of every kind, for its groups and for its partitions. 2 + 6 + 6 s fit into the
+# 15 s between rounds (the client's own default is 60 s).
 _DEFAULTS = {"client.id": "lagcast", "socket.timeout.ms": "6000"}
 _LIST_SECONDS = 2.0
-# librdkafka writes to standard error unless it has a logger. Its messages appear in our errors, and some of
-# it shows values of settings, secrets among them.
+# librdkafka writes to standard error unless it has a logger. Its messages appear in our errors, and some of them
+# show values of settings, secrets among them.
 _client_log = logging.getLogger("confluent_kafka")
 _client_log.addHandler(logging.NullHandler())
 _client_log.propagate = False
 
-# Requests of `offsets_at` that are on their way at once: a broker answers 20 of 24 partitions each in 15 ms.
+# Requests of `offsets_at` in flight at once: a broker answers 20 of 24 partitions each in 15 ms.
 _SENT_AHEAD = 20
 
 Partition = tuple[str, int]  # topic and partition number
@@ -64,10 +64,10 @@ class Answers(Generic[Key, Value]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDescription:
-    """A group as its coordinator describes it, in Kafka's words; None where the broker gave none.
+    """A group as its coordinator describes it, in Kafka's terms; None where the broker returned no value.
 
-    `hosts` has the address that each member connects from. `is_simple`: nobody ever joined it, its offsets are stored
-    by hand.
+    `hosts` has the address that each member connects from. `is_simple`: no consumer ever joined it, its offsets are
+    stored by hand.
     """
 
     state: str
@@ -81,7 +81,7 @@ class GroupDescription:
 
 
 class FirstMessage(NamedTuple):
-    """A message by its place in its partition and its own time stamp, in milliseconds since 1970."""
+    """The offset of a message in its partition, and its own time stamp in milliseconds since 1970."""
 
     offset: int
     timestamp_milliseconds: int
@@ -96,7 +96,7 @@ class Limits(NamedTuple):
 
 
 class KafkaRequests:
-    """One admin client of one cluster. Errors: RejectedError for settings it does not take; no request is sent yet."""
+    """One admin client of one cluster. Errors: RejectedError for settings it does not accept; nothing is sent yet."""
 
     def __init__(self, bootstrap: str, *, cluster: str, client_config: Mapping[str, str]) -> None:
         self.where = f"cluster {cluster!r} at {bootstrap}"
@@ -108,15 +108,15 @@ class KafkaRequests:
         except KafkaException as cause:
             complaint = without_secrets(said(cause.args[0]), client_config)
             message = f"the Kafka client of {self.where} does not take its settings: {complaint}"
-            # The client repeats a value that it does not take: without its own words, no traceback shows a secret.
+            # The client's message repeats the rejected value: a cause with a secret is left out of the traceback.
             raise RejectedError(message) from (cause if complaint == said(cause.args[0]) else None)
 
     def begin_round(self) -> None:
-        """Tell a new round of questions from the one before: its errors are explained by what happens from now on."""
+        """Begin a new round of requests: its errors are explained by messages of the client from now on."""
         self._complaints.begin_round()
 
     def group_names(self) -> tuple[tuple[str, ...], tuple[AdapterError, ...]]:
-        """Every consumer group that the cluster lists, sorted, and an error for each broker that could not list its."""
+        """Every consumer group that the cluster lists, sorted, and an error for each broker that listed none."""
         question = Question(words="its list of groups")
         answered = self._answers(lambda: {"": self._client.list_consumer_groups()}, lambda _: question)
         if answered.failed:
@@ -126,14 +126,14 @@ class KafkaRequests:
         return tuple(names), tuple(self._error(question, KafkaException(error)) for error in listed.errors or ())
 
     def groups_of_all_kinds(self) -> Answers[str, str]:
-        """Every group that the cluster lists, whatever kind, with its protocol type; "" is the failure's key.
+        """Every group that the cluster lists, of any kind, with its protocol type; "" is the key of a failure.
 
         The type is empty for share groups, for Kafka Streams groups and for consumer groups of the newer protocol:
         this request is older than all three. Kafka Connect's workers are `connect`.
         """
         try:
             with warnings.catch_warnings():
-                # The client advises `list_consumer_groups` instead, which leaves out what is requested here.
+                # The client advises `list_consumer_groups` instead, which leaves out groups of other kinds.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 listed: list[Any] = self._client.list_groups(timeout=_LIST_SECONDS)
         except KafkaException as cause:
@@ -151,9 +151,9 @@ class KafkaRequests:
         return _mapped(answered, _description)
 
     def committed_offsets(self, groups: Iterable[str]) -> Answers[str, dict[Partition, int]]:
-        """Per group, the partitions with a commit and the next offset that the group will read of each."""
+        """Per group, the partitions with a commit and the next offset that the group will read from each."""
         answered = self._answers(
-            # The client takes one group a call, but does not wait for one answer before it sends the next request.
+            # The client takes one group per call, but does not wait for one answer before it sends the next request.
             lambda: {
                 name: self._client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(name)])[name]
                 for name in groups
@@ -172,9 +172,9 @@ class KafkaRequests:
         return _mapped(answered, lambda topic: frozenset((topic.name, partition.id) for partition in topic.partitions))
 
     def limits(self, *, open_ended: Iterable[Partition], stable: Iterable[Partition]) -> Limits:
-        """End and log start of each partition; of the `stable` ones the end is the last stable offset.
+        """End and log start of each partition; for the `stable` ones the end is the last stable offset.
 
-        All is on its way at once: a broker that is away is waited for once.
+        All requests are sent at once, so a broker that is unavailable costs one timeout.
         """
         open_ended, stable = frozenset(open_ended), frozenset(stable)
         latest, earliest = OffsetSpec.latest(), OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # their types are missing
@@ -190,9 +190,9 @@ class KafkaRequests:
     def offsets_at(
         self, partitions: Iterable[Partition], instants: Iterable[datetime]
     ) -> Iterator[tuple[datetime, Answers[Partition, FirstMessage | None]]]:
-        """For each instant, in the order given, each partition's first message from then on; None: there is none.
+        """For each instant, in the order given, each partition's first message from then on; None if there is none.
 
-        One request for each instant and broker, a few of them on their way at once.
+        One request for each instant and broker, a few of them in flight at once.
         """
         keys = [TopicPartition(topic, number) for topic, number in partitions]
         sent: deque[tuple[datetime, Mapping[TopicPartition, Future[Any]]]] = deque()
@@ -223,7 +223,7 @@ class KafkaRequests:
         )
 
     def compacted(self, topics: Iterable[str]) -> frozenset[str]:
-        """Those of the topics of which Kafka removes old messages by key; none where it does not answer."""
+        """The compacted ones of these topics, where Kafka removes old messages by key; none if it does not answer."""
         resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
         answered = self._answers(
             lambda: self._client.describe_configs(resources) if resources else {},
@@ -255,7 +255,7 @@ class KafkaRequests:
         )
 
     def _odd_offset(self, offset: int, words: str) -> AdapterError:
-        if offset == OFFSET_INVALID:  # the client's word for a leader that it could not reach
+        if offset == OFFSET_INVALID:  # the client could not reach the leader
             return UnavailableError(f"asked {self.where} for {words}; no answer came: is its leader away?")
         return MalformedError(f"{self.where} gave {offset} as {words}")
 
@@ -287,7 +287,7 @@ def _partition(key: TopicPartition) -> Partition:
 
 def _description(group: ConsumerGroupDescription) -> GroupDescription:
     protocol = group.type.name.lower() if group.type is not ConsumerGroupType.UNKNOWN else None
-    # The client has no words for ASSIGNING and RECONCILING of the newer protocol: partitions are changing hands then.
+    # The client does not know the states ASSIGNING and RECONCILING of the newer protocol: partitions change owners.
     is_reconciling = group.state.name == "UNKNOWN" and protocol == "consumer"
     return GroupDescription(
         state="RECONCILING" if is_reconciling else group.state.name,
@@ -295,7 +295,7 @@ def _description(group: ConsumerGroupDescription) -> GroupDescription:
         assignor=group.partition_assignor or None,
         members=len(group.members),
         static_members=sum(bool(member.group_instance_id) for member in group.members),
-        # Brokers are written in Java, which puts a slash between name and address of a host: "/10.1.2.3".
+        # Brokers run on Java, which writes a slash between name and address of a host: "/10.1.2.3".
         hosts=tuple(member.host.rpartition("/")[2] for member in group.members),
         is_simple=group.is_simple_consumer_group,
         assigned=frozenset(
@@ -305,7 +305,7 @@ def _description(group: ConsumerGroupDescription) -> GroupDescription:
 
 
 def _commits(answer: ConsumerGroupTopicPartitions) -> dict[Partition, int]:
-    # A negative offset is a word of Kafka's for "nothing committed", not a number.
+    # A negative offset is Kafka's code for "nothing committed", not a number.
     return {
         (entry.topic, entry.partition): entry.offset for entry in answer.topic_partitions or () if entry.offset >= 0
     }

@@ -1,12 +1,12 @@
-"""Sample files of finished days: one file a day, and none when a day is older than any request.
+"""Sample files of finished days: one file per day, removed when a day is older than any request.
 
-A minute's or a round's file is right while a day grows. When it has been over for a day and an hour, nobody waits for
-single files any more: the stream lists the newest two days alone, and is late by less than an hour.
+A day that grows has a file per minute or per round. A day and an hour after its end, no reader waits for single files
+any more: the stream lists only the newest two days, and is late by less than an hour.
 
     date=2026-05-04/20260504T000014.000000Z-20260504T235959.000000Z-1a2b3c4d.day.parquet
 
-The day's file appears by one rename and names in its footer which files it was made of; these no longer count from that
-moment on, whoever removes them. So a kill at any point loses no row and shows none twice.
+The day's file appears by one rename and names in its footer the files that it was made of; these no longer count from
+that moment on, whether they are removed or not. So a kill at any point loses no row and shows none twice.
 """
 
 import os
@@ -45,8 +45,8 @@ class Kept:
 def keep_days(samples_dir: Path, *, now: datetime, kept_days: int) -> Kept:
     """Make one file of each day that has been over for `SETTLED_AFTER`, and remove days before the last `kept_days`.
 
-    A day is left for the next time while somebody reads the folder, or another process does the same. A file that
-    cannot be read stays as it is. Errors: OSError where the folder cannot be written to.
+    A day is left for the next time while another process reads the folder or merges it. A file that cannot be read
+    stays as it is. Errors: OSError if the folder cannot be written to.
     """
     merged, removed = 0, 0
     for folder in sorted(samples_dir.glob(f"{_FOLDER}*")):
@@ -55,7 +55,7 @@ def keep_days(samples_dir: Path, *, now: datetime, kept_days: int) -> Kept:
             if day is None or not is_alone:
                 continue
             if day < (now - timedelta(days=kept_days)).date():
-                # Out of sight in one step: readers have the day whole or not at all.
+                # Hidden by one rename: readers see the whole day or none of it.
                 folder.replace(folder.with_name(f".{folder.name}"))
                 removed += 1
             elif datetime.combine(day + timedelta(days=1), time(), tzinfo=UTC) + SETTLED_AFTER <= now:
@@ -87,7 +87,7 @@ def keep_days_forever(
 
 @contextmanager
 def _alone(samples_dir: Path) -> Iterator[bool]:
-    """True if nobody else has the folder's lock, until the block ends; it goes with the process."""
+    """True if no other process has the folder's lock; the lock is held until the block or the process ends."""
     try:
         lock = locked(samples_dir / SAMPLES_LOCK)
     except BlockingIOError:
@@ -98,7 +98,7 @@ def _alone(samples_dir: Path) -> Iterator[bool]:
 
 
 def _merge(folder: Path) -> int:
-    """One file of the day's files, and how many they were; 0 where there is only one that can be read."""
+    """Merge the day's files into one; returns how many they were, 0 if only one can be read."""
     files = {path.name: path for path in folder.glob("*.parquet") if path.name[0] not in "._"}
     made_of = {name for path in files.values() for name in _made_of(path)}
     for name in made_of & files.keys():
@@ -112,7 +112,7 @@ def _merge(folder: Path) -> int:
         unfinished.replace(folder / name)
     finally:
         unfinished.unlink(missing_ok=True)
-    # Without this a power cut could leave the removals and not the name.
+    # Without this a power cut could leave the removals without the new file's name.
     sync_folder(folder)
     for path in readable:
         if path.name != name:
@@ -121,7 +121,7 @@ def _merge(folder: Path) -> int:
 
 
 def _write(paths: list[Path], unfinished: Path, *, made_of: set[str]) -> str:
-    """The rows of the files in one file; its name, as a batch of them all would have it."""
+    """Write the rows of the files into one file; returns the name that a batch of all rows would have."""
     spans: list[pa.Table] = []
     waiting: list[pa.Table] = []
     with unfinished.open("wb") as file:
@@ -135,7 +135,7 @@ def _write(paths: list[Path], unfinished: Path, *, made_of: set[str]) -> str:
             if waiting:
                 writer.write_table(pa.concat_tables(waiting))
             name = file_name(pa.concat_tables(spans)).removesuffix(".parquet") + DAY_FILE
-            # Rows that came later into the same span leave the day's file its name: it replaces itself.
+            # If later rows do not change the span, the name stays the same and the new file replaces the old one.
             writer.add_key_value_metadata({MADE_OF: "\n".join(sorted(made_of - {name}))})
         file.flush()
         os.fsync(file.fileno())
@@ -143,14 +143,14 @@ def _write(paths: list[Path], unfinished: Path, *, made_of: set[str]) -> str:
 
 
 def _pieces(path: Path) -> Iterator[pa.Table]:
-    """The rows of a file, a row group at a time: a day of a large fleet is more than fits in memory."""
+    """The rows of a file, one row group at a time: a day of a large fleet does not fit in memory."""
     with pq.ParquetFile(path) as file:
         for number in range(file.num_row_groups):
             yield conformed(file.read_row_group(number))
 
 
 def _span(rows: pa.Table) -> pa.Table:
-    """The parts of a file's name: the groups, each with its first and its last instant."""
+    """The rows that give a file its name: the groups, each with its first and its last instant."""
     firsts_and_lasts = rows.group_by(["cluster", "group"]).aggregate([("sampled_at", "min"), ("sampled_at", "max")])
     return pa.concat_tables(
         [
@@ -161,7 +161,7 @@ def _span(rows: pa.Table) -> pa.Table:
 
 
 def _made_of(path: Path) -> list[str]:
-    """The files that a day's file was made of; none where it is no day's file."""
+    """The files that a day's file was made of; none for other files."""
     if not path.name.endswith(DAY_FILE):
         return []
     try:

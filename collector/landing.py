@@ -1,11 +1,11 @@
-"""Messages into sample files, each exactly once: the files, and beside them how far each partition has come.
+"""Messages into sample files, each exactly once: the files, and beside them the next offset of each partition.
 
     OUT/date=2026-05-04/*.parquet          the samples, as `lagcast collect --out` writes them
     OUT/.landed/KAFKA/TOPIC.json           the next offset of each partition; KAFKA is the cluster's own id
-    OUT/.landed/KAFKA/TOPIC-0-17.parked    a message that could not be read, as it came
+    OUT/.landed/KAFKA/TOPIC-0-17.parked    a message that could not be read, unchanged
 
-Files first, then the offsets, both by rename. What a kill leaves between the two is landed again, under the names that
-it has already: a file's name is made of what is in it.
+Files first, then the offsets, both by rename. After a kill between the two, the same messages are landed again under
+the same names: a file's name is derived from its contents.
 """
 
 import json
@@ -34,11 +34,11 @@ _log = structlog.get_logger(__name__)
 
 
 class LandingError(ValueError):
-    """The folder cannot be landed in; one sentence names the fault, the place and the remedy."""
+    """Messages cannot be landed in the folder; one sentence names the fault, the place and the remedy."""
 
 
 class Arrived(NamedTuple):
-    """A message where it was found."""
+    """A message, with its place in the topic."""
 
     partition: int
     offset: int
@@ -56,9 +56,9 @@ class Landed:
 
 
 class Landing:
-    """The samples of one topic of one Kafka, for the one process that lands them; `next_offsets` is where to resume.
+    """Lands the samples of one topic of one Kafka, in one process at a time; `next_offsets` is where to resume.
 
-    Errors: LandingError where the offsets cannot be understood.
+    Errors: LandingError if the file of offsets cannot be read.
     """
 
     def __init__(self, out: Path, *, kafka: str, topic: str, clock: Callable[[], datetime]) -> None:
@@ -71,9 +71,9 @@ class Landing:
         self.done = Landed()
 
     def land(self, messages: Sequence[Arrived]) -> None:
-        """Write what they hold, then how far they reach. A message that cannot be read is kept aside and counted.
+        """Write the samples, then the next offsets. A message that cannot be read is set aside and counted.
 
-        Errors: UnknownVersionError; those before it are landed then, and it comes first the next time.
+        Errors: UnknownVersionError; the messages before it are landed, and the next call has to begin with it.
         """
         folders: set[Path] = set()
         following = dict(self.next_offsets)
@@ -107,7 +107,7 @@ class Landing:
             raise refused
 
     def _look_at_clock(self, table: pa.Table) -> None:
-        """Say once of each cluster that its collector's clock is ahead of ours: rows are used when they are over."""
+        """Log once per cluster that its collector's clock is ahead of ours: rows are used only once they are past."""
         newest = pc.max(table["sampled_at"]).as_py()
         ahead = newest - self._clock()
         for cluster in set(table["cluster"].to_pylist()) - self._told_ahead:
@@ -136,9 +136,9 @@ class Landing:
 
 @contextmanager
 def landing(out: Path, *, kafka: str, topic: str, clock: Callable[[], datetime]) -> Iterator[Landing]:
-    """Alone with the offsets of this topic until the end of the block; the lock goes with the process.
+    """A `Landing` with a lock on the offsets of this topic, until the block or the process ends.
 
-    Errors: LandingError where another process lands the same, and where the folder cannot be written to.
+    Errors: LandingError if another process lands the same topic, and if the folder cannot be written to.
     """
     path = _offsets_path(out, kafka=kafka, topic=topic)
     try:

@@ -1,4 +1,4 @@
-"""A Kafka cluster as it is now: its rounds stored, its interruptions reported, and its read failures."""
+"""A live Kafka cluster: stores its rounds, reports its interruptions, and keeps the errors of the last round."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,8 +22,8 @@ from forecasting.columns import BASE_INTERVAL_SECONDS
 class LiveCluster:
     """One cluster, read and watched by a thread each.
 
-    `samples` is the folder that rounds are written to; `arrived` is set once one has been. `unread` are the errors of
-    the last round, by group.
+    `samples` is the folder that rounds are written to; `arrived` is set after the first write. `unread` holds the
+    errors of the last round, by group.
     """
 
     bootstrap: str
@@ -56,7 +56,7 @@ class LiveCluster:
             watch_forever(collector, lambda: self._attention.groups, on_interruption, clock=self.clock, wait=stop.wait)
 
     def _make(self) -> "partial[KafkaAdminCollector]":
-        """The constructor of a collector of this cluster, in a process of its own."""
+        """The constructor of a collector of this cluster, for a child process."""
         return partial(
             KafkaAdminCollector,
             self.bootstrap,

@@ -6,9 +6,9 @@ from typing import TextIO
 
 
 def locked(path: Path) -> TextIO:
-    """The lock file at `path`, open and locked: nobody else gets it before it is closed or the process ends.
+    """The lock file at `path`, open and locked until it is closed or the process ends.
 
-    Errors: BlockingIOError where another process has it; OSError where it cannot be made.
+    Errors: BlockingIOError if another process holds the lock; OSError if the file cannot be created.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = path.open("a")

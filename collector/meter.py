@@ -1,7 +1,7 @@
-"""Interruptions of a group, measured from its samples alone: rebalances, restarts and stalls, and their repeats.
+"""Interruptions of a group, measured from its samples alone: rebalances, restarts and stalls, and repeated messages.
 
-A fold over readings at whatever spacing: each second from the watch, each 15 s from files that were kept. Nothing is
-requested of consumers: a partition stands still while messages wait and its committed offset does not move.
+A fold over readings at any spacing: each second from the watch, each 15 s from stored files. Consumers need no change:
+a partition is stopped while messages wait and its committed offset does not move.
 """
 
 from collections import deque
@@ -16,17 +16,17 @@ from forecasting.columns import REBALANCING_STATES
 
 Kind = Literal["rebalance", "restart", "stall"]
 
-# What lies between two commits of a partition, until three of them were seen: Kafka's auto.commit.interval.ms.
+# The assumed commit interval of a partition until three commits were seen: Kafka's auto.commit.interval.ms.
 COMMIT_SECONDS = 5.0
 LEAST_GAPS = 3
-# Of the last commits the median: one long stop among 21 changes nothing.
+# The commit interval is the median of this many: one long stop among 21 changes nothing.
 GAPS_KEPT = 21
-# A partition that stood still for twice its usual time and this long is interrupted, whatever the group's state: 10.5 s
-# at commits each 5 s, 0.9 s at commits each 0.2 s; and for as long as lies between two readings.
+# A partition is interrupted, in any state of the group, when it stood still for twice its usual commit interval plus
+# this time: 10.5 s at commits each 5 s, 0.9 s at commits each 0.2 s; plus the time between two readings.
 STALL_SECONDS = 0.5
-# What lies between two commits is learnt from the first readings, which are worth taking soon after each other.
+# The commit interval is learnt from the first readings, which are therefore taken soon after each other.
 LEARNING_READINGS = 40
-# An interruption that lasts this long is reported as it stands, so that it does not hide what comes next.
+# An interruption that lasts this long is reported before its end, so that it does not hide the next one.
 LONGEST_SECONDS = 900.0
 
 
@@ -41,14 +41,15 @@ class PartitionStop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interruption:
-    """One time that a group, or some of its partitions, did not consume; all of it is over unless partitions stand.
+    """One time that a group, or some of its partitions, did not consume; it is over unless partitions still stand.
 
-    A `restart`: members left, and as many were back before all went on; a `stall`: the group showed nothing of it.
-    `stops` are the partitions that stood still for longer than between two of their commits. Where a consumer stands is
-    known at its commits only: each stop may be off by `resolution_seconds`, one and a half times what lies between two
-    commits, and what lies between two readings. `rebalancing_seconds` is how long the group reported that partitions
-    were changing hands. `repeated_messages_least` were seen to be committed and taken back; `repeated_messages_most`
-    adds what every stopped partition usually does between two commits, which its next owner may have done again.
+    A `restart`: members left, and as many were back before all partitions resumed; a `stall`: neither the state nor the
+    members of the group changed. `stops` are the partitions that stood still for longer than their commit interval.
+    The position of a consumer is known at its commits only: each stop may be off by `resolution_seconds`, one and a
+    half commit intervals plus the time between two readings. `rebalancing_seconds` is how long the group reported that
+    partitions were changing owners. `repeated_messages_least` were committed and then taken back;
+    `repeated_messages_most` adds the messages that every stopped partition usually processes between two commits,
+    which its next owner may have processed again.
     """
 
     cluster: str
@@ -68,7 +69,7 @@ class Interruption:
 
     @property
     def lost_partition_seconds(self) -> float:
-        """Pauses of all partitions together."""
+        """The sum of the pauses of all partitions."""
         return sum(stop.seconds for stop in self.stops)
 
     @property
@@ -84,7 +85,7 @@ class Interruption:
 
 @dataclass(slots=True, kw_only=True)
 class _Track:
-    """One partition: where it stands, since when its oldest uncommitted message waits, and how it usually goes on."""
+    """One partition: its offsets, since when its oldest uncommitted message waits, and its usual progress."""
 
     end: int
     committed: int
@@ -104,12 +105,12 @@ class _Track:
         return 0.0 if self.waits_since is None else (at - self.waits_since).total_seconds()
 
     def idle_seconds(self, gap: float, step: int, spacing: float) -> float:
-        """The part of a gap between two commits, in which `step` messages were done, that was no work.
+        """The idle part of a gap between two commits, in which `step` messages were processed.
 
         The last commit came up to a commit interval before a stop, and the next one up to another after it, or the stop
-        began and ended at once after one: a gap is half an interval too long in the middle. Who was behind by then, by
-        half as much again as a commit and a reading leave, works as fast as it can: what was done took its time. With
-        batches of 8 s commits are 8 s apart, and nothing stops.
+        began and ended at once after one: on average a gap is half an interval too long. A consumer with a backlog of
+        more than one and a half times what a commit interval and a reading leave works as fast as it can: its time of
+        processing `step` messages was work. With batches of 8 s commits are 8 s apart, and nothing stops.
         """
         worked, known = self.usual_seconds / 2.0, sum(self.gaps)
         if known > 0.0:
@@ -135,12 +136,12 @@ class _Unrest:
     disturbed_at: datetime
     spacing_seconds: float
     fewest_members: int | None
-    is_told: bool = False  # the group itself showed it, by its state or its members
+    is_told: bool = False  # the state or the members of the group changed
     rebalancing_seconds: float = 0.0
 
 
 class Meter:
-    """Takes one group's readings, oldest first, and hands out each interruption when it is over."""
+    """Takes one group's readings, oldest first, and returns each interruption when it is over."""
 
     def __init__(self) -> None:
         self._tracks: dict[tuple[str, int], _Track] = {}
@@ -156,7 +157,7 @@ class Meter:
         return self._unrest is not None or self._readings < LEARNING_READINGS
 
     def observe(self, reading: Sequence[OffsetSample]) -> Interruption | None:
-        """Take all samples of the group of one instant; what is over with it, else None.
+        """Take all samples of the group of one instant; returns the interruption that ends with it, else None.
 
         Errors: ValueError on a reading of two groups or instants, or one that is not newer than the last.
         """
@@ -195,7 +196,7 @@ class Meter:
 
     def _look_for_stalls(self, at: datetime, since_last: float) -> None:
         if self._members == 0:
-            return  # nobody is there to stand still: that was reported when they left
+            return  # no members, no stall: their leaving was reported already
         # A suspicion only: whether it was a stop is decided when the partition resumes.
         suspects = (t for t in self._tracks.values() if t.stood_seconds(at) > 1.5 * t.usual_seconds + since_last)
         if self._unrest is None and any(suspects):
@@ -212,20 +213,20 @@ class Meter:
         return self._unrest
 
     def _follow(self, row: OffsetSample, since_last: float) -> None:
-        # What is seen to have changed did so since the last reading: in the middle between the two, as a guess.
+        # A change happened since the last reading: in the middle between the two readings, as an estimate.
         key, at = (row.topic, row.partition), row.sampled_at - timedelta(seconds=since_last / 2.0)
         committed = row.committed_offset if row.committed_offset is not None else row.log_start_offset
         if committed is None:
             return
         track = self._tracks.get(key)
-        if track is None or row.end_offset < track.end:  # new to us, or made anew
+        if track is None or row.end_offset < track.end:  # first seen, or created again
             waits_since = at if row.end_offset > committed else None
             self._tracks[key] = _Track(end=row.end_offset, committed=committed, waits_since=waits_since)
             return
         step, track.end, track.committed = committed - track.committed, row.end_offset, committed
         if step > 0:
             self._went_on(track, step, track.stood_seconds(at), since_last)
-        elif step < 0 and row.members:  # a group without members is set back by hand, which repeats what was requested
+        elif step < 0 and row.members:  # without members, offsets were reset by hand, and the repeats are intended
             track.taken_back -= step
         nobody_is_missed = self._members == 0 and self._unrest is None
         if step != 0 or track.waits_since is None or nobody_is_missed:
@@ -238,7 +239,7 @@ class Meter:
         least = usual if is_told else 1.5 * usual + STALL_SECONDS
         if self._unrest is not None and idle > least + since_last:
             track.stop(idle)
-        # A gap of one reading shows that commits come at least as often, which is known by then.
+        # A gap of one reading shows only that commits come at least as often, which is known already.
         elif not is_told and (len(track.gaps) < LEAST_GAPS or gap > since_last):
             track.gaps.append(gap)
             track.steps.append(step)

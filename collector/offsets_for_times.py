@@ -1,7 +1,7 @@
-"""Arrivals of the past out of Kafka itself: where each partition stood at each minute, without reading a record.
+"""Past produce rates from Kafka itself: the end offset of each partition at each minute, without reading a record.
 
-A broker finds the first message of a minute by its time index; two such offsets differ by what was produced in between.
-What a group had committed then nobody knows any more: those columns stay empty.
+A broker finds the first message of a minute by its time index; the difference of two such offsets is the number of
+messages produced in between. Commits of the past are not known any more: those columns stay empty.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,10 +12,10 @@ from collector.kafka_requests import Answers, FirstMessage, KafkaRequests, Parti
 from collector.sample import CLOCK_TOLERANCE, OffsetSample
 
 STEP = timedelta(minutes=1)
-# So many minutes are requested and handed over at a time, the newest first: 400,000 rows of 300 partitions.
+# Minutes that are requested and passed on at a time, the newest first: 400,000 rows of 300 partitions.
 CHUNK_MINUTES = 1440
-# History begins where partitions with this share of the kept messages reach back to: one that sees a message a week
-# keeps none of the days before, and must not cost the others theirs.
+# History begins at the instant that partitions with this share of the kept messages reach back to: a partition with
+# one message a week has no older ones, and must not shorten the history of the others.
 KNOWN_SHARE = 0.99
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -37,8 +37,7 @@ class Span:
 class Backfill:
     """The readable past of the groups in `present`, a reading of each of their partitions.
 
-    Groups of which nothing more can be known are not in it. `left_out`: compacted topics, of which old messages vanish
-    by key.
+    Groups without a readable past are not in it. `left_out`: compacted topics, where Kafka removes old messages by key.
     """
 
     present: tuple[OffsetSample, ...]
@@ -47,7 +46,7 @@ class Backfill:
 
     @property
     def minutes(self) -> range:
-        """The minutes to ask for, as numbers since 1970, the newest first: a request each to every broker concerned."""
+        """The minutes to request, counted from 1970, the newest first: each is a request to every broker concerned."""
         if not self.spans:
             return range(0)
         first = min(span.first for span in self.spans.values())
@@ -56,7 +55,7 @@ class Backfill:
 
     @property
     def samples(self) -> int:
-        """Rows that come of it where every partition answers."""
+        """The number of rows if every partition answers."""
         return sum(self.spans[sample.group].minutes for sample in self.present)
 
 
@@ -65,7 +64,7 @@ def plan_backfill(
 ) -> Backfill:
     """The past in Kafka from `since` until now, or until a group's own samples begin (`known_from`).
 
-    Errors: AdapterError where the brokers do not answer.
+    Errors: AdapterError if the brokers do not answer.
     """
     left_out = kafka.compacted({sample.topic for sample in present})
     wanted = [sample for sample in present if sample.topic not in left_out]
@@ -86,9 +85,9 @@ def plan_backfill(
 
 
 def stamped_ahead(kafka: KafkaRequests, present: Sequence[OffsetSample], *, now: datetime) -> dict[str, float]:
-    """The topics with messages that are stamped as later than it is, and by how many seconds at least the first is.
+    """The topics with messages whose time stamps are in the future, and by how many seconds at least the first is.
 
-    Up to CLOCK_TOLERANCE nothing is logged. Whoever stamps them, producers or brokers, has another clock than this one.
+    Differences up to CLOCK_TOLERANCE do not count. The clock of the producers or of the brokers differs from this one.
     """
     ahead: dict[str, float] = {}
     for _, answers in kafka.offsets_at({_key(sample) for sample in present}, [now + CLOCK_TOLERANCE]):
@@ -103,7 +102,7 @@ def past_samples(kafka: KafkaRequests, plan: Backfill) -> Iterator[tuple[OffsetS
     """The samples of the past, a day at a time, the newest day first.
 
     A partition that does not answer for a minute has no sample of it, and that minute no sum.
-    Errors: AdapterError when nobody answers any more; what was handed over before is whole.
+    Errors: AdapterError if the brokers stop answering; the days that were returned before are complete.
     """
     ends = {_key(sample): sample.end_offset for sample in plan.present}
     for begin in range(0, len(plan.minutes), CHUNK_MINUTES):
@@ -126,7 +125,7 @@ def _samples(
         yield replace(
             now,
             sampled_at=instant,
-            # Where nothing has come since, the partition stood where it stands now.
+            # Without a later message, the end offset was the same as now.
             end_offset=ends[key] if message is None else message.offset,
             committed_offset=None,
             log_start_offset=None,
@@ -139,7 +138,7 @@ def _samples(
 
 
 def _began(samples: Iterable[OffsetSample], oldest: Mapping[Partition, FirstMessage | None]) -> datetime | None:
-    """Start of the known produce rate of the group; None where no message is kept or a partition did not answer."""
+    """Start of the known produce rate of the group; None if no message is kept or a partition did not answer."""
     reaching: list[tuple[int, int]] = []  # how far back, in milliseconds since 1970, and how many messages are kept
     first = None
     for sample in samples:
@@ -149,7 +148,7 @@ def _began(samples: Iterable[OffsetSample], oldest: Mapping[Partition, FirstMess
         if message is None:
             continue
         first = message.timestamp_milliseconds if first is None else min(first, message.timestamp_milliseconds)
-        # Of a log that still has its first message all is known: there was nothing before.
+        # A log that still has its first message is known completely: there was nothing before.
         reach = 0 if message.offset == 0 else message.timestamp_milliseconds
         reaching.append((reach, sample.end_offset - message.offset))
     if first is None:
@@ -164,7 +163,7 @@ def _began(samples: Iterable[OffsetSample], oldest: Mapping[Partition, FirstMess
 
 
 def _answered(answers: Answers[Partition, FirstMessage | None]) -> Mapping[Partition, FirstMessage | None]:
-    """The answers. Errors: the first failure where there is no answer."""
+    """The answers. Errors: the first failure if there is no answer."""
     if answers.failed and not answers.got:
         raise next(iter(answers.failed.values()))
     return answers.got

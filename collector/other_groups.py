@@ -1,4 +1,4 @@
-"""Groups that are no consumer groups: what they are, why there is nothing to sample, and what to do."""
+"""Groups that are no consumer groups: their kind, why there is nothing to sample, and the remedy."""
 
 from collections.abc import Mapping
 

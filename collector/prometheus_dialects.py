@@ -1,7 +1,7 @@
-"""Names of Kafka's offsets in Prometheus by exporter: one frozen value for each, and the detection of the one there.
+"""Names of Kafka's offsets in Prometheus by exporter: one frozen value for each exporter, and its detection.
 
-Metrics that a source lacks are left out of its value: nothing is made up in its place. Names and labels are those of
-the exporters' documentation; nothing in here talks to anybody.
+Metrics that a source lacks are left out of its value: nothing is assumed in their place. Names and labels are those of
+the exporters' documentation; nothing in here sends a request.
 """
 
 import re
@@ -11,19 +11,19 @@ from typing import Literal
 
 from collector.errors import RejectedError
 
-# Google's Cloud Monitoring answers PromQL as well, and puts where a metric came from in front of its name.
+# Google's Cloud Monitoring answers PromQL as well, and puts a prefix for the source before a metric's name.
 _PREFIX = r"(?:custom_googleapis_com:|external_googleapis_com:prometheus[_:])?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A metric: a pattern that its whole name matches, and the labels that distinguish it from others of that name."""
+    """A metric: a pattern for its whole name, and the labels that distinguish it from others of that name."""
 
     name: str
     where: tuple[tuple[str, str], ...] = ()
 
     def found_in(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The names that are this metric's, in their order.
+        """The names that match this metric, in their order.
 
         >>> Metric(name="kafka_log_[Ll]og_[Vv]alue").found_in(["up", "kafka_log_Log_Value"])
         ('kafka_log_Log_Value',)
@@ -40,14 +40,14 @@ class Metric:
 class Dialect:
     """The metrics that one kind of exporter publishes, and their labels.
 
-    `ends` and the metrics of progress, `commits` or else `lags`, are alternatives: the first that is there counts, and
-    without one of each no sample can be made. Where only `lags` are published, a commit is the end less the lag.
-    `counts`: what `ends` hold, offsets of partitions, or the messages of the last minute of a topic. `starts`: where
-    logs begin.
-    `members` is a number of its own, or the distinct values of `member_label` on the progress. `states`: the group's
-    state, as `state_codes` of a number or as `state_label`, beside which older exporters publish the number of members
-    as the label `state_member_count`. `owners`: labels of the client that reports a lag, which does not name its group.
-    `cluster`: the label that names the cluster. `switch_on`: what to do where a half is missing.
+    `ends` and the metrics of progress, `commits` or else `lags`, are alternatives: the first that is present counts,
+    and without one of each no sample can be made. Where only `lags` are published, a commit is the end less the lag.
+    `counts`: the content of `ends`, offsets of partitions, or the messages of the last minute of a topic. `starts`:
+    log start offsets. `members` is a metric of its own, or the distinct values of `member_label` on the progress.
+    `states`: the group's state, as `state_codes` of a number or as `state_label`, beside which older exporters publish
+    the number of members as the label `state_member_count`. `owners`: labels of the client that reports a lag, which
+    does not name its group. `cluster`: the label that names the cluster. `switch_on`: the remedy where ends or
+    progress are missing.
     """
 
     name: str
@@ -79,7 +79,7 @@ _LOG_END = (
     Metric(name="kafka_log_log_logendoffset"),
 )
 
-# In the order in which they are looked for; where two are there, the first one is read.
+# In the order of detection; if two are present, the first one is read.
 DIALECTS: tuple[Dialect, ...] = (
     Dialect(
         name="kafka_exporter",  # also the Strimzi Kafka Exporter and the one of Amazon's recipe for MSK
@@ -104,7 +104,7 @@ DIALECTS: tuple[Dialect, ...] = (
         switch_on="set the granularity of topics and of consumer groups to `partition` in kminion",
     ),
     Dialect(
-        name="kafka-lag-exporter",  # also klag-exporter, which speaks the same names
+        name="kafka-lag-exporter",  # also klag-exporter, which uses the same names
         ends=(Metric(name="kafka_partition_latest_offset"),),
         starts=(Metric(name="kafka_partition_earliest_offset"),),
         commits=(Metric(name="kafka_consumergroup_group_offset"),),
@@ -179,7 +179,7 @@ DIALECTS: tuple[Dialect, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector:
-    """Metrics by name, and what their labels have to be, on the way to a PromQL selector."""
+    """Names of metrics and required values of their labels, from which a PromQL selector is made."""
 
     names: tuple[str, ...]
     where: tuple[tuple[str, str], ...] = ()
@@ -193,7 +193,7 @@ class Selector:
     ) -> str:
         r"""The selector of series whose labels have one of the values each, or match one of the patterns of `like`.
 
-        `present` is a label that they have, whatever its value.
+        `present` is a label that the series have, with any value.
 
         >>> Selector(names=("lag",), where=(("name", "Sum"),)).text({"group": ["a.b", "c"]}, present="client")
         'lag{name="Sum",group=~"a\\\\.b|c",client!=""}'
@@ -209,7 +209,7 @@ class Selector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spoken:
-    """A dialect as a server speaks it: what is there of its metrics, None where nothing is."""
+    """The metrics of a dialect that a server has; None for those that it lacks."""
 
     dialect: Dialect
     ends: Selector
@@ -228,9 +228,9 @@ class Spoken:
 
 
 def detect(names: Collection[str]) -> Spoken:
-    """The first dialect of which both ends and progress are among the names of metrics.
+    """The first dialect with both ends and progress among these names of metrics.
 
-    Errors: RejectedError saying what was looked for, and what is missing where only a part of a dialect is there.
+    Errors: RejectedError; it names the metrics that were searched, and the missing part of an incomplete dialect.
     """
     in_order = sorted(names)
     halves: list[str] = []

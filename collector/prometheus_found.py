@@ -13,7 +13,7 @@ from collector.prometheus_rows import STEP_SECONDS
 
 HOUR_SECONDS = 3600
 _FULLEST_SECONDS = 600.0
-# Labels by which clusters are distinguished where the exporter has none of its own for that.
+# Labels by which clusters are distinguished where the exporter has no label for them.
 _CLUSTER_LABELS = ("cluster", "kafka_cluster", "cluster_name", "job")
 
 
@@ -89,14 +89,14 @@ def of_topics(discovered: Discovered, metric: Selector, **labels: Sequence[str])
 def _every_hour(prometheus: PrometheusRequests, discovered: Discovered) -> dict[int, float]:
     """Seconds between two scrapes of the first partitions, at most, for each hour that has any, by the hour's end.
 
-    From the fullest ten minutes of the hour, so that an outage in it is none of the scrapes' slowness: 40 scrapes are
-    39 gaps in 600 s, 15.4 s each at most.
+    From the ten minutes of the hour with the most scrapes, so that an outage does not look like slow scrapes: 40
+    scrapes are 39 gaps in 600 s, 15.4 s each at most.
     """
     dialect, last = discovered.spoken.dialect, discovered.now_seconds
     labels = {dialect.partition: ["0"]} if dialect.counts == "offsets" else {}
     counts = f"count_over_time({of_topics(discovered, discovered.spoken.ends, **labels)}[10m])"
     query = RangeQuery(
-        # From every minute, so that a source that began five minutes ago is counted for five and not for one.
+        # At every minute, so that a source that began five minutes ago counts for five minutes and not for one.
         expression=f"max(max_over_time({counts}[1h:1m]))",
         first_seconds=last - (last - discovered.since_seconds) // HOUR_SECONDS * HOUR_SECONDS,
         last_seconds=last,
@@ -108,8 +108,8 @@ def _every_hour(prometheus: PrometheusRequests, discovered: Discovered) -> dict[
 
 
 def _cluster_of(dialect: Dialect, label_sets: Sequence[Mapping[str, str]], cluster: str) -> dict[str, str]:
-    """The label and value by which the cluster's series are identified; none where there is one cluster only."""
-    # Clients and brokers are scraped by jobs of their own, so a job is no cluster there.
+    """The label and value by which the cluster's series are identified; empty if there is only one cluster."""
+    # Clients and brokers are scraped by separate jobs, so a job does not identify a cluster there.
     shared = [label for label in _CLUSTER_LABELS if not (dialect.owners and label == "job")]
     for label in (dialect.cluster,) if dialect.cluster else shared:
         values = sorted({labels[label] for labels in label_sets if labels.get(label)})
@@ -127,7 +127,7 @@ def _cluster_of(dialect: Dialect, label_sets: Sequence[Mapping[str, str]], clust
 def _topics(
     dialect: Dialect, label_sets: Sequence[Mapping[str, str]], groups: Sequence[str] | None
 ) -> dict[str, frozenset[str]]:
-    """The topics of each group; of clients that do not name their group, all are those of the one that was named."""
+    """The topics of each group; if clients do not name their group, all topics belong to the one group requested."""
     if dialect.owners and groups is not None and len(groups) == 1:
         return {groups[0]: frozenset(labels.get(dialect.topic, "") for labels in label_sets)}
     if dialect.owners:
@@ -140,7 +140,7 @@ def _topics(
 
 
 def _topic_patterns(dialect: Dialect, topics: Collection[str]) -> dict[str, list[str]]:
-    """The topics as patterns; clients have underscores for the dots in a name, and brokers have not."""
+    """The topics as patterns; clients write underscores for the dots in a name, and brokers keep the dots."""
     patterns = [re.escape(topic) for topic in sorted(topics)]
     return {dialect.topic: [pattern.replace("_", "[._]") if dialect.owners else pattern for pattern in patterns]}
 

@@ -1,4 +1,4 @@
-"""Prometheus' HTTP API with bounded load: few requests at once, retries after a pause where useful, all counted."""
+"""Prometheus' HTTP API with bounded load: few requests at once, retries after a pause where useful, and a counter."""
 
 import base64
 import re
@@ -18,12 +18,12 @@ from collector.client_config import ClientConfigError, without_secrets
 from collector.errors import AdapterError, MalformedError, RejectedError, UnavailableError
 from forecasting.units import FloatArray, IntArray
 
-# Questions that wait for an answer at the same time.
+# Requests that wait for an answer at the same time.
 PARALLEL_QUERIES = 4
-# What Prometheus answers at most for one series (`exceeded maximum resolution of 11,000 points per timeseries`).
+# Most points that Prometheus returns for one series (`exceeded maximum resolution of 11,000 points per timeseries`).
 MAX_POINTS_PER_SERIES = 11_000
 TIMEOUT_SECONDS = 120.0
-# How long to wait before asking again: 7 s in all.
+# Pauses before retries: 7 s in all.
 PAUSES_SECONDS = (1.0, 2.0, 4.0)
 _BUSY = frozenset({429, 502, 503, 504})
 _LIMITS = re.compile(r"too many|limit|exceed|maximum|would load|timed? ?out", re.IGNORECASE)
@@ -65,9 +65,9 @@ class RangeQuery:
 
 
 class PrometheusRequests:
-    """One server that speaks Prometheus' API: Prometheus, Thanos, Mimir, VictoriaMetrics, Cloud Monitoring.
+    """One server with Prometheus' API: Prometheus, Thanos, Mimir, VictoriaMetrics, Cloud Monitoring.
 
-    `url` is what stands before `/api/v1`. `settings` are those of `SETTINGS`, and `header.NAME` for headers of every
+    `url` is the part before `/api/v1`. `settings` are those of `SETTINGS`, and `header.NAME` for headers of every
     request. A context manager. Errors: ClientConfigError for an address or settings that cannot be used.
     """
 
@@ -108,7 +108,7 @@ class PrometheusRequests:
         return tuple(found)
 
     def now(self, expression: str, *, at_seconds: int) -> float | None:
-        """The value of an expression that has at most one, None where it has none."""
+        """The value of an expression that has at most one value, None if it has none."""
         answer = self._asked("POST", "query", {"query": expression, "time": str(at_seconds)}, expression)
         try:
             return next((float(entry["value"][1]) for entry in answer["result"]), None)
@@ -139,7 +139,7 @@ class PrometheusRequests:
             try:
                 return self._once(method, path, words, what)
             except UnavailableError:
-                # A server that has never answered is a wrong address, as a rule: waiting for it helps nobody.
+                # If a server has never answered, the address is probably wrong, and waiting is useless.
                 if pause_seconds is None or not self._has_answered:
                     raise
                 self._wait(pause_seconds)

@@ -1,7 +1,7 @@
-"""Weeks of a group's past out of Prometheus: what is there, what reading it would cost, and the samples of it.
+"""Weeks of a group's past from Prometheus: the plan of the queries, their cost, and the samples that they return.
 
-Values are taken at whole minutes, each no older than the time between two scrapes: an exporter that was away leaves a
-gap, where a plain query would repeat its last word for five minutes and make a rate of 0 of it.
+Values are taken at whole minutes, each no older than the time between two scrapes: an exporter that was down leaves a
+gap, where a plain query would repeat its last value for five minutes and so make a rate of 0.
 """
 
 import math
@@ -21,13 +21,13 @@ from forecasting.units import AnyArray
 
 # Points of all series in one answer: 500,000 are about 12 MB of JSON, and 1 % of what Prometheus loads for one query.
 MAX_POINTS = 500_000
-# Rows that one run writes at most: two weeks of 990 partitions.
+# Most rows that one run writes: two weeks of 990 partitions.
 MAX_ROWS = 20_000_000
-# A stretch is a day at most: an eighth of the 11,000 points that Prometheus answers for a series.
+# A stretch is a day at most: an eighth of the 11,000 points that Prometheus returns for a series.
 _LONGEST_MINUTES = 1440
-# Scraped less often than that, minutes have no rates: ten scrapes in ten minutes, one a minute, are 67 s at most.
+# With a longer time between scrapes, minutes have no rates: ten scrapes in ten minutes, one a minute, are 67 s at most.
 _SLOWEST_SECONDS = 70.0
-# A scrape comes this much late at most before its minute counts as missing.
+# A minute counts as missing if its scrape is later than this.
 _LATE_SECONDS = 5
 
 
@@ -35,7 +35,7 @@ _LATE_SECONDS = 5
 class Stretch:
     """Minutes that are requested together, by their first and last second, and how old a value may be at each.
 
-    `is_news`: of groups that have samples the time after them is requested, otherwise the time before them.
+    `is_news`: if true, the time after a group's known samples is requested, otherwise the time before them.
     """
 
     first_seconds: int
@@ -51,7 +51,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastPlan:
-    """The requests, in this order, and what is known already: by group, the first and last second of its samples.
+    """The requests, in this order, and the known samples: by group, their first and last second.
 
     `slow_minutes` are left out: scraped less than once a minute, they have no rates.
     """
@@ -62,7 +62,7 @@ class PastPlan:
     slow_minutes: int
 
     def wanted(self, group: str, stretch: Stretch) -> AnyArray:
-        """The minutes of a stretch that are requested of the group, one boolean each."""
+        """The minutes of a stretch that are requested for the group, one boolean each."""
         minutes = np.array(stretch.minutes)
         if group not in self.known:
             return np.full(len(minutes), not stretch.is_news)
@@ -72,17 +72,17 @@ class PastPlan:
 
     @property
     def queries(self) -> int:
-        """The number of queries that the plan takes."""
+        """The number of queries of the plan."""
         return len(self.stretches) * len(_expressions(self.discovered, window_seconds=STEP_SECONDS))
 
     @property
     def points(self) -> int:
-        """The most points that one of them answers with."""
+        """The most points in the answer to one query."""
         return max((len(stretch.minutes) for stretch in self.stretches), default=0) * _series(self.discovered)
 
     @property
     def rows(self) -> int:
-        """Rows in the result where every partition is known at every minute."""
+        """Rows in the result if every partition is known at every minute."""
         return sum(
             int(self.wanted(group, stretch).sum()) * sum(self.discovered.partitions.get(topic, 0) for topic in own)
             for stretch in self.stretches
@@ -93,8 +93,8 @@ class PastPlan:
 def plan_past(discovered: Discovered, *, known: Mapping[str, tuple[datetime, datetime]]) -> PastPlan:
     """The plan of requests: the time after the `known` samples, oldest first, then the time before, newest first.
 
-    Stopped anywhere, the samples of a group have no hole, and the next run resumes from them.
-    Errors: RejectedError where that is more than `MAX_ROWS`.
+    If the run is stopped at any point, the samples of a group have no hole, and the next run resumes from them.
+    Errors: RejectedError if there are more rows than `MAX_ROWS`.
     """
     stretches, slow_minutes = [], 0
     seconds = {group: (int(first.timestamp()), int(last.timestamp())) for group, (first, last) in known.items()}
@@ -102,7 +102,7 @@ def plan_past(discovered: Discovered, *, known: Mapping[str, tuple[datetime, dat
         hours = [every for end, every in discovered.every_hour.items() if first <= end < last + HOUR_SECONDS]
         if not hours:
             continue
-        # The hours in which a source begins or ends have few scrapes; among three of them the middle one is whole.
+        # The hours in which a source begins or ends have few scrapes; of three hours, the median is a full hour.
         every = median(hours) if len(hours) > 2 else min(*hours, _SLOWEST_SECONDS)
         if every > _SLOWEST_SECONDS:
             slow_minutes += (last - first) // STEP_SECONDS + 1
@@ -122,7 +122,7 @@ def plan_past(discovered: Discovered, *, known: Mapping[str, tuple[datetime, dat
 def past_tables(prometheus: PrometheusRequests, plan: PastPlan, *, cluster: str) -> Iterator[pa.Table]:
     """The samples of each stretch, in the order of the plan.
 
-    Errors: AdapterError where the server stops to answer; what was handed over before is whole.
+    Errors: AdapterError if the server stops answering; the stretches that were returned before are complete.
     """
     for stretch in plan.stretches:
         wanted = {group: plan.wanted(group, stretch) for group in sorted(plan.discovered.topics)}
@@ -144,7 +144,7 @@ def past_tables(prometheus: PrometheusRequests, plan: PastPlan, *, cluster: str)
 
 
 def _spans(discovered: Discovered, known: Mapping[str, tuple[int, int]]) -> Iterator[tuple[int, int, bool]]:
-    """First and last minute of each stretch that some group wants, and whether it is news: these come first."""
+    """First and last minute of each stretch that a group needs, and whether it is news: these come first."""
     since, now = discovered.since_seconds, discovered.now_seconds
     longest = max(1, min(_LONGEST_MINUTES, MAX_POINTS // max(1, _series(discovered)))) * STEP_SECONDS
     ends = min((last for _, last in known.values()), default=now)
@@ -162,7 +162,7 @@ def _series(discovered: Discovered) -> int:
 
 
 def _expressions(discovered: Discovered, *, window_seconds: int) -> dict[str, str]:
-    """The questions of a stretch, by the field of `Readings` that their answer is for.
+    """The expressions of a stretch, by the field of `Readings` that their answer fills.
 
     Two exporters of one cluster are one: the higher of two offsets is the newer one. States and members are queried
     as of the minute, so that a label that has gone is gone at once.

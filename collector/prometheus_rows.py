@@ -1,6 +1,6 @@
 """Prometheus' answers for a stretch of minutes, as rows of the samples table. Pure: no requests, no writes.
 
-A gap is missing, not zero: where a source was silent about a partition, or about a group, there is no row.
+A gap is missing, not zero: without a value of the source for a partition, or for a group, there is no row.
 """
 
 import re
@@ -35,7 +35,7 @@ class Readings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPast:
-    """A group whose past is wanted: its topics, and of which of the minutes (one boolean each)."""
+    """A group whose past is requested: its topics, and the minutes to return (one boolean each)."""
 
     group: str
     topics: frozenset[str]
@@ -46,7 +46,7 @@ class GroupPast:
 class Progress:
     """A group's progress at each minute: commits or lags by partition, and its members; NaN where unknown.
 
-    Of topics that clients name, dots are underscores.
+    In topics that clients report, dots are underscores.
     """
 
     of: Mapping[Partition, FloatArray]
@@ -54,16 +54,16 @@ class Progress:
 
     @property
     def sums(self) -> FloatArray:
-        """The sum over the partitions, of lags in messages; NaN where one of them is missing."""
+        """The sum over the partitions, of lags in messages; NaN where a partition is missing."""
         return np.sum(list(self.of.values()), axis=0) if self.of else np.full_like(self.members, np.nan)
 
 
 def sample_rows(dialect: Dialect, readings: Readings, groups: Sequence[GroupPast], *, cluster: str) -> pa.Table:
     """The samples of these groups, in the schema of `forecasting.columns.SAMPLES`.
 
-    A partition with any commit in this stretch has rows where its commit is known. Any other one has them wherever its
-    end is; members only where the group was seen, for it had committed nothing then, and elsewhere nobody looked.
-    Errors: MalformedError for a label that is no partition.
+    A partition with any commit in this stretch has rows where its commit is known. Any other partition has rows where
+    its end is known, with members only where the group had any progress: there it had committed nothing, and elsewhere
+    the group was not scraped. Errors: MalformedError for a label that is no partition.
     """
     ends = _ends(dialect, readings)
     pieces = [piece for past in groups for piece in _group_rows(dialect, readings, past, ends, cluster)]
@@ -71,9 +71,9 @@ def sample_rows(dialect: Dialect, readings: Readings, groups: Sequence[GroupPast
 
 
 def progress_of(dialect: Dialect, readings: Readings, group: str) -> Progress:
-    """A group's progress as its sources report it; where clients report it, each partition by its one owner.
+    """A group's progress as its sources report it; if clients report it, each partition as its owner reports it.
 
-    Of two clients that report a lag of the same partition, the owner is the one that began later: a client may go on
+    If two clients report a lag of the same partition, the owner is the client that began later: a client may go on
     reporting a partition that it has lost. Members are the clients that own a partition.
     """
     candidates_of: dict[Partition, list[tuple[str, FloatArray]]] = {}
@@ -95,8 +95,8 @@ def _group_rows(
     progress = progress_of(dialect, readings, past.group)
     wanted = past.wanted
     if dialect.counts == "messages":
-        # Sums of messages begin anew with each stretch: without a minute on either side of what is wanted, no rate is
-        # made of two beginnings, as the next row is 120 s away and rates reach over 60 s at most.
+        # Sums of messages restart with each stretch: one minute is dropped at either side of the requested ones, so
+        # that no rate spans a restart, because the next row is 120 s away and rates cover 60 s at most.
         wanted = wanted & np.append(wanted[1:], False) & np.append(False, wanted[:-1])
     seen = np.isfinite([np.full(len(wanted), np.nan), *progress.of.values()]).any(axis=0)
     states, members = _states_and_members(dialect, readings, past.group, progress)
@@ -105,7 +105,7 @@ def _group_rows(
         if topic not in past.topics:
             continue
         commit = progress.of.get((_spelt(dialect, topic), number))
-        # A partition without an end had no message: nothing can be gone from its beginning.
+        # A partition with end 0 had no message: none can have been removed from its start.
         start = starts.get((topic, number), np.where(end == 0, 0.0, np.nan))
         if commit is None or np.isnan(commit).all():
             yield _rows(
@@ -169,7 +169,7 @@ def _ends(dialect: Dialect, readings: Readings) -> dict[Partition, FloatArray]:
     reported = [(_partition(dialect, series), _on_grid(readings.minutes, series)) for series in readings.ends]
     if dialect.counts == "offsets":
         return dict(reported)
-    # No commit may be below 0: the sum begins where the most that anybody lags behind is.
+    # No commit may be below 0: the sum begins at the largest lag of all groups.
     begin = np.ceil(max((series.values.max(initial=0.0) for series in readings.progress), default=0.0))
     return {key: np.where(np.isnan(counts), np.nan, begin + np.nancumsum(counts)) for key, counts in reported}
 
@@ -177,7 +177,7 @@ def _ends(dialect: Dialect, readings: Readings) -> dict[Partition, FloatArray]:
 def _states_and_members(
     dialect: Dialect, readings: Readings, group: str, progress: Progress
 ) -> tuple[AnyArray, FloatArray]:
-    """The group's state in Kafka's words, and how many members it had, at each minute."""
+    """The group's state in Kafka's terms, and its number of members, at each minute."""
     silent = np.full(len(readings.minutes), np.nan)
     reported = [
         (series.labels, _on_grid(readings.minutes, series))
@@ -200,21 +200,21 @@ def _states_and_members(
     for series in readings.members:
         if series.labels.get(dialect.group) == group:
             members = _on_grid(readings.minutes, series)
-    # A group without members is called empty, and some sources report no number then.
+    # A group without members is in state EMPTY, for which some sources report no number.
     return states, np.where(np.isnan(members) & (states == "EMPTY"), 0.0, members)
 
 
 def _by_owner(candidates: Sequence[tuple[str, FloatArray]]) -> tuple[FloatArray, AnyArray]:
-    """The values of whoever began last, and who that is, at each minute; NaN and "" where all are silent.
+    """The values of the candidate that began last, and its name, at each minute; NaN and "" where all have no value.
 
-    Of those that began together the one with the most counts: a lag is never understated.
+    Of candidates that began together the largest value counts, so that a lag is never understated.
     """
     values = np.array([line for _, line in candidates])
     names = np.array([name for name, _ in candidates], dtype=object)
     known = np.isfinite(values)
     before = np.concatenate([np.zeros((len(values), 1), dtype=bool), known[:, :-1]], axis=1)
     began = np.maximum.accumulate(np.where(known & ~before, np.arange(values.shape[1]), -1), axis=1)
-    # The share of the largest value is at most 1, and halved it never outweighs a minute.
+    # A value's share of the largest value is at most 1; halved, it never outweighs a minute.
     share = np.nan_to_num(values / np.maximum(np.nanmax(np.abs(np.append(values, 1.0))), 1.0))
     chosen = np.argmax(np.where(known, began + share / 2.0, -np.inf), axis=0)
     minutes = np.arange(values.shape[1])
@@ -257,11 +257,11 @@ def _key(dialect: Dialect, series: Series) -> Partition:
 
 
 def _spelt(dialect: Dialect, topic: str) -> str:
-    """The topic as the source of progress spells it: clients have underscores for the dots in its name."""
+    """The topic as the source of progress spells it: clients write underscores for the dots in its name."""
     return topic.replace(".", "_") if dialect.owners else topic
 
 
 def _whole(values: FloatArray) -> pa.Array:
-    """Whole numbers, null where the value is NaN."""
+    """The values as whole numbers, null where a value is NaN."""
     unknown = np.isnan(values)
     return pa.array(np.where(unknown, 0.0, values).round().astype(np.int64), mask=unknown)

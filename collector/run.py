@@ -1,4 +1,4 @@
-"""The collector's loop: a round every 15 seconds, a file every minute or, where somebody waits for it, every round."""
+"""The collector's loop: a round every 15 seconds, and a file every minute or, for live use, every round."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ from forecasting.columns import BASE_INTERVAL_SECONDS
 # interval that ends at the next grid instant: read at 12:00:14.0 or 12:00:14.3, they count for 12:00:15. Aimed at the
 # grid itself, they would fall on either side of it, two into one interval and none into the next.
 _LEAD = timedelta(seconds=1)
-# One file a minute and group set: 1,440 a day, where a file a round is 5,760.
+# One file per minute and group set: 1,440 a day; one file per round would be 5,760.
 FILE_SECONDS = 60
 # Kafka lists the groups that its user may describe, and leaves out the others.
 _NO_GROUP = RejectedError(
@@ -31,7 +31,7 @@ class Collector(Protocol):
     def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
         """One sample for each partition of the groups (None: of all groups), and an error for each group that failed.
 
-        Errors: AdapterError when the source did not answer at all.
+        Errors: AdapterError if the source did not answer at all.
         """
         ...
 
@@ -47,16 +47,16 @@ def collect_forever(
     wait: Callable[[float], bool],
     on_collected: Callable[[Collected], object] = lambda _: None,
 ) -> None:
-    """Collect on the grid of `interval_seconds`, hand each `file_seconds` of samples to `sink` until `wait` is true.
+    """Collect on the grid of `interval_seconds`, pass each `file_seconds` of samples to `sink` until `wait` is true.
 
-    What each round brought, errors of groups included, is handed to `on_collected` first.
+    The result of each round, errors of groups included, is passed to `on_collected` first.
 
-    `wait(seconds)` sleeps that long and is true if it should stop: `threading.Event().wait`, with the event set by a
-    signal handler. What was collected is handed over on the way out as well. A clock that jumps back is waited for:
-    rows of a time already written would count twice.
-    Errors: AdapterError of the first round, when nothing has ever been read and the settings are to blame, as a rule;
-    later ones are logged, and the rest go on. A group's error is logged when it comes and when it is over, not in every
-    round between. An error of the sink ends the loop.
+    `wait(seconds)` sleeps that long and is true if the loop should stop: `threading.Event().wait`, with the event set
+    by a signal handler. At the end the remaining samples are passed to `sink` as well. If the clock jumps back, the
+    loop waits: rows of a time already written would count twice.
+    Errors: AdapterError of the first round, when usually the settings are wrong; later ones are logged, and the other
+    groups go on. A group's error is logged when it begins and when it is over, not in every round between. An error of
+    the sink ends the loop.
     """
     batch: list[OffsetSample] = []
     grid_at = _next_grid(clock() + _LEAD, interval_seconds)
@@ -89,13 +89,13 @@ def collect_forever(
 
 
 class _Failures:
-    """The errors of the last round, so that only news is logged: a line every 15 s would be 5,760 a day."""
+    """The errors of the last round, so that only changes are logged: a line every 15 s would be 5,760 a day."""
 
     def __init__(self) -> None:
         self._told: frozenset[tuple[str | None, str]] = frozenset()
 
     def report(self, errors: Sequence[AdapterError]) -> None:
-        """Log the errors that were not there in the last round, and the groups that had one and have none now."""
+        """Log the errors that are new in this round, and the groups whose error is over."""
         current = frozenset((error.group, str(error)) for error in errors)
         for error in errors:
             if (error.group, str(error)) not in self._told:
@@ -116,5 +116,5 @@ def _next_grid(at: datetime, interval_seconds: int) -> datetime:
 
 
 def _file_number(grid_at: datetime, file_seconds: int) -> int:
-    """Grid instants 12:00:15 to 12:01:00 share a minute's file: its readings, as each precedes its instant."""
+    """The number of a grid instant's file: 12:00:15 to 12:01:00 share one, as each reading precedes its instant."""
     return -int(-grid_at.timestamp() // file_seconds)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-# Clocks that are set by NTP differ by milliseconds, and rows of 15 s would hardly notice a few seconds.
+# Clocks that are set by NTP differ by milliseconds, and a few seconds hardly matter for rows of 15 s.
 CLOCK_TOLERANCE = timedelta(seconds=30)
 
 
@@ -14,7 +14,7 @@ class OffsetSample:
     `committed_offset` is read before `end_offset`: the other way round, a group that commits between the two reads
     shows negative lag (end 1,203,900, then committed 1,203,950, is -50 messages). None: nothing committed yet.
     `static_members` of the `members` have a `group.instance.id`: Kafka keeps their place while they are away.
-    `group_state` is Kafka's word (`STABLE`, `PREPARING_REBALANCING`, ...), `UNKNOWN` where the broker gave none.
+    `group_state` is Kafka's term (`STABLE`, `PREPARING_REBALANCING`, ...), `UNKNOWN` where the broker returned none.
     """
 
     cluster: str

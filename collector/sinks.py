@@ -1,7 +1,7 @@
-"""Samples into parquet: immutable files under `date=YYYY-MM-DD/`, each one whole or not there at all.
+"""Samples into parquet: immutable files under `date=YYYY-MM-DD/`, each of them complete or absent.
 
 A file appears under its final name by one rename, so a reader never sees half of it; dot names are skipped by Spark and
-by Arrow. Its name is made of its time span and of the groups in it: the same batch written again replaces itself.
+by Arrow. Its name is made from its time span and its groups: the same batch written again replaces its file.
 """
 
 import os
@@ -63,7 +63,7 @@ def arrow_table(samples: Iterable[OffsetSample]) -> pa.Table:
 
 
 def write_samples(samples: Iterable[OffsetSample], directory: Path) -> tuple[Path, ...]:
-    """Append samples to the table in `directory`: one file per UTC date, whose paths are given back, oldest first.
+    """Append samples to the table in `directory`: one file per UTC date; returns the paths, oldest first.
 
     Files are disjoint in time as long as batches are. No samples: no file.
     """
@@ -71,9 +71,9 @@ def write_samples(samples: Iterable[OffsetSample], directory: Path) -> tuple[Pat
 
 
 def first_samples(directory: Path, *, cluster: str, groups: frozenset[str]) -> dict[str, datetime]:
-    """The first instants of the samples of each of these groups of the cluster; without groups that have none.
+    """The first instant of the samples of each of these groups of the cluster; groups without samples are left out.
 
-    Files are read oldest first, and none that begins after the last of the answers: two weeks are 80,640 of them.
+    Files are read oldest first, and none that begins after the latest of the results: two weeks are 80,640 files.
     """
     found: dict[str, datetime] = {}
     for path in sorted(directory.glob("date=*/*.parquet"), key=_span):
@@ -85,9 +85,9 @@ def first_samples(directory: Path, *, cluster: str, groups: frozenset[str]) -> d
 
 
 def last_samples(directory: Path, *, cluster: str, groups: frozenset[str]) -> dict[str, datetime]:
-    """The last instants of the samples of each of these groups of the cluster; without groups that have none.
+    """The last instant of the samples of each of these groups of the cluster; groups without samples are left out.
 
-    Files are read newest first, and none that ends before the first of the answers.
+    Files are read newest first, and none that ends before the earliest of the results.
     """
     found: dict[str, datetime] = {}
     for path in sorted(directory.glob("date=*/*.parquet"), key=_span_end, reverse=True):
@@ -101,7 +101,7 @@ def last_samples(directory: Path, *, cluster: str, groups: frozenset[str]) -> di
 def _extremes(
     path: Path, extreme: Literal["min", "max"], *, cluster: str, groups: frozenset[str]
 ) -> Iterator[tuple[str, datetime]]:
-    """The first or last instant of each of the groups that has a sample in the file; none where it cannot be read."""
+    """The first or last instant of each group with a sample in the file; empty if the file cannot be read."""
     try:
         rows = conformed(pq.read_table(path, partitioning=None)).select(["cluster", "group", "sampled_at"])
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -116,7 +116,7 @@ def _extremes(
 
 
 def _span(path: Path) -> tuple[datetime, datetime]:
-    """The first and last instant of a file's samples, by its name; all time where its name does not give them."""
+    """The first and last instant of a file's samples, from its name; the widest span if its name has none."""
     try:
         begin, end, _ = path.name.split("-")
         return _instant(begin), _instant(end)
@@ -133,7 +133,7 @@ def _span_end(path: Path) -> datetime:
 
 
 def write_table(table: pa.Table, directory: Path) -> tuple[Path, ...]:
-    """`write_samples` for rows that are an Arrow table already, without touching a single row in Python.
+    """`write_samples` for rows that are an Arrow table already, without a loop over rows in Python.
 
     Errors: ValueError on a column that is missing, does not cast, or is null where a sample always has a value.
     """
@@ -146,7 +146,7 @@ _SAMPLED_AT = [column.name for column in SAMPLES].index("sampled_at")
 
 
 def conformed(table: pa.Table) -> pa.Table:
-    """The rows in the columns and types of samples, null where a column came later than they did.
+    """The rows in the columns and types of samples, null where a column is newer than the rows.
 
     Errors: ValueError on a column that is missing, does not cast, or is null where a sample always has a value.
     """
@@ -198,7 +198,7 @@ def _write_day(table: pa.Table, day: int, directory: Path) -> Path:
 
 
 def file_name(table: pa.Table) -> str:
-    """Span and groups: two collectors that watch different groups at the same instants do not replace each other."""
+    """The file's name, from span and groups: collectors of different groups at the same instants do not share it."""
     span = pc.min_max(table["sampled_at"].cast(pa.int64())).as_py()
     groups = table.select(["cluster", "group"]).group_by(["cluster", "group"]).aggregate([]).to_pylist()
     words = sorted(f"{row['cluster']}\0{row['group']}" for row in groups)

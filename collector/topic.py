@@ -16,30 +16,30 @@ from collector.kafka_errors import Complaints, Question, in_our_words, said
 from collector.landing import Arrived, Landed, landing
 from collector.sample import OffsetSample
 
-# Batches wait so long for a broker that is away; then they are dropped, and that is logged.
+# Batches wait this long for a broker that is unavailable; then they are dropped, and the drop is logged.
 _DELIVERED_WITHIN_MILLISECONDS = 15 * 60 * 1000
 _LAST_WAIT_SECONDS = 30.0
 _ASK_SECONDS = 10.0
-# A hundred batches of a minute are written before the offsets are: a backlog of a day is 15 times that.
+# A hundred batches of a minute are written before the offsets: a backlog of a day is 15 times that.
 _MESSAGES_AT_ONCE = 100
 _LOOK_SECONDS = 0.5
 # Partitions may be added to a topic, and batches then go to them.
 _PARTITIONS_EVERY_LOOKS = 120
 _PUBLISHER = {
     "client.id": "lagcast",
-    # A batch that is sent again is not there twice, and the order stays.
+    # A batch that is sent again is stored once, and the order is kept.
     "enable.idempotence": True,
     "message.timeout.ms": _DELIVERED_WITHIN_MILLISECONDS,
     "linger.ms": 5,
 }
 _READER = {
     "client.id": "lagcast",
-    "group.id": "lagcast-land",  # the client wants one; partitions are assigned, and offsets are kept with the files
+    "group.id": "lagcast-land",  # required by the client; partitions are assigned, and offsets are kept with the files
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "auto.offset.reset": "earliest",
 }
-# The client's messages appear in errors, and some of it shows secrets.
+# The client's messages appear in errors, and some of them show secrets.
 _client_log = logging.getLogger("confluent_kafka")
 _client_log.addHandler(logging.NullHandler())
 _client_log.propagate = False
@@ -48,7 +48,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Stop(Protocol):
-    """An event that requests a stop, as `threading.Event`."""
+    """An event that requests a stop, such as `threading.Event`."""
 
     def is_set(self) -> bool:
         """True if the process should stop."""
@@ -61,7 +61,7 @@ class _Topic(NamedTuple):
 
 
 class _Absence:
-    """Logs once that no broker is there, and once that messages are received again. Before `begin`, errors name it."""
+    """Logs once that no broker is reachable, and once that messages arrive again; before `begin` it logs nothing."""
 
     def __init__(self, where: str, complaints: Complaints) -> None:
         self._where = where
@@ -73,14 +73,14 @@ class _Absence:
         self._has_begun = True
 
     def hear(self, complaint: KafkaError) -> None:
-        """Take the client's message about its connections."""
+        """Receive the client's message about its connections."""
         self._complaints.hear(complaint)
         if complaint.name() == "_ALL_BROKERS_DOWN" and self._has_begun and not self._is_told:
             _log.warning("brokers_away", where=self._where, error=self._complaints.explain())
             self._is_told = True
 
     def end(self) -> None:
-        """A message came."""
+        """A message arrived."""
         if self._is_told:
             _log.info("brokers_back", where=self._where)
             self._is_told = False
@@ -88,11 +88,11 @@ class _Absence:
 
 
 class SamplePublisher:
-    """Puts batches of samples onto a topic that is there. Sending does not wait.
+    """Publishes batches of samples to an existing topic. Sending does not wait.
 
-    What could not be delivered is logged once when it begins and once when it is over. A context manager: what is still
-    on its way is waited for at the end.
-    Errors: AdapterError for settings that the client does not take, where no broker answers and where there is no such
+    A failure to deliver is logged once when it begins and once when it is over. A context manager: at the end it waits
+    for the messages in flight.
+    Errors: AdapterError for settings that the client does not accept, if no broker answers and if there is no such
     topic.
     """
 
@@ -106,14 +106,14 @@ class SamplePublisher:
         _ask(self._producer, topic, self._where, complaints)
 
     def __call__(self, samples: Sequence[OffsetSample]) -> None:
-        """Send the samples, a message for each cluster as a rule."""
+        """Send the samples, usually one message for each cluster."""
         for batch in batches_of(samples):
             headers: list[tuple[str, str | bytes | None]] = [*batch.headers.items()]
             self._producer.produce(self._topic, batch.value, batch.key, headers=headers, on_delivery=self._delivered)
         self._producer.poll(0)
 
     def close(self) -> None:
-        """Wait until everything is delivered, half a minute at most; what is not is logged."""
+        """Wait until everything is delivered, half a minute at most; undelivered messages are logged."""
         left = self._producer.flush(_LAST_WAIT_SECONDS)
         if left:
             _log.warning("samples_not_published", where=self._where, topic=self._topic, messages=left)
@@ -147,11 +147,11 @@ def land_forever(
     stop: Stop,
     begun: Callable[[], object] = lambda: None,
 ) -> Landed:
-    """Write the samples of the topic into `out` as files, each batch exactly once, until `stop`; what was done.
+    """Write the samples of the topic into `out` as files, each batch exactly once, until `stop`; returns the counts.
 
-    `begun` is called when the topic was found. Errors: AdapterError where no broker answers at the beginning, for a
-    topic that is not there or may not be read, and for a batch of a later schema; LandingError for a folder that cannot
-    be written to.
+    `begun` is called when the topic was found. Errors: AdapterError if no broker answers at the beginning, for a
+    topic that does not exist or may not be read, and for a batch of a later schema; LandingError for a folder that
+    cannot be written to.
     """
     where = f"Kafka at {bootstrap}"
     complaints = Complaints(lambda words: without_secrets(words, client_config))
@@ -190,7 +190,7 @@ def _made(make: Callable[..., Any], settings: dict[str, Any], where: str, client
         words = said(cause.args[0])
         complaint = without_secrets(words, client_config)
         message = f"the Kafka client of {where} does not take its settings: {complaint}"
-        # The client repeats a value that it does not take: without its own words, no traceback shows a secret.
+        # The client's message repeats the rejected value: a cause with a secret is left out of the traceback.
         raise RejectedError(message) from (cause if complaint == words else None)
 
 
@@ -212,7 +212,7 @@ def _ask(client: Producer | Consumer, topic: str, where: str, complaints: Compla
 
 
 def _asked_again(consumer: Consumer, topic: str, found: _Topic) -> _Topic:
-    """The topic as it is now; as it was where no broker answers."""
+    """The topic as it is now; the given one if no broker answers."""
     try:
         answer = consumer.list_topics(topic, timeout=_LOOK_SECONDS)
     except KafkaException:
@@ -222,7 +222,7 @@ def _asked_again(consumer: Consumer, topic: str, found: _Topic) -> _Topic:
 
 
 def _messages(consumer: Consumer, topic: str, where: str) -> list[Message]:
-    """The next messages, without the client's passing troubles: it tries again by itself. Errors: RejectedError."""
+    """The next messages, without the client's temporary errors, which it retries itself. Errors: RejectedError."""
     messages = []
     for message in consumer.consume(_MESSAGES_AT_ONCE, timeout=_LOOK_SECONDS):
         error = message.error()

@@ -1,6 +1,6 @@
-"""The watch: a few groups looked at twice a second, and four times a second while one of them is interrupted.
+"""The watch: a few groups are read twice a second, and four times a second while one of them is interrupted.
 
-At a reading each 15 s a pause of 3 s is not to be seen. The requests of the watch are bounded: 8 groups, and per look
+Readings each 15 s do not show a pause of 3 s. The requests of the watch are bounded: 8 groups, and per look
 one request for their states, one for the commits of each, and three for their partitions.
 """
 
@@ -25,10 +25,10 @@ _log = structlog.get_logger(__name__)
 
 
 class Attention:
-    """The groups that the watch looks at: all where they are few, else the `MOST_GROUPS` that last were unsettled.
+    """The groups that the watch reads: all if they are few, else the `MOST_GROUPS` that last were unsettled.
 
-    It receives each round of the collector; of many groups, one that has been quiet is looked at from its next
-    rebalance that a round sees.
+    It receives each round of the collector; among many groups, a quiet group is watched from its next rebalance that
+    a round shows.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Attention:
         self._unsettled_at: dict[str, datetime] = {}
 
     def hear(self, collected: Collected) -> None:
-        """Note who is there, and whose members have changed or are changing partitions."""
+        """Note the groups of a round, and those whose members have changed or are changing partitions."""
         for group, rows in _by_group(collected.samples):
             newest = rows[0]
             changed = group in self._members and self._members[group] != newest.members
@@ -61,10 +61,10 @@ def watch_forever(
     clock: Callable[[], datetime],
     wait: Callable[[float], bool],
 ) -> None:
-    """Look at the groups named at each look, and call `on_interruption` with each interruption when it is over.
+    """Read the groups that `groups` returns at each look, and call `on_interruption` with each one that is over.
 
-    `wait(seconds)` sleeps that long and is true if it should stop. A look that fails is a gap; a group that is not
-    named any more is forgotten. Errors: none of the source's; those of `on_interruption` end the watch.
+    `wait(seconds)` sleeps that long and is true if the watch should stop. A look that fails is a gap; a group that is
+    no longer returned is forgotten. Errors: none of the source's; those of `on_interruption` end the watch.
     """
     meters: dict[str, Meter] = {}
     while not wait(RESTLESS_SECONDS if any(meter.restless for meter in meters.values()) else RESTING_SECONDS):
@@ -75,7 +75,7 @@ def watch_forever(
         try:
             collected = collector.collect(named, now=clock())
         except AdapterError as error:
-            _log.debug("look_failed", error=str(error))  # the rounds log it where it lasts
+            _log.debug("look_failed", error=str(error))  # the rounds log a failure that lasts
             continue
         for group, rows in _by_group(collected.samples):
             interruption = meters[group].observe(rows)
