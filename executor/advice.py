@@ -13,7 +13,7 @@ from executor.plan import Held, read_advice
 
 TIMEOUT_SECONDS = 10.0
 PAGE_LIMIT = 500
-# A Date header is cut to its second, and servers renew it once a second: it may lag the truth by two.
+# A Date header is cut to its second, and servers renew it once a second: it may be up to two seconds late.
 DATE_RESOLUTION = timedelta(seconds=2)
 
 
@@ -25,7 +25,7 @@ class AdviceClient:
         self._http = httpx2.Client(base_url=url.rstrip("/") + "/", timeout=TIMEOUT_SECONDS)
 
     def close(self) -> None:
-        """Give back the connection."""
+        """Close the connection."""
         self._http.close()
 
     def keys(self) -> tuple[str, ...]:
@@ -48,7 +48,7 @@ class AdviceClient:
     def advice(
         self, key: str, *, clock: Callable[[], datetime]
     ) -> tuple[RecommendationV1 | RefusalV1 | Held, timedelta]:
-        """The advice for the group called `key`, and the least difference of the clocks.
+        """The advice for the group with this key, and the least difference of the clocks.
 
         Errors: AdviceError.
         """
@@ -74,7 +74,7 @@ class AdviceClient:
 def proven_skew(date_header: str | None, *, between: tuple[datetime, datetime]) -> timedelta:
     """The least by which our clock differs from that of the server; zero where the header proves nothing.
 
-    `between` are the instants of the request and of its answer: three seconds until an answer are no difference.
+    `between` are the instants of the request and of its answer: a slow answer does not count as a difference.
 
     >>> noon = datetime(2026, 1, 5, 12, tzinfo=UTC)
     >>> at = [noon + timedelta(seconds=seconds) for seconds in (2, 4, 5)]

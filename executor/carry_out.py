@@ -1,4 +1,4 @@
-"""One look at each group: read the advice, check it against the cluster, send the patch where all agrees."""
+"""One look at each group: read the advice, check it against the cluster, send the patch if every check passes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,11 +16,11 @@ from executor.errors import OutsideError, ScaleConflictError
 from executor.plan import WAY_BACK, Act, Bounds, DueMove, Held, Scale, conflict_at, conflicted, due_move, may_act
 from executor.standing import Applied, Records, Spot, Standings, spot_of
 
-# Looks at one time. Two hundred moves that are due in one second wait for answers most of the time.
+# Looks that run at the same time. Two hundred moves that are due in one second mostly wait for answers.
 AT_ONCE = 8
 
 Outcome = Act | Held | OutsideError
-# Kind and name of a workload, and who else scales it.
+# Kind and name of a workload, and the autoscalers that scale it.
 Writers = Mapping[tuple[str, str], tuple[str, ...]]
 _Identity = dict[str, object]
 
@@ -28,10 +28,10 @@ _log = structlog.get_logger()
 
 
 class Scales(Protocol):
-    """The cluster, as far as an executor may touch it."""
+    """The operations of an executor in a cluster."""
 
     def read(self, namespace: str, target: Target) -> Scale:
-        """The scale of the workload; `other_writers` are not looked for. Errors: ScaleError."""
+        """The scale of the workload, without `other_writers`. Errors: ScaleError."""
         ...
 
     def writers(self, namespace: str) -> Writers:
@@ -39,24 +39,24 @@ class Scales(Protocol):
         ...
 
     def apply(self, act: Act) -> int:
-        """Send the patch; the count that the workload then has. Errors: ScaleConflictError, ScaleError."""
+        """Send the patch; returns the new replica count. Errors: ScaleConflictError, ScaleError."""
         ...
 
     def record_event(self, act: Act, *, now: datetime) -> None:
-        """Leave an Event at the workload, for whoever looks there. Errors: ScaleError."""
+        """Create an Event on the workload. Errors: ScaleError."""
         ...
 
     def warn(self, namespace: str, target: Target, scale: Scale, held: Held, *, now: datetime) -> None:
-        """Leave an Event at a workload that somebody else has. Errors: ScaleError."""
+        """Create an Event on a workload that another owner scales. Errors: ScaleError."""
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class Executor:
-    """Carries out advice; knows what it left each workload with, so that it never fights somebody who changes it back.
+    """Carries out advice; keeps the count that each workload was left with, so that it never undoes another's change.
 
-    `dry_run` shows the patches that would be sent if both modes were apply, and sends none. `leaderless` says why no
-    recommender is known to lead, checked last before each patch.
+    `dry_run` shows the patches that would be sent if both modes were apply, and sends none. `leaderless` returns the
+    reason why no recommender is known to lead; it is checked last before each patch.
     """
 
     advice: AdviceClient
@@ -75,16 +75,16 @@ class Executor:
         self._standings = Standings(self.records)
 
     def run_once(self, keys: Sequence[str] | None) -> tuple[Outcome, ...]:
-        """One look at each group of `keys` (None: at all). What fails for one group is its outcome; the rest go on.
+        """One look at each group of `keys` (None: at all). A group's error is its outcome; the other groups go on.
 
-        Errors: AdviceError where the groups themselves cannot be listed.
+        Errors: AdviceError if the groups cannot be listed.
         """
         known = self.advice.keys() if keys is None else keys
         self._standings.begin()
         look = partial(self._look, writers=_WritersOnce(self.scales))
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="look") as threads:
             outcomes = tuple(threads.map(look, known))
-            # Of two hundred moves that are due in one second none waits for the reports on another.
+            # Reports are written after all moves: no move waits for the reports on another.
             made, self._made = self._made, []
             list(threads.map(self._report, made))
         self._standings.keep_unwritten()
@@ -109,7 +109,7 @@ class Executor:
             if isinstance(move, Held):
                 return self._held(self._watched(spot, advice, writers, identity) or move, identity)
             scale = self._scale(move.namespace, move.target, writers)
-            # Reading took time: what was due may be too late by now.
+            # Reading took time: a due move may be too late by now.
             move = due_move(advice, now=self.clock(), bounds=self.bounds, clock_skew=skew)
             return self._held(move, identity) if isinstance(move, Held) else self._moved(move, scale, spot, identity)
         except OutsideError as error:
@@ -117,7 +117,7 @@ class Executor:
             return error
 
     def _spot_to_act_on(self, advice: RecommendationV1 | RefusalV1) -> Spot | None:
-        """The workload that this executor may act on; one whose owner says otherwise is forgotten."""
+        """The workload that this executor may act on; records of a workload in another mode are removed."""
         spot = spot_of(advice)
         if spot is None or self.dry_run or self.mode != "apply":
             return None
@@ -133,7 +133,7 @@ class Executor:
     def _watched(
         self, spot: Spot | None, advice: RecommendationV1 | RefusalV1, writers: "_WritersOnce", identity: _Identity
     ) -> Held | None:
-        """Other writers of the count of a workload with nothing due: checked once for each advice, once in a cycle."""
+        """Other writers of the count of a workload without a due move: checked once per advice, so once in a cycle."""
         if spot is None or not self._standings.is_unchecked(spot, advice.recommendation_id):
             return None
         scale = self._scale(spot.namespace, spot.target, writers)
@@ -142,7 +142,7 @@ class Executor:
         return found
 
     def _note(self, spot: Spot | None, scale: Scale, held: Held | None, identity: _Identity) -> None:
-        """Take down how the workload stands, and leave an Event there where somebody else has it by now."""
+        """Record the state of the workload, and create an Event if another owner scales it by now."""
         if spot is None or not self._standings.found(spot, held, scale, now=self.clock()):
             return
         try:
@@ -152,7 +152,7 @@ class Executor:
             _log.warning("untold", **identity, error=str(error))
 
     def _moved(self, move: DueMove, scale: Scale, spot: Spot | None, identity: _Identity) -> Act | Held:
-        """Make the move where nothing stands in its way; in a dry run, where nothing would if both modes were apply."""
+        """Make the move if every check passes; in a dry run, print it if every check would pass in mode apply."""
         if self.dry_run:
             move = replace(move, mode="apply")
         expected = None if spot is None else self._standings.expected(spot)
@@ -191,7 +191,7 @@ class Executor:
         return act
 
     def _report(self, made: "_Made") -> None:
-        """Keep for the next executor what was made, and leave an Event at the workload."""
+        """Record the move for the next executor, and create an Event on the workload."""
         self._standings.keep(made.spot)
         try:
             self.scales.record_event(made.act, now=made.at)
@@ -204,7 +204,7 @@ class Executor:
 
 
 class _Made(NamedTuple):
-    """A move that was made, and has still to be reported."""
+    """A move that was made and is not reported yet."""
 
     act: Act
     spot: Spot

@@ -2,15 +2,15 @@
 
 
 class OutsideError(Exception):
-    """The API or the cluster failed us."""
+    """The API or the cluster failed."""
 
 
 class AdviceError(OutsideError):
-    """The API does not answer, or answers something else than advice."""
+    """The API does not answer, or its answer is not advice."""
 
 
 class ScaleError(OutsideError):
-    """The cluster does not let the workload be read or scaled."""
+    """The cluster refuses to read or scale the workload."""
 
 
 class ScaleConflictError(ScaleError):

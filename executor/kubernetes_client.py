@@ -1,6 +1,6 @@
-"""A connection to a Kubernetes cluster, and what it answers as the executor's errors.
+"""A connection to a Kubernetes cluster, and its errors as the executor's errors.
 
-`connect` stands in the recommender's adapters as well, with its own error: whoever advises and whoever acts share the
+The recommender's adapters have a `connect` of their own, with their own error: recommender and executor share the
 wire and no other code.
 """
 

@@ -13,18 +13,18 @@ from executor.advice import proven_skew
 from executor.errors import ScaleError
 from executor.lease import Sighting
 
-# Less than a third of a lease: one answer that does not come leaves time for another.
+# Less than a third of a lease: after one missing answer there is time for another request.
 _TIMEOUT_SECONDS = 4
-# Where the Lease does not say: Kubernetes' own default.
+# Used if the Lease has no duration: Kubernetes' own default.
 _LEASE_SECONDS = 15.0
 
 
 class KubernetesLease:
-    """The Lease `namespace/name`; `clock` is ours, which the API server's `Date` is held against."""
+    """The Lease `namespace/name`; the API server's `Date` is compared with `clock`."""
 
     def __init__(self, api: client.ApiClient, namespace: str, name: str, *, clock: Callable[[], datetime]) -> None:
         self.name = f"{namespace}/{name}"
-        # Without retries behind our back: the next look is one.
+        # Without retries of the client: the next look is the retry.
         settings = copy.copy(api.configuration)
         settings.retries = False
         self._custom = client.CustomObjectsApi(client.ApiClient(settings))

@@ -17,13 +17,13 @@ _APPLY = "application/apply-patch+yaml"
 
 
 class KubernetesRecords:
-    """The ConsumerGroupScalers of a cluster; a `Records`. Where the resource is not installed there are none."""
+    """The ConsumerGroupScalers of a cluster; a `Records`. If the resource is not installed, it is empty."""
 
     def __init__(self, api: client.ApiClient) -> None:
         self._custom = client.CustomObjectsApi(api)
 
     def read(self, namespace: str) -> Mapping[tuple[str, str], Record]:
-        """Of two objects for one group the older one, as the recommender has it. Errors: ScaleError."""
+        """The records by cluster and group; of two objects for one group the older counts. Errors: ScaleError."""
         try:
             found: Any = self._custom.list_namespaced_custom_object(
                 _GROUP, _VERSION, namespace, _PLURAL, _request_timeout=TIMEOUT_SECONDS
@@ -39,7 +39,7 @@ class KubernetesRecords:
         return records
 
     def write(self, namespace: str, record: Record) -> None:
-        """Set both fields; one that is None goes, and fields of others stay. Errors: ScaleError."""
+        """Set both fields; a field that is None is removed, other managers' fields stay. Errors: ScaleError."""
         status: dict[str, Any] = {}
         if record.applied is not None:
             status["lastApplied"] = {
@@ -55,7 +55,7 @@ class KubernetesRecords:
                 "message": record.conflict.message,
                 "since": _instant(record.conflict.since),
             }
-        # With the uid, an object that was deleted and made again meanwhile does not get the record of its namesake.
+        # With the uid, an object that was deleted and created again does not get the record of the old one.
         metadata = {"namespace": namespace, "name": record.name, "uid": record.uid}
         body = {"apiVersion": f"{_GROUP}/{_VERSION}", "kind": _KIND, "metadata": metadata, "status": status}
         try:

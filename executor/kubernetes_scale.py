@@ -17,13 +17,13 @@ from executor.owners import FIELD_MANAGER, git_owner, owners_of
 from executor.plan import Act, Held, Scale
 
 _MERGE_PATCH = "application/merge-patch+json"
-# Kinds of this group have their count at spec.replicas; where that of another kind is, its /scale alone says.
+# Kinds of this API group have their count at spec.replicas; for other kinds only /scale shows the count.
 _OWN_GROUP = "apps"
 _NOTE_LIMIT = 1000  # an Event's message may have 1,024 bytes
 
 
 class KubernetesScales:
-    """Workloads of any kind that has a `/scale`, in one cluster. The kinds that have one are read once."""
+    """Workloads of any kind with a `/scale`, in one cluster. These kinds are read once."""
 
     def __init__(self, api: client.ApiClient) -> None:
         self._autoscaling = client.AutoscalingV2Api(api)
@@ -33,7 +33,7 @@ class KubernetesScales:
         self._lock = Lock()
 
     def read(self, namespace: str, target: Target) -> Scale:
-        """The workload's count, the version that it belongs to, and who has written it. Errors: ScaleError."""
+        """The workload's count, the version that it belongs to, and its writers. Errors: ScaleError."""
         where = self._address(namespace, target)
         try:
             workload: Any = self._others.get_namespaced_custom_object(*where, _request_timeout=TIMEOUT_SECONDS)
@@ -47,7 +47,7 @@ class KubernetesScales:
             message = f"could not read {_name(namespace, target)}: somebody changed it at the same time"
             raise ScaleConflictError(message)
         return Scale(
-            replicas=int(counted["spec"].get("replicas") or 0),  # /scale leaves a zero out
+            replicas=int(counted["spec"].get("replicas") or 0),  # /scale omits a zero
             resource_version=str(metadata["resourceVersion"]),
             uid=metadata.get("uid"),
             owners=owners_of(metadata),
@@ -68,7 +68,7 @@ class KubernetesScales:
                 if claim.metadata is not None and claim.spec is not None:
                     target = claim.spec.scale_target_ref
                     found[target.kind, target.name].append(f"HorizontalPodAutoscaler {namespace}/{claim.metadata.name}")
-            # Of a paused ScaledObject there is no autoscaler; it claims its workload all the same.
+            # A paused ScaledObject has no autoscaler, but it still claims its workload.
             for scaled in self._scaled_objects(namespace):
                 reference = scaled["spec"]["scaleTargetRef"]
                 place = reference.get("kind", "Deployment"), reference["name"]
@@ -78,7 +78,7 @@ class KubernetesScales:
         return {place: tuple(names) for place, names in found.items()}
 
     def apply(self, act: Act) -> int:
-        """Send the patch of `act`; the count that the workload then has.
+        """Send the patch of `act`; returns the new replica count.
 
         Errors: ScaleConflictError if the workload has changed since, else ScaleError.
         """
@@ -97,13 +97,13 @@ class KubernetesScales:
         return int(made["spec"].get("replicas") or 0)
 
     def record_event(self, act: Act, *, now: datetime) -> None:
-        """An Event at the workload: from how many to how many, on whose advice. Errors: ScaleError."""
+        """Create an Event on the workload: counts before and after, and the advice. Errors: ScaleError."""
         move = act.move
         note = f"{act.scale.replicas} -> {move.desired_replicas} replicas by lagcast's {move.recommendation_id}"
         self._leave_event(move.namespace, move.target, act.scale, note, reason="ScaledOnAdvice", now=now)
 
     def warn(self, namespace: str, target: Target, scale: Scale, held: Held, *, now: datetime) -> None:
-        """An Event at a workload that somebody else has. Errors: ScaleError."""
+        """Create an Event on a workload that another owner scales. Errors: ScaleError."""
         self._leave_event(namespace, target, scale, held.sentence[:_NOTE_LIMIT], reason="ScaleWithheld", now=now)
 
     def _leave_event(
@@ -144,7 +144,7 @@ class KubernetesScales:
         return items
 
     def _address(self, namespace: str, target: Target) -> tuple[str, str, str, str, str]:
-        """Group, version, namespace, plural and name of a workload. Errors: ScaleError where it has no `/scale`."""
+        """Group, version, namespace, plural and name of a workload. Errors: ScaleError if it has no `/scale`."""
         group, _, version = target.api_version.rpartition("/")
         with self._lock:
             plural = self._plurals.get((target.api_version, target.kind))
@@ -153,7 +153,7 @@ class KubernetesScales:
         return group, version, namespace, plural, target.name
 
     def _plural(self, group: str, version: str, kind: str) -> str:
-        """Name of the kind in paths, from the cluster. Errors: ScaleError where it has no `/scale`."""
+        """Name of the kind in paths, from the cluster. Errors: ScaleError if it has no `/scale`."""
         what = f"{kind} of {group}/{version}"
         if not group:
             message = f"{kind} of {version} cannot be scaled; name a target whose apiVersion has a group, like apps/v1"

@@ -1,7 +1,7 @@
-"""Is the recommender alive whose advice is carried out? Judged from its Lease, by the executor's own monotonic clock.
+"""Checks whether a recommender is alive, by its Lease and by the executor's own monotonic clock.
 
-Instants in the Lease are compared with each other, never with a clock of ours: that they change says that somebody
-renews. A renewal that shows in one look and not in the one before was made after that one was requested.
+Instants in the Lease are compared with each other, never with a clock of ours: if they change, a recommender renews
+the Lease. A renewal that is new in one look was made after the look before it was requested.
 """
 
 import threading
@@ -13,21 +13,21 @@ from typing import Protocol
 
 from executor.plan import CLOCK_SKEW_LIMIT, Held
 
-# As often as a recommender renews.
+# The interval at which a recommender renews.
 LOOK_SECONDS = 2.0
-# A lease lasts so long by default: without a renewal in it there is none to wait for.
+# The default duration of a lease: without a renewal in this time, none is expected.
 _FIRST_RENEWAL_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """A Lease as it was answered. `holder` and `renewed` are empty where nobody has it, or ever had."""
+    """A Lease as it was read. `holder` and `renewed` are empty if it has no holder, or never had one."""
 
     holder: str
     renewed: str
     lease_seconds: float
     clock_skew: timedelta
-    """By how much the API server's clock differs from ours at least."""
+    """The least by which the API server's clock differs from ours."""
 
 
 class Leases(Protocol):
@@ -41,21 +41,21 @@ class Leases(Protocol):
 
 
 class LeaseWatch:
-    """Looks at a Lease again and again; `held` says at any moment why nothing may be done.
+    """Reads a Lease periodically; `held` returns the reason why nothing may be done at the moment.
 
-    `clock` is monotonic, in seconds. Until a renewal was seen, nobody is known to be alive.
+    `clock` is monotonic, in seconds. Until a renewal was seen, no recommender is known to be alive.
     """
 
     def __init__(self, leases: Leases, *, clock: Callable[[], float]) -> None:
         self._leases, self._clock = leases, clock
         self._last: Sighting | None = None
         self._asked_at = self._renewal_seen_at = clock()
-        # Replaced by the watching thread, read by those who act.
+        # Replaced by the watching thread, read by the acting threads.
         self._alive_until: float | None = None
         self._trouble = ""
 
     def look(self) -> None:
-        """Ask once, and take down what there is to see."""
+        """Read the Lease once, and note a renewal or an error."""
         asked_at = self._clock()
         try:
             found = self._leases.read()
@@ -72,7 +72,7 @@ class LeaseWatch:
             self._alive_until = not_before + found.lease_seconds
 
     def held(self) -> Held | None:
-        """The reason why no patch may be sent now; None where a recommender holds the Lease for certain."""
+        """The reason why no patch may be sent now; None if a recommender holds the Lease for certain."""
         now, last, until, lease = self._clock(), self._last, self._alive_until, f"the Lease {self._leases.name}"
         if last is not None and last.clock_skew > CLOCK_SKEW_LIMIT:
             sentence = (
@@ -92,7 +92,7 @@ class LeaseWatch:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Look every 2 s until the block ends; it begins when a renewal was seen, or after 15 s without."""
+        """Read the Lease every 2 s until the block ends; it begins when a renewal was seen, or after 15 s without."""
         stop, known = threading.Event(), threading.Event()
 
         def watch() -> None:

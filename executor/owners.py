@@ -1,6 +1,6 @@
-"""Owners of a workload's count: the API server records beside each object which manager wrote which field. Pure.
+"""Owners of a workload's replica count, from the managed fields that the API server records. Pure.
 
-`/scale` does not show these notes, so the workload itself is read.
+`/scale` does not show managed fields, so the workload itself is read.
 """
 
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-# By this name the API server knows what the executor has written.
+# The API server records the executor's writes under this name.
 FIELD_MANAGER = "lagcast-executor"
 
 _Path = tuple[str, ...]
@@ -26,7 +26,7 @@ _GIT_MARKS = (
 class Owner:
     """A manager that has the count among its fields; `written_at` is when it last wrote any of them, to the second.
 
-    None: it wrote through `/scale`, of which no time is noted.
+    None: it wrote through `/scale`, for which no time is recorded.
     """
 
     manager: str
@@ -37,10 +37,10 @@ class Owner:
 
 
 def owners_of(metadata: Mapping[str, Any]) -> tuple[Owner, ...]:
-    """The managers that have the count among their fields, the executor included; none where nothing is noted.
+    """The managers that have the count among their fields, the executor included; empty if none is recorded.
 
-    The count is `spec.replicas`, or what has been written through `/scale`: of a KafkaConnector `spec.tasksMax`. Which
-    field that is shows for as long as a writer through `/scale` has it; afterwards only the count tells of a change.
+    The count is `spec.replicas`, or the field that is written through `/scale`: for a KafkaConnector `spec.tasksMax`.
+    That field is known as long as a writer through `/scale` owns it; afterwards only the count itself shows a change.
 
     >>> ours = {"manager": "lagcast-executor", "subresource": "scale", "fieldsV1": {"f:spec": {"f:tasksMax": {}}}}
     >>> theirs = {"manager": "kubectl", "fieldsV1": {"f:spec": {"f:tasksMax": {}, "f:config": {}}}}
@@ -61,9 +61,9 @@ def owners_of(metadata: Mapping[str, Any]) -> tuple[Owner, ...]:
 
 
 def git_owner(metadata: Mapping[str, Any]) -> str | None:
-    """The tool that sets the count out of Git; None where the marks of none are there, or its manifest names no count.
+    """The tool that sets the count from Git; None if there is no mark of a tool, or its manifest has no count.
 
-    A tool that leaves the count out of its manifests has nothing to set back, and is no obstacle.
+    A tool whose manifests have no count does not set it back, and is no obstacle.
     """
     managers = [owner.manager for owner in owners_of(metadata)]
     for block, mark, tool, prefix in _GIT_MARKS:

@@ -1,6 +1,6 @@
-"""May this advice be acted on, now, on what is there? Pure: every instant and every figure is an argument.
+"""Decides whether advice may be carried out now on a workload. Pure: every instant and every figure is an argument.
 
-An answer is `Act` or `Held(reason)`; whoever reads the log learns from each what was done or what stood in the way.
+A verdict is `Act` or `Held(reason)`; the log shows for each what was done, or why nothing was done.
 """
 
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from executor.owners import FIELD_MANAGER, Owner
 
 # Fields of version 1 never change their meaning, so every 1.x is understood; another major version is not.
 KNOWN_SCHEMA_MAJOR = "1"
-# The steps with which an owner hands a workload back to an executor after somebody else changed it.
+# The steps by which an owner hands a workload back to an executor after another owner changed it.
 WAY_BACK = "nothing is changed; to hand it over again, set the group's mode to recommend, and a cycle later to apply"
-# With clocks further apart than this, "not before" and "not after" mean nothing.
+# If clocks differ by more than this, "not before" and "not after" mean nothing.
 CLOCK_SKEW_LIMIT = timedelta(seconds=2)
 
 HeldReason = Literal[
@@ -37,15 +37,15 @@ HeldReason = Literal[
     "mode",
     "no_leader",
 ]
-# Other owners of the count: an owner of the workload has to know them, and reads them in the status.
+# Other owners of the count, as reported in the status of the ConsumerGroupScaler.
 ConflictReason = Literal["Autoscaled", "DeclaredInGit", "ChangedByOthers", "ChangedSinceAdvice", "LimitedByCluster"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """Nothing is done, and why; `retry_at` where the advice itself says when it may be otherwise.
+    """The reason why nothing is done; `retry_at` if the advice itself gives the time of the next attempt.
 
-    `conflict` is set where somebody else is known to have the count.
+    `conflict` is set if the count is known to have another owner.
     """
 
     reason: HeldReason
@@ -56,9 +56,9 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The counts that the executor may set, whatever the advice says. `highest` None: the advice's useful maximum.
+    """The counts that the executor may set, regardless of the advice. `highest` None: the advice's useful maximum.
 
-    0 is set only where the owner of the group allows it; `lowest` above 0 forbids it to all of them.
+    0 is set only if the owner of the group allows it; `lowest` above 0 forbids it for every group.
     """
 
     lowest: int = 0
@@ -67,10 +67,10 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueMove:
-    """A change that advice requests at this instant; the answer of the cluster is not yet known.
+    """A change that advice requests at this instant; the workload in the cluster is not checked yet.
 
-    `seen_replicas` are what the advice was made for, `seen_at` when they were seen. `through_zero` says that a count of
-    0 may be set, and may be left.
+    `seen_replicas` is the count that the advice was made for, `seen_at` when it was seen. `through_zero` is true if a
+    count of 0 may be set, and may be left.
     """
 
     recommendation_id: str
@@ -86,9 +86,9 @@ class DueMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """A workload as the cluster has it: its count, the version that count belongs to, and who else has a say in it.
+    """A workload as the cluster has it: its count, the version that the count belongs to, and its writers.
 
-    `owners` have written the count, `other_writers` are autoscalers, `git_owner` sets it out of Git.
+    `owners` have written the count, `other_writers` are autoscalers, `git_owner` sets it from Git.
     """
 
     replicas: int
@@ -100,18 +100,18 @@ class Scale:
 
     @property
     def strangers(self) -> tuple[Owner, ...]:
-        """Writers of the count, other than an executor of ours."""
+        """Writers of the count other than lagcast executors."""
         return tuple(owner for owner in self.owners if owner.manager != FIELD_MANAGER)
 
     @property
     def is_ours(self) -> bool:
-        """True if an executor of ours, and nobody else, is recorded as writer of the count."""
+        """True if a lagcast executor is recorded as the only writer of the count."""
         return bool(self.owners) and not self.strangers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """The count that a workload is left with; `set_here` where this executor set it, else it was found so."""
+    """The count that a workload was left with; `set_here` is true if this executor set it, false if it was found."""
 
     replicas: int
     set_here: bool
@@ -119,14 +119,14 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """The patch to send: `move` on a workload that stands at `scale`."""
+    """The patch to send: `move` on a workload with this `scale`."""
 
     move: DueMove
     scale: Scale
 
     @property
     def patch(self) -> dict[str, Any]:
-        """The body for `/scale`. The version makes the cluster refuse it if anybody wrote in between."""
+        """The body for `/scale`. Its version makes the cluster refuse the patch after a write in between."""
         return {
             "metadata": {"resourceVersion": self.scale.resource_version},
             "spec": {"replicas": self.move.desired_replicas},
@@ -134,7 +134,7 @@ class Act:
 
 
 def read_advice(body: bytes) -> RecommendationV1 | RefusalV1 | Held:
-    """The advice in an answer of the API, or why it cannot be understood.
+    """The advice in an answer of the API, or the reason why it cannot be read.
 
     >>> read_advice(b'{"kind": "Recommendation", "schema_version": "2.0"}').reason
     'schema_unknown'
@@ -160,7 +160,7 @@ def read_advice(body: bytes) -> RecommendationV1 | RefusalV1 | Held:
 def due_move(
     advice: RecommendationV1 | RefusalV1, *, now: datetime, bounds: Bounds, clock_skew: timedelta
 ) -> DueMove | Held:
-    """The move that `advice` requests at `now`, judged by the advice alone."""
+    """The move that `advice` requests at `now`, decided from the advice alone."""
     if isinstance(advice, RefusalV1):
         return Held(
             reason="refused",
@@ -176,10 +176,10 @@ def due_move(
 
 
 def may_act(move: DueMove, *, scale: Scale, mode: Mode, expected: Expected | None) -> Act | Held:
-    """The verdict on `move` for a workload that stands at `scale`.
+    """The verdict on `move` for a workload with this `scale`.
 
-    `mode` is the executor's own; it acts only where the group's mode says `apply` too. `expected` is what the workload
-    was left with: one that stands elsewhere was changed by somebody, and is left to them.
+    `mode` is the executor's own; it acts only if the group's mode is `apply` too. `expected` is the count that the
+    workload was left with: a workload with another count was changed by another owner, and is left to that owner.
     """
     foreign = conflict_at(scale, expected=expected)
     if foreign is not None:
@@ -201,7 +201,7 @@ def may_act(move: DueMove, *, scale: Scale, mode: Mode, expected: Expected | Non
 
 
 def conflict_at(scale: Scale, *, expected: Expected | None) -> Held | None:
-    """Another owner of the count of a workload that stands at `scale`; None where none is known."""
+    """Another owner of the count of a workload with this `scale`, as a hold; None if none is known."""
     if scale.other_writers:
         return conflicted(
             "Autoscaled", f"{', '.join(scale.other_writers)} scales the same workload; nothing is changed"
@@ -225,12 +225,12 @@ def conflict_at(scale: Scale, *, expected: Expected | None) -> Held | None:
 
 
 def conflicted(reason: ConflictReason, sentence: str) -> Held:
-    """Held because of somebody else."""
+    """A hold because the count has another owner."""
     return Held(reason="conflicted", sentence=sentence, conflict=reason)
 
 
 def _at_the_wrong_time(advice: RecommendationV1, *, now: datetime, clock_skew: timedelta) -> Held | None:
-    # Advice from the future is a clock that differs, whatever the transport says of it.
+    # Advice from the future shows that the clocks differ, even if the Date header does not.
     skew = max(clock_skew, advice.issued_at - now)
     if skew > CLOCK_SKEW_LIMIT:
         return Held(
@@ -289,21 +289,21 @@ def _move(advice: RecommendationV1) -> DueMove | Held:
 
 
 def _not_as_seen(move: DueMove, scale: Scale, expected: Expected | None) -> Held | None:
-    """The reason why the advice was not made for the workload as it stands; None where it was."""
+    """The hold if the advice was made for another count than the workload has; None if the counts agree."""
     if scale.replicas == move.seen_replicas:
         return None
     differs = f"the advice saw {move.seen_replicas} replicas, the workload has {scale.replicas}"
     if scale.is_ours:
         sentence = f"{differs}, set by a lagcast executor; the next advice decides"
         return Held(reason="unseen", sentence=sentence)
-    # Notes are cut to the second: what was written in the second of the advice may have come after it.
+    # Managed fields have times cut to the second: a write in the second of the advice may have come after it.
     seen_at = move.seen_at.replace(microsecond=0)
     since = [owner for owner in scale.strangers if owner.written_at is None or owner.written_at >= seen_at]
     if since and expected is None:
         return conflicted(
             "ChangedSinceAdvice", f"{differs}, set by {' and '.join(map(str, since))}; the next advice decides"
         )
-    # The count was the same when it was looked at before: a replica is starting, or fails over and over.
+    # The count was the same at the look before: a replica is starting, or fails repeatedly.
     return Held(reason="conflicted", sentence=f"{differs}; nothing is changed")
 
 

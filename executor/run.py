@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from executor.kubernetes_scale import KubernetesScales
 
 EXIT_USAGE, EXIT_UNREACHABLE = 2, 4
-# Between two looks it notices a request to stop within this time.
+# Between two looks the executor notices a request to stop within this time.
 HEARS_SECONDS = 0.5
 
 _log = structlog.get_logger()
@@ -95,7 +95,7 @@ def _look_until_stopped(executor: Executor, keys: list[str] | None, interval_sec
     while not signals:
         outcomes = _outcomes(executor, keys)
         until = time.monotonic() + seconds_to_wait(outcomes, now=_read_clock(), longest=interval_seconds)
-        # A signal that the system hands to another thread does not wake this one.
+        # A signal that the system delivers to another thread does not wake this one.
         while not signals and (left := until - time.monotonic()) > 0:
             time.sleep(min(left, HEARS_SECONDS))
     return 0
@@ -125,7 +125,7 @@ def seconds_to_wait(outcomes: Iterable[Outcome], *, now: datetime, longest: floa
 
 def _cluster(kubeconfig: Path | None) -> "tuple[KubernetesScales, KubernetesRecords]":
     try:
-        # The client is an extra of 75 MB that nothing else here needs; its absence gets a sentence.
+        # The client is an extra of 75 MB that nothing else here needs; if it is missing, an error names it.
         from executor.kubernetes_client import connect  # noqa: PLC0415
         from executor.kubernetes_records import KubernetesRecords  # noqa: PLC0415
         from executor.kubernetes_scale import KubernetesScales  # noqa: PLC0415
@@ -142,11 +142,11 @@ def _cluster(kubeconfig: Path | None) -> "tuple[KubernetesScales, KubernetesReco
 
 @contextmanager
 def _watching(lease: str | None, kubeconfig: Path | None, executor: Executor) -> Iterator[None]:
-    """Have `executor` act only while the Lease is renewed; as it is, where none is named."""
+    """Let `executor` act only while the Lease is renewed; without a Lease, always."""
     if lease is None:
         yield
         return
-    # As above: only who has a cluster to act in gets here.
+    # As above: the client is needed only with a cluster to act in.
     from executor.kubernetes_client import connect  # noqa: PLC0415
     from executor.kubernetes_lease import KubernetesLease  # noqa: PLC0415
 
@@ -172,7 +172,7 @@ def _read_clock() -> datetime:
 
 
 def _log_to_stderr() -> None:
-    """JSON lines where a machine reads, aligned text where a person does."""
+    """Log JSON lines for machines, and aligned text on a terminal."""
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,

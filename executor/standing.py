@@ -1,7 +1,7 @@
-"""State of each workload from one look to the next, and over the executor's own end.
+"""State of each workload from one look to the next, and over a restart of the executor.
 
-Beside the advice an executor needs two things: the count that it left a workload with, and whether somebody has taken
-the workload from it. Both are kept where an owner looks, in the status of the group's ConsumerGroupScaler.
+Beside the advice an executor needs two things: the count that it left a workload with, and whether another owner scales
+the workload. Both are kept in the status of the group's ConsumerGroupScaler, where its owner can read them.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from api.schemas import RecommendationV1, RefusalV1, Target
 from executor.errors import OutsideError
 from executor.plan import ConflictReason, Expected, Held, Scale
 
-# Conflicts that last until the owner ends them; for the others the next look at the cluster shows the end.
+# Conflicts that last until the owner ends them; the others end when a look at the cluster no longer shows them.
 _LASTING: tuple[ConflictReason, ...] = ("ChangedByOthers", "LimitedByCluster")
 
 _log = structlog.get_logger()
@@ -39,12 +39,12 @@ class Spot(NamedTuple):
 
     @property
     def target(self) -> Target:
-        """The workload as the wire has it."""
+        """The workload as a type of the wire."""
         return Target(api_version=self.api_version, kind=self.kind, name=self.name)
 
 
 def spot_of(advice: RecommendationV1 | RefusalV1) -> Spot | None:
-    """The workload of `advice`; None where none is known."""
+    """The workload of `advice`; None if none is known."""
     if advice.target is None or advice.namespace is None:
         return None
     target = advice.target
@@ -53,7 +53,7 @@ def spot_of(advice: RecommendationV1 | RefusalV1) -> Spot | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """The last count that an executor set: on which advice, and when."""
+    """The last count that an executor set, its advice, and its time."""
 
     recommendation_id: str
     replicas: int
@@ -62,7 +62,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Somebody else has the count, since when, and what is known of it."""
+    """Another owner of the count: the reason, the message, and since when."""
 
     reason: ConflictReason
     message: str
@@ -71,9 +71,9 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """Record of an executor in one ConsumerGroupScaler, which it finds again by name and uid.
+    """Record of an executor in one ConsumerGroupScaler, which is identified by name and uid.
 
-    `workload` is what it is about, as kind and name: an object may be given another target.
+    `workload` is the workload of the record, as kind and name: the target of an object may change.
     """
 
     name: str
@@ -84,20 +84,20 @@ class Record:
 
 
 class Records(Protocol):
-    """The object that keeps it."""
+    """The store of the records."""
 
     def read(self, namespace: str) -> Mapping[tuple[str, str], Record]:
-        """The ConsumerGroupScalers of a namespace by cluster and group. Errors: ScaleError."""
+        """The records of a namespace by cluster and group. Errors: ScaleError."""
         ...
 
     def write(self, namespace: str, record: Record) -> None:
-        """Keep what stands in `record`, and nothing else of an executor. Errors: ScaleError."""
+        """Store `record` in place of the executor's earlier record. Errors: ScaleError."""
         ...
 
 
 @dataclass(slots=True)
 class _Known:
-    """State of one workload; `checked` is the advice on which it was last looked at without anything due."""
+    """State of one workload; `checked` is the advice on which it was last read without a due move."""
 
     expected: Expected | None = None
     applied: Applied | None = None
@@ -109,8 +109,8 @@ class _Known:
 class Standings:
     """State of all workloads of one executor; thread-safe where each thread has its own groups.
 
-    A group without a ConsumerGroupScaler is known for as long as the process runs. Errors of each method: ScaleError,
-    where it cannot be read what was kept; without that nothing may be done.
+    For a group without a ConsumerGroupScaler the state is kept as long as the process runs. Errors of each method:
+    ScaleError if the stored record cannot be read; without it nothing may be done.
     """
 
     records: Records
@@ -121,7 +121,7 @@ class Standings:
     _lock: Lock = field(default_factory=Lock)
 
     def begin(self) -> None:
-        """A new look at all groups: objects that were made since the last one may be found."""
+        """Begin a look at all groups, which finds objects that were created since the last one."""
         self._read_anew.clear()
 
     def expected(self, spot: Spot) -> Expected | None:
@@ -129,22 +129,22 @@ class Standings:
         return self._of(spot).expected
 
     def lost(self, spot: Spot) -> Held | None:
-        """The reason why a workload is left to others until its owner hands it over again; None where it is not."""
+        """The reason why a workload is left alone until its owner hands it over again; None if it is not."""
         known = self._of(spot).conflict
         if known is None or known.reason not in _LASTING:
             return None
         return Held(reason="conflicted", sentence=known.message, conflict=known.reason)
 
     def is_unchecked(self, spot: Spot, recommendation_id: str) -> bool:
-        """True if nobody has looked at the workload since that advice came; the call counts as looking."""
+        """True if the workload was not read since this advice came; the call itself counts as a read."""
         known = self._of(spot)
         before, known.checked = known.checked, recommendation_id
         return before != recommendation_id
 
     def found(self, spot: Spot, held: Held | None, scale: Scale, *, now: datetime) -> bool:
-        """Take down how a workload stands; `held` says whether somebody else has the count. Whether that is news.
+        """Record the state of a workload; `held` has another owner of the count. Returns true if a conflict is new.
 
-        The count that is there is what the next look expects, unless somebody has taken the workload away.
+        The next look expects the present count, unless the workload is left to another owner.
         """
         known = self._of(spot)
         reason = None if held is None else held.conflict
@@ -159,19 +159,19 @@ class Standings:
         return known.conflict is not None and known.conflict != before
 
     def acted(self, spot: Spot, applied: Applied) -> None:
-        """Take down what was set, nobody else having had the count then; `keep` is for the next executor."""
+        """Note the count that was set, without a conflict; `keep` stores it for the next executor."""
         known = self._of(spot)
         known.expected, known.applied = Expected(replicas=applied.replicas, set_here=True), applied
         known.conflict = None
 
     def keep(self, spot: Spot) -> None:
-        """Write what is known of the workload where the next executor finds it."""
+        """Store the state of the workload for the next executor."""
         self._keep(spot, self._of(spot))
 
     def keep_unwritten(self) -> None:
-        """Try once more the writes that failed: the process may end next.
+        """Retry the failed writes once, before the process ends.
 
-        What fails again ends it, for each failure of a cluster that is away may take ten seconds.
+        The first write that fails again stops the retries: each failure of an unreachable cluster may take ten seconds.
         """
         for spot in tuple(self._unwritten):
             self.keep(spot)
@@ -179,7 +179,7 @@ class Standings:
                 return
 
     def forget(self, spot: Spot) -> None:
-        """The owner has handed the workload back: the record of its count and of its other writer is removed."""
+        """Remove the record of the count and of its other owner, because the owner has handed the workload back."""
         self._of(spot)
         self._known[spot] = _Known()
         self._keep(spot, self._known[spot])
@@ -196,7 +196,7 @@ class Standings:
         return self._known[spot]
 
     def _record(self, spot: Spot, *, anew: bool = False) -> Record | None:
-        """The group's object as it was when its namespace was read: once, and `anew` once in each look at all."""
+        """The group's record as of the last read of its namespace: one read, and with `anew` one more per look."""
         with self._lock:
             if anew and spot.namespace not in self._read_anew:
                 self._read_anew.add(spot.namespace)
@@ -206,7 +206,7 @@ class Standings:
             return self._kept[spot.namespace].get((spot.cluster, spot.group_id))
 
     def _keep(self, spot: Spot, known: _Known) -> None:
-        """Write what the group's object does not say yet; one that cannot be written is said, and tried again later."""
+        """Write the record if it has changed; a failed write is logged, and retried later."""
         self._unwritten.discard(spot)
         try:
             record = self._record(spot)
@@ -220,7 +220,7 @@ class Standings:
                 if spot.namespace in self._kept:
                     self._kept[spot.namespace][spot.cluster, spot.group_id] = record
         except OutsideError as error:
-            # The object may be gone, or be another one by now: the next time the namespace is read again.
+            # The object may be deleted or replaced by now: the next time the namespace is read again.
             with self._lock:
                 self._kept.pop(spot.namespace, None)
                 self._unwritten.add(spot)
