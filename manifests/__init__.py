@@ -1,1 +1,1 @@
-"""Manifests of other autoscalers: our objects out of theirs, and theirs out of our advice. Nothing is applied."""
+"""Manifests of other autoscalers: ConsumerGroupScalers from them, and theirs from our advice. Nothing is applied."""

@@ -1,4 +1,4 @@
-"""AlamedaScalers of Federator.ai, both versions: one object of ours for each consumer group that they name."""
+"""AlamedaScalers of Federator.ai, both versions: one ConsumerGroupScaler for each consumer group that they name."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ _KAFKA = {"exporterNamespace": _METRICS, "topics": _TOPICS}
 
 
 def first_version(source: Document, beside: Sequence[Document], *, cluster: str) -> Imported:
-    """Of an AlamedaScaler v1alpha1; its workloads are found by their labels, among the documents `beside` it."""
+    """Import an AlamedaScaler v1alpha1; its workloads are found by their labels, among the documents `beside` it."""
     spec = source["spec"]
     kafka = spec.get("kafka")
     if kafka is None:
@@ -64,7 +64,7 @@ def first_version(source: Document, beside: Sequence[Document], *, cluster: str)
 
 
 def second_version(source: Document, *, cluster: str | None) -> Imported:
-    """Of an AlamedaScaler v1alpha2, whose controllers name their workloads; `cluster` goes before its clusterName."""
+    """Import an AlamedaScaler v1alpha2, whose controllers name their workloads; `cluster` overrides its clusterName."""
     spec = source["spec"]
     made = Imported(warnings=without_equivalent(spec, taken=("clusterName", "controllers"), path="spec", reasons={}))
     controllers = spec.get("controllers") or []

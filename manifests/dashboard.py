@@ -1,4 +1,4 @@
-"""A dashboard for Grafana over lagcast's metrics: what arrives and waits, who works, what is advised and repeated."""
+"""A dashboard for Grafana over lagcast's metrics: produce rate, lag, replicas, advice and repeated messages."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -6,21 +6,21 @@ from typing import Any, NamedTuple
 Document = dict[str, Any]
 
 UID = "lagcast-groups"
-# Grafana lays panels on a grid of 24 columns: three abreast.
+# Grafana lays panels on a grid of 24 columns: three panels per row.
 _WIDTH, _HEIGHT, _ABREAST = 8, 8, 3
 _SOURCE = {"type": "prometheus", "uid": "${source}"}
 _OF_GROUPS = 'cluster=~"$cluster",group=~"$group"'
 
 
 class Line(NamedTuple):
-    """One query; `legend` may name labels. In `query`, GROUPS stands for the groups that are chosen."""
+    """One query; `legend` may name labels. In `query`, GROUPS stands for the selected groups."""
 
     query: str
     legend: str
 
 
 class Panel(NamedTuple):
-    """One graph: its title, Grafana's name of its unit, what a person reads off it, and its lines."""
+    """One graph: its title, Grafana's name of its unit, its description, and its lines."""
 
     title: str
     unit: str
@@ -135,14 +135,14 @@ PANELS = (
 
 
 def queries() -> Iterator[str]:
-    """The queries to Prometheus. Several recommenders show the same of a group, hence the aggregates."""
+    """The queries to Prometheus. Several recommenders publish the same metrics of a group, hence the aggregates."""
     for panel in PANELS:
         for line in panel.lines:
             yield line.query.replace("GROUPS", _OF_GROUPS)
 
 
 def dashboard() -> Document:
-    """The dashboard as Grafana imports it; cluster and groups are chosen at its top."""
+    """The dashboard as Grafana imports it; cluster and groups are selected at its top."""
     chosen = "lagcast_data_age_seconds"
     return {
         "uid": UID,
@@ -170,7 +170,7 @@ def _variable(name: str, query: str) -> Document:
         "type": "query",
         "datasource": _SOURCE,
         "query": {"query": query, "refId": name},
-        "refresh": 2,  # whenever the time range changes: groups come and go
+        "refresh": 2,  # at each change of the time range: groups come and go
         "multi": True,
         "includeAll": True,
         "current": {"text": ["All"], "value": ["$__all"]},

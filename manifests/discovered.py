@@ -1,4 +1,4 @@
-"""Workloads that were found to run consumer groups, as objects of ours."""
+"""Discovered workloads of consumer groups as ConsumerGroupScalers."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from recommender.cluster.discovery import Found, NotFound
 
 
 def scalers_of(answers: Mapping[str, Found | NotFound], *, cluster: str) -> Imported:
-    """An object for each group that has a workload to itself, and a sentence for each group that has none."""
+    """An object for each group with a workload of its own, and a sentence for each group without one."""
     made: dict[tuple[str, str], Document] = {}
     warnings = []
     for group, answer in sorted(answers.items()):

@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers of Kubernetes: an object of ours, and the v2 form of what no cluster takes any longer."""
+"""HorizontalPodAutoscalers of Kubernetes: a ConsumerGroupScaler, and the v2 form of HPAs in removed versions."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ _TWO_WRITERS = (
 
 
 def horizontal(source: Document, *, cluster: str, group: str | None) -> Imported:
-    """Of an HPA of any version. The group is the one that its metrics' labels name, else `group`."""
+    """Import an HPA of any version. The consumer group comes from the labels of its metrics, else from `group`."""
     spec = source["spec"]
     made = Imported()
     if source["apiVersion"] in REMOVED:
@@ -65,7 +65,7 @@ def modern(source: Document) -> Document:
 
 
 def _group_of(spec: Document) -> str | None:
-    """The consumer group that a metric is selected by."""
+    """The consumer group in the label selector of a metric."""
     for metric in spec.get("metrics", []):
         block = metric.get(str(metric["type"]).lower(), {})
         selector = block.get("metricSelector") or block.get("selector") or block.get("metric", {}).get("selector") or {}
@@ -93,7 +93,7 @@ def _key(metric: Document) -> str:
 
 def _modern(block: Document) -> dict[str, Any]:
     if isinstance(block.get("target"), dict) and "type" in block["target"]:
-        return dict(block)  # v2beta2 has the words of v2 already
+        return dict(block)  # v2beta2 has the fields of v2 already
     numbers = {
         "targetAverageValue": ("AverageValue", "averageValue"),
         "targetValue": ("Value", "value"),
@@ -105,7 +105,7 @@ def _modern(block: Document) -> dict[str, Any]:
         kept["metric"] = {"name": block["metricName"], **({"selector": selector} if selector else {})}
     if "target" in block:  # of an object in v2beta1: which object it is
         kept["describedObject"] = block["target"]
-    # An object's average goes before its value, and its value is always there.
+    # The average of a metric of type Object takes precedence over its value, which is always present.
     for old, (kind, key) in numbers.items():
         if old in block:
             kept["target"] = {"type": kind, key: block[old]}

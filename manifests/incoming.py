@@ -6,15 +6,15 @@ from functools import partial
 from manifests import alameda, horizontal, keda
 from manifests.objects import SCALED_KINDS, Document, Imported, ManifestError, place_of, read_documents
 
-# Object that a trigger of KEDA refers to; the collector has its own.
+# Objects with credentials that a trigger of KEDA refers to; the collector has its own credentials.
 _LEFT_TO_KEDA = ("TriggerAuthentication", "ClusterTriggerAuthentication")
 
 
 def imported(text: str, *, cluster: str | None, group: str | None) -> Imported:
-    """The ConsumerGroupScalers for the objects of a file. Workloads among them show which one a selector means.
+    """The ConsumerGroupScalers for the objects of a file. Workloads in the file are used to resolve selectors.
 
-    `cluster` is what their Kafka cluster is called, where they do not say; `group` is the consumer group of an HPA that
-    names none. Errors: ManifestError for a text that cannot be read or has no object that means anything here.
+    `cluster` is the name of the Kafka cluster for objects without one; `group` is the consumer group of an HPA that
+    names none. Errors: ManifestError for a text that cannot be read or has no object that can be imported.
     """
     documents = read_documents(text)
     made, read = Imported(), 0
@@ -46,7 +46,7 @@ def imported(text: str, *, cluster: str | None, group: str | None) -> Imported:
 def _reader_of(
     document: Document, documents: Sequence[Document], *, cluster: str | None, group: str | None
 ) -> Callable[[], Imported] | None:
-    """The reader of an object of this version and kind; None where there is none."""
+    """The reader of an object of this version and kind; None if there is none."""
     api_group, _, version = str(document.get("apiVersion", "")).rpartition("/")
     named = cluster or "default"
     match api_group, document["kind"], version:

@@ -1,4 +1,4 @@
-"""ScaledObjects of KEDA: one object of ours for each Kafka trigger, beside which the ScaledObject may stay."""
+"""ScaledObjects of KEDA: one ConsumerGroupScaler for each Kafka trigger, beside which the ScaledObject may stay."""
 
 from manifests.objects import (
     Document,
@@ -41,7 +41,7 @@ _SECURITY = "the collector has its own security settings, --client-config"
 
 
 def scaled_object(source: Document, *, cluster: str) -> Imported:
-    """Of a ScaledObject; triggers that are not Kafka's are named and left out."""
+    """Import a ScaledObject; triggers of other types are left out, and a warning names them."""
     spec = source["spec"]
     target, warnings = target_of(spec["scaleTargetRef"], path="spec.scaleTargetRef")
     # KEDA's own default is 0.

@@ -1,4 +1,4 @@
-"""Manifests as they lie in a file, and what they become: objects of ours, and a line for whatever they cannot say."""
+"""Manifests of a file, and the result of an import: ConsumerGroupScalers, and a sentence for each lost field."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from recommender.cluster.scaler import API_GROUP, API_VERSION, KIND
 
 Document = Mapping[str, Any]
 
-# Workloads that everybody has; of others a target needs the apiVersion too.
+# Built-in kinds of workloads; for other kinds a target needs the apiVersion too.
 SCALED_KINDS = ("Deployment", "StatefulSet")
 
 
 class ManifestError(ValueError):
-    """Manifests that cannot be read, or of which nothing can be made; the sentence says which and what to do."""
+    """Manifests that cannot be read or imported; the sentence names the object and the remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ def _listed(document: Any) -> Sequence[Any]:  # noqa: ANN401  # whatever a file 
 
 
 def place_of(document: Document) -> str:
-    """The name of the object for a reader.
+    """The kind, namespace and name of the object, for messages.
 
     >>> place_of({"kind": "ScaledObject", "metadata": {"name": "orders", "namespace": "shop"}})
     'ScaledObject shop/orders'
@@ -63,7 +63,7 @@ def place_of(document: Document) -> str:
 def without_equivalent(
     fields: Document, *, taken: Iterable[str], path: str, reasons: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """A sentence for each of the `fields` that nothing is `taken` from; `reasons` say what becomes of known ones."""
+    """A sentence for each of the `fields` that is not among `taken`; `reasons` has explanations for known fields."""
     left = [name for name in fields if name not in set(taken)]
     unknown = "it has no equivalent"
     return tuple(f"{path}.{name}: {reasons.get(name, unknown)}" for name in left)
@@ -81,7 +81,7 @@ def scaler(
     most: int | None = None,
     policy: str | None = None,
 ) -> Document:
-    """A ConsumerGroupScaler that advises and does not act; what is None is left to the settings.
+    """A ConsumerGroupScaler in mode Recommend; arguments that are None are left to the settings.
 
     Labels of `source` that belong to its own autoscaler's applications are kept.
     """
@@ -109,7 +109,7 @@ def scaler(
 
 
 def least_replicas(given: int | None, *, path: str) -> tuple[int, tuple[str, ...]]:
-    """At least one replica, and a sentence where none was given.
+    """At least one replica, and a sentence if the given count is 0 or missing.
 
     >>> least_replicas(0, path="spec.minReplicaCount")
     (1, ('spec.minReplicaCount is 0: minReplicas is 1; for none while nothing comes, set scaleToZero.enabled',))
@@ -120,7 +120,7 @@ def least_replicas(given: int | None, *, path: str) -> tuple[int, tuple[str, ...
 
 
 def target_of(reference: Document, *, path: str) -> tuple[Document | None, tuple[str, ...]]:
-    """The workload of a scaleTargetRef, or a sentence where its API group is missing."""
+    """The workload of a scaleTargetRef, or a sentence if its API group is missing."""
     kind = reference.get("kind", "Deployment")
     if kind not in SCALED_KINDS and "apiVersion" not in reference:
         return None, (f"{path}.kind is {kind}: no target, because {path}.apiVersion is missing; add it to spec.target",)

@@ -1,6 +1,6 @@
-"""Objects with which HPA, KEDA and Prometheus use `lagcast_due_replicas`; made for `lagcast export`.
+"""Objects by which HPA, KEDA and Prometheus use `lagcast_due_replicas`, for `lagcast export`.
 
-While a group is refused, or its advice has expired, that metric has no sample: HPA and KEDA then leave replicas alone.
+During a refusal, or when the advice has expired, that metric has no sample: HPA and KEDA then keep the replicas.
 """
 
 import re
@@ -12,7 +12,7 @@ from manifests.objects import ManifestError
 METRIC = "lagcast_due_replicas"
 # The first version of Kubernetes whose HPA has a `tolerance`.
 TOLERANCE_SINCE = (1, 33)
-# Kubernetes takes no other values of labels, https://kubernetes.io/docs/concepts/overview/working-with-objects/labels.
+# Values of labels that Kubernetes accepts, https://kubernetes.io/docs/concepts/overview/working-with-objects/labels.
 LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 Document = dict[str, Any]
@@ -20,9 +20,9 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowedGroup:
-    """A group whose advice is to be followed, and the workload that is to have so many replicas.
+    """A group whose advice is followed, and the workload that is scaled to its due replicas.
 
-    `to_zero`: none at all while nothing comes, which KEDA can follow and an HPA, which keeps `least`, cannot.
+    `to_zero`: the group may have no replica while it is idle; KEDA can follow that, an HPA keeps `least`.
     """
 
     cluster: str
@@ -37,7 +37,7 @@ class FollowedGroup:
 
 
 def horizontal_pod_autoscaler(followed: FollowedGroup, *, kubernetes: tuple[int, int]) -> Document:
-    """An HPA that has as many replicas as are due, through an adapter of Prometheus.
+    """An HPA that scales to the due replicas, through an adapter of Prometheus.
 
     Errors: ManifestError for a cluster or group that no label selector can name.
     """
@@ -53,7 +53,7 @@ def horizontal_pod_autoscaler(followed: FollowedGroup, *, kubernetes: tuple[int,
         "type": "External",
         "external": {
             "metric": {"name": METRIC, "selector": {"matchLabels": labels}},
-            # The metric is the count itself: one for each replica.
+            # The metric is the replica count itself: one per replica.
             "target": {"type": "AverageValue", "averageValue": "1"},
         },
     }
@@ -72,29 +72,29 @@ def horizontal_pod_autoscaler(followed: FollowedGroup, *, kubernetes: tuple[int,
 
 
 def prometheus_trigger(followed: FollowedGroup, address: str) -> Document:
-    """A trigger on the metric, as Prometheus at this address has it."""
+    """A trigger of KEDA that queries the metric from Prometheus at this address."""
     return {
         "type": "prometheus",
         "metadata": {
             "serverAddress": address,
             "query": f"max({METRIC}{{cluster={_quoted(followed.cluster)},group={_quoted(followed.group)}}})",
             "threshold": "1",
-            # By default KEDA takes a missing sample for 0.
+            # By default KEDA reads a missing sample as 0.
             "ignoreNullValues": "false",
         },
     }
 
 
 def external_trigger(followed: FollowedGroup, address: str) -> Document:
-    """A trigger that reads from lagcast itself, at the address of `lagcast serve --keda-port`."""
+    """An external trigger of KEDA that queries lagcast at this address, that of `lagcast serve --keda-port`."""
     metadata = {"scalerAddress": address, "cluster": followed.cluster, "groupId": followed.group}
     return {"type": "external", "metadata": metadata}
 
 
 def scaled_object(followed: FollowedGroup, trigger: Document, *, kubernetes: tuple[int, int]) -> Document:
-    """A ScaledObject of KEDA that has as many replicas as the trigger says are due.
+    """A ScaledObject of KEDA that scales to the due replicas of the trigger.
 
-    Beside another trigger it is a floor: KEDA scales to the most that any of its triggers requests.
+    Beside another trigger it is a lower bound: KEDA scales to the largest count that any of its triggers requests.
     """
     return {
         "apiVersion": "keda.sh/v1alpha1",
@@ -102,11 +102,11 @@ def scaled_object(followed: FollowedGroup, trigger: Document, *, kubernetes: tup
         "metadata": {"name": followed.name, "namespace": followed.namespace},
         "spec": {
             "scaleTargetRef": _target(followed),
-            # Due replicas change at an instant that was chosen; KEDA's own 30 s would be half a minute of it.
+            # Due replicas change at a planned instant; KEDA's default of 30 s would delay the move by half a minute.
             "pollingInterval": 15,
             "minReplicaCount": 0 if followed.to_zero else followed.least,
             "maxReplicaCount": followed.most,
-            # The idle time is part of the advice already. While it gets an error KEDA does not go to 0.
+            # The advice already includes the idle time. KEDA does not scale to 0 while the trigger returns an error.
             **({"cooldownPeriod": 0} if followed.to_zero else {}),
             "advanced": {"horizontalPodAutoscalerConfig": {"behavior": _at_once(followed, kubernetes)}},
             "triggers": [trigger],
@@ -118,7 +118,7 @@ def adapter_values() -> Document:
     """Values for the Helm chart of prometheus-adapter: the metric that the HPA reads, of every group."""
     rule = {
         "seriesQuery": f'{METRIC}{{cluster!="",group!=""}}',
-        # Groups belong to a cluster of Kafka, not to a namespace.
+        # Groups belong to a Kafka cluster, not to a namespace.
         "resources": {"namespaced": False},
         "name": {"as": METRIC},
         "metricsQuery": "max(<<.Series>>{<<.LabelMatchers>>}) by (cluster, group)",
@@ -127,7 +127,7 @@ def adapter_values() -> Document:
 
 
 def alerts() -> Document:
-    """A PrometheusRule: lagcast is gone, nobody leads, its data are stale, it gives no advice, nobody follows it."""
+    """A PrometheusRule with alerts: lagcast is down, no leader, stale data, no advice, advice that is not followed."""
     rules = [
         _alert(
             "LagcastAbsent",
@@ -137,7 +137,7 @@ def alerts() -> Document:
         ),
         _alert(
             "LagcastNobodyLeads",
-            # Recommenders that share no lease have no such gauge, and raise no alert.
+            # Recommenders without a shared lease do not publish this gauge, and raise no alert.
             "max(lagcast_leader) == 0",
             minutes=2,
             says="All recommenders stand by, and none may publish: look at their log and at their Lease.",
@@ -189,8 +189,8 @@ def _target(followed: FollowedGroup) -> Document:
 
 
 def _at_once(followed: FollowedGroup, kubernetes: tuple[int, int]) -> Document:
-    """Scaling behaviour for moves as they are due: their time and size are decided already."""
-    # By default a tenth: of eleven replicas, a twelfth that is due would never come.
+    """Scaling behaviour that makes due moves at once: their time and size are decided already."""
+    # The default tolerance is a tenth: with eleven replicas, a twelfth that is due would never be added.
     tolerance = {"tolerance": "0"} if kubernetes >= TOLERANCE_SINCE else {}
     return {
         direction: {
