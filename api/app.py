@@ -1,4 +1,4 @@
-"""The service put together: routes, errors as problems, and nothing that a browser would fetch from elsewhere."""
+"""The assembled service: routes, errors as problems, and no resource that a browser loads from another host."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -24,9 +24,9 @@ def create_app(
 ) -> FastAPI:
     """The REST service over `store`.
 
-    `clock` gives the instant at which advice is due or expired. `settings` add target and mode to each group; without
-    them there is advice only. `long_forecasts` are joined to the hour that advice looks ahead. `metrics` is the page at
-    `/metrics`; without it, one that counts nothing is made.
+    `clock` returns the instant at which advice is due or expired. `settings` add target and mode to each group; without
+    them there is advice only. `long_forecasts` follow the forecast of the next hour. `metrics` is the page at
+    `/metrics`; by default it is a page without counts.
     """
     reader = Reader(
         store=store,
@@ -39,12 +39,12 @@ def create_app(
         title="lagcast",
         version=version,
         summary="How many replicas a Kafka consumer group should have, and when.",
-        docs_url=None,  # the pages that come with the framework load scripts from another host
+        docs_url=None,  # the framework's own pages load scripts from another host
         redoc_url=None,
     )
     app.include_router(routes.v1(reader))
     app.include_router(routes.service(reader))
     problems.answer_with_problems(app)
-    # Made at the first request: it takes longer than all the rest of a start.
+    # Made at the first request: it takes longer than the rest of the start.
     app.openapi = cache(partial(openapi.describe, app))  # type: ignore[method-assign]  # the framework's documented way
     return app

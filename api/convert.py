@@ -1,4 +1,4 @@
-"""From the domain's values to the wire, field by field, and the names that groups bear in paths."""
+"""From the domain's values to the wire, field by field, and the keys of groups in paths."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
@@ -23,15 +23,15 @@ from recommender.ports import decision_id, wire_code
 
 
 class GroupKeyError(ValueError):
-    """A path named a group by something that is no key of ours."""
+    """The group key in a path is not valid."""
 
 
 class CursorError(ValueError):
-    """A page was requested behind something that is no cursor of ours."""
+    """The cursor of a requested page is not valid."""
 
 
 def group_key(cluster: str, group: str) -> str:
-    """The group's name in paths: group ids may hold any character, slashes included, so the key is opaque.
+    """The group's key in paths: group ids may contain any character, slashes included, so the key is opaque.
 
     >>> group_key("prod-eu", "orders")
     'cHJvZC1ldQBvcmRlcnM'
@@ -40,7 +40,7 @@ def group_key(cluster: str, group: str) -> str:
 
 
 def group_of_key(key: str) -> tuple[str, str]:
-    """The (cluster, group) that `group_key` made `key` of.
+    """The (cluster, group) of a key of `group_key`.
 
     Errors: GroupKeyError.
 
@@ -69,7 +69,7 @@ def outcome_cursor(graded_at: datetime) -> str:
 
 
 def instant_of_cursor(cursor: str) -> datetime:
-    """The instant that `outcome_cursor` made `cursor` of. Errors: CursorError."""
+    """The instant of a cursor of `outcome_cursor`. Errors: CursorError."""
     try:
         instant = datetime.fromisoformat(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode())
     except (Base64Error, ValueError):
@@ -108,12 +108,12 @@ def to_outcome(move: GradedMove) -> wire.Outcome:
 
 
 def to_learned(learned: LearnedMoves | None) -> parts.Learned | None:
-    """Beliefs about the group's moves, as they are published; None where the advice is too old to have them."""
+    """Beliefs about the group's moves, as they are published; None if the advice is too old to have them."""
     return None if learned is None else parts.Learned(**asdict(learned))
 
 
 def to_wire(decision: Decision, group: GroupSettings, *, now: datetime) -> wire.RecommendationV1 | wire.RefusalV1:
-    """The decision as it is published at `now`, with the target and the mode that are set for its group."""
+    """The decision as it is published at `now`, with the target and the mode of its group."""
     if isinstance(decision, Refusal):
         return _refusal(decision, group)
     return _recommendation(decision, group, now=now)

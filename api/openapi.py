@@ -1,4 +1,4 @@
-"""The description of the API (OpenAPI 3.1), made to say what the service really sends."""
+"""The description of the API (OpenAPI 3.1), adapted to the real answers of the service."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _FRAMEWORK_ERRORS = ("HTTPValidationError", "ValidationError")
 
 
 def describe(app: FastAPI) -> dict[str, Any]:
-    """The description of `app`: errors are problems, and what is not known is absent instead of null."""
+    """The description of `app`: errors are problems, and unknown fields are absent instead of null."""
     document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
     components: dict[str, Any] = document["components"]["schemas"]
     for name in _FRAMEWORK_ERRORS:

@@ -1,4 +1,4 @@
-"""The parts of which messages of the wire consist. Imports nothing of ours."""
+"""The parts of the messages of the wire. Imports nothing of ours."""
 
 from datetime import UTC
 from typing import Annotated, Literal

@@ -14,15 +14,15 @@ MEDIA_TYPE = "application/problem+json"
 
 
 class NotFoundError(LookupError):
-    """The requested object is not known here; the sentence names the place to look."""
+    """The requested object does not exist; the sentence names the place to look."""
 
 
 class UnfitError(ValueError):
-    """The request is valid and cannot be answered so; the sentence names limit and next step."""
+    """The request is valid but exceeds a limit; the sentence names limit and next step."""
 
 
 def answer_with_problems(app: FastAPI) -> None:
-    """Have `app` answer each of its errors as a problem, those of the framework included."""
+    """Make `app` return each of its errors as a problem, those of the framework included."""
     for error in (
         HTTPException,
         RequestValidationError,

@@ -1,4 +1,4 @@
-"""Answers of the routes, as functions of the store and an instant; no HTTP in here."""
+"""Answers of the routes, as functions of the store and an instant, without HTTP."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ POINTS_LIMIT = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """The store as the wire shows it; it blocks, so the routes call it in a thread."""
+    """Reads the store into messages of the wire; it blocks, so the routes call it in a thread."""
 
     store: DecisionStore
     clock: Callable[[], datetime]
@@ -39,7 +39,7 @@ class Reader:
     long_forecasts: LongForecasts | None
 
     def page(self, *, cluster: str | None, group: str | None, cursor: str | None, limit: int) -> wire.GroupPage:
-        """The `limit` groups behind `cursor`; work grows with the page, not with the number of groups."""
+        """The `limit` groups after `cursor`; work grows with the page, not with the number of groups."""
         after = group_of_key(cursor) if cursor is not None else None
         now = self.clock()
         # One more than requested shows whether a next page exists.
@@ -51,18 +51,18 @@ class Reader:
         )
 
     def group(self, key: str) -> wire.Group:
-        """Identity and latest decision of the group called `key`."""
+        """Identity and latest decision of the group with this key."""
         decision = self._latest(key)
         return wire.Group(
             group_key=key, cluster=decision.cluster, group_id=decision.group, latest=self._as_wire(decision)
         )
 
     def recommendation(self, key: str) -> wire.DecisionV1:
-        """The latest decision for the group called `key`."""
+        """The latest decision for the group with this key."""
         return self._as_wire(self._latest(key))
 
     def outcomes(self, key: str, *, cursor: str | None, limit: int) -> wire.OutcomePage:
-        """The `limit` graded moves behind `cursor` of the group called `key`, and what moves have taught."""
+        """The `limit` graded moves after `cursor` of the group with this key, and the learned figures."""
         latest = self._latest(key)
         cluster, group = latest.cluster, latest.group
         before = instant_of_cursor(cursor) if cursor is not None else None
@@ -80,7 +80,7 @@ class Reader:
     def forecast(
         self, key: str, *, since: datetime | None, until: datetime | None, step_seconds: int | None
     ) -> wire.ForecastSeries:
-        """The forecast for the group called `key` from `since` (None: now) to `until` (None: its end)."""
+        """The forecast for the group with this key from `since` (None: now) to `until` (None: its end)."""
         cluster, group = group_of_key(key)
         now = self.clock()
         hour = hour_ahead(self.store.latest_recommendation(cluster, group), now=now)
@@ -104,16 +104,16 @@ class Reader:
         return to_series(key, cluster, group, shown)
 
     def _week(self, cluster: str, group: str, *, until: datetime, now: datetime) -> Forecast | str:
-        """The week ahead that was known at `until`, or why there is none."""
+        """The long forecast that was known at `until`, or the reason why there is none."""
         if self.long_forecasts is None:
             return "The week ahead is not known: the service was started without --forecasts."
         try:
             return week_ahead(self.long_forecasts.newest(cluster, group, until=until), now=now)
         except AdapterError as error:
-            return f"The week ahead is not known: {error}."  # and the hour is known all the same
+            return f"The week ahead is not known: {error}."  # the next hour is still known
 
     def by_id(self, decision_id: str) -> wire.DecisionV1:
-        """The decision of this id."""
+        """The decision with this id."""
         decision = self.store.by_id(decision_id)
         if decision is None:
             message = (
@@ -123,7 +123,7 @@ class Reader:
         return self._as_wire(decision)
 
     def readiness(self) -> tuple[tuple[str, str | None], ...]:
-        """The checks by name, each with what is wrong, or None."""
+        """The checks by name, each with its error, or None."""
         try:
             decided = self.store.latest_page(limit=1)
         except AdapterError as error:

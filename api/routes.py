@@ -143,7 +143,7 @@ def service(reader: Reader) -> APIRouter:
 
 
 def _tagged(decision: wire.RecommendationV1 | wire.RefusalV1, if_none_match: str | None) -> Response:
-    """The decision with a tag of its content, or 304 where the caller has that content already."""
+    """The decision with a tag of its content, or 304 if the caller has that content already."""
     body = decision.model_dump_json(exclude_none=True).encode()
     tag = f'"{sha256(body).hexdigest()[:32]}"'
     headers = {"ETag": tag, "Cache-Control": "no-cache"}

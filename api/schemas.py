@@ -1,4 +1,4 @@
-"""The wire, version 1: what REST answers and other channels carry. Imports nothing of ours but its parts.
+"""The wire, version 1: the messages of REST and of the other channels. Imports nothing of ours but its parts.
 
 A field that is not known is absent, never null or 0. Consumers ignore fields that they do not know; fields of version
 1 never change their meaning. Instants are RFC 3339 in UTC; units are in the names.

@@ -11,7 +11,7 @@ from recommender.outlook import Outlook
 
 
 def to_series(key: str, cluster: str, group: str, ahead: Outlook) -> wire.ForecastSeries:
-    """The outlook of the group called `key` as it is published."""
+    """The outlook of the group with this key as it is published."""
     paths: dict[str, FloatArray] = {
         f"p{round(100 * quantile):02d}": path for quantile, path in zip(ahead.quantiles, ahead.paths, strict=True)
     }
@@ -39,7 +39,7 @@ def to_series(key: str, cluster: str, group: str, ahead: Outlook) -> wire.Foreca
 
 
 def to_csv(series: wire.ForecastSeries) -> str:
-    """A header and one row for each step, with the forecast that it ends in."""
+    """A header and one row for each step, with the forecast in which it ends."""
     paths = series.produce_messages_per_second.model_dump(exclude_none=True)
     text = StringIO()
     rows = csv.writer(text, lineterminator="\n")
@@ -53,5 +53,5 @@ def to_csv(series: wire.ForecastSeries) -> str:
 
 
 def _instant(instant: datetime) -> str:
-    """As in JSON: RFC 3339 with a Z."""
+    """The instant as in JSON: RFC 3339 with a Z."""
     return instant.isoformat().replace("+00:00", "Z")

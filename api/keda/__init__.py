@@ -1,1 +1,1 @@
-"""KEDA's own way to request a number: a gRPC service that it calls an external scaler."""
+"""KEDA's external scaler: a gRPC service from which KEDA requests the due replicas."""

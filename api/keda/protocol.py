@@ -69,7 +69,7 @@ def _add(
         field.type = kind
 
 
-# A pool of its own: whoever has KEDA's generated module in the same process has these names, too.
+# A separate pool: KEDA's generated module, if it is loaded in the same process, registers the same names.
 _POOL = descriptor_pool.DescriptorPool()
 _POOL.Add(_file())
 

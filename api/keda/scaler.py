@@ -1,6 +1,6 @@
-"""The external scaler: KEDA reads the count of replicas that is due, and gets an error while there is no advice.
+"""The external scaler: KEDA reads the due replicas, and gets an error while there is no advice.
 
-An error has KEDA leave replicas as they are, or fall back where its object says so; never is it answered with 0.
+On an error KEDA keeps the replicas, or uses the fallback of its object; the scaler never returns 0 in its place.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """So many replicas are due now; or why nobody can say, with the state of gRPC that says it to a machine."""
+    """The due replicas now; or the reason why they are unknown, with the status code of gRPC."""
 
     replicas: int = 0
     failure: str = ""
@@ -39,7 +39,7 @@ class Due:
 
 
 def due(store: DecisionStore, metadata: Mapping[str, str], *, now: datetime) -> Due:
-    """The due count of the group that a trigger's `metadata` names by `cluster` and `groupId`."""
+    """The due replicas of the group that a trigger's `metadata` names by `cluster` and `groupId`."""
     missing = [key for key in ("cluster", "groupId") if not metadata.get(key)]
     if missing:
         failure = f"the trigger's metadata lack {' and '.join(missing)}"
@@ -62,7 +62,7 @@ def due(store: DecisionStore, metadata: Mapping[str, str], *, now: datetime) -> 
 
 
 class ExternalScaler:
-    """The service's methods, under KEDA's names. While it does not lead, it answers with an error."""
+    """The service's methods, under KEDA's names. While the recommender does not lead, they return an error."""
 
     def __init__(self, store: DecisionStore, *, clock: Callable[[], datetime], leads: Callable[[], bool]) -> None:
         self._store = store
@@ -74,7 +74,7 @@ class ExternalScaler:
         return IsActiveResponse(result=await self._replicas(request, context) > 0)
 
     async def StreamIsActive(self, request: Any, context: Any) -> AsyncIterator[Any]:  # noqa: ANN401, N802  # gRPC's
-        """The same at once, and again whenever it changes; it ends with an error while there is no advice."""
+        """The same at once, and again after each change; the stream ends with an error while there is no advice."""
         reported: bool | None = None
         while True:
             active = await self._replicas(request, context) > 0
@@ -84,12 +84,12 @@ class ExternalScaler:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def GetMetricSpec(self, request: Any, context: Any) -> Any:  # noqa: ANN401, N802  # gRPC's
-        """One metric, whose value is the count itself: one for each replica."""
+        """One metric, whose value is the replica count itself: one per replica."""
         del request, context
         return GetMetricSpecResponse(metricSpecs=[MetricSpec(metricName=METRIC, targetSize=1, targetSizeFloat=1.0)])
 
     async def GetMetrics(self, request: Any, context: Any) -> Any:  # noqa: ANN401, N802  # gRPC's
-        """The count of replicas that is due."""
+        """The due replicas."""
         replicas = await self._replicas(request.scaledObjectRef, context)
         value = MetricValue(metricName=METRIC, metricValue=replicas, metricValueFloat=float(replicas))
         return GetMetricsResponse(metricValues=[value])
@@ -110,7 +110,7 @@ async def _abort(context: Any, found: Due) -> NoReturn:  # noqa: ANN401  # gRPC'
 
 
 def handlers(scaler: ExternalScaler) -> grpc.GenericRpcHandler:
-    """The methods as a gRPC server takes them."""
+    """The methods as handlers of a gRPC server."""
     one, many = grpc.unary_unary_rpc_method_handler, grpc.unary_stream_rpc_method_handler
     methods = {
         "IsActive": (one, scaler.IsActive, ScaledObjectRef, IsActiveResponse),

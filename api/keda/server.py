@@ -1,4 +1,4 @@
-"""The external scaler on a port, in a thread of its own, until a block ends."""
+"""The external scaler on a port, in a separate thread, until a block ends."""
 
 import asyncio
 import threading
@@ -24,13 +24,13 @@ def serving_keda(
     port: int,
     leads: Callable[[], bool] = lambda: True,
 ) -> Iterator[int]:
-    """The port that is served; 0 leaves the choice to the system. Errors: UnavailableError where it is taken.
+    """Serve on `port` and yield the port; for 0 the system chooses one. Errors: UnavailableError if it is taken.
 
-    While it does not lead, nobody listens there: KEDA keeps a connection for as long as it is answered, and one that is
-    refused is tried again, by way of a Service on another replica.
+    While the recommender does not lead, the port is closed: KEDA keeps a connection as long as it is answered, and
+    retries a refused one, which a Service then routes to another replica.
     """
     ready, stop_now = threading.Event(), threading.Event()
-    # gRPC takes what stands before the last colon for the host, so an IPv6 address needs its brackets.
+    # gRPC reads the text before the last colon as the host, so an IPv6 address needs its brackets.
     name = f"[{host}]" if ":" in host else host
     found: list[int] = []
 
@@ -47,7 +47,7 @@ def serving_keda(
 
     async def serve() -> None:
         while not stop_now.is_set():
-            # The first time it listens in any case: a port that is taken is said before anything is decided.
+            # The first time it always listens: a port that is taken is reported before the first decision.
             if leads() or not found:
                 try:
                     await serve_while_leading()
