@@ -1,5 +1,5 @@
 # ruff: noqa: INP001, T201 - a script is run, never imported, and prints
-"""Fetches and builds the real parts of the live tests into the cache, one after the other, in the order of their need.
+"""Downloads and builds the real parts of the live tests into the cache, one by one, in the order of their use.
 
 A test that needs a part before it is built waits for it. A part that cannot be built is reported here, and the tests
 that need it fail or are skipped.
@@ -28,7 +28,7 @@ PARTS: Mapping[str, Callable[[], Path]] = {
 
 
 def main() -> None:
-    """Build each part; those that are in the cache take no time."""
+    """Build each part that is not in the cache."""
     for name, build in PARTS.items():
         began = time.monotonic()
         try:

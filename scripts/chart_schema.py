@@ -26,7 +26,7 @@ PULL_POLICIES = ("", "Always", "IfNotPresent", "Never")
 
 
 def schema() -> Schema:
-    """The whole schema: values that it does not name are refused."""
+    """The whole schema: values outside it are refused."""
     settings = Settings.model_json_schema()
     image = block(repository=NAME, tag=TEXT, pullPolicy={"enum": list(PULL_POLICIES)})
     job: Schema = {"schedule": NAME, "resources": {"type": "object"}}

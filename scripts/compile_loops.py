@@ -1,8 +1,8 @@
 # ruff: noqa: INP001 - a script is run, never imported
-"""Compiles the loops of the plant and of the planner, once and before the tests that need them.
+"""Compiles the loops of the plant and of the planner once, before the tests that need them.
 
-The machine code is kept on disk. Without this, each of the processes that tests run in compiles it for itself: they
-need it at the same time, and none waits for another's.
+The machine code is cached on disk. Without this script, each test process compiles it again: the processes need it at
+the same time, and do not wait for each other.
 """
 
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ START_AT = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 def main() -> None:
-    """Let lagcast decide for a group that has known load for three quarters of an hour, in a world with incidents."""
+    """Run lagcast's decisions for a group with three quarters of an hour of history, in a world with incidents."""
     world = World(
         partitions=12,
         capacity_messages_per_second_per_replica=100.0,

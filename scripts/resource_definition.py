@@ -80,7 +80,7 @@ def spec() -> Schema:
                 properties[block] = {"type": "object", "description": BLOCKS[block], "properties": fields}
             else:
                 properties |= fields
-    # 0 is for scaleToZero alone; without the limit the rule below gives the better sentence.
+    # 0 is allowed with scaleToZero only; without a lower limit the rule below returns the better error message.
     properties["minReplicas"]["minimum"] = 0
     return {
         "type": "object",

@@ -1,18 +1,18 @@
 # ruff: noqa: INP001, T201 - a script is run, never imported, and prints
-"""Runs every step, also after one that failed, runs failed live tests a second time, and prints a summary at the end.
+"""Runs every step, also after a failed step, runs failed live tests a second time, and prints a summary at the end.
 
     run_steps.py [--beside NAME COMMAND]... [--along NAME COMMAND]... [--step NAME COMMAND]... [--live NAME COMMAND]...
 
 A step is a shell command, which fails with any exit code but 0. Steps run one after the other in the order given, the
-live ones last. A step named by `--along` begins with the first of them and keeps what it prints: that is shown at the
-end of the first step which it did not outlast, and before the live ones. It suits what computes in one process only.
+live steps last. A step of `--along` starts with the first step, and its output is kept: it is shown after the first
+step that ends later, and before the live steps. It is for steps that compute in one process only.
 
-A command named by `--beside` runs at low priority beside them and is ended with them: it prepares parts that tests
-would otherwise wait for, and has no effect on the result.
+A command of `--beside` runs at low priority beside all steps and is ended with them: it prepares parts that tests would
+otherwise wait for, and has no effect on the result.
 
-A live step is a call of pytest over nothing but tests of real brokers, clusters and servers. Those of its tests that
-failed run once more, alone, when all steps are over. One that passes then is flaky: it is printed and counted, and is
-no failure. Two flaky tests in one run are.
+A live step is a call of pytest with tests of real brokers, clusters and servers only. Its failed tests run once more,
+alone, after all steps. A test that passes then is flaky: it is printed and counted, and is no failure. Two flaky tests
+in one run are a failure.
 """
 
 import argparse
@@ -30,13 +30,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-_TESTS_FAILED = 1  # of pytest's exit codes: it ran to its end, and tests failed
+_TESTS_FAILED = 1  # pytest's exit code after a complete run with failed tests
 _FLAKY_LIMIT = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The end of one step: its exit code, its duration, and the tests that failed if it was a live one."""
+    """The result of one step: its exit code, its duration, and the failed tests of a live step."""
 
     name: str
     code: int
@@ -45,7 +45,7 @@ class Outcome:
 
     @property
     def may_be_flaky(self) -> bool:
-        """True where tests failed and nothing else did: a file that cannot be read is not run again."""
+        """True if tests failed and nothing else did: a file that cannot be imported is not run again."""
         return self.code == _TESTS_FAILED and bool(self.failed) and all("::" in test for test in self.failed)
 
 
@@ -75,7 +75,7 @@ def run(name: str, command: str, *, environment: dict[str, str] | None = None) -
 
 
 class Along:
-    """Steps that were begun together; each is reported once, when it has ended."""
+    """Steps that were started together; each is reported once, when it has ended."""
 
     def __init__(self, commands: Sequence[tuple[str, str]]) -> None:
         self._began = time.monotonic()
@@ -84,14 +84,14 @@ class Along:
     @staticmethod
     def _start(command: str) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
         printed = tempfile.TemporaryFile()  # noqa: SIM115  # open until it is shown
-        # A group of its own, so that its child processes end with it.
+        # A separate process group, so that its child processes end with it.
         process = subprocess.Popen(  # noqa: S602  # of the Makefile
             command, shell=True, start_new_session=True, stdout=printed, stderr=subprocess.STDOUT
         )
         return process, printed
 
     def ended(self, *, wait: bool = False) -> list[Outcome]:
-        """What has ended since it was asked last, after showing what it printed; with `wait`, all that runs."""
+        """Show and return the steps that ended since the last call; with `wait`, wait for all that still run."""
         outcomes, running = [], []
         for name, process, printed in self._running:
             if process.poll() is None and not wait:
@@ -107,7 +107,7 @@ class Along:
         return outcomes
 
     def end(self) -> None:
-        """End what still runs: somebody interrupted the steps."""
+        """End the steps that still run, after an interrupt."""
         for _, process, _ in self._running:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)
@@ -117,7 +117,7 @@ class Along:
 def run_live(name: str, command: str) -> Outcome:
     """Run one call of pytest, and record which of its tests failed."""
     with tempfile.TemporaryDirectory(prefix="lagcast-steps-") as cache:
-        # pytest itself keeps the list of the tests that failed, in setting up and clearing away too.
+        # pytest itself keeps the list of the failed tests, including failures in setup and teardown.
         options = f"{os.environ.get('PYTEST_ADDOPTS', '')} -o cache_dir={shlex.quote(cache)}"
         outcome = run(name, command, environment=os.environ | {"PYTEST_ADDOPTS": options})
         kept = Path(cache) / "v" / "cache" / "lastfailed"
@@ -126,7 +126,7 @@ def run_live(name: str, command: str) -> Outcome:
 
 
 def run_again(outcomes: Sequence[Outcome]) -> tuple[list[Outcome], tuple[str, ...]]:
-    """Run the tests that failed a second time: the outcomes after it, and the flaky tests."""
+    """Run the failed tests a second time; returns the outcomes after it, and the flaky tests."""
     tests = [test for outcome in outcomes if outcome.may_be_flaky for test in outcome.failed]
     if not tests:
         return list(outcomes), ()
@@ -142,7 +142,7 @@ def run_again(outcomes: Sequence[Outcome]) -> tuple[list[Outcome], tuple[str, ..
 
 
 def sum_up(outcomes: Sequence[Outcome], flaky: Sequence[str], *, seconds: float) -> int:
-    """Print the result of each step, and the flaky tests; 0 if nothing failed."""
+    """Print the result of each step, and the flaky tests; returns 0 if nothing failed."""
     for test in flaky:
         print(f"flaky: {test}")
     for outcome in outcomes:
@@ -155,7 +155,7 @@ def sum_up(outcomes: Sequence[Outcome], flaky: Sequence[str], *, seconds: float)
 
 @contextmanager
 def running_along(commands: Sequence[tuple[str, str]]) -> Iterator[Along]:
-    """Begin these steps; none of them outlives the block."""
+    """Start these steps; all of them end with the block."""
     along = Along(commands)
     try:
         yield along
