@@ -18,7 +18,7 @@ class NotFoundError(LookupError):
 
 
 class UnfitError(ValueError):
-    """The request is valid but exceeds a limit; the sentence names limit and next step."""
+    """The request is valid but cannot be answered as it is; the sentence names limit and next step."""
 
 
 def answer_with_problems(app: FastAPI) -> None:
