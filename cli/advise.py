@@ -62,9 +62,9 @@ def recommend(
 
 
 def instant_of(text: str | None, table: "FeatureTable", *, option: str = "--now") -> datetime:
-    """The instant of `option`: the clock where it is not given, the end of the data for `latest`, else as written.
+    """The instant of `option`: the present if it is not given, the end of the data for `latest`, else as written.
 
-    Errors: InputError for what is no instant, and for `latest` of a table without rows.
+    Errors: InputError for a text that is no instant, and for `latest` of a table without rows.
     """
     if text is None:
         return read_clock()
@@ -142,7 +142,7 @@ def serve(
     weeks = LongForecastsFolder(forecasts) if forecasts is not None else None
     cycle_seconds = settings.decision.cycle_seconds
     talk = Talk()
-    # The lease is let go last, when nothing is left that publishes.
+    # The lease is released last, when nothing publishes any more.
     with leading(lead), scalers_in(kubernetes or (), kubeconfig, settings, fence=fence) as scalers:
         in_force = scalers or settings
         app = create_app(

@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
-"""`lagcast collect`: what a real Kafka says about its consumer groups, written down every 15 s. Reads only."""
+"""`lagcast collect`: samples of the consumer groups of a Kafka cluster, written every 15 s. Reads only."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from cli.progress import Talk
 if TYPE_CHECKING:
     from collector.sample import OffsetSample
 
-# The options of every command that talks to Kafka.
+# The options of every command that connects to Kafka.
 Bootstrap = Annotated[str, typer.Option(metavar="HOST:PORT", help="Kafka brokers, separated by commas.")]
 Cluster = Annotated[str, typer.Option(help="Name of the cluster in every row.")]
 Groups = Annotated[list[str] | None, typer.Option(help="Only this group; may be given several times.")]
@@ -101,7 +101,7 @@ def _sinks(
 
 
 def client_settings(path: Path | None) -> dict[str, str]:
-    """The Kafka client's settings in the file of `--client-config`, none without one; secrets are looked up."""
+    """The Kafka client's settings in the file of `--client-config`, empty without one; secrets are resolved."""
     from collector.client_config import read_client_config
 
     return {} if path is None else read_client_config(path, environment=os.environ)

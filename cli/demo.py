@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
-"""`lagcast demo`: the whole pipeline on a generated load, with nothing outside this machine."""
+"""`lagcast demo`: the whole pipeline on a generated load, on this machine only."""
 
 import logging
 import sys
@@ -136,7 +136,7 @@ def _run(
 def _judge(
     load: "Trace", contest: "Contest", store: "SqlDecisionStore", features: "Callable[[], Path]", *, talk: Talk
 ) -> "tuple[League, Decision]":
-    """The league, and the decision, which is there as soon as the features are."""
+    """The league, and the decision, which is ready as soon as the features are."""
     from replay.contest import RIVALS
 
     decided: list[Decision] = []
@@ -151,7 +151,7 @@ def _judge(
 
 
 def _decide(load: "Trace", contest: "Contest", store: "SqlDecisionStore", features: Path, *, talk: Talk) -> "Decision":
-    """The decision as of the end of the data, kept in the store that the REST service reads."""
+    """The decision as of the end of the data; it is stored where the REST service reads it."""
     from recommender.adapters.feature_table import FeatureTable
     from recommender.run import Recommender
     from replay.policies.lagcast import profile_of
@@ -173,7 +173,7 @@ def _instead_of(wanted: int, got: int) -> str:
 
 
 def _answer(url: str) -> str:
-    """One line on an answer of the service, requested over HTTP."""
+    """One line about an answer of the service, requested over HTTP."""
     import httpx2
 
     answer = httpx2.get(url, timeout=10.0)

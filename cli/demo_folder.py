@@ -10,19 +10,19 @@ from pathlib import Path
 
 from cli.errors import InputError
 
-# Packages whose code decides what the demo's features look like.
+# Packages whose code determines the demo's features.
 MAKERS = ("collector", "forecasting", "replay", "spark_features")
 
 
 def demo_dir(state_dir: Path) -> Path:
-    """The demo's part of the state folder. Its decisions are apart from those of real groups."""
+    """The demo's part of the state folder. Its decisions are separate from those of real groups."""
     return state_dir / "demo"
 
 
 def decisions_file(state_dir: Path, *, anew: bool) -> Path:
     """The SQLite file with the demo's decisions; `anew` begins an empty one.
 
-    Errors: InputError where the state folder cannot be written to.
+    Errors: InputError if the state folder cannot be written to.
     """
     file = demo_dir(state_dir) / "decisions.sqlite"
     if not anew:
@@ -39,29 +39,29 @@ def decisions_file(state_dir: Path, *, anew: bool) -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureFolder:
-    """Samples and features of one seed, number of days and version of the code; it is there whole or not at all."""
+    """Samples and features of one seed, number of days and version of the code; the folder is complete or absent."""
 
     path: Path
 
     @classmethod
     def of(cls, state_dir: Path, *, seed: int, days: int) -> "FeatureFolder":
-        """The folder for this seed, these days and this very code."""
+        """The folder for this seed, these days and this version of the code."""
         return cls(path=demo_dir(state_dir) / f"seed-{seed}-days-{days}-{code_digest()}")
 
     @property
     def is_there(self) -> bool:
-        """True if it was made before."""
+        """True if the folder was made before."""
         return self.path.is_dir()
 
     def forget(self) -> None:
-        """Remove it, so that it is made anew."""
+        """Remove the folder, so that it is made again."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     @contextmanager
     def making(self) -> Iterator[Path]:
-        """A scratch folder that becomes this one at the end of the block, and vanishes if the block fails.
+        """A scratch folder that becomes this one at the end of the block, and is removed if the block fails.
 
-        Folders of other seeds, days or code are removed then: a demo keeps one, 60 MB.
+        Folders of other seeds, days or code are removed then: a demo keeps one folder of 60 MB.
         """
         with tempfile.TemporaryDirectory(prefix=".making-", dir=self.path.parent) as scratch:
             made = Path(scratch) / "made"

@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
-"""`lagcast discover`: which workload runs which consumer group, from its members' addresses. Reads only."""
+"""`lagcast discover`: the workload of each consumer group, found by its members' addresses. Reads only."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
-"""`lagcast doctor`: what in a cluster keeps advice from being given or followed, each with its remedy. Reads only."""
+"""`lagcast doctor`: problems of a cluster that prevent advice or its execution, with their remedies. Reads only."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -77,7 +77,7 @@ def doctor(
 
 
 def _line(finding: "Diagnosis") -> str:
-    """Sentences are too long for columns: state, check and place, then what was found and what to do."""
+    """A finding as text, because sentences are too long for columns: state, check and place, finding and remedy."""
     place = "" if finding.where == "-" else f" {finding.where}"
     remedy = "" if finding.remedy is None else f" -> {finding.remedy}"
     return f"{finding.state:8} {finding.check}{place}: {finding.sentence}{remedy}"

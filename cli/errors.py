@@ -1,6 +1,6 @@
 """Exit codes, and the boundary at which an exception becomes one sentence on stderr.
 
-0 answered (refusals included), 1 our failure, 2 usage or configuration, 3 refused under `--strict`,
+0 answered (refusals included), 1 internal error, 2 usage or configuration, 3 refused under `--strict`,
 4 source, Java or Spark not reachable, 130 interrupted.
 """
 
@@ -25,20 +25,20 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-# Error of typer for arguments that it does not know. Typer carries its own copy of click and exports only the
-# leaves of this tree, so its root is found from one of them.
+# Typer's error for unknown arguments. Typer has its own copy of click and exports only the leaf classes of this tree,
+# so the root class is found from one of them.
 _USAGE_ERROR: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 
 class InputError(ValueError):
-    """Something the user gave cannot be used: what, where, its value, the limit, the next step."""
+    """An input of the user cannot be used; the message names it, its place, its value, the limit and the next step."""
 
 
 class UnreachableError(RuntimeError):
-    """Something outside did not answer: Kafka, Java, Spark or a port."""
+    """An external system did not answer: Kafka, Java, Spark or a port."""
 
 
-# Errors of the other packages that the user can mend, by name: naming them costs no import, so `--help` stays quick.
+# Errors of the other packages that the user can correct, by name: a name needs no import, so `--help` stays fast.
 EXIT_CODE_OF_ERROR: dict[str, ExitCode] = {
     "manifests.objects.ManifestError": ExitCode.USAGE,
     "cli.errors.InputError": ExitCode.USAGE,
@@ -58,7 +58,7 @@ EXIT_CODE_OF_ERROR: dict[str, ExitCode] = {
 
 
 def exit_code_of(error: BaseException) -> ExitCode:
-    """The exit code that an exception stands for; FAILURE is for those nobody expected.
+    """The exit code of an exception; FAILURE for unexpected ones.
 
     >>> exit_code_of(InputError("replicas is 0; it has to be 1 or more")), exit_code_of(KeyError("oops"))
     (<ExitCode.USAGE: 2>, <ExitCode.FAILURE: 1>)
@@ -71,13 +71,13 @@ def exit_code_of(error: BaseException) -> ExitCode:
 
 
 def run_with_exit_code(command: Callable[[], int], *, debug: bool) -> int:
-    """Run a command; whatever it raises becomes a line on stderr and an exit code, with the traceback if `debug`."""
+    """Run a command; an exception becomes a line on stderr and an exit code, with the traceback if `debug`."""
     try:
         return command()
     except (KeyboardInterrupt, typer.Abort):
         return _say("interrupted; nothing half-written was left", ExitCode.INTERRUPTED)
-    except BrokenPipeError:  # the reader of our stdout has left, as `head` does: it has what it wanted
-        sys.stdout = None  # or the interpreter fails once more when it flushes at exit
+    except BrokenPipeError:  # the reader of stdout has closed it, as `head` does: it needs no more
+        sys.stdout = None  # otherwise the interpreter fails again when it flushes at exit
         return ExitCode.OK
     except Exception as error:  # noqa: BLE001  # the boundary: every other exception ends here, once
         if debug:
@@ -86,7 +86,7 @@ def run_with_exit_code(command: Callable[[], int], *, debug: bool) -> int:
             return _say(_usage_sentence(error), ExitCode.USAGE)
         code = exit_code_of(error)
         if code is ExitCode.FAILURE:
-            # Messages of Java fill pages; their first lines name the failure.
+            # Messages of Java are pages long; their first lines name the failure.
             sentence = textwrap.shorten(str(error), width=500, placeholder=" ...")
             return _say(f"a bug of ours, {type(error).__name__}: {sentence}. `--debug` shows where.", code)
         return _say(str(error), code)

@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
-"""`lagcast explain`: one decision in full, stay or move, with the price of every alternative."""
+"""`lagcast explain`: one decision in full, to stay or to move, with the price of every alternative."""
 
 import sys
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ def explain(
 
 
 def _last_of(settings: "Settings", group: str, cluster: str | None) -> "tuple[Decision, tuple[GradedMove, ...]]":
-    """The group's last decision and moves: of the store, or of the demo where the store knows no such group."""
+    """The group's last decision and moves: from the store, or from the demo if the store has no such group."""
     from cli.wiring import open_store
     from recommender.adapters.store_sql import SqlDecisionStore
 
@@ -116,7 +116,7 @@ def known_text(decision: "Decision", moves: "Sequence[GradedMove]") -> str:
 
 
 def wire_document(decision: "Decision", *, settings: "InForce", now: datetime) -> dict[str, object]:
-    """The decision as the REST service answers it at `now`."""
+    """The decision as the REST service returns it at `now`."""
     from api.convert import to_wire
 
     document = to_wire(decision, settings.of(decision.cluster, decision.group), now=now)
@@ -124,7 +124,7 @@ def wire_document(decision: "Decision", *, settings: "InForce", now: datetime) -
 
 
 def headline(advice: "Recommendation") -> str:
-    """From how many to how many replicas, when, and what it saves."""
+    """Replica counts before and after the move, its time, and its saving."""
     minutes = advice.horizon_seconds / 60
     if advice.action == "hold":
         what = f"stay at {advice.current_replicas} replicas"

@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
-"""`lagcast features`: the PySpark job alone, samples in, feature table out."""
+"""`lagcast features`: the PySpark job alone, from samples to the feature table."""
 
 from datetime import date
 from pathlib import Path
@@ -88,7 +88,7 @@ def make_features(
     first: date | None = None,
     last: date | None = None,
 ) -> None:
-    """Run the job as soon as Spark is up, and say what came out."""
+    """Run the job as soon as Spark is up, and print the result."""
     spark = starting.result()
     with talk.stage("features", "the Spark job: offsets to rates and lag, and rollups") as stage:
         from spark_features.batch import build_features

@@ -40,7 +40,7 @@ def forecast(
     settings = settings_of(config)
     issued_at = _on_the_clock(instant_of(at or "latest", FeatureTable(features), option="--at"), seconds=ISSUE_SECONDS)
     since = issued_at - timedelta(days=HISTORY_DAYS)
-    # A week ahead ends in the eighth day.
+    # The week ahead ends on the eighth day.
     holidays_of = settings.holidays(since.date(), (issued_at + timedelta(days=8)).date())
     talk = Talk()
     with talk.running(), spark_beside(talk, log_path=settings.state_dir / "spark.log") as starting:
@@ -59,7 +59,7 @@ def forecast(
 
 
 def _on_the_clock(instant: datetime, *, seconds: int) -> datetime:
-    """The last multiple of so many seconds that is not after `instant`.
+    """The last multiple of `seconds` that is not after `instant`.
 
     >>> from datetime import UTC
     >>> _on_the_clock(datetime(2026, 5, 4, 12, 7, 45, tzinfo=UTC), seconds=300).isoformat()

@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
-"""`lagcast history`: weeks of the past from Kafka or Prometheus, so that advice need not wait for them. Reads only."""
+"""`lagcast history`: weeks of the past from Kafka or Prometheus, so that advice can start at once. Reads only."""
 
 from datetime import timedelta
 from functools import partial
@@ -82,9 +82,9 @@ def backfill(
     only_estimate: bool = False,
     stop: Event | None = None,
 ) -> int:
-    """Write what Kafka still knows of the time before the samples in `out`: so many rows.
+    """Write the past before the samples in `out`, as far as Kafka keeps it; returns the number of rows.
 
-    `stop` ends it after a day of minutes.
+    `stop` ends the run after a day of minutes.
     """
     from collector.isolated import IsolatedCollector
     from collector.kafka_admin import KafkaAdminCollector
@@ -135,7 +135,7 @@ def backfill_from_prometheus(
     talk: Talk,
     only_estimate: bool = False,
 ) -> int:
-    """Write what Prometheus knows of the time before and after the samples in `out`: so many rows."""
+    """Write the past before and after the samples in `out` from Prometheus; returns the number of rows."""
     from collector.prometheus_found import discover
     from collector.prometheus_http import PrometheusRequests
     from collector.prometheus_past import past_tables, plan_past

@@ -1,4 +1,4 @@
-"""Instants as people type them: RFC 3339, a date, or `latest`; and the one clock of the process."""
+"""Instants on the command line: RFC 3339, a date, or `latest`; and the only clock of the process."""
 
 from datetime import UTC, date, datetime
 
@@ -6,7 +6,7 @@ from cli.errors import InputError
 
 
 def read_clock() -> datetime:
-    """The present, in UTC. Everything below the command line is handed `now` and reads no clock."""
+    """The present, in UTC. Code below the command line receives `now` as an argument and reads no clock."""
     return datetime.now(UTC)  # noqa: TID251  # the process entry point is where the clock is read
 
 
@@ -16,7 +16,7 @@ def parse_instant(text: str, *, option: str) -> datetime:
     >>> parse_instant("2026-05-12T10:40:00+02:00", option="--now").isoformat()
     '2026-05-12T08:40:00+00:00'
 
-    Errors: InputError naming the option, the value and the form; an instant without a zone is one, for it could be
+    Errors: InputError naming the option, the value and the form; also for an instant without a zone, which could be
     hours off.
     """
     form = "write it as 2026-05-12T08:40:00Z"

@@ -11,9 +11,9 @@ import typer
 
 from cli.instants import read_clock
 
-# Forecasts look back 28 days; with a week more, the features of all of them can still be made anew.
+# Forecasts use the last 28 days; with one more week, the features of all these days can still be computed again.
 KEPT_DAYS = 35
-# The newest two days are the stream's, and the one before them may just have ended.
+# The stream reads the newest two days, and the day before them may just have ended.
 LEAST_KEPT_DAYS = 4
 KeepDays = Annotated[
     int, typer.Option(min=LEAST_KEPT_DAYS, metavar="DAYS", help="Days that samples are kept; older ones are deleted.")
@@ -22,9 +22,9 @@ KeepDays = Annotated[
 
 @contextmanager
 def keeping(samples_dir: Path, *, kept_days: int, stop: Event) -> Iterator[None]:
-    """Beside the block, files of finished days become one a day, and days that are too old go.
+    """During the block, merge the files of each finished day into one, and remove days that are too old.
 
-    `stop` is set at its end, and ends the block's own loops as it ends this.
+    `stop` is set at the end of the block, and ends the block's own loops as well.
     """
     from collector.keeping import keep_days_forever
 

@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
-"""`lagcast land`: samples that collectors put onto a Kafka topic, as the files that they would have written."""
+"""`lagcast land`: samples of collectors from a Kafka topic, as files like those of `lagcast collect --out`."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - the Kubernetes client is imported when a lease is requested, so that `--help` answers in 0.2 s
-"""A lease of a Kubernetes cluster, as a command that publishes holds it or waits for it."""
+"""A lease of a Kubernetes cluster, for commands that publish: held, or waited for."""
 
 import re
 import socket
@@ -28,7 +28,7 @@ _NAME = "[a-z0-9]([-a-z0-9.]*[a-z0-9])?"
 
 
 class Lead:
-    """True if this process may publish, by an `Elector`; `began` is set when it has begun to."""
+    """Whether this process may publish, as decided by an `Elector`; `began` is set when it first leads."""
 
     def __init__(self, elector: "Elector") -> None:
         from recommender.cluster.leadership import Fence
@@ -36,14 +36,14 @@ class Lead:
         self.elector, self.fence, self.began = elector, Fence(elector), Event()
 
     def leads(self) -> bool:
-        """Now, for certain."""
+        """True if this process leads now, for certain."""
         return self.elector.term() is not None
 
 
 def lead_of(lease: str | None, kubeconfig: Path | None) -> Lead | None:
     """The lead for `--lease`; None without it. The cluster is not called yet.
 
-    Errors: InputError where that is no name of a Lease, and where there is no cluster.
+    Errors: InputError for an invalid name of a Lease, and if there is no cluster.
     """
     if lease is None:
         return None
@@ -55,7 +55,7 @@ def lead_of(lease: str | None, kubeconfig: Path | None) -> Lead | None:
     from recommender.cluster.leadership import Elector
 
     namespace, _, name = lease.partition("/")
-    # A process that is started again under the same name is another one.
+    # A process that is restarted under the same host name has another identity.
     identity = f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
     return Lead(
         Elector(KubernetesLease(api, namespace, name, clock=read_clock), identity=identity, clock=time.monotonic)
@@ -64,7 +64,7 @@ def lead_of(lease: str | None, kubeconfig: Path | None) -> Lead | None:
 
 @contextmanager
 def leading(lead: Lead | None) -> Iterator[None]:
-    """The lease kept, or waited for, inside the block, and released at its end."""
+    """Hold the lease, or wait for it, during the block; it is released at the end."""
     if lead is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""The league as a table: policies as rows, what they cost and what they did to messages as columns."""
+"""The league as a table: policies as rows, their costs and their effects on messages as columns."""
 
 from typing import TYPE_CHECKING
 
@@ -39,7 +39,7 @@ def league_table(league: "League") -> Table:
 
 
 def lost_days(league: "League") -> list[Record]:
-    """The days on which a rival was cheaper than lagcast, with what both cost."""
+    """The days on which a rival was cheaper than lagcast, with both costs."""
     return [
         {
             "day": lost.day.isoformat(),

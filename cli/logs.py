@@ -18,6 +18,6 @@ def log_to_stderr(level: int = logging.INFO) -> None:
             plain,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        # Looked up for each line: a stream that was stderr once may be closed by now.
+        # Looked up for each line: an earlier stderr may be closed by now.
         logger_factory=lambda *_: structlog.WriteLogger(sys.stderr),
     )

@@ -1,4 +1,4 @@
-"""`lagcast`: the app, its commands in the order in which a newcomer meets them, and the process entry point."""
+"""`lagcast`: the app, its commands in the order in which a new user needs them, and the process entry point."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ from cli import (
 )
 from cli.errors import ExitCode, run_with_exit_code
 
-# The matrices are small: threads inside one of them cost more than they bring, and processes share the cores.
+# The matrices are small: threads within one operation cost more than they save, and processes share the cores.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 app = typer.Typer(
@@ -80,11 +80,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     words = [word for word in given if word != "--debug"]
-    # A group or topic name may hold any character; a terminal that cannot show it must not end the command.
+    # A group or topic name may contain any character; a terminal that cannot show it must not end the command.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    # SIGTERM ends a command as Ctrl-C does: through every `finally`, so that nothing half-written is left.
+    # SIGTERM ends a command as Ctrl-C does: every `finally` runs, so that nothing is left half-written.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     return run_with_exit_code(lambda: _code_of(app(words, prog_name="lagcast", standalone_mode=False)), debug=debug)
 

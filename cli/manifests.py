@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
-"""`lagcast import` and `lagcast export`: other autoscalers' objects as ours, and what has them follow the advice."""
+"""`lagcast import` and `lagcast export`: ConsumerGroupScalers from other autoscalers, and objects to follow advice."""
 
 import sys
 from pathlib import Path
@@ -131,7 +131,7 @@ def _followed(config: Path, cluster: str, group: str) -> "FollowedGroup":
 
 
 def text_of(file: Path) -> str:
-    """The text of a file, or what comes in where it is called -. Errors: InputError."""
+    """The text of a file, or of stdin if the name is -. Errors: InputError."""
     if str(file) == "-":
         return sys.stdin.read()
     try:

@@ -1,4 +1,4 @@
-"""Answers of a command, on stdout: a table for eyes, JSON or CSV for programs, from the same records."""
+"""Answers of a command, on stdout: a table for people, JSON or CSV for programs, from the same records."""
 
 import csv
 import io
@@ -22,7 +22,7 @@ class OutputFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One column: `key` names it for programs (unit included), `heading` for eyes; `show` turns a value into text."""
+    """One column: `key` is its name for programs (unit included), `heading` for people; `show` formats a value."""
 
     key: str
     heading: str
@@ -46,7 +46,7 @@ class Table:
 
 
 def write_table(table: Table) -> None:
-    """A table on stdout: coloured by Rich on a terminal, else wide plain text that is never cut."""
+    """Print a table on stdout: coloured by Rich on a terminal, else as plain text of any width."""
     if not sys.stdout.isatty():
         sys.stdout.write(plain_text(table))
         return
@@ -62,7 +62,7 @@ def write_table(table: Table) -> None:
 
 
 def plain_text(table: Table) -> str:
-    """The table as text, one line per record, as wide as it has to be.
+    """The table as text, one line per record, as wide as necessary.
 
     >>> fields = [Field(key="policy", heading="Policy", left=True), Field(key="pods", heading="Pods")]
     >>> print(plain_text(Table(fields=fields, records=[{"policy": "keda", "pods": 12}])), end="")
@@ -92,7 +92,7 @@ def write_csv(table: Table) -> None:
 
 
 def csv_text(table: Table) -> str:
-    r"""The records as CSV, for programs: the values themselves, not their shortened looks.
+    r"""The records as CSV, for programs: the exact values, not the shortened ones of the table.
 
     >>> csv_text(Table(fields=[Field(key="pods", heading="Pods")], records=[{"pods": None}, {"pods": 3}]))
     'pods\r\n""\r\n3\r\n'
@@ -105,7 +105,7 @@ def csv_text(table: Table) -> str:
 
 
 def write_documents(documents: Iterable[Record]) -> None:
-    """Kubernetes objects on stdout, as `kubectl apply -f -` takes them."""
+    """Print Kubernetes objects on stdout, for `kubectl apply -f -`."""
     import yaml  # noqa: PLC0415  # only who writes objects needs it
 
     sys.stdout.write(yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True, width=120))

@@ -1,4 +1,4 @@
-"""Progress on stderr: the running stage, its present wait, and one line with its seconds for each finished one."""
+"""Progress on stderr: the running stage, its present wait, and one line with the seconds of each finished stage."""
 
 import sys
 import threading
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Stage:
-    """A stage that is running; `note` is what its line will say."""
+    """A running stage; `note` is the text of its line at the end."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -26,9 +26,9 @@ class Stage:
 
 
 class Talk:
-    """Says on stderr what happens. On a terminal running stages show a spinner; elsewhere only whole lines appear.
+    """Prints progress on stderr. On a terminal running stages have a spinner; elsewhere only whole lines are printed.
 
-    Stages may run side by side in threads. stdout stays free for data.
+    Stages may run in parallel threads. stdout stays free for data.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Talk:
 
     @contextmanager
     def running(self) -> Iterator["Talk"]:
-        """Spinners live inside this block; without a terminal it does nothing."""
+        """Show spinners during this block; without a terminal it does nothing."""
         if not sys.stderr.isatty():
             yield self
             return
@@ -51,7 +51,7 @@ class Talk:
         self._spinner = None
 
     def line(self, text: str) -> None:
-        """One line of talk."""
+        """Print one line."""
         with self._lock:
             if self._spinner is not None:
                 self._spinner.console.print(text, highlight=False, markup=False, soft_wrap=True)
@@ -61,9 +61,9 @@ class Talk:
 
     @contextmanager
     def stage(self, name: str, waiting_for: str = "") -> Iterator[Stage]:
-        """A stage of the work: `waiting_for` is said at its start, its `note` and its seconds at its end.
+        """A stage of the work: prints `waiting_for` at its start, its `note` and its seconds at its end.
 
-        A stage that fails has no line of its own; the error speaks.
+        A stage that fails prints no line; the error is printed instead.
         """
         stage = Stage(name)
         if waiting_for and self._spinner is None:

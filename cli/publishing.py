@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - Kafka's client is imported when a command publishes, so that `--help` answers in 0.2 s
-"""Decisions on two Kafka topics, as every command that decides again and again publishes them."""
+"""Decisions on two Kafka topics, published by every command that decides in cycles."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -33,10 +33,10 @@ def publishing(
     talk: Talk,
     within_seconds: float | None = None,
 ) -> "Iterator[list[Publisher]]":
-    """The two topics, until the block ends; none where `prefix` is empty or the topics cannot be had.
+    """The publishers of the two topics, until the block ends; none if `prefix` is empty or the topics are unavailable.
 
-    `connection` are the settings of Kafka's client. What is not delivered `within_seconds` is lost.
-    Errors: AdapterError where it does not take them.
+    `connection` are the settings of Kafka's client. Messages that are not delivered `within_seconds` are lost.
+    Errors: AdapterError if the client does not accept the settings.
     """
     from collector.client_config import without_secrets
     from recommender.adapters.publish_kafka import KafkaPublisher

@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
-"""`lagcast replay`: the policies judged on the user's own load."""
+"""`lagcast replay`: judges the policies on the user's own load."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from replay.trace import Trace
 
 SECONDS_PER_DAY = 86_400
-# Pods of one scale-up become ready this far apart, or less where they start faster than that.
+# Pods of one scale-up become ready this far apart, or less if they start faster than that.
 START_UP_SPREAD_SECONDS = 10.0
 
 
@@ -114,9 +114,9 @@ def replay(
 
 
 def parse_rivals(text: str) -> tuple[str, ...]:
-    """The rivals that `--against` names, in that order, each once.
+    """The rivals of `--against`, in that order, each once.
 
-    Errors: InputError naming the first that there is not.
+    Errors: InputError naming the first unknown rival.
     """
     from replay.contest import RIVALS
 

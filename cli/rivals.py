@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when a study runs, so that `--help` answers in 0.2 s
-"""The user's own autoscalers as rivals of a study, out of their manifests."""
+"""The user's own autoscalers as rivals of a study, read from their manifests."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def own_rivals(paths: Iterable[Path], *, ceiling: int) -> "dict[str, Declared]":
-    """The behaviour of each HPA and ScaledObject of the files in a world of at most `ceiling` replicas, by its name.
+    """The behaviour of each HPA and ScaledObject of the files in a world of at most `ceiling` replicas, by name.
 
-    Errors: InputError naming the file, ManifestError where it cannot be read.
+    Errors: InputError naming the file, ManifestError if the file cannot be read.
     """
     from manifests.horizontal import modern
     from manifests.objects import place_of, read_documents

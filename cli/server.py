@@ -1,4 +1,4 @@
-"""The REST service inside a command: one uvicorn in a thread, on an address that was free."""
+"""The REST service inside a command: one uvicorn in a thread, on a free address."""
 
 import socket
 import threading
@@ -13,13 +13,13 @@ from cli.errors import InputError, UnreachableError
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-# As many ports are tried as people run side by side on one machine.
+# Ports that are tried in a row: enough for several demos on one machine.
 PORTS_TRIED = 20
 START_LIMIT_SECONDS = 15.0
 
 
 def listen(host: str, port: int, *, search: bool) -> socket.socket:
-    """A socket bound to `host:port`, or to the next free port if `search` is set; 0 leaves the choice to the system.
+    """A socket bound to `host:port`, or to the next free port if `search` is set; for 0 the system chooses one.
 
     Errors: UnreachableError when the port is taken, InputError when the host is no address of this machine.
     """
@@ -40,7 +40,7 @@ def _bound(host: str, port: int) -> socket.socket:
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     bound = socket.socket(family, kind, protocol)
     try:
-        # A port whose last connections are still being forgotten is free; one that somebody listens on is not.
+        # A port with connections in TIME_WAIT counts as free; a port on which a process listens does not.
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
         bound.listen()
@@ -51,16 +51,16 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def url_of(bound: socket.socket) -> str:
-    """The address to type into a browser: the one that is bound, an IPv6 one in brackets."""
+    """The bound address as a URL for a browser; an IPv6 address is in brackets."""
     host, port = bound.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 @contextmanager
 def serving(app: "FastAPI", bound: socket.socket) -> Iterator[None]:
-    """The app answers on `bound` inside this block; the socket is closed at its end.
+    """Serve the app on `bound` during this block; the socket is closed at its end.
 
-    Errors: UnreachableError when the service does not come up in time.
+    Errors: UnreachableError if the service does not come up in time.
     """
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="rest", daemon=True)

@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - pyspark takes a second to import, so it is imported beside other work
-"""Spark as commands see it: started beside other work, and stopped with the command."""
+"""Spark for commands: started in parallel to other work, and stopped with the command."""
 
 import os
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def spark_beside(talk: Talk, *, log_path: Path) -> Iterator["Future[SparkSession]"]:
-    """A Spark that starts in its own thread while the block runs; it is stopped when the block ends."""
+    """A Spark session that starts in its own thread while the block runs; it is stopped when the block ends."""
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark") as thread:
         starting = thread.submit(_started, talk, log_path)
         try:

@@ -14,9 +14,9 @@ _ASKS_TO_STOP = (signal.SIGINT, signal.SIGTERM)
 def stopped_by_signals() -> Iterator[Event]:
     """An event that Ctrl-C and SIGTERM set, so that a loop ends between two decisions instead of inside one.
 
-    Python runs a signal's handler in the main thread alone, and does not wake that thread where the system handed the
-    signal to another: on a busy machine one server of some twenty slept on to the end of its cycle. What Python writes
-    into a socket as the signal comes is read in a thread that waits for nothing else.
+    Python runs a signal's handler in the main thread only, and does not wake that thread if the system delivers the
+    signal to another: on a busy machine about one server in twenty slept on to the end of its cycle. Python also writes
+    each signal to a socket (`set_wakeup_fd`), which a separate thread reads.
     """
     stop = Event()
     reader, writer = socket.socketpair()
@@ -28,7 +28,7 @@ def stopped_by_signals() -> Iterator[Event]:
                 stop.set()
 
     listening = Thread(target=listen, name="signals")
-    # A signal without a handler of Python's is not written.
+    # A signal without a Python handler is not written to the socket.
     before = {number: signal.signal(number, _leave_to_the_listener) for number in _ASKS_TO_STOP}
     writer_before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     listening.start()

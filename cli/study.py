@@ -1,7 +1,7 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when a study runs, so that `--help` answers in 0.2 s
-"""A study: one load in one simulated world, and the way from there to a league table.
+"""A study: one load in one simulated world, and the steps from there to a league table.
 
-`lagcast demo` and `lagcast replay` are two studies: of a generated load, and of the user's own.
+`lagcast demo` and `lagcast replay` are two studies: of a generated load, and of the user's own load.
 """
 
 import signal
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def write_observed(contest: "Contest", trace: "Trace", samples: Path, *, talk: Talk) -> None:
-    """The samples of a collector while `trace` goes through the contest's world at the fixed count."""
+    """Write the samples of a collector for `trace` in the contest's world at the fixed replica count."""
     with talk.stage("workload", "simulating what a collector would see") as stage:
         from collector.sinks import write_table
         from replay.sampling import samples_of
@@ -88,9 +88,9 @@ def _play_others(
 
 @contextmanager
 def _in_background() -> Iterator[ProcessPoolExecutor]:
-    """One more process, started afresh so that no JVM and no thread comes along.
+    """One more process, started without a copy of this one, so that it has no JVM and none of its threads.
 
-    An error in the block, Ctrl-C included, ends it at once: nobody waits for results that nobody will read.
+    An error in the block, Ctrl-C included, ends the process at once, because its results are not needed any more.
     """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_leave_ctrl_c_alone) as pool:
         try:
@@ -102,5 +102,5 @@ def _in_background() -> Iterator[ProcessPoolExecutor]:
 
 
 def _leave_ctrl_c_alone() -> None:
-    # It reaches every process of the terminal; the command itself answers it, and ends this one.
+    # Ctrl-C reaches every process of the terminal; the command itself handles it, and ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
-"""`lagcast up`: all of it beside a Kafka cluster: collector, features, decisions, REST; one command, one JVM."""
+"""`lagcast up`: everything for one Kafka cluster: collector, features, decisions, REST; one command, one JVM."""
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -152,9 +152,9 @@ def first_table(
     talk: Talk,
     stop: Event,
 ) -> "FeatureTable | None":
-    """The table of all that is there once a live sample is; None where `stop` comes first.
+    """The feature table as soon as a live sample has arrived; None if `stop` comes first.
 
-    The stream resumes from a table that is there, unless the past has just been read: it is made `anew` then.
+    The stream resumes from an existing table. If the past has just been read, the table is made `anew`.
     """
     from recommender.adapters.feature_table import MANIFEST, FeatureTable
 
@@ -169,7 +169,7 @@ def first_table(
 
 
 def note(found: "Interruption", metrics: "Metrics", stops: "MeasuredStops") -> None:
-    """Have `metrics` count an interruption, and `stops` keep a rebalance for the move that it belongs to."""
+    """Count an interruption in `metrics`, and keep a rebalance in `stops` for the move that it belongs to."""
     from recommender.following.grading import MeasuredPause
 
     metrics.interrupted(
@@ -193,7 +193,7 @@ def note(found: "Interruption", metrics: "Metrics", stops: "MeasuredStops") -> N
 
 
 def obstacles_of(cluster: str, unread: "Mapping[str, AdapterError]") -> "dict[Group, Obstacle]":
-    """The collector's errors, by group, in the recommender's words."""
+    """The collector's errors, by group, as obstacles of the recommender."""
     from collector.errors import UnsupportedError
     from recommender.ports import Obstacle
 
@@ -206,7 +206,7 @@ def obstacles_of(cluster: str, unread: "Mapping[str, AdapterError]") -> "dict[Gr
 
 @contextmanager
 def threads_until(stop: Event) -> Iterator[ThreadPoolExecutor]:
-    """Three threads that are stopped when the block ends, however it ends."""
+    """Three threads that are stopped when the block ends, also after an error."""
     with ThreadPoolExecutor(3, thread_name_prefix="up") as threads:
         try:
             yield threads
@@ -215,7 +215,7 @@ def threads_until(stop: Event) -> Iterator[ThreadPoolExecutor]:
 
 
 def raise_of(threads: "Iterable[Future[Any]]") -> None:
-    """Errors: whatever one of the threads failed with."""
+    """Raise the error of a thread that failed, if there is one."""
     for thread in threads:
         if thread.done():
             thread.result()

@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when a command needs them, so that `--help` answers in 0.2 s
-"""Settings, state folder, store and recommender, as several commands put them together."""
+"""Settings, state folder, store and recommender, as several commands use them."""
 
 import importlib.metadata
 import os
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 
 def version() -> str:
-    """The version of lagcast that is installed."""
+    """The installed version of lagcast."""
     return importlib.metadata.version("lagcast")
 
 
 def settings_of(config: Path | None = None, *, state_dir: Path | None = None) -> "Settings":
-    """The settings from file and environment; `--state-dir` wins over both."""
+    """The settings from file and environment; `--state-dir` overrides both."""
     from recommender.configuring.settings import load_settings
 
     environment = dict(os.environ)
@@ -43,7 +43,7 @@ def settings_of(config: Path | None = None, *, state_dir: Path | None = None) ->
 
 
 def open_store(settings: "Settings", *, may_write: Callable[[], None] = lambda: None) -> "SqlDecisionStore":
-    """The store of decisions that the settings name, brought up to date; `may_write` is called before each commit."""
+    """The store of decisions of the settings, with its schema migrated; `may_write` is called before each commit."""
     from recommender.adapters.store_sql import SqlDecisionStore
 
     return SqlDecisionStore(settings.store_url, may_write=may_write)
@@ -59,7 +59,7 @@ def recommender(
     stops: "Callable[[Group], Sequence[MeasuredPause]]" = lambda _: (),
     observe_steps: "Callable[[Mapping[Step, float]], object]" = lambda _: None,
 ) -> "Recommender":
-    """The loop over the groups of `table`, deciding as `settings` say and keeping what it decides in `store`."""
+    """The loop over the groups of `table`, which decides by `settings` and keeps its decisions in `store`."""
     from recommender.adapters.time_limit import TimeLimit
     from recommender.run import Recommender
 
@@ -83,9 +83,9 @@ def recommender(
 
 
 def cluster_client(kubeconfig: Path | None, *, option: str = "--kubernetes") -> "Connection":
-    """A client for the cluster of a kubeconfig, or for the one around this process; `option` requests it.
+    """A client for the cluster of a kubeconfig, or for the one around this process; errors name `option`.
 
-    Errors: InputError where there is no cluster, or no package to talk to one: it is an extra of 75 MB.
+    Errors: InputError if there is no cluster, or if the client's package is not installed: it is an extra of 75 MB.
     """
     from recommender.ports import RejectedError
 
@@ -106,8 +106,8 @@ def scalers_in(
 ) -> "Iterator[Scalers | None]":
     """The ConsumerGroupScalers of those namespaces over `settings`, followed inside the block; None without namespaces.
 
-    With a `fence` they are written behind it. Errors: those of `cluster_client`; AdapterError where the cluster does
-    not answer.
+    With a `fence`, each write is checked by it. Errors: those of `cluster_client`; AdapterError if the cluster does not
+    answer.
     """
     if not namespaces:
         yield None
@@ -125,9 +125,9 @@ def scalers_in(
 def answering_keda(
     store: "SqlDecisionStore", *, host: str, port: int | None, talk: "Talk", leads: Callable[[], bool]
 ) -> Iterator[None]:
-    """KEDA's external triggers answered on that port inside the block, while it leads; nothing without a port.
+    """Serve KEDA's external triggers on that port during the block, while this process leads; nothing without a port.
 
-    Errors: InputError where the package for it is missing; UnavailableError where the port is taken.
+    Errors: InputError if the package for it is missing; UnavailableError if the port is taken.
     """
     if port is None:
         yield
