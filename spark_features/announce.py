@@ -1,10 +1,10 @@
-"""New sample files: a source of Spark's that lists the newest days and keeps a journal of announced files.
+"""New sample files: a Spark data source that lists the newest days and keeps a journal of announced files.
 
     OUT/.follow/files/2026-05-04.jsonl    a line for each file of that day's folder: its position, name and rows
 
-Spark's own file source lists every folder there is at each look, and never forgets a file. This one lists the folders
-from the day before the newest file on: two, whether there are two or two thousand. Positions count up from 1 without
-gaps; a position stands for the same file for ever, so a micro-batch that is played again has the same files.
+Spark's own file source lists all folders at each look, and never forgets a file. This source lists only the folders
+from the day before the newest file on: two folders, of any number. Positions count up from 1 without gaps; a position
+always stands for the same file, so a micro-batch that is repeated has the same files.
 """
 
 import json
@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from forecasting.columns import BASE_INTERVAL_SECONDS, DAY_FILE, SAMPLES
 
-# A micro-batch takes files until it has so many samples: a day of 20 groups of 24 partitions is 2,764,800.
+# A micro-batch takes files until it has this many samples: a day of 20 groups of 24 partitions is 2,764,800.
 MOST_SAMPLES = 1_000_000
 
 _FOLDER = "date="
@@ -31,10 +31,10 @@ _SAMPLED_AT = next(column.name for column in SAMPLES if column.kind == "timestam
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleFile:
-    """A sample file in its place in the journal. Rows and newest instant (microseconds since 1970) are its footer's.
+    """A sample file and its position in the journal; rows and newest instant (microseconds since 1970) from its footer.
 
-    Both are unknown, 0 and None, where it has no readable footer. Without a name it is a day's whole folder, which has
-    changed since it was listed for the last time.
+    Both are unknown, 0 and None, if it has no readable footer. Without a name it is a day's whole folder, which has
+    changed since it was last listed.
     """
 
     position: int
@@ -61,7 +61,7 @@ class Journal:
 
     @property
     def newest_position(self) -> int:
-        """The last position that is taken; 0 for an empty journal."""
+        """The highest used position; 0 for an empty journal."""
         return next(reversed(self._files), 0)
 
     @property
@@ -82,7 +82,7 @@ class Journal:
         return [file for position, file in self._files.items() if position <= to]
 
     def add(self, files: list[SampleFile]) -> None:
-        """Write these down; they are on the disk when this returns."""
+        """Append these files; they are on the disk when this returns."""
         for day in sorted({file.day for file in files}):
             with (self.path / f"{day}.jsonl").open("a") as journal:
                 journal.writelines(json.dumps(asdict(file)) + "\n" for file in files if file.day == day)
@@ -95,12 +95,12 @@ class Journal:
         return max((day.stat().st_mtime_ns for day in self.path.glob("*.jsonl")), default=None)
 
     def mend(self) -> None:
-        """Cut off the lines that a kill cut short; for the one process that adds."""
+        """Remove incomplete last lines that a kill left; for the one process that adds."""
         for day in self.path.glob("*.jsonl"):
             os.truncate(day, _whole(day.read_bytes()))
 
     def forget(self, *, before: str, to: int) -> None:
-        """Remove the days before `before` whose files all stand at or before position `to`."""
+        """Remove the days before `before` whose files all are at or before position `to`."""
         for day in [day for day in self._names if day < before]:
             positions = [position for position, file in self._files.items() if file.day == day]
             if max(positions) <= to:
@@ -115,7 +115,7 @@ class Journal:
 
 
 def _lines_of(path: Path) -> list[SampleFile]:
-    """The files of one day, without a last line that a kill cut short: it was not announced."""
+    """The files of one day, without an incomplete last line that a kill left: that file was not announced."""
     written = path.read_bytes()
     return [SampleFile(**json.loads(line)) for line in written[: _whole(written)].splitlines()]
 
@@ -131,10 +131,10 @@ def first_followed_day(journal: Journal, started_from: str | None) -> str:
 
 
 class SampleFiles(SimpleDataSourceStreamReader):
-    """New files, oldest day first, each as soon as the last interval that it has samples of is over.
+    """New files, oldest day first, each as soon as its newest interval is over.
 
-    Until then a row of it could still change: another reading of the same interval may come. Rows may not be used
-    before their interval's end anyway.
+    Until then a row of that interval could still change: another reading of the same interval may come. Rows may not be
+    used before their interval's end anyway.
     """
 
     def __init__(
@@ -142,13 +142,13 @@ class SampleFiles(SimpleDataSourceStreamReader):
     ) -> None:
         self._samples_dir = samples_dir
         self._journal = journal
-        # Before the journal is touched: a folder that has changed since then, and is not listed, has news.
+        # Read before the journal is changed: a folder that is not listed and has changed since then has new files.
         self._began_ns = journal.written_ns() or int(clock().timestamp() * 1e9)
         self._changed_ns: dict[str, int] = {}
         journal.mend()
         self._started_from = started_from
         self._clock = clock
-        # Of files that wait for the end of their interval the footer was read.
+        # The footers of files that wait for the end of their interval.
         self._waiting: dict[tuple[str, str], tuple[int, int | None]] = {}
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802  # Spark's name
@@ -164,11 +164,11 @@ class SampleFiles(SimpleDataSourceStreamReader):
         return iter([_row(file) for file in announced]), {"files": announced[-1].position if announced else after}
 
     def readBetweenOffsets(self, start: dict[str, int], end: dict[str, int]) -> Iterator[tuple[int, str, str]]:  # noqa: N802
-        """The same files as before, for a micro-batch that was not finished."""
+        """The same files again, for a micro-batch that was not finished."""
         return iter([_row(file) for file in self._journal.between(start["files"], end["files"])])
 
     def commit(self, end: dict[str, int]) -> None:
-        """Forget days that are no longer listed and whose files are all in the table."""
+        """Remove days from the journal that are no longer listed and whose files are all in the table."""
         self._journal.forget(before=first_followed_day(self._journal, None), to=end["files"])
 
     def _discover(self, after: int) -> None:
@@ -195,8 +195,8 @@ class SampleFiles(SimpleDataSourceStreamReader):
     def _unknown(self) -> Iterator[tuple[str, str]]:
         """Day and name of files that are not in the journal, in the order of their oldest samples.
 
-        A day that is no longer listed has no name when files came into its folder: one look at the folder shows whether
-        to look for them. That a day's files became one is no news.
+        For new files in a day that is no longer listed, the name is empty: the time of the folder's last change shows
+        whether there are any. A merge of a day's files into one does not count.
         """
         first = first_followed_day(self._journal, self._started_from)
         for folder in _names_in(self._samples_dir):
@@ -211,17 +211,17 @@ class SampleFiles(SimpleDataSourceStreamReader):
                     yield day, ""
                 continue
             for name in _names_in(self._samples_dir / folder):
-                # A name that starts with a dot or an underline is somebody's unfinished work.
+                # A name that starts with a dot or an underscore is an unfinished file.
                 if name.endswith(".parquet") and name[0] not in "._" and not self._journal.knows(day, name):
                     yield day, name
 
 
 class SampleFileSource(DataSource):
-    """`SampleFiles` under the name and with the options that Spark wants."""
+    """`SampleFiles` as a data source of Spark, with a name and options."""
 
     @classmethod
     def name(cls) -> str:
-        """The name that `readStream.format` takes."""
+        """The name for `readStream.format`."""
         return "lagcast_sample_files"
 
     def schema(self) -> str:
@@ -229,7 +229,7 @@ class SampleFileSource(DataSource):
         return "position long, day string, name string"
 
     def simpleStreamReader(self, schema: StructType) -> SampleFiles:  # noqa: ARG002, N802  # Spark's names
-        """The reader, in the process that Spark has started for it: that process reads the clock."""
+        """The reader, in a process that Spark starts for it and that reads the clock."""
         return SampleFiles(
             Path(self.options["samples_dir"]),
             Journal(Path(self.options["journal_dir"])),
@@ -243,7 +243,7 @@ def _row(file: SampleFile) -> tuple[int, str, str]:
 
 
 def _names_in(folder: Path) -> list[str]:
-    """The names in a folder, sorted; nothing where it is gone."""
+    """The names in a folder, sorted; empty if the folder does not exist."""
     try:
         return sorted(entry.name for entry in os.scandir(folder))
     except FileNotFoundError:
@@ -251,7 +251,7 @@ def _names_in(folder: Path) -> list[str]:
 
 
 def _changed_ns(folder: Path) -> int:
-    """The last change of the folder's files, in nanoseconds since 1970; 0 where it is gone."""
+    """The last change of the folder's files, in nanoseconds since 1970; 0 if the folder does not exist."""
     try:
         return folder.stat().st_mtime_ns
     except FileNotFoundError:
@@ -259,13 +259,13 @@ def _changed_ns(folder: Path) -> int:
 
 
 def _arrived_ns(folder: Path) -> int:
-    """The arrival of the newest file of samples, in nanoseconds since 1970; a day's file is made of others."""
+    """The arrival of the newest file of samples, in nanoseconds since 1970; merged files of days do not count."""
     names = [name for name in _names_in(folder) if name.endswith(".parquet") and not name.endswith(DAY_FILE)]
     return max((_named_ns(folder / name) for name in names if name[0] not in "._"), default=0)
 
 
 def _named_ns(path: Path) -> int:
-    """The instant at which the file got its name, in nanoseconds since 1970; 0 where it is gone."""
+    """The instant at which the file got its name, in nanoseconds since 1970; 0 if the file does not exist."""
     try:
         return path.stat().st_ctime_ns
     except FileNotFoundError:
@@ -273,7 +273,7 @@ def _named_ns(path: Path) -> int:
 
 
 def _footer(path: Path) -> tuple[int, int | None]:
-    """The number of samples, and the newest instant in microseconds; 0 and None where the footer has neither."""
+    """The number of samples, and the newest instant in microseconds; 0 and None if the footer has neither."""
     try:
         footer = pq.read_metadata(path)
     except (pa.ArrowException, OSError):

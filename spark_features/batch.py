@@ -1,4 +1,4 @@
-"""The batch job: sample files to the feature table, whole or for some days, the same result however often it runs."""
+"""The batch job: sample files to the feature table, for all days or some, with the same result in every run."""
 
 import argparse
 import sys
@@ -34,10 +34,10 @@ class FeatureRun:
 def build_features(
     spark: SparkSession, samples_dir: Path, out_dir: Path, *, first: date | None = None, last: date | None = None
 ) -> FeatureRun:
-    """Write the days `first` to `last` (UTC, both included; all there are where None) of the feature table.
+    """Write the days `first` to `last` (UTC, both included; None: no limit) of the feature table.
 
-    A day's rows replace the day whole and other days stay. Readers see the table before or the table after.
-    Errors: FeaturesError on input that cannot be right, and where another run is writing.
+    A day's rows replace the whole day, and other days stay. Readers see the table before the run or after it.
+    Errors: FeaturesError on invalid input, and if another run is writing.
     """
     require_folder(samples_dir)
     with writing(out_dir), reading(samples_dir):
@@ -59,7 +59,7 @@ def build_features(
 def main(arguments: Sequence[str] | None = None) -> int:
     """The program of `spark-submit spark_features/batch.py --samples DIR --out DIR [--from DAY] [--to DAY]`.
 
-    The exit code is 0 when the table is written, 2 after one sentence on stderr when the input cannot be right.
+    The exit code is 0 if the table was written, 2 after one sentence on stderr if the input is invalid.
     """
     parser = argparse.ArgumentParser(prog="batch.py", description="Offset samples to the feature table.")
     parser.add_argument("--samples", type=Path, required=True, metavar="DIR", help="offset samples, parquet files")
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--from", type=date.fromisoformat, dest="first", metavar="DAY", help="first day to write (UTC)")
     parser.add_argument("--to", type=date.fromisoformat, dest="last", metavar="DAY", help="last day to write (UTC)")
     options = parser.parse_args(arguments)
-    # spark-submit decides where it runs, and on which Java.
+    # spark-submit decides where the job runs, and on which Java.
     spark = SparkSession.builder.appName("lagcast features").config(map=dict(SQL_SETTINGS)).getOrCreate()
     try:
         run = build_features(spark, options.samples, options.out, first=options.first, last=options.last)
@@ -109,7 +109,7 @@ def _write_rollups(spark: SparkSession, folder: Path) -> None:
 
 
 def _by_day(rows: DataFrame, *levels: str, folder: Path) -> None:
-    """A folder for each value of `levels`; rows in it are sorted, so that a reader of one group skips the others'."""
+    """Write a folder for each value of `levels`; rows are sorted, so that a reader of one group skips other groups."""
     # The row that ends at midnight belongs to the day that it covers.
     day = F.to_date(F.col("interval_end_at") - F.expr("INTERVAL 1 MICROSECOND"))
     (

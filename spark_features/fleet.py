@@ -1,4 +1,4 @@
-"""Fits and forecasts of a fleet: one pure function for each group, on as many machines as there are."""
+"""Fits and forecasts of a fleet: one pure function per group, on any number of machines."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from spark_features.schema import spark_schema
 FLEET_INTERVAL_SECONDS = 60
 
 
-# Groups are dealt out in so many parts: the features job's four would keep four cores busy, however many there are.
+# Groups are distributed over this many parts: the features job's four would use four cores at most.
 _PARTS = 64
 
 
@@ -22,15 +22,15 @@ def fit_fleet(
 ) -> DataFrame:
     """The rows that `fit_one` returns for every group in `frame` (`columns.GROUP_INTERVALS`); the result has `columns`.
 
-    `fit_one` is pure: it gets the 60 s rows of one group, in any order, with the four columns of whose, when and
-    how much, and is sent to Spark's workers. A group's rows have to fit in a worker's memory: 28 days are 3 MB.
+    `fit_one` is pure: it gets the 60 s rows of one group, in any order, with the four columns for group, instant and
+    rate, and is sent to Spark's workers. A group's rows have to fit in a worker's memory: 28 days are 3 MB.
     """
     minutes = frame.where(F.col("interval_seconds") == FLEET_INTERVAL_SECONDS).select(
         "cluster", "group", "interval_end_at", "interval_seconds", "produce_messages_per_second"
     )
 
     def of_group(rows: pd.DataFrame) -> pd.DataFrame:
-        """`fit_one` under a name with types: Spark warns of a function that has none, as a partial one."""
+        """`fit_one` with type hints: Spark warns of a function without them, such as a partial one."""
         return fit_one(rows)
 
     dealt = minutes.repartition(_PARTS, "cluster", "group")

@@ -1,11 +1,11 @@
 """The week ahead of a fleet: the feature table's minutes to fits and long forecasts, one issue at a time.
 
-    OUT/long_forecasts/date=2026-05-04/issued-20260504T120000Z.parquet    what was forecast
+    OUT/long_forecasts/date=2026-05-04/issued-20260504T120000Z.parquet    forecasts
     OUT/fleet_fits/date=2026-05-04/issued-20260504T120000Z.parquet        parameters, scores and refusals
 
-Issues are added beside each other, and each file is renamed into its place whole: a reader finds an issue or does not,
-and an issue that is made again takes the place of the first. Days that are too old go with the next issue. What a run
-that died left in OUT/.unfinished is no issue, and the next run removes it.
+Issues are added beside each other, and each file is written whole and renamed into its place: a reader finds a complete
+issue or none, and an issue that is made again replaces the first. Days that are too old are removed with the next
+issue. Files that a killed run left in OUT/.unfinished are no issue, and the next run removes them.
 """
 
 import os
@@ -39,13 +39,13 @@ _UNFINISHED = ".unfinished"
 # A table that changes during this many reads in a row is being written faster than it can be read.
 _MOST_TRIES = 5
 
-# A group's week is some 130 kB, so that fifty share a row group, and a reader of one group skips the others'.
+# A group's week is about 130 kB: fifty groups share a row group, and a reader of one group skips the other row groups.
 _ROW_GROUP_BYTES = 8 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastIssue:
-    """The result of one run: how many groups were forecast, and how many refused."""
+    """The result of one run: the number of groups with a forecast, and of refused ones."""
 
     forecast_groups: int
     refused_groups: int
@@ -63,9 +63,9 @@ def issue_forecasts(
 ) -> ForecastIssue:
     """Fit and forecast every group that has rows after `since`, up to `issued_at`, and write both tables.
 
-    Issues of days that are more than `kept_days` before that of `issued_at` are removed then.
-    `issue_one` is what runs for each group, see `fit_fleet`; it answers with rows of `columns.FLEET_ISSUE`.
-    Errors: FeaturesError where no row lies in that span, and where another run is writing.
+    Issues of days that are more than `kept_days` before the day of `issued_at` are removed.
+    `issue_one` runs for each group, see `fit_fleet`; it returns rows of `columns.FLEET_ISSUE`.
+    Errors: FeaturesError if no row lies in that span, and if another run is writing.
     """
     days = (since.date().isoformat(), issued_at.date().isoformat())
     if not _minute_parts(features_dir, days):
@@ -79,14 +79,14 @@ def issue_forecasts(
         ends_at = F.col("interval_end_at")
         minutes = spark.read.schema(GROUP_INTERVALS_SCHEMA).parquet(str(pinned))
         minutes = minutes.where((ends_at > F.lit(since)) & (ends_at <= F.lit(issued_at)))
-        # Written down once, for both tables are taken from it and a fit is what takes long.
+        # Written once, because both tables are made from it and fits take long.
         issue = unfinished / "issue"
         fit_fleet(minutes, issue_one, columns=FLEET_ISSUE).write.parquet(str(issue))
         rows = spark.read.schema(spark_schema(FLEET_ISSUE)).parquet(str(issue))
         is_step = F.col("step_ends_at").isNotNull()
         fits = rows.where(~is_step).select([column.name for column in FLEET_FITS])
         steps = rows.where(is_step).select([column.name for column in LONG_FORECASTS])
-        # Fits first: whoever finds a forecast finds the fit that it was made from.
+        # Fits first: a reader that finds a forecast also finds its fit.
         for folder, table, order in (
             (FLEET_FITS_FOLDER, fits, "horizon_seconds"),
             (LONG_FORECASTS_FOLDER, steps, "step_ends_at"),
@@ -105,7 +105,7 @@ def issue_forecasts(
 
 @contextmanager
 def _scratch(folder: Path) -> Iterator[Path]:
-    """An empty folder, gone at the end of the block; what a run that was killed left in it goes at the beginning."""
+    """An empty folder, removed at the end of the block; files that a killed run left in it are removed first."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:
@@ -115,17 +115,17 @@ def _scratch(folder: Path) -> Iterator[Path]:
 
 
 def _minute_parts(features_dir: Path, days: tuple[str, str]) -> list[Part]:
-    """The feature table's rows of a minute, from the first to the last of these days."""
+    """The feature table's parts with one-minute rows, from the first to the last of these days."""
     first, last = days
     parts = read_manifest(features_dir).parts
     return [part for part in parts if part.interval_seconds == FLEET_INTERVAL_SECONDS and first <= part.date <= last]
 
 
 def _pinned(features_dir: Path, folder: Path, days: tuple[str, str]) -> Path:
-    """The files of these minutes under names of our own in `folder`, which is returned.
+    """Link the files of these days' one-minute rows into `folder`, and return it.
 
-    The features job removes a folder two runs after it has replaced it. On its schedule of two minutes that is sooner
-    than Spark has read a large table.
+    The features job removes a folder two runs after it has replaced it. With a run every two minutes that is before
+    Spark has read a large table.
     """
     for _ in range(_MOST_TRIES):
         shutil.rmtree(folder, ignore_errors=True)
@@ -142,7 +142,7 @@ def _pinned(features_dir: Path, folder: Path, days: tuple[str, str]) -> Path:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The parquet files of one part. Errors: FileNotFoundError where there are none: a part that is listed has some."""
+    """The parquet files of one part. Errors: FileNotFoundError if there are none, as a listed part has at least one."""
     files = list(folder.glob("*.parquet"))
     if not files:
         message = f"{folder} holds no parquet file"
@@ -151,7 +151,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _link(file: Path, name: Path) -> None:
-    """`name` for the same content: a link, or a copy on another disk."""
+    """Make `name` a link to the file, or a copy on another disk."""
     try:
         name.hardlink_to(file)
     except FileNotFoundError:
@@ -161,7 +161,7 @@ def _link(file: Path, name: Path) -> None:
 
 
 def _forget(folder: Path, *, before: date) -> None:
-    """Remove the days of a table that are older; what is no day of ours stays."""
+    """Remove the days of a table before `before`; other folders stay."""
     for day in folder.glob("date=*"):
         try:
             is_old = datetime.strptime(day.name, ISSUE_DAY).date() < before  # noqa: DTZ007  # a day has no zone
@@ -172,7 +172,7 @@ def _forget(folder: Path, *, before: date) -> None:
 
 
 def _publish(rows: DataFrame, file: Path, *, order: str, scratch: Path) -> None:
-    """Write `rows` as one sorted file, and rename it to `file` when it is on the disk; no row, no file."""
+    """Write `rows` as one sorted file, and rename it to `file` when it is on the disk; without rows, no file."""
     sorted_rows = rows.coalesce(1).sortWithinPartitions("cluster", "group", order)
     sorted_rows.write.option("parquet.block.size", _ROW_GROUP_BYTES).parquet(str(scratch))
     written = list(scratch.glob("*.parquet"))

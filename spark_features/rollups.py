@@ -1,4 +1,4 @@
-"""Longer intervals out of base rows: what a minute, five minutes or an hour were like, in the same columns."""
+"""Longer intervals from base rows: a minute, five minutes or an hour, in the same columns."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
@@ -20,8 +20,8 @@ _COUNTS = (
 def rollup(base: DataFrame, *, seconds: int) -> DataFrame:
     """Base rows to one row for each group and `seconds`: means of known rates, newest lag and members, sums of counts.
 
-    A rate's weight is the time that its row stands for. The busiest partition is the one that was it most often, the
-    worst one that of the row with the highest worst lag, which stays: a mean would hide what it is there to show.
+    A rate's weight is the length of its row's interval. The busiest partition is the most frequent one of the rows; the
+    worst lag and its partition are those of the row with the highest worst lag, because a mean would hide them.
     """
     end_us = interval_end_us(F.unix_micros("interval_end_at"), seconds=seconds)
     newest = {name: _newest(name) for name in ("topics", "partitions", "sampled_partitions", "group_state")}

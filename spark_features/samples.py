@@ -1,4 +1,4 @@
-"""The sample files that the job reads, checked before Spark starts on them: Spark reads a missing column as nulls."""
+"""The sample files of the job, checked before Spark reads them: Spark reads a missing column as nulls."""
 
 import fcntl
 import re
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 
 from forecasting.columns import DAY_FILE, MADE_OF, SAMPLES, SAMPLES_LOCK, Column, Kind
 
-# Parquet's (physical type, converted type) of what Spark reads as each kind. INT96 is how older Spark writes instants.
+# Parquet's (physical type, converted type) that Spark reads as each kind. Older Spark versions write instants as INT96.
 _STORED: dict[Kind, frozenset[tuple[str, str]]] = {
     "string": frozenset({("BYTE_ARRAY", "UTF8")}),
     "int": frozenset({("INT32", "NONE"), ("INT32", "INT_32"), ("INT32", "INT_16"), ("INT32", "INT_8")}),
@@ -26,22 +26,22 @@ _STORED: dict[Kind, frozenset[tuple[str, str]]] = {
 
 
 class FeaturesError(ValueError):
-    """The features job cannot start on its input; one sentence names the fault, the place and the remedy."""
+    """The features job cannot use its input; one sentence names the fault, the place and the remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleFiles:
-    """Parquet files whose columns were found right, and the rows that they hold together."""
+    """Parquet files with valid columns, and the total number of their rows."""
 
     paths: tuple[Path, ...]
     rows: int
 
 
 def find_samples(samples_dir: Path, *, first: date | None, last: date | None) -> SampleFiles:
-    """The files below `samples_dir` that may hold samples of the days `first` to `last`, one day around included.
+    """The files below `samples_dir` that may have samples of the days `first` to `last`, or of the day on either side.
 
-    Files in a folder `date=YYYY-MM-DD` are picked by it; others are always read. Names that start with `_` or `.` are
-    somebody's unfinished work.
+    Files in a folder `date=YYYY-MM-DD` are selected by that date; others are always read. Names that start with `_` or
+    `.` are unfinished files and are skipped.
     Errors: FeaturesError on no folder, no files, no rows, a missing column, a wrong type, a null where none may be.
     """
     require_folder(samples_dir)
@@ -61,10 +61,10 @@ def find_samples(samples_dir: Path, *, first: date | None, last: date | None) ->
 
 @contextmanager
 def reading(samples_dir: Path) -> Iterator[None]:
-    """No file is merged or removed by those who keep the folder until the block ends, where it can be locked."""
+    """Lock the folder, if possible, so that no process merges or removes files until the block ends."""
     try:
         lock = (samples_dir / SAMPLES_LOCK).open("a")
-    except OSError:  # read-only, as an archive may be: nobody else writes there either
+    except OSError:  # read-only, as an archive may be: no other process writes there either
         yield
         return
     with lock:
@@ -73,14 +73,14 @@ def reading(samples_dir: Path) -> Iterator[None]:
 
 
 def require_folder(samples_dir: Path) -> None:
-    """Nothing where `samples_dir` is a folder, empty or not. Errors: FeaturesError where it is none."""
+    """Check that `samples_dir` is a folder, empty or not. Errors: FeaturesError if it is none."""
     if not samples_dir.is_dir():
         message = f"{samples_dir} is no folder; --samples wants the folder that the collector writes parquet files to"
         raise FeaturesError(message)
 
 
 def _without_merged(paths: Sequence[Path]) -> list[Path]:
-    """The files without those of which a day's file was made: it has their rows."""
+    """The files without those that were merged into a day's file, which has their rows."""
     folders = Counter(path.parent for path in paths)
     merged: set[Path] = set()
     for path in paths:

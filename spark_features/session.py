@@ -1,4 +1,4 @@
-"""One way to start Spark: quiet, on loopback, in UTC, with the Java that was found."""
+"""The start of Spark: without output on stderr, on loopback, in UTC, with the Java that was found."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spark_features.java import JavaError, JavaRuntime
 
-# PySpark 4.3 warns about pandas 3 whenever the two meet; all that is used here was seen to work with it.
+# PySpark 4.3 warns about pandas 3 at each use; the functions that are used here were tested with it.
 warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas >= 3", category=FutureWarning)
 
 from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]  # noqa: E402  (no types)
@@ -17,13 +17,13 @@ from pyspark.errors import PySparkRuntimeError  # noqa: E402
 from pyspark.java_gateway import launch_gateway  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 
-# What the features job needs wherever it runs, spark-submit included.
+# Settings that the features job needs everywhere, spark-submit included.
 SQL_SETTINGS: dict[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "true",
-    # Spark's 200 double the job's time on a small machine; AQE splits what is big.
+    # Spark's default of 200 doubles the job's time on a small machine; AQE splits large partitions.
     "spark.sql.shuffle.partitions": "4",
-    # Collecting aggregates turn to sorting after 128 groups, and a day has 5,760 intervals; each takes about 1 kB.
+    # By default collecting aggregates sort after 128 groups, and a day has 5,760 intervals; each takes about 1 kB.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
     # The old default, INT96, is known to Spark only by convention.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -43,21 +43,21 @@ def spark_session(
 ) -> SparkSession:
     """The running session, or a new one: 2-5 s. All output of the JVM goes to `log_path`, never to stderr.
 
-    `memory` is the driver's heap in Java's notation. Sets JAVA_HOME, and PYSPARK_PYTHON where it is not set, in this
-    process: Spark's launcher and its workers take them from there.
-    Errors: JavaError where the JVM does not come up, with the last line it wrote.
+    `memory` is the driver's heap in Java's notation. Sets JAVA_HOME, and PYSPARK_PYTHON if it is not set, in the
+    environment of this process, from which Spark's launcher and its workers read them.
+    Errors: JavaError if the JVM does not start, with its last line of output.
     """
     if SparkContext._active_spark_context is not None:  # noqa: SLF001  (read from the class; sessions are per thread)
         return SparkSession.builder.getOrCreate()
     os.environ["JAVA_HOME"] = str(java.home)
-    # Workers would take `python3` from PATH, which need not have pandas.
+    # By default workers use `python3` from PATH, which may lack pandas.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf(loadDefaults=False).setMaster(master).setAppName(app_name)
     conf.setAll([*SQL_SETTINGS.items(), *_LOCAL_SETTINGS.items(), ("spark.driver.memory", memory)])
-    # Parallel: short jobs on few cores have no use for G1's background threads.
+    # The parallel collector: short jobs on few cores do not profit from G1's background threads.
     conf.set("spark.driver.extraJavaOptions", "-XX:+UseParallelGC")
     log_path.parent.mkdir(parents=True, exist_ok=True)
-    # A process has one JVM: after `stop()` the next session runs in the one that is there.
+    # A process has one JVM: after `stop()` the next session runs in the existing one.
     if SparkContext._gateway is None:  # noqa: SLF001  (without it PySpark starts a JVM that inherits our stderr)
         gateway = _start_jvm(conf, java, log_path)
         return SparkSession(SparkContext(conf=conf, gateway=gateway))

@@ -1,13 +1,13 @@
 """The stream: sample files to the feature table as they appear, by the same transforms as the batch job.
 
-    OUT/.follow/checkpoint/    Spark's: which micro-batches were begun and which are done
-    OUT/.follow/files/         which sample files there were, see `announce`
+    OUT/.follow/checkpoint/    Spark's checkpoint: begun and finished micro-batches
+    OUT/.follow/files/         the announced sample files, see `announce`
     OUT/.follow/journal        the journal's name, which the manifest repeats
 
-An interval of a group is complete when it is over and a sample of it or of a later one was read: each file has all that
-its collector saw of a group in an interval. Groups do not wait for each other. What comes after its row was written is
-counted and logged; the batch job of that day takes it in. A micro-batch that a kill cut short is played again; if its
-rows had become visible before, the manifest shows it.
+An interval of a group is complete when it is over and a sample of it or of a later one was read: each file has all
+samples that its collector took of a group in an interval. Groups do not wait for each other. Samples that arrive after
+their row was written are counted and logged; the batch job of that day includes them. A micro-batch that a kill
+interrupted is repeated; if its rows had become visible before, the manifest shows it.
 """
 
 import threading
@@ -33,10 +33,10 @@ from spark_features.schema import SAMPLES_ARROW, SAMPLES_SCHEMA
 from spark_features.table import read_manifest, writing
 from spark_features.transforms import LOOK_BACK_SECONDS, group_intervals
 
-# Looking for files lists two folders; a file waits half of this on average.
+# A look for files lists two folders; a file waits half of this on average.
 LOOK_SECONDS = 0.5
 
-# An hour of minutes: what is not needed of them is dropped before the next are read.
+# An hour of files of a minute: unneeded samples are dropped before the next files are read.
 _FILES_AT_ONCE = 60
 
 _FOLLOW = ".follow"
@@ -48,7 +48,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowRun:
-    """Result of one run of the stream: files read and set aside, samples that came too late, rows of all lengths."""
+    """Result of one run of the stream: files read and set aside, samples that came too late, rows by length."""
 
     files: int = 0
     set_aside_files: int = 0
@@ -57,19 +57,19 @@ class FollowRun:
 
 
 class Stop(Protocol):
-    """An event that requests a stop, as `threading.Event`."""
+    """An event that requests a stop, such as `threading.Event`."""
 
     def wait(self, timeout: float) -> bool:
-        """True if the stream should stop, after at most that many seconds."""
+        """Wait at most `timeout` seconds; true if the stream should stop."""
         ...
 
 
 def follow_features(spark: SparkSession, samples_dir: Path, out_dir: Path, *, stop: Stop) -> FollowRun:
     """Add the rows of every sample file in `samples_dir/date=*/` to the table until `stop`, and count them.
 
-    A table without rows begins with the oldest file; one of the batch job resumes from its newest day.
-    A file that cannot be read is set aside with a warning, and the others go on.
-    Errors: FeaturesError on no folder, and where another run is writing.
+    For a table without rows it begins with the oldest file; for a table of the batch job, with its newest day.
+    A file that cannot be read is set aside with a warning, and the stream goes on.
+    Errors: FeaturesError on no folder, and if another run is writing.
     """
     require_folder(samples_dir)
     with writing(out_dir):
@@ -83,7 +83,7 @@ def follow_features(spark: SparkSession, samples_dir: Path, out_dir: Path, *, st
             failure = batches.failure or query.exception()
         finally:
             batches.finish()
-            with suppress(PySparkException):  # of a micro-batch that was begun too late
+            with suppress(PySparkException):  # the error of a micro-batch that was begun too late
                 query.stop()
     if failure is not None:
         raise failure
@@ -91,7 +91,7 @@ def follow_features(spark: SparkSession, samples_dir: Path, out_dir: Path, *, st
 
 
 class _MicroBatches:
-    """The processing of each micro-batch: a list of new files, or of files whose rows may be in the table already."""
+    """Processes each micro-batch: a list of new files, or of files whose rows may be in the table already."""
 
     def __init__(self, spark: SparkSession, samples_dir: Path, out_dir: Path, *, started_from: str | None) -> None:
         self.done = FollowRun()
@@ -103,7 +103,7 @@ class _MicroBatches:
         first_day = first_followed_day(Journal(self._journal_dir), started_from)
         table_day = (date.fromisoformat(first_day) - timedelta(days=1)).isoformat() if first_day else ""
         self._table = GrowingTable(spark, out_dir, journal=_journal_name(out_dir / _FOLLOW), since_day=table_day)
-        # What the batch job has read, its rows' samples, is no news when it is listed for the first time.
+        # Samples that the batch job has read do not count as late when the stream lists their files for the first time.
         self._known: Marks = self._table.marks if self._table.files == 0 else {}
         self._samples: pa.Table | None = None
         self._at_work = threading.Lock()
@@ -115,7 +115,7 @@ class _MicroBatches:
                 message = "stopped"
                 raise InterruptedError(message)
             try:
-                # A micro-batch that is played again may have its rows in the table: the positions show it.
+                # A repeated micro-batch may have its rows in the table already: the positions show it.
                 files = {row.position: Path(f"date={row.day}", row.name) for row in announced.collect()}
                 new = {position: files[position] for position in sorted(files) if position > self._table.files}
                 if new:
@@ -125,7 +125,7 @@ class _MicroBatches:
                 raise
 
     def finish(self) -> None:
-        """Wait for the micro-batch that is at work, and begin no other."""
+        """Wait for the running micro-batch, and begin no other."""
         with self._at_work:
             self._is_finished = True
 
@@ -134,7 +134,7 @@ class _MicroBatches:
             self._samples = self._read_again(before=min(files))
         read = {path: samples for path in files.values() if (samples := self._read(path)) is not None}
         new = pa.concat_tables([SAMPLES_ARROW.empty_table(), *read.values()])
-        # A day's file repeats what was read of the day before it was made, while nobody followed for instance.
+        # A day's file repeats samples that were read before it was made, for instance while no stream ran.
         single = [samples for path, samples in read.items() if not path.name.endswith(DAY_FILE)]
         late = self._count_late(pa.concat_tables([SAMPLES_ARROW.empty_table(), *single]))
         samples = pa.concat_tables([self._samples, new])
@@ -162,10 +162,10 @@ class _MicroBatches:
             return None
 
     def _read_again(self, *, before: int) -> pa.Table:
-        """The samples that rows after the marks depend on, of files at positions before this one."""
+        """The samples that rows after the marks depend on, from files at positions before `before`."""
         marks = self._table.marks
         newest_us = max(marks.values(), default=0)
-        # A group that has been away for longer than a day is new when it comes back, so none of its samples counts.
+        # A group that returns after more than a day counts as new, so none of its old samples is needed.
         oldest_us = min((end_us for end_us in marks.values() if end_us > newest_us - _DAY_US), default=0)
         since_us = oldest_us - LOOK_BACK_SECONDS * _US
         files = Journal(self._journal_dir).up_to(before - 1)
@@ -174,7 +174,7 @@ class _MicroBatches:
         for begin in range(0, len(wanted), _FILES_AT_ONCE):
             read = [samples]
             for path in wanted[begin : begin + _FILES_AT_ONCE]:
-                with suppress(FeaturesError):  # set aside when it was new
+                with suppress(FeaturesError):  # already set aside when it was new
                     read.append(read_samples(self._samples_dir / path))
             samples = thinned(pa.concat_tables(read), marks)
         return samples
@@ -196,7 +196,7 @@ class _MicroBatches:
 
 
 def _session(spark: SparkSession) -> SparkSession:
-    """A session of the same Spark for small tables: planning and shuffling cost more than they bring."""
+    """A session of the same Spark for small tables, where planning and shuffling take longer than the work itself."""
     session = spark.newSession()
     for name, value in (
         ("spark.sql.shuffle.partitions", "1"),
@@ -232,7 +232,7 @@ def _newest_table_day(out_dir: Path) -> str | None:
 
 
 def _journal_name(folder: Path) -> str:
-    """A name for this journal, made once: positions of another journal mean other files."""
+    """A name for this journal, made once: positions of another journal stand for other files."""
     path = folder / "journal"
     if not path.exists():
         unfinished = folder / ".journal"

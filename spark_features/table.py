@@ -1,12 +1,12 @@
-"""The feature table on disk: immutable folders of parquet files, and one manifest that lists those that count.
+"""The feature table on disk: immutable folders of parquet files, and one manifest that lists the valid ones.
 
     OUT/manifest.json                                     swapped whole by rename, read first by every reader
     OUT/versions/v7/interval_seconds=60/date=2026-01-05/  written once, listed in the manifest, never changed
 
-A day of one interval length is one part where the batch job wrote it; the stream adds parts to it and merges them.
+A day of one interval length is one part if the batch job wrote it; the stream adds parts to it and merges them.
 
-A reader that opened the manifest sees that version whole, whatever a writer does or dies of. The folders of the version
-before stay until the next swap, for readers that are still in them.
+A reader that opened the manifest sees that whole version, even if a writer changes the table or is killed. The folders
+of the version before stay until the next swap, for readers that still use them.
 """
 
 import json
@@ -24,7 +24,7 @@ from collector.locks import locked
 from spark_features.samples import FeaturesError
 
 FORMAT = "lagcast group_intervals"
-# A further nullable column does not raise it: files written before lack the column, and readers take null there.
+# A new nullable column does not raise the version: older files lack the column, and readers use null there.
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
 _VERSIONS = "versions"
@@ -50,20 +50,20 @@ class Followed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """One version of the table. Version 0 is the table that was never written."""
+    """One version of the table. Version 0 is a table that was never written."""
 
     feature_table_version: int = 0
     parts: tuple[Part, ...] = ()
-    followed: Followed | None = None  # None: the batch job has written since
+    followed: Followed | None = None  # None: the batch job has written since the stream
 
     def replaced_by(self, parts: tuple[Part, ...]) -> "Manifest":
-        """The next version: these parts, and of the other days and interval lengths those that were there."""
+        """The next version: these parts, and the present parts of the other days and interval lengths."""
         replaced = {(part.interval_seconds, part.date) for part in parts}
         kept = tuple(part for part in self.parts if (part.interval_seconds, part.date) not in replaced)
         return self.followed_by((*kept, *parts), followed=None)
 
     def followed_by(self, parts: tuple[Part, ...], *, followed: Followed | None) -> "Manifest":
-        """The next version, of these parts; parts of one day and length stay in the order in which they are given."""
+        """The next version, with these parts; parts of one day and length stay in the given order."""
         return Manifest(
             feature_table_version=self.feature_table_version + 1,
             parts=tuple(sorted(parts, key=lambda part: (part.interval_seconds, part.date))),
@@ -72,7 +72,7 @@ class Manifest:
 
 
 def read_manifest(table_dir: Path) -> Manifest:
-    """The table's present manifest. Errors: FeaturesError where it is another program's or a later format."""
+    """The table's present manifest. Errors: FeaturesError if it is another program's or of a later format."""
     path = table_dir / MANIFEST
     if not path.exists():
         return Manifest()
@@ -100,7 +100,7 @@ def _foreign(path: Path) -> str:
 
 @contextmanager
 def writing(table_dir: Path) -> Iterator[None]:
-    """Alone with the table until the end of the block; the lock goes with the process, however that ends."""
+    """Lock the table until the end of the block; the lock is released when the process ends, even by a kill."""
     try:
         lock = locked(table_dir / ".lock")
     except BlockingIOError as error:
@@ -124,7 +124,7 @@ def fresh_folder(table_dir: Path, *, version: int) -> Path:
 
 
 def parts_in(table_dir: Path, folder: Path) -> tuple[Part, ...]:
-    """The parts that were written below `folder`, with their rows counted from the files."""
+    """The parts that were written below `folder`, with their numbers of rows from the files."""
     return tuple(
         Part(
             interval_seconds=int(day.parent.name.removeprefix("interval_seconds=")),
@@ -137,7 +137,7 @@ def parts_in(table_dir: Path, folder: Path) -> tuple[Part, ...]:
 
 
 def swap(table_dir: Path, *, before: Manifest, after: Manifest) -> None:
-    """Make `after` the table in one step, then remove the folders that neither of the two lists."""
+    """Make `after` the present version in one step, then remove the folders that neither manifest lists."""
     unfinished = table_dir / f".{MANIFEST}"
     content = {"format": FORMAT, "schema_version": SCHEMA_VERSION, **asdict(after)}
     with unfinished.open("w") as file:

@@ -11,13 +11,13 @@ from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
 
 from forecasting.columns import BASE_INTERVAL_SECONDS, GROUP_INTERVALS, REBALANCING_STATES
 
-# A rate over a longer gap than this would be an average of what nobody saw.
+# A rate over a longer gap than this would be an average over a time without samples.
 LONGEST_RATE_SECONDS = 60
-# A partition unseen for this long is forgotten: its absence is no hole any more, and its return is an appearance.
+# A partition without samples for this long is dropped: it counts neither as missing then, nor as known when it returns.
 MEMORY_SECONDS = 3600
-# Lag in seconds is lag in messages over the mean rate of these newest seconds.
+# Lag in seconds is lag in messages divided by the mean produce rate of these newest seconds.
 LAG_RATE_SECONDS = 300
-# How far before its own first row the job has to read, so that one day alone gives the rows that all days give.
+# Time before its first row that the job has to read, so that a run for one day gives the same rows as one for all days.
 LOOK_BACK_SECONDS = MEMORY_SECONDS + LAG_RATE_SECONDS + LONGEST_RATE_SECONDS
 
 _US = 1_000_000
@@ -45,7 +45,7 @@ def group_intervals(samples: DataFrame) -> DataFrame:
 
 
 def interval_end_us(instant_us: Column, *, seconds: int) -> Column:
-    """The end of the interval that holds an instant; an instant on the boundary belongs to the one that ends there.
+    """The end of the interval that contains an instant; an instant on a boundary belongs to the earlier interval.
 
     12:00:15.000000 ends at 12:00:15, 12:00:15.000001 at 12:00:30.
     """
@@ -53,7 +53,7 @@ def interval_end_us(instant_us: Column, *, seconds: int) -> Column:
 
 
 def latest_in_interval(samples: DataFrame) -> DataFrame:
-    """One row for each partition and base interval: the newest sample, and how many of them saw a rebalance.
+    """One row for each partition and base interval: the newest sample, and the number of samples during a rebalance.
 
     Of samples with the same instant the one with the highest offsets stays, so that a file read twice changes nothing
     but `in_rebalance_count`. A committed offset of -1 becomes null: both mean that nothing was committed yet.
@@ -78,8 +78,8 @@ def latest_in_interval(samples: DataFrame) -> DataFrame:
 def with_offset_deltas(partitions: DataFrame) -> DataFrame:
     """The messages of each partition since its previous interval, and its flags: new, or about to be forgotten.
 
-    Deltas are null for a new partition. With nothing committed then and now, what was committed in between is 0; with
-    a commit on one side only it is unknown, and so it is where nobody looked at the group: `members` is null then.
+    Deltas are null for a new partition. The committed delta is 0 if neither sample has a commit; it is unknown if only
+    one of them has a commit, and where the group was not read: `members` is null then.
     """
     in_time = Window.partitionBy(*_PARTITION).orderBy("sampled_us")
     before = {name: F.lag(name).over(in_time) for name in ("interval_end_us", "sampled_us", "end_offset")}
@@ -108,7 +108,7 @@ def with_offset_deltas(partitions: DataFrame) -> DataFrame:
 
 
 def with_resets_flagged(partitions: DataFrame) -> DataFrame:
-    """Offsets that went backwards: the topic was made anew, or the group was reset, replays, or lost its commit."""
+    """Flags for offsets that went backwards: the topic was created again, or the group was reset or lost its commit."""
     lost_commit = F.col("previous_committed_offset").isNotNull() & F.col("committed_offset").isNull()
     return partitions.withColumns(
         {
@@ -119,12 +119,12 @@ def with_resets_flagged(partitions: DataFrame) -> DataFrame:
 
 
 def with_produce_rate(partitions: DataFrame) -> DataFrame:
-    """Messages per second into each partition; null where no honest difference of end offsets exists."""
+    """Messages per second into each partition; null without a valid difference of end offsets."""
     return partitions.withColumn("produce_rate", _rate("produced_messages", honest=~F.col("end_went_back")))
 
 
 def with_consume_rate(partitions: DataFrame) -> DataFrame:
-    """Messages per second through each partition; null where no honest difference of committed offsets exists."""
+    """Messages per second consumed from each partition; null without a valid difference of committed offsets."""
     honest = ~F.col("end_went_back") & ~F.col("commit_went_back")
     return partitions.withColumn("consume_rate", _rate("consumed_messages", honest=honest))
 
@@ -132,7 +132,7 @@ def with_consume_rate(partitions: DataFrame) -> DataFrame:
 def with_lag(partitions: DataFrame) -> DataFrame:
     """Messages between the committed offset and the end of the partition, never negative.
 
-    Without a commit all that the log holds is still to be read; without a known log start lag is null.
+    Without a commit all messages of the log are still to be read; without a known log start, lag is null.
     """
     behind = F.col("end_offset") - F.coalesce("committed_offset", "log_start_offset")
     return partitions.withColumns(
@@ -145,9 +145,9 @@ def with_lag(partitions: DataFrame) -> DataFrame:
 
 
 def per_group_interval(partitions: DataFrame) -> DataFrame:
-    """One row for each group and interval: sums over its partitions, null unless every known partition has its part.
+    """One row for each group and interval: sums over its partitions, null unless every known partition has a value.
 
-    A sum over some partitions looks like a drop in load, and a drop is what makes an adviser remove replicas.
+    A sum over only some partitions looks like a drop in load, on which replicas would be removed.
     """
     earlier_and_now = Window.partitionBy(*_GROUP).orderBy("interval_end_us")
     forgotten = earlier_and_now.rangeBetween(Window.unboundedPreceding, -(MEMORY_SECONDS * _US + 1))
@@ -161,7 +161,7 @@ def per_group_interval(partitions: DataFrame) -> DataFrame:
                 "produce_messages_per_second": _if_all("produce_rate", having="produce_rates"),
                 "consume_messages_per_second": _if_all("consume_rate", having="consume_rates"),
                 "lag_messages": _if_all("lag", having="sampled_partitions").cast("double"),
-                # The group itself is new where nobody was known before: then no partition has appeared in it.
+                # The group itself is new if no partition was known before: then no partition counts as appeared.
                 "partition_appeared_count": F.when(F.col("arrivals") == known, F.lit(0)).otherwise(F.col("arrivals")),
             }
         )
@@ -181,7 +181,7 @@ def with_partition_skew(groups: DataFrame) -> DataFrame:
 
 
 def with_lag_seconds(groups: DataFrame) -> DataFrame:
-    """The time in which the newest messages were produced: lag over the mean rate of 5 minutes; null at rate 0."""
+    """Lag in seconds: lag in messages divided by the mean produce rate of 5 minutes; null at rate 0."""
     newest = Window.partitionBy(*_GROUP).orderBy("interval_end_us").rangeBetween(-(LAG_RATE_SECONDS * _US - 1), 0)
     rate = F.avg("produce_messages_per_second").over(newest)
     return groups.withColumn("mean_rate", rate).withColumn(
@@ -190,10 +190,10 @@ def with_lag_seconds(groups: DataFrame) -> DataFrame:
 
 
 def with_worst_lag(groups: DataFrame) -> DataFrame:
-    """The lag in seconds of the partition with the most, and its name: a sum hides one slow replica among twenty.
+    """The largest lag in seconds of a partition, and its name: a sum hides one slow replica among twenty.
 
-    Its lag over its own rate of this interval, or over the mean partition's where that is higher, since a partition
-    that nearly nothing enters is not hours late: 500 messages at 0.1/s, where the mean is 10/s, are 50 s, not 5,000 s.
+    Its lag divided by its own rate of this interval, or by the mean partition's rate if that is higher, because an
+    almost idle partition is not hours late: 500 messages at 0.1/s, where the mean is 10/s, are 50 s, not 5,000 s.
     """
     mean_rate = F.col("produce_messages_per_second") / F.col("partitions")
     known = F.col("lag_messages").isNotNull() & (mean_rate > 0)
@@ -219,9 +219,9 @@ def as_group_intervals(groups: DataFrame) -> DataFrame:
 
 
 def _sums_per_topic(partitions: DataFrame) -> DataFrame:
-    """Partitions to topics: everything but the keys is a number, so that Spark sums in a hash table without sorting.
+    """Partitions to topics: all columns but the keys are numbers, so that Spark sums in a hash table without sorting.
 
-    Messages of the same seconds are summed as whole numbers, so that the order, which is Spark's, changes no digit.
+    Messages of the same seconds are summed as whole numbers, so that Spark's order of the rows changes no digit.
     """
     keys = (*_GROUP, "interval_end_us", "topic", "group_state", "members", "elapsed_seconds")
     # Lags are whole: the subtracted part stays under 1 up to partition 1,048,575, and is exact up to a lag of 2^33.
@@ -273,7 +273,7 @@ def _sums_per_group(topics: DataFrame) -> DataFrame:
                 F.col("topic").alias("topic"),
                 F.col("worst").alias("partition"),
             ),
-            # Not where lag is unknown: null would come first.
+            # Only where lag is known: null would come first.
             F.when(F.col("worst_lag").isNotNull(), F.struct(-F.col("worst_lag"), F.col("topic"), F.col("worst"))),
         ).alias("worst"),
         *(F.sum(name).alias(name) for name in sums),
@@ -295,12 +295,12 @@ def _sum_over_seconds(messages: str, *, having: str) -> Column:
 
 
 def _sum_in_order(name: str) -> Column:
-    """A sum of fractions, from the smallest to the largest: the same digits in whatever order Spark brings them."""
+    """A sum of fractions, from the smallest to the largest: the same digits for any order of Spark's rows."""
     return F.aggregate(F.array_sort(F.collect_list(name)), F.lit(0.0), lambda total, value: total + value)
 
 
 def _nothing_committed() -> Column:
-    """Not where nobody looked: of the past only end offsets are known."""
+    """True if nothing is committed; not where the group was not read, as of the past only end offsets are known."""
     return F.col("committed_offset").isNull() & F.col("members").isNotNull()
 
 
@@ -309,7 +309,7 @@ def _unless_new(column: Column) -> Column:
 
 
 def _flag(condition: Column) -> Column:
-    """A condition that is false where it is unknown."""
+    """The condition, with false where it is unknown."""
     return F.coalesce(condition, F.lit(col=False))
 
 
