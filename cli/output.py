@@ -46,7 +46,7 @@ class Table:
 
 
 def write_table(table: Table) -> None:
-    """Print a table on stdout: coloured by Rich on a terminal, else as plain text of any width."""
+    """Print a table on stdout: coloured by Rich on a terminal, else as plain text that is never cut."""
     if not sys.stdout.isatty():
         sys.stdout.write(plain_text(table))
         return

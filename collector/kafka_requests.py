@@ -116,7 +116,7 @@ class KafkaRequests:
         self._complaints.begin_round()
 
     def group_names(self) -> tuple[tuple[str, ...], tuple[AdapterError, ...]]:
-        """Every consumer group that the cluster lists, sorted, and an error for each broker that listed none."""
+        """Every consumer group that the cluster lists, sorted, and an error for each broker whose list failed."""
         question = Question(words="its list of groups")
         answered = self._answers(lambda: {"": self._client.list_consumer_groups()}, lambda _: question)
         if answered.failed:
