@@ -152,3 +152,12 @@ def test_a_program_that_runs_beside_ends_with_the_steps(folder: Path) -> None:
     code, lines = run(folder, "--beside", "parts", beside, "--step", "pure", step)
     assert (code, summary(lines)) == (0, [("pure", "done"), ("all", "done")])
     assert not (folder / "over").exists()
+
+
+def test_a_program_that_runs_beside_has_a_low_priority(folder: Path) -> None:
+    """It has the lowest priority within its session, and where Linux weighs sessions its session has it too."""
+    beside = "nice > own; cat /proc/self/autogroup > session; : > read; sleep 600"
+    run(folder, "--beside", "parts", beside, "--step", "pure", "until test -e read; do sleep 0.01; done")
+    assert (folder / "own").read_text(encoding="utf-8").strip() == str(min(os.nice(0) + 19, 19))
+    weighed = Path("/proc/self/autogroup").exists()
+    assert (folder / "session").read_text(encoding="utf-8").strip().endswith("nice 19" if weighed else "")
