@@ -1,1 +1,1 @@
-"""Adapters that the recommender reads from and writes to. They do not know each other."""
+"""Adapters that the recommender reads from and writes to. They do not import each other."""

@@ -1,4 +1,4 @@
-"""A decision or a graded move as one JSON document, and back without loss: what stores keep."""
+"""Conversion of a decision or a graded move to one JSON document, as stores keep it, and back without loss."""
 
 import json
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ def _document(fields: Any) -> str:  # noqa: ANN401  # whatever JSON can say
 
 @contextmanager
 def _translated_errors(name: str) -> Iterator[None]:
-    """Turn a document that does not read into the port's error, naming the first field that is wrong."""
+    """Raise the port's error for a document that cannot be read, naming the first wrong field."""
     try:
         yield
     except ValidationError as cause:

@@ -1,9 +1,9 @@
-"""The feature table as the recommender reads it: the manifest says which parquet files count. No JVM.
+"""The feature table as the recommender reads it: the parquet files that its manifest lists. No JVM.
 
     TABLE/manifest.json   format, schema_version, feature_table_version, and parts: one or several a day and length
     TABLE/<part.folder>/  parquet files that are written once and never changed
 
-The manifest is read anew for every answer, so that a loop which runs for weeks sees what the features job has added.
+The manifest is read anew for every call, so that a loop which runs for weeks sees what the features job has added.
 """
 
 import json
@@ -44,12 +44,12 @@ _MOST_TRIES = 5
 
 
 class FeatureTableError(MalformedError, ValueError):
-    """The folder holds no feature table, or not one that this version reads; one sentence says what to do."""
+    """The folder holds no feature table, or none that this version reads; the message names the next step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """Rows of one day and one interval length. A row's day is the one that its interval lies in, midnight included."""
+    """Rows of one day and one interval length. A row belongs to the day of its interval, midnight included."""
 
     interval_seconds: int
     day_begins_at: datetime
@@ -63,7 +63,7 @@ class _Manifest:
 
 
 class FeatureTable:
-    """The table in the folder `path`. Every answer is one version of it, whole, while the features job writes the next.
+    """The table in the folder `path`. Each call reads one whole version, even while the features job writes the next.
 
     Errors: FeatureTableError where the folder is missing, or holds no feature table of this format.
     """
@@ -74,7 +74,7 @@ class FeatureTable:
 
     @property
     def version(self) -> int:
-        """The number of the version that is there now; every run of the features job makes the next one."""
+        """Number of the current version; every run of the features job makes the next one."""
         return _read_manifest(self.path).version
 
     def groups(self) -> tuple[tuple[str, str], ...]:
@@ -135,7 +135,7 @@ class FeatureTable:
         columns: Sequence[str],
         wanted: Any = None,  # noqa: ANN401  # an Arrow expression, which ships no types
     ) -> pa.Table:
-        """These columns of the picked parts, of one version; read again where a writer removed it during the read."""
+        """These columns of the picked parts, of one version; read again if a writer removed that version meanwhile."""
         for _ in range(_MOST_TRIES):
             manifest = _read_manifest(self.path)
             try:

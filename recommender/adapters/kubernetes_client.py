@@ -1,4 +1,4 @@
-"""A connection to a Kubernetes cluster, and what it answers as the errors of the ports."""
+"""A connection to a Kubernetes cluster, and the translation of its errors into those of the ports."""
 
 import copy
 import json
@@ -14,7 +14,7 @@ from urllib3.exceptions import HTTPError
 
 from recommender.ports import RejectedError, UnavailableError
 
-# The client that adapters hold, by a name that others may use without knowing the client.
+# Type of the client that adapters hold, for modules that do not import the client library.
 Connection = client.ApiClient
 TIMEOUT_SECONDS = 10
 
@@ -37,9 +37,9 @@ def connect(kubeconfig: Path | None) -> Connection:
 
 
 def asking_once(api: Connection) -> Connection:
-    """The same cluster over connections of their own, on which a request that fails is not sent again behind our back.
+    """The same cluster over separate connections, on which a failed request is not sent again by the client library.
 
-    What is repeated may come when it is no longer true.
+    A repeated request may arrive when it is no longer valid.
     """
     settings = copy.copy(api.configuration)
     settings.retries = False
@@ -48,9 +48,9 @@ def asking_once(api: Connection) -> Connection:
 
 @contextmanager
 def translate_error(action: str, *, grant: str, missing: str = "is it there?") -> Iterator[None]:
-    """Turn what the client raises into the ports' errors, each a sentence with the next step.
+    """Translate the client's exceptions into the ports' errors, each a sentence with the next step.
 
-    `grant` is what may be done to be allowed to, `missing` what to look at where there is no such thing.
+    `grant` names the permission to add where access is denied, `missing` the check where the object does not exist.
     """
     try:
         yield

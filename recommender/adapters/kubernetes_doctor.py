@@ -14,7 +14,7 @@ from recommender.cluster.doctor import Actor, LeaseFacts, Rule
 from recommender.cluster.scaler import API_GROUP, API_VERSION, PLURAL, Document
 from recommender.configuring.settings import TargetSettings
 
-# Fields of the status that earlier releases did not have: without them what is written is dropped.
+# Fields of the status that earlier releases did not have: a cluster without them drops their values.
 _NEWEST_FIELDS = {"lastApplied", "conflict"}
 _AUTOSCALERS = (
     ("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"),
@@ -37,7 +37,7 @@ class KubernetesDoctor:
             return str(self._version.get_code(_request_timeout=TIMEOUT_SECONDS).git_version)
 
     def definition(self) -> Literal["absent", "outdated", "current"]:
-        """True if the resource is served, with the newest fields. Errors: AdapterError."""
+        """State of the definition: absent, or served with or without the newest fields. Errors: AdapterError."""
         name = f"{PLURAL}.{API_GROUP}"
         found = self._cluster_object("apiextensions.k8s.io", "v1", "customresourcedefinitions", name)
         versions = {} if found is None else {each["name"]: each for each in found["spec"]["versions"]}
@@ -97,7 +97,7 @@ class KubernetesDoctor:
             return _if_there(self._custom.get_namespaced_custom_object, *where) is not None
 
     def autoscalers(self, namespace: str) -> Mapping[tuple[str, str], tuple[str, ...]]:
-        """Those of Kubernetes, and of KEDA where it is installed, by what they claim. Errors: AdapterError."""
+        """Autoscalers of Kubernetes and, where installed, of KEDA, by the workload they claim. Errors: AdapterError."""
         found: dict[tuple[str, str], list[str]] = defaultdict(list)
         for group, version, plural, kind in _AUTOSCALERS:
             with translate_error(f"list the {plural} of namespace {namespace}", grant=f"list on {plural}.{group}"):
@@ -109,13 +109,13 @@ class KubernetesDoctor:
         return {place: tuple(names) for place, names in found.items()}
 
     def metrics_server(self, api: str) -> str | None:
-        """The Service that answers `api`; None where none does. Errors: AdapterError."""
+        """The Service that serves `api`; None where none does. Errors: AdapterError."""
         found = self._cluster_object("apiregistration.k8s.io", "v1", "apiservices", f"v1beta1.{api}")
         service = None if found is None else found["spec"].get("service")
         return None if service is None else f"{service['namespace']}/{service['name']}"
 
     def lease(self) -> LeaseFacts | None:
-        """The Lease of the recommenders; None where there is none, or nobody ever had it. Errors: AdapterError."""
+        """The Lease of the recommenders; None where there is none, or it never had a holder. Errors: AdapterError."""
         namespace, _, name = self._lease_name.partition("/")
         where = ("coordination.k8s.io", "v1", namespace, "leases", name)
         with translate_error(f"read the Lease {self._lease_name}", grant="get on leases.coordination.k8s.io"):

@@ -1,6 +1,6 @@
-"""A Lease of a Kubernetes cluster (coordination.k8s.io/v1): read and replaced, and nothing else of it.
+"""A Lease of a Kubernetes cluster (coordination.k8s.io/v1): it is only read and replaced.
 
-It is made with the installation, like the role that names it, so that nobody here needs the right to make one.
+It is created with the installation, like the role that names it, so that no recommender needs the right to create one.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from recommender.cluster.leadership import Lease, LeaseFailedError, LeaseTakenEr
 from recommender.ports import AdapterError
 
 _API = ("coordination.k8s.io", "v1")
-# A lease that does not say how long it lasts.
+# For a Lease without a duration.
 _DEFAULT_SECONDS = LeaseTerms().lease_seconds
 # Half a renew deadline: a renewal that is not answered leaves time for another.
 _TIMEOUT_SECONDS = LeaseTerms().renew_deadline_seconds / 2
@@ -25,7 +25,7 @@ _MISSING = "make it: kubectl apply -f deploy/manifests/replicas/lease.yaml"
 
 
 class KubernetesLease:
-    """A `Leases` over the Lease `namespace/name`. `clock` says what is written as `renewTime`, for people to read."""
+    """A `Leases` over the Lease `namespace/name`. `clock` gives the `renewTime` that is written, for people to read."""
 
     def __init__(self, api: client.ApiClient, namespace: str, name: str, *, clock: Callable[[], datetime]) -> None:
         self._custom = client.CustomObjectsApi(asking_once(api))
@@ -41,7 +41,7 @@ class KubernetesLease:
         return self._known(found)
 
     def write(self, before: Lease, *, holder: str, lease_seconds: float) -> Lease:
-        """Have `holder` hold it, unless it is no longer at the version of `before`. Errors: LeaseTakenError."""
+        """Make `holder` its holder, unless the version of `before` has changed. Errors: LeaseTakenError."""
         now = self._clock().astimezone(UTC).isoformat(timespec="microseconds")
         spec: dict[str, Any] = dict(self._document.get("spec") or {})
         if holder not in ("", spec.get("holderIdentity")):
@@ -64,7 +64,7 @@ class KubernetesLease:
     def _known(self, document: dict[str, Any]) -> Lease:
         self._document = document
         spec: dict[str, Any] = document.get("spec") or {}
-        # One that says when it was renewed was held once; without a holder it was released.
+        # A Lease with a renewal time has had a holder; without a holder it was released.
         holder = spec.get("holderIdentity") or ("" if spec.get("renewTime") else None)
         return Lease(
             holder=holder,

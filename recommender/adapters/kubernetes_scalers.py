@@ -1,6 +1,6 @@
 """ConsumerGroupScalers in a Kubernetes cluster: listed once, watched from then on, written by server-side apply.
 
-Of the cluster nothing else is read, and nothing written but `status` and Events.
+Nothing else is read from the cluster, and only `status` and Events are written.
 """
 
 import secrets
@@ -24,10 +24,10 @@ from recommender.cluster.scaler_status import Status, Transition
 from recommender.ports import AdapterError
 
 FIELD_MANAGER = "lagcast"
-# A watch is begun anew this often: a connection that died unnoticed is noticed then, if not before.
+# A watch is restarted this often: a dead connection is noticed then at the latest.
 _WATCH_SECONDS = 240
 _RETRY_SECONDS = 5.0
-# Less than the 5 s in which what a holder of the lease has begun has to be over.
+# Less than the 5 s within which the work that a holder of the lease has begun must end.
 _WRITE_SECONDS = 4
 _APPLY = "application/apply-patch+yaml"
 _NOT_INSTALLED = "is the resource installed (deploy/manifests/scalers/crd.yaml)?"
@@ -36,9 +36,9 @@ _log = structlog.get_logger()
 
 
 class KubernetesScalers:
-    """The objects of some namespaces; a `ScalerObjects`. What is known is what the last list and the watch said.
+    """The objects of some namespaces, as the last list and the watch returned them; a `ScalerObjects`.
 
-    `following` begins with a list, so that everything is known inside its block.
+    `following` begins with a list, so that every object is known inside its block.
     """
 
     def __init__(self, api: client.ApiClient, namespaces: Sequence[str]) -> None:
@@ -96,14 +96,14 @@ class KubernetesScalers:
         self._keep(written, known_alone=True)
 
     def record_event(self, document: Document, event: Transition, *, now: datetime) -> None:
-        """An Event about `document`."""
+        """Write an Event about `document`."""
         namespace, name = place_of(document)
         regarding = {"apiVersion": f"{API_GROUP}/{API_VERSION}", "kind": KIND, "namespace": namespace, "name": name}
         body = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"namespace": namespace, "name": f"{name}.{secrets.token_hex(8)}"},
-            # To the microsecond also where that is 0: the API server reads nothing shorter.
+            # Microseconds are written even where they are 0: the API server rejects a shorter form.
             "eventTime": now.astimezone(UTC).isoformat(timespec="microseconds"),
             "reportingController": f"{API_GROUP}/{FIELD_MANAGER}",
             "reportingInstance": socket.gethostname()[:128],
@@ -119,7 +119,7 @@ class KubernetesScalers:
             )
 
     def _list(self, namespace: str) -> str:
-        """Take over what a namespace holds; the version from which it has to be watched."""
+        """Read all objects of a namespace; returns the version from which to watch it."""
         with translate_error(
             f"list the {PLURAL} of namespace {namespace}",
             grant=f"list and watch on {PLURAL}.{API_GROUP}",
@@ -135,10 +135,10 @@ class KubernetesScalers:
         return str(found["metadata"]["resourceVersion"])
 
     def _follow(self, namespace: str, first_version: str) -> None:
-        """Take over every change after `first_version`, until `_stop`.
+        """Apply every change after `first_version`, until `_stop`.
 
-        A watch that ends is resumed where it was. One that fails is begun anew from a list, which says that the cluster
-        answers again and what was missed; so is one whose version the cluster has forgotten (410).
+        A watch that ends is resumed where it was. A watch that fails begins again with a list, which shows that the
+        cluster responds again and what was missed; so does a watch whose version the cluster no longer has (410).
         """
         version: str | None = first_version
         failing = False
@@ -161,7 +161,7 @@ class KubernetesScalers:
                 self._stop.wait(_RETRY_SECONDS)
 
     def _watch(self, namespace: str, version: str) -> str:
-        """Take over changes for as long as one watch lasts; the version that it came to."""
+        """Apply changes for as long as one watch lasts; returns the last version."""
         watch = Watch()  # type: ignore[no-untyped-call]  # untyped there
         self._watches[namespace] = watch
         changes = watch.stream(  # type: ignore[no-untyped-call]  # untyped there
@@ -181,9 +181,9 @@ class KubernetesScalers:
         return str(watch.resource_version)
 
     def _keep(self, document: Document, *, known_alone: bool = False) -> None:
-        """Take an object over, unless what is known of it is newer; `known_alone`: only one that is still known.
+        """Keep an object, unless a newer version of it is known; `known_alone`: only if the object is still known.
 
-        What was written is answered here, and told by the watch: either may come last, after a deletion too.
+        A written object comes both in the response and through the watch: either may come last, after a deletion too.
         """
         place = place_of(document)
         with self._lock:
@@ -196,5 +196,5 @@ class KubernetesScalers:
 
 
 def _version(document: Document) -> int:
-    """The later of two states of an object: versions of one object are numbers that grow."""
+    """Version of an object as a number: versions of one object grow."""
     return int(document["metadata"]["resourceVersion"])

@@ -1,6 +1,6 @@
-"""Pods and their owners, as a cluster has them now: what discovery starts from.
+"""Pods of a cluster and their owners, from which discovery starts.
 
-Reads pods and ReplicaSets alone, and asks which kinds have a `/scale`, which is told to everybody.
+Reads only pods and ReplicaSets, and which kinds have a `/scale`, which every account may read.
 """
 
 import json
@@ -16,13 +16,13 @@ from recommender.adapters.kubernetes_client import TIMEOUT_SECONDS, translate_er
 from recommender.cluster.discovery import Pod, Workload
 from recommender.ports import RejectedError
 
-# A list is asked for in pages, so that a namespace of thousands of pods is not one answer.
+# Lists are read in pages, so that a namespace of thousands of pods is not one response.
 _PAGE = 500
 _ENDED = {"Succeeded", "Failed"}
 
 
 def pods_in(api: client.ApiClient, namespaces: Sequence[str]) -> tuple[Pod, ...]:
-    """Every pod of those namespaces that has an address and has not ended: that of an ended one may be another's.
+    """Every pod of those namespaces that has an address and has not ended: an ended pod's address may be in use again.
 
     Errors: AdapterError, naming the grant that is missing.
     """
@@ -49,7 +49,7 @@ def pods_in(api: client.ApiClient, namespaces: Sequence[str]) -> tuple[Pod, ...]
 
 
 def _all(page_of: Any, namespace: str) -> list[dict[str, Any]]:  # noqa: ANN401  # a method of the client
-    """Every entry of a list, as JSON has it: the client's own types bear other names in each of its versions."""
+    """Every entry of a list, as plain JSON: field names of the client's own types differ between its versions."""
     entries: list[dict[str, Any]] = []
     words: dict[str, Any] = {}
     while True:
@@ -73,7 +73,7 @@ def _has_scale(custom: client.CustomObjectsApi, api_version: str, kind: str) -> 
             f"ask what {api_version} has", grant="get on the path /apis", missing=f"is {kind} still installed?"
         ):
             known = custom.get_api_resources(group, version, _request_timeout=TIMEOUT_SECONDS).resources
-    except RejectedError:  # what owns the pods has lost its definition
+    except RejectedError:  # the definition of the pods' owner was deleted
         return False
     plurals = {each.name for each in known if each.kind == kind and "/" not in each.name}
     return any(each.name == f"{plural}/scale" for plural in plurals for each in known)
@@ -95,7 +95,7 @@ def _owner(entry: dict[str, Any], has_scale: Callable[[str, str], bool]) -> Work
 
 
 def _topmost(owner: Workload | None, above: dict[str, Workload | None]) -> Workload | None:
-    """A ReplicaSet is a Deployment's in most cases, and then scaled through it."""
+    """The Deployment of a ReplicaSet, where it has one: it is scaled in place of the ReplicaSet."""
     if owner is None or owner.kind != "ReplicaSet":
         return owner
     return above.get(owner.name) or owner

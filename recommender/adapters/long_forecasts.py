@@ -2,8 +2,8 @@
 
     FOLDER/long_forecasts/date=2026-05-04/issued-20260504T120000Z.parquet
 
-The folder is read anew for every answer, so that a service which runs for weeks sees what the daily job has added. It
-need not be there yet: the job may run for the first time tomorrow.
+The folder is read anew for every call, so that a service which runs for weeks sees what the daily job has added. It
+may be missing: the job may run for the first time tomorrow.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ from forecasting.forecast import QUANTILES, Forecast
 from forecasting.units import read_only
 from recommender.ports import MalformedError
 
-# An issue reaches a week ahead: what is older has nothing to say about what is to come.
+# An issue reaches a week ahead: an older one holds no future steps.
 REACH = timedelta(days=7)
 
 _NAMES = [column.name for column in LONG_FORECASTS]
@@ -34,7 +34,7 @@ class LongForecastsFolder:
     def newest(self, cluster: str, group: str, *, until: datetime) -> Forecast | None:
         """The group's forecast that was issued last, no later than `until` and no earlier than a week before it.
 
-        An issue in which the group was refused is passed over. Errors: MalformedError on a file that does not read.
+        An issue that refused the group is skipped. Errors: MalformedError on a file that cannot be read.
         """
         for issued_at, file in self._issues(until):
             rows = _rows_of(file, cluster, group)
@@ -43,7 +43,7 @@ class LongForecastsFolder:
         return None
 
     def _issues(self, until: datetime) -> list[tuple[datetime, Path]]:
-        """The issues that may answer, newest first."""
+        """Issues that may hold the forecast, newest first."""
         days = [(until - timedelta(days=back)).astimezone(UTC) for back in range(REACH.days + 1)]
         folders = [self.path / LONG_FORECASTS_FOLDER / day.strftime(ISSUE_DAY) for day in days]
         dated = [(_issued_at(file), file) for folder in folders for file in folder.glob("*.parquet")]
@@ -51,7 +51,7 @@ class LongForecastsFolder:
 
 
 def _issued_at(file: Path) -> datetime | None:
-    """The instant that the file is named by; None for a file of somebody else."""
+    """The instant in the file's name; None for a file with another kind of name."""
     try:
         return datetime.strptime(file.name, ISSUE_FILE).replace(tzinfo=UTC)
     except ValueError:
@@ -61,7 +61,7 @@ def _issued_at(file: Path) -> datetime | None:
 def _rows_of(file: Path, cluster: str, group: str) -> pa.Table:
     wanted = (pc.field("cluster") == cluster) & (pc.field("group") == group)
     try:
-        # Without a partitioning, or the folder's date would be read as a column more.
+        # With a partitioning, the folder's date would be read as a further column.
         return pq.read_table(file, columns=_NAMES, filters=wanted, partitioning=None).sort_by("step_ends_at")
     except (OSError, pa.ArrowException) as error:
         message = f"the long forecast {file} cannot be read ({error}); remove it and run `lagcast forecast` again"

@@ -1,4 +1,4 @@
-"""The Prometheus page: what was last decided for each group, computed from the store at each request."""
+"""The Prometheus page: the last decision for each group, computed from the store at each request."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -38,8 +38,8 @@ _STEP_BUCKETS = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 
 class Metrics:
     """A `Publisher` that counts decisions and interruptions, and the page that shows them beside the advice in force.
 
-    What is not known has no sample: while a group is refused or its advice has expired, whoever scales on
-    `lagcast_due_replicas` finds nothing and holds.
+    Unknown values have no sample: while a group is refused or its advice has expired, a scaler that reads
+    `lagcast_due_replicas` finds no value and holds.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Metrics:
         version: str,
         leads: Callable[[], bool] | None = None,
     ) -> None:
-        """`leads` is given where several recommenders share a lease: who does not lead shows its counters alone."""
+        """`leads` is given where several recommenders share a lease: standbys show only their counters."""
         self._registry = CollectorRegistry()
         self._registry.register(_LatestDecisions(store, clock, leads))
         self._decisions = Counter(
@@ -134,7 +134,7 @@ class _LatestDecisions(Collector):
         if self._leads is None:
             yield from families
             return
-        # Asked after the store was: reading it takes time.
+        # Checked after the store was read, because reading takes time.
         leads = self._leads()
         yield GaugeMetricFamily("lagcast_leader", "1 for the recommender that may publish, else 0.", float(leads))
         if leads:

@@ -1,9 +1,9 @@
-"""Decisions on two Kafka topics, as CloudEvents in binary mode: every one in its order, and the last of each group.
+"""Publisher of decisions to two Kafka topics, as CloudEvents in binary mode: all in order, and the last per group.
 
-    PREFIX           each decision, kept for 30 days unless the topic says otherwise
-    PREFIX.latest    compacted: whoever starts to read has the last decision of every group, and then what changes
+        PREFIX           each decision, kept for 30 days unless the topic is configured otherwise
+        PREFIX.latest    compacted: a new reader gets the last decision of every group, and then the changes
 
-Key and `ce_partitionkey` are `cluster/group`: one group's decisions stay in order. The body is what REST answers.
+Key and `ce_partitionkey` are `cluster/group`: one group's decisions stay in order. The body is that of the REST answer.
 """
 
 import logging
@@ -15,7 +15,7 @@ from urllib.parse import quote
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-# Documented as public, but not in the `__all__` that the checker goes by.
+# Documented as public, but missing from the `__all__` that the type checker reads.
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from recommender.deciding.recommendation import Decision, Recommendation
@@ -30,7 +30,7 @@ _ADMIN_SECONDS = 10.0
 _SETTINGS: dict[str, Any] = {
     "client.id": "lagcast",
     "acks": "all",
-    # One request at a time keeps the order where one is sent again; a second copy of a decision does no harm.
+    # One request at a time keeps the order after a retry; a second copy of a decision does no harm.
     "max.in.flight.requests.per.connection": 1,
     "message.timeout.ms": round(1000 * _DELIVERED_WITHIN_SECONDS),
     "compression.type": "zstd",
@@ -38,7 +38,7 @@ _SETTINGS: dict[str, Any] = {
 }
 
 _log = structlog.get_logger()
-# librdkafka writes to standard error unless it has a logger; what it has to say comes back with each message.
+# librdkafka writes to standard error unless it has a logger; its errors are also returned with each message.
 _client_log = logging.getLogger("confluent_kafka")
 _client_log.addHandler(logging.NullHandler())
 # Some of it shows values of settings, secrets among them.
@@ -48,9 +48,9 @@ _client_log.propagate = False
 class KafkaPublisher:
     """A `Publisher` onto `prefix` and `prefix.latest`; `body_of` gives a decision's bytes on the wire.
 
-    `unshown` takes the secrets of `client_config` out of what the client says. What is not delivered `within_seconds`
-    is lost, whatever `client_config` says: a leader's has to be over before another may lead.
-    Sending does not wait: what could not be delivered is logged once when it begins and once when it is over.
+    `unshown` removes the secrets of `client_config` from the client's messages. A message that is not delivered
+    `within_seconds` is lost, even where `client_config` has another limit: a leader's sending has to end before another
+    may lead. Sending does not wait: a failed delivery is logged once when failures begin and once when they are over.
     Errors: RejectedError for settings that the client does not take. No request is sent yet.
     """
 
@@ -80,13 +80,13 @@ class KafkaPublisher:
         except KafkaException as cause:
             complaint = unshown(cause.args[0].str())
             message = f"the Kafka client of {self._where} does not take its settings: {complaint}"
-            # The client repeats a value that it does not take: without its own words, no traceback shows a secret.
+            # The client's error repeats a rejected value: without its message, no traceback shows a secret.
             raise RejectedError(message) from (cause if complaint == cause.args[0].str() else None)
 
     def create_topics(self) -> None:
-        """Make those of the two topics that are not there, with the broker's own number of replicas.
+        """Create those of the two topics that do not exist, with the broker's default number of replicas.
 
-        Errors: UnavailableError, RejectedError (without the right to Create, for one): somebody has to make them.
+        Errors: UnavailableError, RejectedError (without the right to Create, for one): topics must be created by hand.
         """
         history, latest = self.topics
         wanted = [
@@ -110,7 +110,7 @@ class KafkaPublisher:
     def publish(self, decision: Decision) -> None:
         """Send the decision to both topics.
 
-        Errors: UnavailableError where so much waits to be delivered that no more is taken.
+        Errors: UnavailableError where the queue of undelivered messages is full.
         """
         key = f"{decision.cluster}/{decision.group}"
         body, headers = self._body_of(decision), _headers(decision, key)
@@ -125,7 +125,7 @@ class KafkaPublisher:
             self._producer.poll(0)
 
     def close(self) -> None:
-        """Wait until everything is delivered or given up."""
+        """Wait until every message is delivered or given up."""
         self._producer.flush(self._within_seconds)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:

@@ -30,10 +30,10 @@ from recommender.ports import (
     thinned_until,
 )
 
-# A writer waits for another one; a commit takes milliseconds, so half a minute means that something hangs.
+# A writer waits for another one; a commit takes milliseconds, so that half a minute means a hang.
 LOCK_TIMEOUT_SECONDS = 30
-# A process that is frozen in a transaction keeps its locks; PostgreSQL takes them back after this time, which is no
-# longer than what lies between the end of one recommender's lead and the beginning of another's.
+# A process that is frozen in a transaction keeps its locks; PostgreSQL releases them after this time, which is no
+# longer than the time between the end of one recommender's lead and the beginning of another's.
 _ABANDONED_AFTER_SECONDS = 5
 
 _TABLE = sa.table(
@@ -56,7 +56,7 @@ _READ = sa.select(_COLUMNS.kind, _COLUMNS.document)
 class SqlDecisionStore:
     """A `DecisionStore` over one database. Safe to share between threads; several processes may open the same file.
 
-    `may_write` is asked last before each commit, when no lock is left to wait for; what it raises undoes the write.
+    `may_write` is called last before each commit, when no lock is left to wait for; its exception undoes the write.
     """
 
     def __init__(self, url: str, *, may_write: Callable[[], None] = lambda: None) -> None:
@@ -68,15 +68,15 @@ class SqlDecisionStore:
             _migrate(connection)
 
     def close(self) -> None:
-        """Give back the connections."""
+        """Close the connections."""
         self._engine.dispose()
 
     def save(self, decision: Decision) -> None:
-        """Keep `decision`, unless one of its id is kept already: an id names one decision for good."""
+        """Keep `decision`, unless one with its id is kept already: an id names one decision for good."""
         of_group = (_COLUMNS.cluster == decision.cluster) & (_COLUMNS.group == decision.group)
         row = _row(decision)
         with self._writing("save to") as connection:
-            # The write comes first, so that SQLite takes its lock before anything is read that another may change.
+            # The write comes first, so that SQLite takes its lock before any read of data that another may change.
             if not connection.execute(self._insert_unless_kept(_TABLE, ["id"]).values(row)).rowcount:
                 return
             if connection.scalar(sa.select(sa.func.max(_COLUMNS.issued_at)).where(of_group)) != row["issued_at"]:
@@ -97,7 +97,7 @@ class SqlDecisionStore:
         return found if isinstance(found, Recommendation) else None
 
     def by_id(self, decision_id: str) -> Decision | None:
-        """The decision of this id."""
+        """The decision with this id."""
         return self._one(_READ.where(_COLUMNS.id == decision_id))
 
     def history(self, cluster: str, group: str, since: datetime, until: datetime) -> tuple[Decision, ...]:
@@ -121,7 +121,7 @@ class SqlDecisionStore:
         after: tuple[str, str] | None = None,
         limit: int | None = None,
     ) -> tuple[Decision, ...]:
-        """The last decision of each group, sorted by (cluster, group): all, or `limit` of those behind `after`."""
+        """The last decision of each group, sorted by (cluster, group): all, or the first `limit` after `after`."""
         page = _READ.where(_COLUMNS.newest).order_by(_COLUMNS.cluster, _COLUMNS.group).limit(limit)
         if cluster is not None:
             page = page.where(_COLUMNS.cluster == cluster)
@@ -132,7 +132,7 @@ class SqlDecisionStore:
         return self._many(page)
 
     def thin(self, *, now: datetime) -> int:
-        """Forget repetitions older than a day, and what is older than 90 days; how many decisions went."""
+        """Delete repetitions older than a day, and decisions older than 90 days; returns how many were deleted."""
         old = ~_COLUMNS.newest & (_COLUMNS.issued_at < _utc(now - FORGOTTEN_AFTER))
         with self._writing("thin out") as connection:
             gone = connection.execute(sa.delete(_TABLE).where(old)).rowcount
@@ -148,7 +148,7 @@ class SqlDecisionStore:
         return gone + sum(self._thin_hour(row.cluster, row.group, row.first) for row in found)
 
     def _thin_hour(self, cluster: str, group: str, first: datetime) -> int:
-        """Forget what one hour of a group repeats, in a transaction of its own: nobody waits for the others."""
+        """Delete the repetitions in one hour of a group, in a transaction of its own: other writers wait less."""
         decisions = self.history(cluster, group, first.replace(tzinfo=UTC), _next_hour(first.replace(tzinfo=UTC)))
         kept: set[tuple[str | int, ...]] = set()
         repeated = []
@@ -163,7 +163,7 @@ class SqlDecisionStore:
             return connection.execute(sa.delete(_TABLE).where(doomed)).rowcount
 
     def keep_outcomes(self, moves: Sequence[GradedMove]) -> None:
-        """Keep all of `moves` in one transaction; one of its group and instant that is kept already stays."""
+        """Keep all of `moves` in one transaction; a move with the same group and instant that is kept already stays."""
         if not moves:
             return
         insert = self._insert_unless_kept(_OUTCOMES, ["cluster", "group", "graded_at"])
@@ -189,7 +189,7 @@ class SqlDecisionStore:
             self._may_write()
 
     def _insert_unless_kept(self, table: sa.TableClause, key: list[str]) -> postgresql.Insert | sqlite.Insert:
-        # The clause is the same word in both databases, but no part of standard SQL, so each dialect brings its own.
+        # The clause is the same in both databases, but not part of standard SQL, so that each dialect has its own.
         insert = postgresql.insert if self._engine.dialect.name == "postgresql" else sqlite.insert
         return insert(table).on_conflict_do_nothing(index_elements=key)
 
@@ -204,7 +204,7 @@ class SqlDecisionStore:
 
     @contextmanager
     def _translated_errors(self, action: str) -> Iterator[None]:
-        """Turn the library's errors into the port's, naming the store and what was asked of it."""
+        """Translate the library's errors into the port's, naming the store and the action."""
         try:
             yield
         except DBAPIError as cause:
@@ -249,7 +249,7 @@ def _engine(url: str) -> sa.Engine:
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401  # the driver's own connection
-    # The driver's own transactions would leave DDL outside of them; we begin ours by hand below.
+    # The driver's own transactions would leave DDL outside of them; ours begin explicitly below.
     connection.isolation_level = None
     # Readers never wait for the writer, nor the writer for readers; commits still reach the disk (synchronous=FULL).
     connection.execute("PRAGMA journal_mode=WAL")
@@ -297,5 +297,5 @@ def _outcome_row(move: GradedMove) -> dict[str, Any]:
 
 
 def _utc(instant: datetime) -> datetime:
-    """SQL's instants carry no zone: ours are UTC, by rule."""
+    """The instant with its zone: SQL's instants carry none, and ours are always UTC."""
     return instant.astimezone(UTC).replace(tzinfo=None)

@@ -1,4 +1,4 @@
-"""A limit in real time for code that may be anybody's."""
+"""A time limit for calls of code that may hang."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ TIME_LIMIT_SECONDS = 10.0
 class TimeLimit:
     """A `Caller` that waits so many seconds for each answer.
 
-    The question runs in a thread of its own, 0.05 ms more than a call: one that hangs is left behind, and does not keep
-    the process from ending.
+    The function runs in a thread of its own, 0.05 ms more than a plain call: a thread that hangs is left behind, and
+    does not keep the process from ending.
 
     >>> TimeLimit(1.0)(lambda: 6 * 7)
     42
@@ -24,7 +24,7 @@ class TimeLimit:
     seconds: float = TIME_LIMIT_SECONDS
 
     def __call__(self, question: Callable[[], Answer], /) -> Answer | ForecasterFailure:
-        """The answer, or what went wrong with it; that it took too long is one such thing."""
+        """The result, or the failure; exceeding the time limit is a failure."""
         answers: list[Answer | ForecasterFailure] = []
         thread = Thread(target=lambda: answers.append(call(question)), name="forecaster", daemon=True)
         thread.start()

@@ -1,6 +1,6 @@
 """Discovery of the workload of a consumer group: from its members' addresses over pods to their owners. Pure.
 
-A guess could have somebody else's workload scaled, so whatever does not agree is an answer of its own.
+A wrong guess could scale another owner's workload, so that contradictions are reported instead of resolved.
 """
 
 from collections import Counter, defaultdict
@@ -13,7 +13,7 @@ _ADDRESSES_SHOWN = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Workload:
-    """An owner of pods; `has_scale` where its kind has a `/scale`, so that it can be a target."""
+    """An owner of pods; `has_scale` is True where its kind has a `/scale`, so that it can be a target."""
 
     namespace: str
     kind: str
@@ -37,10 +37,10 @@ class Pod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Every member of the group is in a pod of `workload`, and that can be scaled.
+    """Every member of the group is in a pod of `workload`, which can be scaled.
 
-    Of its pods, `replicas` in all, `pods` have members. `shared_with` are other groups that it runs too, or whose
-    connections it hands on.
+    Of its `replicas` pods, `pods` have members. `shared_with` are other groups that it runs too, or whose connections
+    it forwards.
     """
 
     workload: Workload
@@ -52,7 +52,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotFound:
-    """No workload, or more than one; `members` may be anywhere."""
+    """No workload, or more than one, was found for the group's `members`."""
 
     reason: Literal["no_target", "ambiguous_target"]
     sentence: str
@@ -104,7 +104,7 @@ def _disagreement(hosts: Sequence[str], owners: Mapping[str, Collection[Workload
     members, strangers = len(hosts), sorted(set(hosts) - owners.keys())
     if not owners:
         return _no_target(members, f"No pod of these namespaces has a member's address ({_listed(strangers)})")
-    # On the network of its node a pod shares the node's address: several pods may be meant by one.
+    # On the network of its node a pod shares the node's address: one address may belong to several pods.
     unclear = [host for host, found in owners.items() if len(found) > 1]
     if unclear:
         return _ambiguous(members, f"Pods of several workloads share a member's address ({_listed(unclear)})")
@@ -125,7 +125,7 @@ def _ambiguous(members: int, sentence: str) -> NotFound:
 
 
 def _listed(addresses: Sequence[str]) -> str:
-    """The first few of them.
+    """The first few addresses.
 
     >>> _listed(["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"])
     '10.0.0.1, 10.0.0.2, 10.0.0.3 and 1 more'

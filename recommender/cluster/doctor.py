@@ -1,6 +1,6 @@
-"""Checks of a cluster for obstacles to advice and scaling: one finding for each question, with its remedy.
+"""Checks of a cluster for obstacles to advice and scaling: one finding for each check, with its remedy.
 
-Nothing here knows a cluster; `ClusterView` does.
+The cluster is read through `ClusterView` alone.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ METRICS_APIS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """The answer to one question. `problem` keeps advice from being given or followed; `remedy` is the next step."""
+    """The result of one check. `problem` keeps advice from being given or followed; `remedy` is the next step."""
 
     check: str
     where: str
@@ -45,7 +45,7 @@ class Diagnosis:
 
 
 class Rule(NamedTuple):
-    """Something that is done to resources of a group."""
+    """An action on resources of an API group."""
 
     verb: str
     group: str
@@ -57,7 +57,7 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseFacts:
-    """A Lease: who holds it, when it was renewed, and for how long that holds."""
+    """A Lease: its holder, the time of its last renewal, and how long a renewal lasts."""
 
     holder: str
     renewed_at: datetime
@@ -65,14 +65,14 @@ class LeaseFacts:
 
 
 class ClusterView(Protocol):
-    """A cluster as the doctor sees it. Errors of each: RejectedError for a refusal, UnavailableError for no answer."""
+    """A cluster as the doctor sees it. Errors of each: RejectedError for a denial, UnavailableError for no response."""
 
     def version(self) -> str:
         """Version that the API server reports."""
         ...
 
     def definition(self) -> Literal["absent", "outdated", "current"]:
-        """True if ConsumerGroupScalers are served with the fields that this release writes."""
+        """State of the definition of ConsumerGroupScalers: absent, or served with or without this release's fields."""
         ...
 
     def objects(self, namespace: str) -> Sequence[Document]:
@@ -96,7 +96,7 @@ class ClusterView(Protocol):
         ...
 
     def metrics_server(self, api: str) -> str | None:
-        """The Service that answers an API of metrics, `namespace/name`; None where none does."""
+        """The Service that serves a metrics API, `namespace/name`; None where none does."""
         ...
 
     def lease(self) -> LeaseFacts | None:
@@ -107,7 +107,7 @@ class ClusterView(Protocol):
 def examine(
     view: ClusterView, settings: Settings, namespaces: Sequence[str], *, now: datetime
 ) -> tuple[Diagnosis, ...]:
-    """Every finding, in the order in which things are set up. Errors: UnavailableError where the cluster is away."""
+    """Every finding, in the order of installation. Errors: UnavailableError where the cluster does not respond."""
     findings = [Diagnosis(check="API server", where="-", state="ok", sentence=f"Kubernetes {view.version()} answers.")]
     findings += _answered("definition", "-", partial(_definition, view))
     documents: list[Document] = []
@@ -133,7 +133,7 @@ def examine(
 
 
 def _answered(check: str, where: str, ask: Callable[[], Iterator[Diagnosis]]) -> list[Diagnosis]:
-    """The finding of `ask`; one that says so where the cluster does not answer."""
+    """The findings of `ask`, or one that reports that the cluster did not respond."""
     try:
         return list(ask())
     except RejectedError as error:
@@ -163,7 +163,7 @@ def _objects(view: ClusterView, namespace: str, documents: list[Document]) -> It
 
 
 def _bounds(request: GroupRequest) -> Iterator[Diagnosis]:
-    """A minimum that cannot be useful: more replicas than partitions, or tasks, sit idle."""
+    """A minimum above the useful maximum: more replicas than partitions, or tasks, sit idle."""
     least, streams, partitions = request.group.min_replicas, request.group.streams, request.group.partitions
     ceiling, what = (partitions, "partitions") if streams is None else (streams.tasks, "tasks")
     if ceiling is not None and least > ceiling:
@@ -198,7 +198,7 @@ def _autoscalers(view: ClusterView, namespace: str, here: Sequence[GroupRequest]
 
 
 def _rights(view: ClusterView, actor: Actor, namespace: str, here: Sequence[GroupRequest]) -> Iterator[Diagnosis]:
-    """The permissions that a service account lacks; an executor lacks none where no object says Apply."""
+    """The permissions that a service account lacks; an executor needs none where no object is in mode Apply."""
     needed = _RECOMMENDERS if actor == "recommender" else [*_EXECUTORS, *_rules_of_targets(view, here)]
     missing = [str(rule) for rule in needed if not view.may(actor, namespace, rule)]
     if not missing:
@@ -219,7 +219,7 @@ def _rules_of_targets(view: ClusterView, here: Sequence[GroupRequest]) -> Iterat
         if plural is not None:
             yield Rule("get", group, plural)
             yield Rule("patch", group, f"{plural}/scale")
-            # Only its /scale has the count of another kind.
+            # Only `/scale` has the replica count of a custom kind.
             if group != "apps":
                 yield Rule("get", group, f"{plural}/scale")
 

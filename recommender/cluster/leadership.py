@@ -1,8 +1,8 @@
 """Election of the one recommender that may publish: the rules of a lease, by the monotonic clock of one machine.
 
 A holder counts from the moment at which its last renewal *was sent*, the others from the moment at which they first saw
-it. What was sent was not seen before, so whoever waits for longer than the holder believes comes after it, whatever the
-clocks of the two say. Nothing here compares instants of two machines.
+it. A renewal is sent before it is seen, so that a recommender which waits for longer than the holder believes comes
+after it, even if the clocks of the two differ. Nothing here compares instants of two machines.
 """
 
 import threading
@@ -13,7 +13,7 @@ from typing import Protocol
 from recommender.deciding.recommendation import Decision
 from recommender.ports import Publisher
 
-# A wait of nothing would send requests to the API server without end.
+# A wait of 0 s would send requests to the API server without end.
 _SHORTEST_WAIT_SECONDS = 0.05
 
 
@@ -22,17 +22,17 @@ class LeaseTerms:
     """Durations of a lease, in seconds; the defaults are those of Kubernetes' own controllers."""
 
     lease_seconds: float = 15.0
-    """Nobody else takes a lease that was seen to be renewed so recently."""
+    """No other recommender takes a lease whose renewal was seen so recently."""
 
     renew_deadline_seconds: float = 10.0
-    """So long after its last renewal was sent, a holder takes itself for one."""
+    """Time after its last renewal was sent for which a holder believes that it holds the lease."""
 
     retry_seconds: float = 2.0
-    """Between two renewals, and between two looks at another's lease."""
+    """Time between two renewals, and between two reads of another holder's lease."""
 
     @property
     def margin_seconds(self) -> float:
-        """Seconds for a holder's running work to end before anybody else can begin: 5 s."""
+        """Seconds for a holder's running work to end before another can begin: 5 s."""
         return self.lease_seconds - self.renew_deadline_seconds
 
 
@@ -40,7 +40,7 @@ class LeaseTerms:
 class Lease:
     """The Lease as the cluster keeps it. `version` changes with every write.
 
-    `holder` is empty where it was released; None where nobody has ever held it, as after it was made anew.
+    `holder` is empty where it was released; None where it never had one, as after the Lease was created anew.
     """
 
     holder: str | None
@@ -49,42 +49,42 @@ class Lease:
 
 
 class LeaseTakenError(Exception):
-    """Somebody wrote the lease since it was read; nothing was written."""
+    """The lease was written by another since it was read; nothing was written."""
 
 
 class LeaseFailedError(Exception):
-    """The lease can neither be read nor written now; the sentence says why, and what to do."""
+    """The lease can neither be read nor written now; the message has the reason and the next step."""
 
 
 class Leases(Protocol):
     """One lease in a cluster. Each call ends within half a renew deadline. Errors: LeaseFailedError."""
 
     def read(self) -> Lease:
-        """The lease as it stands."""
+        """The current lease."""
         ...
 
     def write(self, before: Lease, *, holder: str, lease_seconds: float) -> Lease:
-        """Have `holder` hold it (empty: nobody), unless it is no longer as it was `before`. Errors: LeaseTakenError."""
+        """Make `holder` its holder (empty: none), unless it has changed since `before`. Errors: LeaseTakenError."""
         ...
 
 
 class NotLeadingError(Exception):
-    """Another recommender may publish, or nobody; this one may not."""
+    """This recommender may not publish; another one may, or none."""
 
 
 class Leadership(Protocol):
-    """True if this process may publish."""
+    """The right of this process to publish."""
 
     def term(self) -> int | None:
-        """Number of the term that is certainly in force now; None: none. A term that has ended never comes back."""
+        """Number of the term that is certainly in force now; None: none. An ended term's number is not used again."""
         ...
 
 
 class Elector:
-    """Tries to hold a lease, one step after the other; a `Leadership`, for calls from any thread.
+    """Tries to hold a lease, step by step; a `Leadership`, for calls from any thread.
 
-    `clock` is monotonic, in seconds. `identity` has to be this process's alone: one that is started again is another,
-    and waits for the lease of the one before.
+    `clock` is monotonic, in seconds. `identity` must be unique to this process: a restarted process has another one,
+    and waits until the lease of the one before has expired.
     """
 
     def __init__(
@@ -95,39 +95,39 @@ class Elector:
         self._seen: Lease | None = None
         self._seen_at = 0.0
         self._held: Lease | None = None
-        # Both are read by others while `step` runs, and belong together.
+        # Both are read by other threads while `step` runs, and belong together.
         self._lock = threading.Lock()
         self._number = 0
         self._leads_until: float | None = None
 
     def term(self) -> int | None:
-        """The term in force, judged anew by the clock."""
+        """The term in force, by the clock at the time of the call."""
         with self._lock:
             leads = self._leads_until is not None and self._clock() < self._leads_until
             return self._number if leads else None
 
     @property
     def holder(self) -> str | None:
-        """The holder of the lease when it was last read."""
+        """The lease's holder when it was last read."""
         return None if self._seen is None else self._seen.holder
 
     def step(self) -> float:
-        """Renew the lease, or take it where it is free; how long to wait until the next step, in seconds.
+        """Renew the lease, or take it where it is free; returns the seconds to wait until the next step.
 
-        Errors: LeaseFailedError, after which `terms.retry_seconds` are to be waited.
+        Errors: LeaseFailedError, after which the next step is due in `terms.retry_seconds`.
         """
         if self._held is not None:
             try:
                 self._write(self._held)
             except LeaseTakenError:
-                # The write of which no answer came may have been ours: what stands there now shows it.
+                # The write without a response may have succeeded: the lease as read now shows it.
                 self._held = None
             else:
                 return self.terms.retry_seconds
         found = self._leases.read()
         self._look(found)
         if found.holder != self._identity:
-            # Whatever the clock says: no other may have written it, unless by hand.
+            # Whatever time is left: another holder's name can only have been written by hand.
             self._end()
         left = self._free_at(found) - self._clock()
         if left > 0:
@@ -139,7 +139,7 @@ class Elector:
         return self.terms.retry_seconds
 
     def release(self) -> None:
-        """Stop leading, and let the next one begin at once. Errors: LeaseFailedError, and it begins when time is up."""
+        """Stop leading, so that another leads at once. Errors: LeaseFailedError; it leads after the expiry then."""
         self._end()
         held, self._held = self._held, None
         if held is None:
@@ -158,9 +158,9 @@ class Elector:
             self._seen, self._seen_at = found, self._clock()
 
     def _free_at(self, found: Lease) -> float:
-        """From when on the lease may be taken: at once where it was released or is ours, else when its time is up.
+        """The time from which the lease may be taken: at once where it was released or is ours, else when it expires.
 
-        One that nobody has held may have been made anew under a holder that still believes in the one before.
+        A lease without any holder may have been created anew while a holder still believes in the one before.
         """
         if found.holder in ("", self._identity):
             return self._seen_at
@@ -178,25 +178,25 @@ class Elector:
 
 
 class Fence:
-    """Lets a cycle publish in the term that it began in, and in no other."""
+    """Lets a cycle publish only in the term in which it began."""
 
     def __init__(self, leadership: Leadership) -> None:
         self._leadership = leadership
         self._term: int | None = None
 
     def enter(self) -> bool:
-        """Begin a cycle; whether it is the first of its term. Errors: NotLeadingError."""
+        """Begin a cycle; returns True if it is the first of its term. Errors: NotLeadingError."""
         before, self._term = self._term, self._leadership.term()
         self.check()
         return self._term != before
 
     @property
     def closed(self) -> bool:
-        """True if the term that the cycle began in has ended, or there was none."""
+        """True if the term in which the cycle began has ended, or there was none."""
         return self._term is None or self._leadership.term() != self._term
 
     def check(self) -> None:
-        """Errors: NotLeadingError, unless the term that the cycle began in is certainly still in force."""
+        """Errors: NotLeadingError, unless the term in which the cycle began is certainly still in force."""
         if self.closed:
             message = "this recommender does not hold the lease; it publishes nothing"
             raise NotLeadingError(message)
@@ -209,6 +209,6 @@ class FencedPublisher:
         self._publisher, self._fence = publisher, fence
 
     def publish(self, decision: Decision) -> None:
-        """Hand `decision` on. Errors: NotLeadingError, and those of the publisher."""
+        """Publish `decision`. Errors: NotLeadingError, and those of the publisher."""
         self._fence.check()
         self._publisher.publish(decision)

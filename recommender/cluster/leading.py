@@ -8,7 +8,7 @@ import structlog
 
 from recommender.cluster.leadership import Elector, LeaseFailedError
 
-# A try is one read and two writes of half a renew deadline each, at most.
+# A step is one read and two writes of half a renew deadline each, at most.
 _LAST_TRY_SECONDS = 15.0
 
 _log = structlog.get_logger()
@@ -16,9 +16,9 @@ _log = structlog.get_logger()
 
 @contextmanager
 def kept(elector: Elector, *, began: threading.Event) -> Iterator[None]:
-    """Step after step until the block ends, then release; `began` is set whenever a term begins.
+    """Call `step` repeatedly until the block ends, then release the lease; `began` is set whenever a term begins.
 
-    What has to be over before another leads has to end inside the block.
+    Work that must be over before another leads has to end inside the block.
     """
     stop = threading.Event()
     thread = threading.Thread(target=_keep, args=(elector, stop, began), name="lease", daemon=True)

@@ -1,4 +1,4 @@
 """Settings: one YAML file and the environment in, checked values out; nothing else reads either.
 
-May live here: what may be set, for all groups and for one, and what may be wrong with it. Not here: what it does.
+May live here: the settings for all groups and for one, and their validation. Not here: their effects.
 """

@@ -63,9 +63,9 @@ class HolidaySettings(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HolidayCalendar:
-    """The holidays of every group over one span: of those that are named in the settings, and of all others.
+    """The holidays of every group over one span: those set for single groups, and those of all others.
 
-    It is called with a group's name, and a plain value, so that Spark can send it to its workers.
+    It is called with a group's name, and is a plain value, so that Spark can send it to its workers.
     """
 
     shared: tuple[date, ...]
@@ -77,14 +77,14 @@ class HolidayCalendar:
 
 
 def _unknown(what: str, code: str, known: list[str]) -> str:
-    """One sentence on a code that is not known.
+    """One sentence on an unknown code.
 
     >>> _unknown("country", "de", ["AT", "DE"])
     "country is 'de', which is none of the 2 known codes; the nearest is 'DE', or list the days under `dates`"
     """
     if not known:
         return f"{what} is '{code}', but none is known there; leave it out, or list the days under `dates`"
-    # Codes are short, so capitals are told apart last.
+    # Compared in capitals: in codes so short, a difference in case would count as much as other letters.
     near = get_close_matches(code.upper(), known, n=1, cutoff=0.0)[0]
     return (
         f"{what} is '{code}', which is none of the {len(known)} known codes; the nearest is '{near}', or list the days "

@@ -1,1 +1,1 @@
-"""The store's schema, one revision a file; `env` is run by Alembic, nothing here is imported by anybody."""
+"""The store's schema, one revision a file; Alembic runs `env`, and no module imports this package."""

@@ -26,8 +26,8 @@ def upgrade() -> None:
     )
     op.create_index("decisions_by_time", "decisions", ["cluster", "group", "issued_at"])
     op.create_index("decisions_by_kind", "decisions", ["cluster", "group", "kind", "issued_at"])
-    # One newest decision for each group, by the database's own word. SQLite uses such an index only for a query in the
-    # same words, and `newest = 1` is how SQLAlchemy asks it for a true one.
+    # The database ensures one newest decision for each group. SQLite uses such an index only for a query with the same
+    # condition, and SQLAlchemy writes `newest = 1` for a true value.
     op.create_index(
         "decisions_newest",
         "decisions",
