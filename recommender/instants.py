@@ -6,14 +6,14 @@ from datetime import datetime
 from threading import Event
 from typing import Protocol
 
-# Longest delay until an event that nobody waits for is noticed.
+# Longest delay until an event is noticed.
 EARLY_LOOK_SECONDS = 0.1
 # Interval between two reads of the table: reading its manifest takes 0.1 ms.
 TABLE_LOOK_SECONDS = 0.25
 
 
 class VersionedTable(Protocol):
-    """A table of rows to which others add."""
+    """A table to which other processes add rows."""
 
     @property
     def version(self) -> int:
@@ -28,9 +28,9 @@ class VersionedTable(Protocol):
 def each_cycle(
     seconds: float, *, clock: Callable[[], datetime], stop: Event, early: Event | None = None
 ) -> Iterator[datetime]:
-    """The present, once per `seconds`, until `stop` is set. Whoever took longer than that gets the next one at once.
+    """The present, once per `seconds`, until `stop` is set. A cycle that took longer gets the next one at once.
 
-    So does whoever sets `early`, within a tenth of a second.
+    The next one also comes within a tenth of a second after `early` was set.
     """
     while not stop.is_set():
         until = time.monotonic() + seconds

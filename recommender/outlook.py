@@ -10,7 +10,7 @@ from forecasting.handover import from_instant, joined_paths
 from forecasting.units import FloatArray, IntArray
 from recommender.deciding.recommendation import Recommendation
 
-# Two days old, a week ahead has missed two runs of the daily job: whoever relies on it should know.
+# A forecast of the week that is two days old has missed two runs of the daily job.
 STALE_AFTER = timedelta(days=2)
 
 # The quantiles that advice keeps of its forecast.
@@ -33,7 +33,7 @@ class Outlook:
     """Steps without a gap from `begins_at` on.
 
     Shapes: `step_seconds` (points,), the length of each step; `paths` (quantiles, points), messages per second.
-    `parts` are in the order of time; `notes` say why one that could be there is not.
+    `parts` are in the order of time; `notes` contain the reasons why a possible part is missing.
     """
 
     begins_at: datetime
@@ -84,7 +84,7 @@ class Outlook:
 
 
 def hour_ahead(advice: Recommendation | None, *, now: datetime) -> Outlook | str:
-    """The forecast that `advice` was made from, where some of it is still to come; else a sentence with the reason."""
+    """The forecast behind `advice`, where some of it is still to come; else a sentence with the reason."""
     if advice is None or advice.forecast.origin_at is None:
         return "The next hour is not known: no advice with a forecast was made for this group yet."
     kept = advice.forecast
@@ -123,9 +123,9 @@ def week_ahead(week: Forecast | None, *, now: datetime) -> Forecast | str:
 
 
 def outlook(hour: Outlook | str, week: Forecast | str) -> Outlook | tuple[str, ...]:
-    """The hour, handed over to the week; one of them alone where there is a sentence in place of the other.
+    """The hour, joined to the week; only one of them where the other is a sentence.
 
-    Where both are sentences, those. `week` was issued no later than the hour begins, and reaches beyond its end.
+    Where both are sentences, returns the sentences. `week` was issued no later than the hour begins, and ends after it.
     """
     if isinstance(hour, str):
         return (hour, week) if isinstance(week, str) else replace(_alone(week), notes=(hour,))

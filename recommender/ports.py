@@ -1,6 +1,6 @@
 """The Protocols that the recommender writes through, and the names of decisions outside.
 
-An adapter that the world lets down raises one of the three `AdapterError`s, always `from` its cause.
+An adapter whose outside system fails raises one of the three `AdapterError`s, always `from` its cause.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,8 @@ from forecasting.forecast import Forecast
 from forecasting.refusal import RefusalReason
 from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 
-# A day of decisions is kept whole, at four a minute 46 MB a group; then repetitions go, and after a quarter all.
+# A day of decisions is kept whole, at four a minute 46 MB a group; then repetitions are deleted, and after a quarter
+# all.
 WHOLE_FOR = timedelta(days=1)
 FORGOTTEN_AFTER = timedelta(days=90)
 
@@ -30,30 +31,30 @@ class Obstacle(NamedTuple):
 
 
 class AdapterError(Exception):
-    """An outside system failed; the sentence names the adapter, the request and its receiver, and the answer."""
+    """An outside system failed; the sentence names the adapter, the request and its receiver, and the response."""
 
 
 class UnavailableError(AdapterError):
-    """No answer in time; asking again may help."""
+    """No response in time; a retry may help."""
 
 
 class RejectedError(AdapterError):
-    """A clear no; asking again is useless."""
+    """A clear rejection; a retry does not help."""
 
 
 class MalformedError(AdapterError):
-    """An answer outside the agreed schema."""
+    """A response outside the agreed schema."""
 
 
 class DecisionStore(Protocol):
     """Keeps every decision that was published and every move that was graded: a saved record is never changed.
 
-    Both come back equal to what was saved. Errors: UnavailableError where the store does not answer,
-    MalformedError where what it holds was written by another version.
+    Both come back equal to the saved ones. Errors: UnavailableError where the store does not respond,
+    MalformedError where its content was written by another version.
     """
 
     def save(self, decision: Decision) -> None:
-        """Keep `decision`, unless one of its id is kept already: an id names one decision for good."""
+        """Keep `decision`, unless one with its id is kept already: an id names one decision for good."""
         ...
 
     def latest(self, cluster: str, group: str) -> Decision | None:
@@ -65,7 +66,7 @@ class DecisionStore(Protocol):
         ...
 
     def by_id(self, decision_id: str) -> Decision | None:
-        """The decision that `decision_id(...)` calls by this name."""
+        """The decision whose `decision_id(...)` this is."""
         ...
 
     def history(self, cluster: str, group: str, since: datetime, until: datetime) -> tuple[Decision, ...]:
@@ -84,19 +85,19 @@ class DecisionStore(Protocol):
         after: tuple[str, str] | None = None,
         limit: int | None = None,
     ) -> tuple[Decision, ...]:
-        """The last decision of each group, sorted by (cluster, group): all, or `limit` of those behind `after`."""
+        """The last decision of each group, sorted by (cluster, group): all, or the first `limit` after `after`."""
         ...
 
     def thin(self, *, now: datetime) -> int:
-        """Remove what nobody will read; the number of decisions that were removed.
+        """Delete decisions that are no longer needed; returns the number of deleted ones.
 
-        Older than a day: those that repeat what was published to the group before in their clock hour. Older than 90
-        days: all but the last one of each group. Graded moves stay: they teach.
+        Older than a day: those that repeat an earlier decision of the group in the same clock hour. Older than 90 days:
+        all but the last one of each group. Graded moves stay: learning needs them.
         """
         ...
 
     def keep_outcomes(self, moves: Sequence[GradedMove]) -> None:
-        """Keep all of `moves` or, where that fails, none; one of its group and instant that is kept already stays."""
+        """Keep all of `moves` or, on an error, none; a kept move with the same group and instant stays."""
         ...
 
     def outcomes(
@@ -107,26 +108,26 @@ class DecisionStore(Protocol):
 
 
 class LongForecasts(Protocol):
-    """The weeks ahead that were forecast, one issue after the other."""
+    """Forecasts of the weeks ahead, one issue after the other."""
 
     def newest(self, cluster: str, group: str, *, until: datetime) -> Forecast | None:
         """The group's forecast that was issued last, no later than `until` and no earlier than a week before it.
 
-        Errors: MalformedError on what does not read.
+        Errors: MalformedError on an issue that cannot be read.
         """
         ...
 
 
 class Publisher(Protocol):
-    """Tells somebody of a decision. Publishing the same one twice does no harm."""
+    """A receiver of published decisions. Publishing the same one twice does no harm."""
 
     def publish(self, decision: Decision) -> None:
-        """Hand `decision` on, or raise an AdapterError."""
+        """Publish `decision`, or raise an AdapterError."""
         ...
 
 
 def decision_id(decision: Decision) -> str:
-    """The name under which a decision is stored and read; a refusal by a digest of group, cycle and reason.
+    """The id under which a decision is stored and read; for a refusal a digest of group, cycle and reason.
 
     >>> from datetime import UTC, datetime
     >>> from forecasting.refusal import Refusal
@@ -155,7 +156,8 @@ def thinned_until(now: datetime) -> datetime:
 def dedup_key(decision: Decision) -> tuple[str | int, ...]:
     """Key of the advised count and its reason; two decisions with the same key are a repetition.
 
-    Its instant is left out: what is to be done at once, or in a quarter of an hour, is a minute later in each decision.
+    The instant of the move is left out: for a move due at once, or in a quarter of an hour, it is later in each
+    decision.
 
     >>> from datetime import UTC, datetime
     >>> from forecasting.refusal import Refusal
@@ -169,7 +171,7 @@ def dedup_key(decision: Decision) -> tuple[str | int, ...]:
 
 
 def wire_code(reason: str) -> str:
-    """An internal reason in the words of the wire: CamelCase, mechanically.
+    """The code of an internal reason on the wire: CamelCase, converted mechanically.
 
     >>> wire_code("not_enough_history")
     'NotEnoughHistory'

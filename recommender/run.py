@@ -29,7 +29,7 @@ SettingsOf = Callable[[str, str], DecisionSettings]
 
 # Forecasts look back four weeks at most: the long season is a week, and three of them outvote an odd one.
 LOOK_BACK = timedelta(days=28)
-# Moves are learned from whatever their age, since a group that moves once a week has no others. This many outweigh the
+# Moves of every age are used for learning, since a group that moves once a week has no others. This many outweigh the
 # prior, which counts as three, 166 to 1, and are read in 6 ms.
 OUTCOMES_KEPT_IN_MIND = 500
 
@@ -78,12 +78,12 @@ class _Watched:
 
 @dataclass(slots=True, kw_only=True)
 class Recommender:
-    """Decides for all groups of `histories`. One group's failure becomes that group's refusal; the rest are decided.
+    """Decides for all groups of `histories`. A failure in one group becomes that group's refusal; the rest are decided.
 
     `settings_of` has the groups with settings other than `settings`; both it and `profile_of` are called again in each
     cycle. `obstacles` gives the groups that cannot be read now: they are refused with its sentence.
-    `stops` gives what was measured of a group's rebalances since its last call. Forecasters are called through
-    `caller`: one without a limit lets a group whose forecaster hangs hold up all others. `timer` times the steps of a
+    `stops` gives the measured stops of a group's rebalances since its last call. Forecasters are called through
+    `caller`: without a time limit, a group whose forecaster hangs delays all others. `timer` times the steps of a
     cycle, and `observe_steps` gets the seconds of each when the cycle is over.
     """
 
@@ -149,8 +149,8 @@ class Recommender:
     def stand_by(self, *, now: datetime) -> None:
         """A cycle of a standby: obstacles are read, and nothing is stored, published or kept in memory.
 
-        Until it has succeeded once, one group's advice is made and dropped: loops are compiled then, which would take
-        the first cycle of a new leader 10 s and more.
+        Until this has succeeded once, one group's advice is made and dropped, which compiles the loops; otherwise
+        compiling would take the first cycle of a new leader 10 s and more.
         """
         obstacles = self.obstacles()
         for group in self.histories.groups():
@@ -166,7 +166,7 @@ class Recommender:
             self._watched.pop(group, None)
 
     def start_anew(self) -> None:
-        """Drop all state but table and store, as after a restart: another recommender has led meanwhile."""
+        """Drop all state but table and store, as after a restart, because another recommender has led meanwhile."""
         self._watched.clear()
         self._latest_keys.clear()
 
@@ -203,7 +203,7 @@ class Recommender:
                 watched.session.observe(row)
                 watched.seen_until = row.interval_end_at
             return watched.session
-        # A group that has been silent for longer is refused as stale, with its age, rather than called unknown.
+        # A group that has been silent for longer is refused as stale, with its age, instead of unknown.
         rows = self.histories.intervals(*group, since=now - LOOK_BACK, until=now) or self.histories.intervals(
             *group, until=now
         )
@@ -226,18 +226,18 @@ class Recommender:
         return session
 
     def _log_failure(self, group: Group) -> None:
-        """One line when a forecaster fails, and none while it keeps failing in the same way."""
+        """Log one line when a forecaster fails, and none while it keeps failing in the same way."""
         watched = self._watched[group]
         before, watched.failure = watched.failure, watched.session.forecaster_failure
         if watched.failure is not None and watched.failure != before:
             _log.warning("failing_forecaster", cluster=group[0], group=group[1], sentence=watched.failure)
 
     def _as_before(self, watched: _Watched, group: Group, settings: DecisionSettings) -> bool:
-        """True where the profile and settings of the group have not changed since its session began."""
+        """True if the profile and settings of the group have not changed since its session began."""
         return watched.settings == settings and self.profile_of(*group, watched.partitions) == watched.profile
 
     def _refusal(self, group: Group, obstacle: Obstacle, *, now: datetime) -> Refusal:
-        self._watched.pop(group, None)  # a session that failed half-way is not to be trusted; the next cycle reads anew
+        self._watched.pop(group, None)  # a session that failed half-way may be inconsistent; the next cycle reads anew
         return Refusal(
             cluster=group[0],
             group=group[1],
@@ -266,7 +266,7 @@ class Recommender:
         return decision
 
     def _log_decision(self, decision: Decision) -> None:
-        # A line for what is new: of 20 groups that are decided on every 15 s, each repetition would be 115,200 a day.
+        # Only a change is logged: for 20 groups with a decision every 15 s, repetitions would make 115,200 lines a day.
         group, key = (decision.cluster, decision.group), dedup_key(decision)
         log = _log.debug if self._latest_keys.get(group) == key else _log.info
         log("decided", **log_fields(decision))
@@ -301,14 +301,15 @@ def run_forever(
             recommender.review(now=now)
             recommender.tidy(now=now)
         except (NotLeadingError, AdapterError) as error:
-            # A store that took back what a frozen process had begun fails as one that is away does.
+            # Where the store has rolled back a frozen process's transaction, the failure is handled as for an
+            # unavailable store.
             if fence is None or not fence.closed:
                 raise
             _log.warning("cycle_ended", error=str(error))
 
 
 def log_fields(decision: Decision) -> dict[str, object]:
-    """One decision as one structured log line: its price where it has one, else its evidence."""
+    """One decision as the fields of a log line: its price where it has one, else its evidence."""
     fields: dict[str, object] = {"cluster": decision.cluster, "group": decision.group}
     if isinstance(decision, Recommendation):
         return fields | {

@@ -1,4 +1,4 @@
-"""Durations of the steps of a cycle, by a timer that is handed in."""
+"""Durations of the steps of a cycle, by a timer that is passed in."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from typing import Literal, get_args
 Step = Literal["read", "forecast", "decide", "store", "publish"]
 STEPS: tuple[Step, ...] = get_args(Step)
 
-# Seconds since an instant that does not matter, never going back.
+# Seconds since an arbitrary instant, never decreasing.
 Timer = Callable[[], float]
 
 
@@ -21,7 +21,7 @@ class StepTimes:
 
     @contextmanager
     def timing(self, step: Step) -> Iterator[None]:
-        """Add what the block takes to `step`.
+        """Add the time of the block to `step`.
 
         >>> times = StepTimes(iter([10.0, 10.25, 20.0, 20.5]).__next__)
         >>> for _ in range(2):

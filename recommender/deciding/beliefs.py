@@ -7,7 +7,7 @@ from recommender.deciding.recommendation import GateStanding, GradedMove, Learne
 
 
 def beliefs(advice: Recommendation) -> tuple[str, ...]:
-    """The figures believed of the group, one sentence a quantity: its value, and whether it is assumed or measured."""
+    """The figures assumed or measured of the group, one sentence a quantity with its value and its source."""
     learned = advice.learned
     forecast = _forecast(advice.forecast.gate)
     if learned is None:

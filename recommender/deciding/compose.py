@@ -26,7 +26,7 @@ def compose(proposal: Proposal, context: DecisionContext, *, with_sensitivity: b
 
 
 def compose_waiting(under_way: Recommendation, context: DecisionContext) -> Recommendation:
-    """The move that is under way, advised again: it has to be over before the next one."""
+    """The move that is under way, advised again: it must be over before the next one."""
     sentence = (
         f"The move to {under_way.desired_replicas} was due at {under_way.execute_at:%H:%M:%S}; "
         f"{context.replicas} members have joined so far. One move at a time."
@@ -93,9 +93,9 @@ def _draft(proposal: Proposal, price: MovePrice, context: DecisionContext) -> Re
 
 
 def _at_once(target: int, context: DecisionContext) -> tuple[datetime, datetime]:
-    """The window of a move that no plan has timed: from now to the end of one step, as that of a plan is at least.
+    """The window of a move without a timed plan: from now to the end of one step, the shortest window of a plan.
 
-    Whoever acts reads the advice some seconds after it was made. Hours that the owner has closed end it before.
+    The advice is read some seconds after it was made. The window ends early where the owner's closed hours begin.
     """
     now = context.now
     if target == context.replicas:
@@ -111,7 +111,7 @@ def _action(target: int, replicas: int) -> Action:
 
 
 def _observed(context: DecisionContext) -> Observed:
-    """The group as the decision saw it."""
+    """The group in the newest rows of the context."""
     return Observed(
         as_of=context.row.interval_end_at,
         produce_messages_per_second=context.produce_messages_per_second,
@@ -122,7 +122,7 @@ def _observed(context: DecisionContext) -> Observed:
 
 
 def _counts(context: DecisionContext) -> tuple[tuple[str, int], ...]:
-    """Oddities of the last 15 minutes, by kind: what was seen and not counted as load."""
+    """Oddities of the last 15 minutes, by kind: samples that were not counted as load."""
     rows = context.history.recent
     return (
         ("gap", sum(row.gap_count for row in rows)),
@@ -134,7 +134,7 @@ def _counts(context: DecisionContext) -> tuple[tuple[str, int], ...]:
 
 
 def _summary(context: DecisionContext) -> ForecastSummary:
-    """The forecast as it is published; one of no steps as that all stays as it is."""
+    """The forecast as it is published; a forecast without steps is published as a constant produce rate."""
     forecast, record = context.forecast, context.track_record
     if not forecast.steps:
         rate = (context.produce_messages_per_second,)
@@ -161,6 +161,6 @@ def _summary(context: DecisionContext) -> ForecastSummary:
 
 
 def _named(draft: Recommendation) -> Recommendation:
-    """The recommendation under its name, a digest of its content: the same decision has the same name."""
+    """The recommendation with its id, a digest of its content: equal decisions have equal ids."""
     text = repr(replace(draft, recommendation_id=""))
     return replace(draft, recommendation_id=f"r-{sha256(text.encode()).hexdigest()[:20]}")

@@ -1,4 +1,4 @@
-"""DecisionContext: what one decision rests on, read once from what is known of the group."""
+"""DecisionContext: the inputs of one decision, read once from the group's rows, profile and settings."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -30,16 +30,16 @@ from recommender.deciding.recommendation import Recommendation, TrackRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DecisionContext:
-    """Everything that one decision about one group rests on; whoever decides, prices or explains takes it whole.
+    """Everything that one decision about one group rests on, passed whole to the code that decides, prices or explains.
 
-    `profile` is the group as plans may use it: no more replicas than `finding` lets help, the weights that rows show.
-    `row` is the newest settled row, `replicas` its members, `capacity` that of the profile, which is known.
-    `produce_messages_per_second` is what arrives now, `backlog_messages` the least that waits in the newest rows,
-    uncommitted work left out. `behind_seconds` is how far the partition that is most behind has fallen, beyond what a
-    commit interval leaves; 0 where nobody looked. The group last changed size at `last_move_at`, and within the last
-    hour at each of `moved_at`. `at_zero`: it has no members, and is meant to have none; its forecast may have no steps.
-    `previous` is the recommendation in force until now. `fallback_replicas` is what the fallback policy wants, None
-    while it is not followed.
+    `profile` is the group as plans may use it: no more replicas than `finding` shows to help, with the weights in the
+    rows. `row` is the newest settled row, `replicas` its members, `capacity` that of the profile, which is known.
+    `produce_messages_per_second` is the present produce rate, `backlog_messages` the least backlog in the newest rows,
+    uncommitted work left out. `behind_seconds` is how far the partition that is most behind has fallen, beyond a commit
+    interval; 0 where it was not measured. The group last changed size at `last_move_at`, and within the last hour at
+    each of `moved_at`. `at_zero`: it has no members, and is meant to have none; its forecast may have no steps.
+    `previous` is the recommendation in force until now. `fallback_replicas` is the fallback policy's count, None while
+    it is not followed.
     """
 
     now: datetime
@@ -88,12 +88,12 @@ def read_context(
 ) -> DecisionContext | Refusal:
     """The context of a decision at `now`, or the first refusal: of the rows, the capacity, a finding or the forecast.
 
-    A group at 0 is started by what waits, whatever the findings and the forecast: neither refuses it.
+    A group at 0 is started when messages wait, despite findings and forecast: neither refuses it.
     """
     patience = patience_seconds(profile)
     at_zero = rests_at_zero(history, profile, previous, patience_seconds=patience)
     if at_zero and profile.capacity is None and previous is not None:
-        profile = replace(profile, capacity=previous.capacity)  # known a month ago is better than left waiting
+        profile = replace(profile, capacity=previous.capacity)  # a capacity of a month ago is better than no decision
     rows = usable_rows(history, settings, now=now, at_zero=at_zero)
     if isinstance(rows, Refusal):
         return rows
@@ -127,7 +127,7 @@ def read_context(
         at_zero=at_zero,
         finding=finding,
         previous=previous,
-        # No fallback policy knows 0 replicas.
+        # The fallback policies do not scale to 0 replicas.
         fallback_replicas=None if at_zero else fallback_replicas,
         track_record=track_record or TrackRecord(),
     )
@@ -142,9 +142,9 @@ def day_one(settings: DecisionSettings, capacity: Capacity) -> Learned:
 
 
 def _as_found(profile: GroupProfile, history: History, finding: Finding | None) -> GroupProfile:
-    """The profile that plans may use: they go no further up than helps, but for the minimum that is configured.
+    """The profile that plans may use: no more replicas than help, but at least the configured minimum.
 
-    A partition that rows show to be the busiest has its share.
+    The busiest partition in the rows gets its share.
     """
     if finding is not None:
         most = min(profile.replica_ceiling, finding.most_replicas)
@@ -154,7 +154,7 @@ def _as_found(profile: GroupProfile, history: History, finding: Finding | None) 
 
 
 def _no_forecast(history: History, now: datetime) -> Forecast:
-    """A forecast of no steps: nothing can be said."""
+    """A forecast of no steps, where no rate can be predicted."""
     return Forecast(
         cluster=history.cluster,
         group=history.group,

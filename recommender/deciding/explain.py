@@ -8,7 +8,7 @@ from cost_model.search.remedies import remedies
 from forecasting.units import Replicas
 from recommender.deciding.recommendation import LearnedMoves, Recommendation
 
-# The newer protocols wait for one batch in each of their steps. At 1 s an eager stop begins to be the shorter one.
+# The newer protocols wait for one batch in each of their steps. From 1 s on an eager stop becomes the shorter one.
 LONG_BATCH_SECONDS = 1.0
 # An eager assignor is mentioned where it would lose at most this share of the group's work.
 WORTH_SAYING_SHARE = 0.8

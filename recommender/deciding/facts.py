@@ -16,15 +16,15 @@ from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Recommendation
 from recommender.deciding.refusing import refusal
 
-# The rate "now" is the mean of this many base rows, half a minute; a backlog is what each of them shows, because one
-# bad sample would ask for a move, and the next one for the way back.
+# The rate "now" is the mean of this many base rows, half a minute; a backlog counts if each of them shows it, because
+# one bad sample would cause a move, and the next one the way back.
 ROWS_OF_NOW = 2
 # A minute of base rows.
 ROWS_OF_WAITING = 4
 # A session of 45 s and the backlog of it, consumed at a load of three quarters.
 SECONDS_TO_CATCH_UP = 180.0
 DEVIATIONS_OF_CHANCE = 2.0
-# Of what a surge brought above the row before, at least this share is still waiting.
+# At least this share of the messages that a surge brought, above the row before, still waits.
 BORNE_OUT = 0.25
 
 
@@ -33,8 +33,8 @@ def rests_at_zero(
 ) -> bool:
     """True if the group is at 0 by its owner's rule, and not just for a moment.
 
-    It was advised so, or nobody has joined for `patience_seconds`: a group whose pods are all replaced at once has no
-    members for as long as they take to start.
+    It was advised so, or no member has joined for `patience_seconds`: a group whose pods are all replaced at once has
+    no members while they start.
     """
     settled = [row for row in history.recent if not row.in_rebalance]
     if profile.scale_to_zero is None or not settled or settled[-1].members != 0:
@@ -58,7 +58,7 @@ def usable_rows(
     age = (now - history.recent[-1].interval_end_at).total_seconds()
     if age > settings.freshness_limit_seconds:
         return _stale(history, now, age, settings.freshness_limit_seconds)
-    # A sample from inside a rebalance shows the pause, not the load: it decides nothing.
+    # A sample from inside a rebalance shows the pause, not the load: decisions do not use it.
     settled = [row for row in history.recent if not row.in_rebalance]
     usable = [row for row in settled if (row.members or at_zero) and row.lag_messages is not None]
     return usable or _unsettled(history, now, settled_rows=len(settled))
@@ -76,15 +76,15 @@ def produce_rate_of(rows: list[GroupInterval]) -> float:
 
 
 def backlog_of(rows: list[GroupInterval], *, produce_rate: float, commit_interval: Seconds) -> float:
-    """The least that waits in these rows, without the messages that are done but not yet committed."""
+    """The least lag in these rows, without the messages that are processed but not yet committed."""
     lag = Messages(min(row.lag_messages or 0.0 for row in rows))
     return backlog_from_visible_lag(lag, consume=MessagesPerSecond(produce_rate), commit_interval=commit_interval)
 
 
 def _is_surge(rows: list[GroupInterval]) -> bool:
-    """True if the newest produce rate exceeds the one before and its lag confirms it: then it is believed.
+    """True if the newest produce rate exceeds the one before and the lag confirms it: then it is used alone.
 
-    Averaged with the row before it, a surge is seen half and answered twice.
+    Averaged with the row before it, a surge would be measured at half its size and answered twice.
     """
     if len(rows) < ROWS_OF_NOW:
         return False
@@ -99,8 +99,8 @@ def _is_surge(rows: list[GroupInterval]) -> bool:
 def behind_seconds(rows: list[GroupInterval], commit_interval_seconds: Seconds) -> float:
     """Seconds by which the worst partition lags beyond commits and chance; 0 where unknown.
 
-    It is the median of the newest rows, since one sample may fall just before a commit. Nothing is read from it while a
-    change of members is young: what stood still then catches up by itself.
+    It is the median of the newest rows, since one sample may fall just before a commit. It is not read soon after a
+    change of members: partitions that stopped then catch up by themselves.
     """
     members = rows[-1].members
     alike = list(takewhile(lambda row: row.members == members, reversed(rows)))
@@ -114,8 +114,8 @@ def behind_seconds(rows: list[GroupInterval], commit_interval_seconds: Seconds) 
 def excess_seconds(row: GroupInterval, commit_interval_seconds: Seconds) -> float | None:
     """Seconds by which the worst partition lags in one row beyond commits and chance; None where unknown.
 
-    Within a commit interval of 5 s and 4 messages/s, 20 arrive, give or take 4.5: two of these, 2.2 s, are chance. The
-    worst of 40 partitions is 2.7 of these out as a rule, so that for them 5.3 s are.
+    Within a commit interval of 5 s at 4 messages/s, 20 arrive, give or take 4.5: two of these, 2.2 s, are chance. The
+    worst of 40 partitions is usually 2.7 of these out, so that for them 5.3 s are.
     """
     rate = row.produce_messages_per_second
     if row.worst_lag_seconds is None or not rate:

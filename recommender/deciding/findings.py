@@ -12,14 +12,14 @@ from recommender.deciding.limits import Finding, limit_of
 from recommender.deciding.recommendation import Recommendation
 from recommender.deciding.refusing import refusal
 
-# Rows without one commit have to span this long: a member that is not evicted commits within one batch.
+# Rows without a commit have to span this long: a member that is not evicted commits within one batch.
 LEAST_SILENCE_SECONDS = 180.0
 # A commit that failed is tried again at the next one; three in a row do not fail by chance.
 COMMITS_MISSED = 3.0
 # The lag of a partition that is not consumed grows by a second a second, less the uncertainty of rates of 15 s.
 STANDING_GROWTH = 0.8
-# And what is left of all produce rates is one partition's share: over half of the mean's, for keys are uneven, under
-# twice.
+# The lag also grows by no more than one partition's share of all produce rates: over half of the mean, because keys
+# are uneven, and under twice the mean.
 LEAST_LEFT, MOST_LEFT = 0.5, 2.0
 # A pod that crashes and comes back makes two rebalances; a rolling restart makes one or two for each pod.
 REBALANCES_OF_A_ROLLOUT = 3
@@ -33,7 +33,7 @@ def finding_of(
 ) -> Refusal | Finding | None:
     """A refusal where no move is possible, a finding where more replicas cannot help, or None.
 
-    `previous` is the recommendation in force: the rebalances that it called for are no rollout.
+    `previous` is the recommendation in force: rebalances that it caused do not count as a rollout.
     """
     return (
         _livelock(history, profile, now=now)
@@ -44,10 +44,10 @@ def finding_of(
 
 
 def _livelock(history: History, profile: GroupProfile, *, now: datetime) -> Refusal | None:
-    """Messages wait, nothing was committed for minutes, and members come and go, are too slow for a batch, or hang.
+    """Messages wait, none was committed for minutes, and members come and go, are too slow for a batch, or hang.
 
-    Those that stay hang once they are silent for longer than a batch may last, or than they wait between commits, while
-    messages arrive: without produce rates what seems to wait may be markers of transactions, which nobody consumes.
+    Members that stay hang once they are silent for longer than the longest batch or the time between commits, while
+    messages arrive: without produce rates the lag may be transaction markers, which are never consumed.
     """
     known = [row for row in history.recent if row.consume_messages_per_second is not None]
     silent = takewhile(lambda row: not row.consume_messages_per_second and row.lag_messages != 0.0, reversed(known))
@@ -128,7 +128,7 @@ def _standing_partition(history: History, profile: GroupProfile, *, now: datetim
 
 
 def _rollout(history: History, previous: Recommendation | None, *, now: datetime) -> Refusal | None:
-    """Several rebalances with an unchanged count: somebody restarts the pods one by one."""
+    """Several rebalances with an unchanged count: the pods are restarted one by one."""
     since = now - ROLLOUT_LOOK_BACK
     if previous is not None and previous.action != "hold" and since <= previous.execute_at <= now:
         return None
@@ -169,5 +169,5 @@ def _rebalances(rows: Sequence[GroupInterval]) -> list[datetime]:
 
 
 def _members(history: History) -> int | None:
-    """The newest known count."""
+    """The newest known member count."""
     return next((row.members for row in reversed(history.recent) if row.members), None)

@@ -1,8 +1,8 @@
 """Guards: small named policies that may hold back a planned move, each with a sentence in the explanation.
 
-A guard sees the proposal and the context, and lets the proposal pass or turns it into a hold. Two put a count of their
-own in its place: the fallback policy's, and the owner's minimum. They are applied in the order of `GUARDS`;
-the last that changes the proposal names the rule.
+A guard sees the proposal and the context, and lets the proposal pass or turns it into a hold. Two set a count of their
+own: the fallback policy's, and the owner's minimum. They are applied in the order of `GUARDS`; the last that changes
+the proposal is the binding rule.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ Guard = Callable[[Proposal, DecisionContext], Proposal]
 
 
 def never_fewer_on_partial_data(proposal: Proposal, context: DecisionContext) -> Proposal:
-    """Partitions that were not sampled may be the ones that are behind."""
+    """Nothing is removed while some partitions were not sampled: those may be the ones that are behind."""
     row = context.history.recent[-1]
     if proposal.target >= context.replicas or row.sampled_partitions >= row.partitions:
         return proposal
@@ -35,18 +35,19 @@ def never_fewer_on_partial_data(proposal: Proposal, context: DecisionContext) ->
 
 
 def never_fewer_while_draining(proposal: Proposal, context: DecisionContext) -> Proposal:
-    """A backlog of more than half of `max_lag_seconds` is consumed before anything is removed."""
+    """Nothing is removed before a backlog of more than half of `max_lag_seconds` is consumed."""
     if proposal.target >= context.replicas:
         return proposal
     limit_seconds = context.settings.max_lag_seconds / 2
-    # Where next to nothing arrives one replica's work counts: 30 markers of transactions stay for ever and are no work.
+    # Where the produce rate is next to 0, one replica's work counts: 30 transaction markers stay for ever and are no
+    # work.
     limit_messages = limit_seconds * max(context.produce_messages_per_second, context.capacity.p20)
     if context.backlog_messages <= limit_messages:
         return proposal
     return proposal.held(
         context,
         rule="backlog_draining",
-        # A backlog that drains slowly or not at all waits for what was found out.
+        # A backlog that drains slowly or not at all waits for the limit that was found.
         reason="guarded" if context.finding is None else context.finding.reason,
         sentence=(
             f"A backlog of {context.backlog_messages:,.0f} messages has to be consumed first (limit "
@@ -56,7 +57,7 @@ def never_fewer_while_draining(proposal: Proposal, context: DecisionContext) -> 
 
 
 def rest_between_moves(proposal: Proposal, context: DecisionContext) -> Proposal:
-    """A group that has just changed size settles first; removing waits longer than adding."""
+    """A group that has just changed size settles first, before a removal for longer than before an addition."""
     if proposal.target == context.replicas or context.last_move_at is None:
         return proposal
     removing = proposal.target < context.replicas
@@ -79,11 +80,10 @@ def rest_between_moves(proposal: Proposal, context: DecisionContext) -> Proposal
 def follow_fallback(proposal: Proposal, context: DecisionContext) -> Proposal:
     """The fallback policy's count in place of the plan's, while plans have been more expensive than it.
 
-    It knows no findings: nothing is added beyond the ceiling of the context's profile, nor before the group
-    has settled.
+    It ignores findings: nothing is added beyond the ceiling of the context's profile, nor before the group has settled.
     """
     wanted, replicas = context.fallback_replicas, context.replicas
-    if wanted is None or proposal.target == 0:  # the owner's rule on 0 stands, whoever is followed
+    if wanted is None or proposal.target == 0:  # the owner's rule on 0 holds under every policy
         return proposal
     if wanted > replicas:
         wanted = replicas if _settling(context) else max(replicas, min(wanted, context.profile.replica_ceiling))
@@ -103,8 +103,8 @@ def follow_fallback(proposal: Proposal, context: DecisionContext) -> Proposal:
 def _settling(context: DecisionContext) -> bool:
     """True if the group has just changed size to a count that carries the produce rate: it settles first.
 
-    Work that takes long is not interrupted again and again. State that has to warm up takes its time, taken here as
-    that of a group which has doubled: 100 min for 40 tasks.
+    Work that takes long is not interrupted again and again. The time for state to warm up is that of a group which has
+    doubled: 100 min for 40 tasks.
     """
     profile = context.profile
     if context.last_move_at is None:
@@ -121,9 +121,9 @@ def _carries(context: DecisionContext) -> bool:
 
 
 def let_an_addition_show(proposal: Proposal, context: DecisionContext) -> Proposal:
-    """A group that grew to what carries the load and is behind all the same shows first what that did.
+    """Nothing is added to a group that grew enough to carry the load and is still behind, until the effect shows.
 
-    It has not caught up yet, or something else limits it: more replicas would be the wrong answer.
+    It has not caught up yet, or something else limits it: more replicas would not help.
     """
     grown_at = last_grown_at(context.history)
     behind = context.backlog_messages > context.settings.max_lag_seconds * context.produce_messages_per_second
@@ -144,7 +144,7 @@ def let_an_addition_show(proposal: Proposal, context: DecisionContext) -> Propos
 
 
 def keep_the_pace(proposal: Proposal, context: DecisionContext) -> Proposal:
-    """No more changes of size within an hour than the owner allows, whoever wants or made them."""
+    """No more changes of size within an hour than the owner allows, including those that others made."""
     most = context.settings.max_moves_per_hour
     within = [at for at in context.moved_at if at > proposal.command_at - HOUR]
     if most is None or proposal.target == context.replicas or len(within) < most:
@@ -161,7 +161,7 @@ def keep_the_pace(proposal: Proposal, context: DecisionContext) -> Proposal:
 
 
 def keep_to_windows(proposal: Proposal, context: DecisionContext) -> Proposal:
-    """No move in hours that its owner has closed to it, whoever wants it."""
+    """No move in hours that the owner has closed to it, under every policy."""
     if proposal.target == context.replicas:
         return proposal
     removing = proposal.target < context.replicas
@@ -184,7 +184,7 @@ def keep_to_windows(proposal: Proposal, context: DecisionContext) -> Proposal:
 def keep_the_minimum(proposal: Proposal, context: DecisionContext) -> Proposal:
     """At least the configured minimum, and at once: the owner sets it, and no price overrides it.
 
-    It is the minimum of a group that is not at 0.
+    It does not apply to a group at 0.
     """
     least = context.profile.min_replicas
     if proposal.target == 0 or context.replicas >= least:
@@ -201,7 +201,7 @@ def keep_the_minimum(proposal: Proposal, context: DecisionContext) -> Proposal:
     )
 
 
-# Rules for plans; then the fallback policy; then the owner's limits, whoever wants the move.
+# Rules for plans; then the fallback policy; then the owner's limits, which bind every policy.
 GUARDS: tuple[Guard, ...] = (
     never_fewer_on_partial_data,
     never_fewer_while_draining,

@@ -15,23 +15,23 @@ from recommender.deciding.recommendation import FindingCode
 
 # The limit of a sink two hours ago no longer holds.
 RECENT_MINUTES = 120
-# A count counts as tried from so many minutes at its limit on: one alone may have been a pause.
+# A count counts as tried after so many minutes at its limit: a single one may have been a pause.
 LEAST_SATURATED_MINUTES = 3
-# Windows show throughput to about 8 %; those within 5 % of the best say what a smaller count could do.
+# Windows show throughput to about 8 %; those within 5 % of the best show the throughput that a smaller count reaches.
 AT_THE_TOP = 0.95
-# A partition is hot if it is the busiest in every row of five minutes; by chance each row names another one.
+# A partition is hot if it is the busiest in every row of five minutes; by chance each row would show another one.
 LEAST_SKEW_ROWS = 20
 # A partition under twice the mean is less than one more on its replica, which the useful counts and the target
 # utilization allow for.
 LEAST_SKEW_RATIO = 2.0
-# More than this much above the limit was consumed since: it has moved.
+# Consuming more than this much above the limit since then shows that the limit has moved.
 MOVED_LIMIT_FACTOR = 1.1
-# Rows of ten minutes, since one minute shows throughput to about 8 %; a sixth less than configured is twice that.
+# Rows of ten minutes, since one minute shows throughput to about 8 %; a sixth below the configured one is twice that.
 LEAST_SHORT_SECONDS = 600.0
 FALLEN_SHORT = 5.0 / 6.0
-# No pause for a rebalance leaves a partition so far behind for ten minutes, and getting no nearer.
+# No pause for a rebalance leaves a partition so far behind for ten minutes without catching up.
 SLOW_WAIT_SECONDS = 60.0
-# The lag is some partitions' share: that of one replica, a fifth more for keys that are uneven.
+# The lag lies in some partitions only: those of one replica, and a fifth more for keys that are uneven.
 ONE_REPLICAS_SHARE = 1.2
 
 
@@ -92,7 +92,7 @@ def _downstream(history: History, profile: GroupProfile) -> Finding | None:
     tried = counts[minutes >= LEAST_SATURATED_MINUTES]
     if tried.size == 0:
         return None
-    # Only the largest count has to be at its limit: whatever smaller ones consumed, they could.
+    # Only the largest count has to be at its limit: smaller ones have consumed that much already.
     telling = saturated & (replicas == tried.max())
     for count in np.unique(replicas[(replicas > 0) & (replicas < tried.max()) & np.isfinite(rates)]):
         own = replicas == count
@@ -124,7 +124,7 @@ def _hot_partition(history: History, profile: GroupProfile) -> Finding | None:
 
 
 def _fallen_short(history: History, profile: GroupProfile) -> Finding | None:
-    """The lag grows, and yet the group consumes less than was configured, or than it did before: that holds no longer.
+    """The lag grows while the group consumes less than was configured, or than before: that capacity no longer holds.
 
     One count does not show whether replicas became slow or share a limit, so more of them may be tried.
     """
@@ -154,7 +154,7 @@ def _fallen_short(history: History, profile: GroupProfile) -> Finding | None:
 def busiest_seen(history: History, profile: GroupProfile) -> tuple[str | None, GroupProfile]:
     """The partition that was busiest in all rows, and the profile with its share and even shares for the others.
 
-    None and the profile as it is where weights are known already, none stands out, or its rate is under twice the mean.
+    None and the profile as it is where weights are known, no partition stands out, or its rate is under twice the mean.
     """
     if profile.partition_weights is not None:
         return None, profile
@@ -163,7 +163,7 @@ def busiest_seen(history: History, profile: GroupProfile) -> tuple[str | None, G
     if len(rows) < LEAST_SKEW_ROWS or len(names) > 1 or not 1 < profile.work_units == rows[-1].partitions:
         return None, profile
     ratios = [row.partition_skew_ratio for row in rows if row.partition_skew_ratio is not None]
-    # To a tenth, so that what was computed of the group's deals can be used again.
+    # Rounded to a tenth, so that cached results for the group's assignments can be used again.
     ratio = round(float(np.median(ratios)), 1)
     if ratio < LEAST_SKEW_RATIO:
         return None, profile

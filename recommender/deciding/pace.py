@@ -23,8 +23,8 @@ def patience_seconds(profile: GroupProfile) -> float:
 def rest_seconds(profile: GroupProfile, settings: DecisionSettings, *, removing: bool) -> float:
     """Least time since the last move: the configured cooldown before removing, the move interval before adding.
 
-    The move interval is what the group needs between two moves, whatever is configured: time to settle, and five p99
-    processing times, so that work is not interrupted again and again. A shorter cooldown counts as that.
+    The move interval is what the group needs between two moves: time to settle, and five p99 processing times, so that
+    work is not interrupted again and again. A shorter configured cooldown is raised to it.
     """
     needed = least_move_interval_seconds(profile)
     return max(settings.scale_in_cooldown_seconds, needed) if removing else needed
@@ -51,7 +51,7 @@ def _changes(history: History) -> list[tuple[datetime, int]]:
 
 
 def moves_of_the_hour(history: History, *, patience_seconds: float) -> tuple[datetime, ...]:
-    """Starts of the changes of size in the last hour of minutes, whoever made them; oldest first.
+    """Starts of the changes of size in the last hour of minutes, of every origin; oldest first.
 
     The pods of one move come one after the other: changes the same way are one move while the next follows within
     `patience_seconds`.

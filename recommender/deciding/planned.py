@@ -20,7 +20,7 @@ from recommender.deciding.recommendation import PricedPlan, ReasonCode, Recommen
 from recommender.deciding.remarks import remedy_remark, risk_remark, skew_remark
 from recommender.deciding.windows import open_until
 
-# Plans within a tenth of a move's risk price of the best one are as good: they make the window in which to act.
+# Plans within a tenth of a move's risk price of the best one count as equal: they make the window in which to act.
 WINDOW_TOLERANCE_IN_MOVES = 0.1
 
 
@@ -60,7 +60,7 @@ def price_by_plans(proposal: Proposal, choice: PlanChoice, context: DecisionCont
     plan = _carried_out(proposal, found, context, planned=planned)
     stay = found.cost(found.stay_row)
     lower, upper = cheapest_counts(found)
-    # A move down waits for the load to fall in every plan, so what it would cost before is not known.
+    # In every plan a move down waits for the load to fall, so that its earlier cost is not known.
     later_up = plan is not None and context.now < proposal.command_at and replicas < proposal.target
     return MovePrice(
         uncapped_replicas=best.target if best is not None else replicas,
@@ -82,7 +82,7 @@ def price_by_plans(proposal: Proposal, choice: PlanChoice, context: DecisionCont
 
 
 def _carried_out(proposal: Proposal, found: PlanEvaluation, context: DecisionContext, *, planned: bool) -> Plan | None:
-    """The plan that is followed: the cheapest one, or the move at once to what a guard put in its place; None: stay."""
+    """The plan that is followed: the cheapest one, or the immediate move to the count of a guard; None: stay."""
     if planned:
         return found.plans[found.best_row]
     if proposal.target == context.replicas or proposal.target not in found.choices:
@@ -102,7 +102,7 @@ def _priced_plans(found: PlanEvaluation, context: DecisionContext) -> tuple[Pric
 def _window(choice: PlanChoice, best: PlannedMove, context: DecisionContext) -> tuple[datetime, datetime]:
     """The instants between which the command may be given for a price that is as good as the best.
 
-    A plan has steps and no seconds, so the window lasts to the end of its last step.
+    A plan has steps and no seconds, so that the window lasts to the end of its last step.
     """
     first, last = choice.found.window(best, WINDOW_TOLERANCE_IN_MOVES * choice.situation.prices.price_per_move)
     lead_steps = best.effective_step - best.command_step

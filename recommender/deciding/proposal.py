@@ -1,4 +1,4 @@
-"""Proposal: a move that is still being discussed, with its reason and the plans behind it."""
+"""Proposal: a move before and while the guards are applied, with its reason and the plans behind it."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -24,7 +24,7 @@ class PlanChoice:
 class Proposal:
     """`target` replicas from `command_at`, or staying where `target` is the present count, and the reason.
 
-    `choice` holds the plans that it was chosen from, None where the owner's rule on 0 replicas decides and no price.
+    `choice` holds the plans that it was chosen from, None where the owner's rule on 0 replicas decides without prices.
     `binding_rule` names the guard that changed the proposal last.
     """
 
@@ -36,7 +36,7 @@ class Proposal:
     sentences: tuple[str, ...] = ()
 
     def held(self, context: DecisionContext, *, rule: str, sentence: str, reason: ReasonCode = "guarded") -> "Proposal":
-        """The same proposal turned into a hold, with the reason a person would give."""
+        """The same proposal turned into a hold, with the reason as a sentence for people."""
         return replace(
             self,
             target=context.replicas,
@@ -51,9 +51,9 @@ class Proposal:
 class MovePrice:
     """Effects and costs of a proposed move, beside staying and every alternative; prices over the horizon.
 
-    `uncapped_replicas` is what was wanted before guards. `window` holds the instants between which the command may be
-    given, None where no plan has timed the move. The rest is None where no plans were priced, or nothing is removed or
-    waited for (`break_even_seconds`, `act_now`).
+    `uncapped_replicas` is the count before guards. `window` holds the instants between which the command may be given,
+    None where no plan has timed the move. The rest is None where no plans were priced, or nothing is removed or waited
+    for (`break_even_seconds`, `act_now`).
     """
 
     uncapped_replicas: int

@@ -1,4 +1,4 @@
-"""The question: the context of a decision, put as what plans are priced on."""
+"""The inputs of plan pricing, derived from the context of a decision."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -15,7 +15,7 @@ from recommender.deciding.context import DecisionContext
 from recommender.deciding.pace import rest_seconds
 
 STEP_SECONDS = 60
-# A burst that nobody foresaw has lost two thirds of itself after this many minutes.
+# An unexpected burst has lost two thirds of itself after this many minutes.
 SURPRISE_STEPS = 8.0
 # The busiest minute of a week is exceeded by a fiftieth, that of a day by a seventh.
 CEILING_DAYS = 0.15
@@ -24,8 +24,8 @@ CEILING_DAYS = 0.15
 def _ungraceful_share(context: DecisionContext) -> Fraction | None:
     """The measured share of ungraceful leaves, or else the configured one.
 
-    Nothing is learned of static members: they never send LeaveGroup, however soon their pods are gone from view. To a
-    thousandth, so that what was computed of the group's moves can be used again.
+    Nothing is learned of static members: they never send LeaveGroup, however soon their pods disappear. Rounded to a
+    thousandth, so that cached results for the group's moves can be used again.
     """
     learned = context.learned.ungraceful_share
     if context.profile.static_membership or learned is None:
@@ -52,7 +52,7 @@ def situation_of(context: DecisionContext) -> Situation:
         target_utilization=settings.target_utilization
         if learned.target_utilization is None
         else learned.target_utilization,
-        # To a tenth of a second, so that what was computed of the group's moves can be used again.
+        # Rounded to a tenth of a second, so that cached results for the group's moves can be used again.
         rebalance_pause_prior_seconds=round(learned.pause_scale_out.value, 1),
         rebalance_pause_prior_scale_in_seconds=round(learned.pause_scale_in.value, 1),
         quiet_seconds=quiet_seconds(context.history),
@@ -81,7 +81,7 @@ def uncertainty_of(context: DecisionContext) -> Uncertainty:
 
 
 def _highest_believed(context: DecisionContext) -> float:
-    """Produce rates that nothing in the last week comes near; tails of bands reach further than loads do."""
+    """Upper bound of credible produce rates, from the last week; tails of forecast bands reach further than loads."""
     week = context.history.produce_messages_per_second[-MINUTES_PER_WEEK:]
     known = week[np.isfinite(week)]
     return (1.0 + CEILING_DAYS * MINUTES_PER_DAY / known.size) * float(known.max()) if known.size else np.inf
@@ -94,7 +94,7 @@ def _surprise(rate: float, highest: float, *, steps: int) -> FloatArray:
 
 
 def _demand(context: DecisionContext) -> FloatArray:
-    """The quantile path that plans must carry, from now on; its last value stands for what lies beyond it."""
+    """The quantile path that plans must carry, from now on; its last value also holds for all later steps."""
     path = context.forecast.path(context.settings.planning_quantile)
     steps = context.settings.horizon_seconds // STEP_SECONDS
     ahead = path[min(context.passed_minutes, len(path) - 1) :][:steps]

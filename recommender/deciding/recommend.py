@@ -1,6 +1,6 @@
 """The decision: one group's history and forecast in, a priced recommendation or a refusal out.
 
-Pure: the live loop, a notebook and the replay call the same `recommend`, so what is judged is what runs.
+Pure: the live loop, a notebook and the replay call the same `recommend`, so that benchmarks judge the code that runs.
 """
 
 from dataclasses import replace
@@ -40,11 +40,11 @@ def recommend(
 ) -> Decision:
     """The count of replicas and the instant at the least expected price; or a refusal.
 
-    `previous` is the recommendation in force until now: it shows whether a move is still under way. `learned` is what
-    the group's own moves have taught (None: the settings' priors). `fallback_replicas` is what the fallback policy
-    wants, given when the advice has been more expensive than it for too long: it is followed then. `track_record` is
-    published with the advice; `with_sensitivity` adds what would reverse it, for about 25 ms. `now` is timezone-aware.
-    Bad states of the world come back as a `Refusal`; a `ValueError` is the caller's bug.
+    `previous` is the recommendation in force until now: it shows whether a move is still under way. `learned` are the
+    beliefs from the group's own moves (None: the settings' priors). `fallback_replicas` is the fallback policy's count,
+    given when the advice has been more expensive than the policy for too long: it is followed then. `track_record` is
+    published with the advice; `with_sensitivity` adds the smallest changes that reverse it, for about 25 ms. `now` is
+    timezone-aware. A group that cannot be decided on gives a `Refusal`; a `ValueError` is the caller's bug.
     """
     context = read_context(
         history,
@@ -77,7 +77,7 @@ def planned_replicas(
     replicas: int,
     backlog_messages: float,
 ) -> int:
-    """The count that plans would have now in a group of the same load that has `replicas`, and so much to consume."""
+    """The count that plans would choose now for a group of the same load with `replicas` and that backlog."""
     context = read_context(history, forecast, profile, settings, previous=None, now=now, learned=learned)
     if isinstance(context, Refusal) or context.at_zero:
         return replicas
@@ -101,17 +101,17 @@ def _under_way(context: DecisionContext) -> Recommendation | None:
     if context.replicas == previous.desired_replicas:
         return None
     if context.fallback_replicas not in (None, previous.desired_replicas):
-        return None  # whoever is followed has changed its mind
+        return None  # the fallback policy has another count by now
     (carried,) = carried_by_count(profile, (previous.desired_replicas,), capacity=context.capacity.p50)
     if context.produce_messages_per_second > carried:
-        return None  # even what is on its way will not do
+        return None  # even the count that is under way cannot carry the load
     return previous if context.now < previous.execute_at + timedelta(seconds=patience_seconds(profile)) else None
 
 
 def _propose(context: DecisionContext) -> Proposal:
     """The proposal of the owner's rule on 0 replicas; else the best plan.
 
-    A move to 0 that a guard holds back is not proposed: the plans decide then on a group that stays active.
+    A move to 0 that a guard holds back is not proposed: then plans decide for a group that stays active.
     """
     by_rule = propose_by_rule(context)
     if by_rule is not None and (context.at_zero or pass_guards(by_rule, context).target == 0):

@@ -47,7 +47,7 @@ MEDIUM_CONFIDENCE = 0.6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricedPlan:
-    """One alternative: `desired_replicas` from `execute_at`, then what is best from there; its price, itemised.
+    """One alternative: `desired_replicas` from `execute_at`, then the cheapest continuation; its price, itemised.
 
     `execute_at` is None for the plan that stays.
     """
@@ -83,8 +83,8 @@ class RebalanceImpact:
 class GateStanding:
     """The history tier of decisions until the next review, and the cost of past decisions from each tier.
 
-    `costs` are prices of one horizon, in currency: the mean over `decisions` of the days before, taken again from each
-    history_tier and priced on what came. The reactive history tier takes it that all stays as it is.
+    `costs` are prices of one horizon, in currency: the mean over `decisions` of the days before, made again from each
+    history tier and priced on the real produce rates. The reactive history tier assumes a constant produce rate.
     """
 
     reviewed_at: datetime
@@ -98,10 +98,10 @@ class GateStanding:
 class ForecastSummary:
     """The forecast behind the decision, thin enough to publish: three paths, one value per step from `origin_at` on.
 
-    `skill_vs_persistence` is how the forecaster has done lately: 1 minus its loss over that of "all stays as it is".
+    `skill_vs_persistence` is the forecaster's recent skill: 1 minus its loss over that of a constant produce rate.
     `trusted` is False while it has lost for so long that persistence is used instead. None: too little was scored.
-    `gate` is the last review of what forecasting has been worth, None before the first one.
-    `origin_at` is None in advice from before it was kept.
+    `gate` is the last review of the forecast's value, None before the first one. `origin_at` is None in advice that was
+    stored before this field existed.
     """
 
     model: str
@@ -120,10 +120,10 @@ class ForecastSummary:
 class LearnedMoves:
     """Beliefs about the group's moves, and the share of their capacity that its replicas may use.
 
-    `move_risk` is the price of one move beyond what is expected of it, in currency; `source` says whether `moves`, the
+    `move_risk` is the price of one move beyond its expected price, in currency; `source` shows whether `moves`, the
     graded ones, outweigh the priors; `target_utilization` is the share of capacity that plans use,
     `target_utilization_set` the most that settings allow. Plans expect added replicas after `start_up_seconds`, which
-    is set; `start_up_seen_seconds` is what graded moves took, None while none was seen.
+    is set; `start_up_seen_seconds` is the start-up time in graded moves, None before the first.
     """
 
     rebalance_pause_scale_out_seconds: float
@@ -139,7 +139,7 @@ class LearnedMoves:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyFigures:
-    """The policy by name, and the figures that were in force: those of its preset unless set.
+    """The policy by name, and the figures that were in force: those of its preset where not set.
 
     Prices are in currency; `price_per_move` is the risk of one move before outcomes teach. `risk_weight` is how much
     the worst tenth of scenarios counts beyond the mean.
@@ -157,9 +157,9 @@ class PolicyFigures:
 class FallbackStanding:
     """The used part of the plans' allowance: `policy` is followed while `used` is above `limit`.
 
-    Both are in currency and fade with a half-life of six hours. `used` is what plans have cost, the limit what the
-    policy has cost (`useful-counts` reacts with the useful replica counts in mind, `fixed` never moves), `slack_ratio`
-    more, and the price of a change; less than that while the policy is followed already.
+    Both are in currency and fade with a half-life of six hours. `used` is the cost of the plans; the limit is the cost
+    of the policy (`useful-counts` reacts with the useful replica counts in mind, `fixed` never moves), `slack_ratio`
+    more, and the price of a change; it is lower while the policy is followed already.
     """
 
     policy: Literal["useful-counts", "fixed"]
@@ -179,7 +179,7 @@ class TurningPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackRecord:
-    """The record of advice and forecaster, known to whoever follows one group; None: too early to say.
+    """The recent record of advice and forecaster for one group; None: too early to judge.
 
     `forecaster_failure` is the sentence on a forecaster that failed and was replaced; None: it works.
     """
@@ -197,10 +197,11 @@ class Recommendation:
 
     `due_replicas` is `desired_replicas` from `execute_at` on and `current_replicas` before. `chosen` and `stay` are
     prices over `horizon_seconds`; `alternatives` holds every other plan that was priced, cheapest first.
-    `uncapped_replicas` is what the plan wanted before bounds and guards; `binding_rule` names the guard that bound.
-    `act_now` is the price of making a later move at once instead. `desired_replicas_lower` and `_upper` are what would
-    be cheapest in the lowest and the highest tenth of scenarios; `confidence` is the share of scenarios in which the
-    choice is no more expensive than staying (a hold: than the best move). What earlier advice did not say yet is None.
+    `uncapped_replicas` is the plan's count before bounds and guards; `binding_rule` names the guard that bound.
+    `act_now` is the price of making a later move at once instead. `desired_replicas_lower` and `_upper` are the
+    cheapest counts in the lowest and the highest tenth of scenarios; `confidence` is the share of scenarios in which
+    the choice is no more expensive than staying (a hold: than the best move). Fields that earlier versions did not
+    store are None.
     """
 
     recommendation_id: str
@@ -246,7 +247,7 @@ class Recommendation:
 
     @property
     def confidence_level(self) -> ConfidenceLevel | None:
-        """`confidence` in a word."""
+        """`confidence` as a word."""
         if self.confidence is None:
             return None
         if self.confidence >= HIGH_CONFIDENCE:
@@ -282,7 +283,7 @@ class PromisedPrice:
 class GradedMove:
     """One move of a group that is over: its expected and its measured effects, known at `graded_at`.
 
-    `promised` is None where somebody else moved the group: nothing was promised of that move.
+    `promised` is None where the move was not advised: nothing was promised of it.
     """
 
     cluster: str

@@ -16,7 +16,7 @@ def refusal(
     evidence: tuple[tuple[str, float], ...] = (),
     hold: int | None = None,
 ) -> Refusal:
-    """No advice for the group of `history` at `now`; it keeps `hold` replicas, where it is known how many it has."""
+    """No advice for the group of `history` at `now`; it keeps `hold` replicas, where its count is known."""
     return Refusal(
         cluster=history.cluster,
         group=history.group,

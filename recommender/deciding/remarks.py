@@ -15,9 +15,9 @@ LEAST_LOSS_FRACTION = 0.05
 
 
 def skew_remark(context: DecisionContext, *, replicas: int) -> str | None:
-    """The limiting partition, and its produce rate beside so many replicas; None where it takes next to nothing.
+    """The limiting partition and its produce rate at so many replicas; None where it costs next to no capacity.
 
-    It has the name that rows give it; otherwise it is the heaviest of the profile's weights.
+    It has the name that rows give it; otherwise it is the heaviest in the profile's weights.
     """
     profile, weights, capacity = context.profile, context.profile.partition_weights, context.capacity.p50
     if weights is None:

@@ -1,4 +1,4 @@
-"""Windows: hours in which a group is not made smaller, or not moved at all, whatever a move would save."""
+"""Windows: hours in which a group is not made smaller, or not moved at all, despite any saving."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _SOME_INSTANT = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """One window that opens again and again. Errors: ValueError for a schedule or a time zone that is none."""
+    """One window that opens again and again. Errors: ValueError for an invalid schedule or time zone."""
 
     schedule: str
     """Opening times, in the five fields of cron: minute, hour, day of month, month, day of week. `0 22 * * 5` is Friday
@@ -72,7 +72,7 @@ class Window:
 
 
 def closed_by(windows: Iterable[Window], instant: datetime, *, removing: bool) -> tuple[Window, datetime] | None:
-    """The window that forbids a move that way at `instant`, the one that closes last, and when; None: none does."""
+    """The window that forbids a move in that direction at `instant` and closes last, and when it closes; None: none."""
     standing = [
         (closes_at, window)
         for window in windows
@@ -85,6 +85,6 @@ def closed_by(windows: Iterable[Window], instant: datetime, *, removing: bool) -
 
 
 def open_until(windows: Iterable[Window], instant: datetime, latest: datetime, *, removing: bool) -> datetime:
-    """Until when a move that way may wait that may be made at `instant`: `latest`, or where a window opens before."""
+    """End of the time in which a move allowed at `instant` may wait: `latest`, or earlier where a window opens."""
     opening = [window.opens_after(instant) for window in windows if window.forbids(removing=removing)]
     return min([latest, *opening])

@@ -1,7 +1,7 @@
 """Scaling to zero: the conditions for 0 replicas, for staying there, and the count to activate the group with.
 
-The owner's rule decides here, and no price: one message in a quiet night costs next to nothing, and has to be consumed
-all the same. An interval without samples never counts as idle.
+The owner's rule decides here, and no price: one message in a quiet night costs next to nothing, but has to be
+consumed. An interval without samples never counts as idle.
 """
 
 from datetime import timedelta
@@ -110,23 +110,23 @@ def _expected(messages: float) -> str:
 
 
 def _lead_seconds(context: DecisionContext) -> float:
-    """From the command to the first message of a replica that is started."""
+    """Seconds from the command to the first message of a replica that is started."""
     return float(context.profile.start_up_seconds)
 
 
 def _waiting_messages(context: DecisionContext) -> float:
-    """Those of the newest row: one that shows a message is enough."""
+    """Waiting messages in the newest row: one message is enough."""
     return context.row.lag_messages or 0.0
 
 
 def _expected_messages(context: DecisionContext, seconds: float) -> float:
-    """The likely number of messages within the next `seconds`; 0 where nothing can be said."""
+    """The likely number of messages within the next `seconds`; 0 without a forecast."""
     ahead = _expected_rates(context, seconds)
     return sum(ahead) * seconds / len(ahead) if ahead else 0.0
 
 
 def _expected_rates(context: DecisionContext, seconds: float) -> list[float]:
-    """The likely rates of the minutes of the next `seconds`; none where nothing can be said."""
+    """The likely rates of the minutes of the next `seconds`; none without a forecast."""
     path = context.forecast.path(0.5)[context.passed_minutes :]
     ahead: list[float] = path[: max(1, ceil(seconds / MINUTE_SECONDS))].tolist()
     return ahead
@@ -153,7 +153,7 @@ def price_by_rule(proposal: Proposal, context: DecisionContext) -> MovePrice:
         uncapped_replicas=target,
         useful_replicas=(0, *context.useful_replicas),
         lead_seconds=_lead_seconds(context) if target > replicas else 0.0,
-        # Nobody is left to be stopped, or nobody is there yet.
+        # No replica is left to be stopped, or none runs yet.
         rebalance_impact=RebalanceImpact(
             protocol_profile=context.profile.protocol,
             rebalance_pause_seconds=0.0,
@@ -170,7 +170,8 @@ def price_by_rule(proposal: Proposal, context: DecisionContext) -> MovePrice:
 def _cost(context: DecisionContext, prices: Prices, replicas: int) -> Cost:
     """The cost of `replicas` over the horizon, and of the messages that are late meanwhile.
 
-    Without a replica all that waits and is likely to come is late; with some that start, what comes before they work.
+    Without a replica all waiting and expected messages are late; otherwise those that arrive before replicas have
+    started.
     """
     settings, lead, horizon = context.settings, _lead_seconds(context), float(context.settings.horizon_seconds)
     late = 0.0

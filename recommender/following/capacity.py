@@ -8,13 +8,14 @@ from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.history import History
 from forecasting.units import Seconds
 
-# So often a group that was never at its limit may be filled a step further; looking takes 0.2 ms, after backlogs 20.
+# Interval at which plans may fill a group that was never at its limit a step further; measuring takes 0.2 ms, after
+# backlogs 20 ms.
 LOOK_AFTER = timedelta(minutes=5)
 
 
 @dataclass(slots=True)
 class CapacityTracker:
-    """The capacity to decide with: the profile's own, or what the group has shown."""
+    """The capacity to decide with: the profile's own, or the one measured in the history."""
 
     profile: GroupProfile
     _seen: Capacity | None = None
@@ -26,9 +27,9 @@ class CapacityTracker:
         return self._seen if self.profile.capacity is None else self.profile.capacity
 
     def look(self, history: History, *, surprised: bool) -> Capacity | None:
-        """The capacity after a look at `history`: every few minutes, and at once if `surprised`.
+        """The capacity, measured again in `history` every few minutes, and at once if `surprised`.
 
-        What was once known stays known, and grows older, until something else is.
+        A measured capacity stays in use, with growing age, until another one is measured.
         """
         before = self._looked_at
         recent = before is not None and history.end_at < before + LOOK_AFTER

@@ -1,7 +1,7 @@
 """Careful calls: a forecaster that fails, hangs or gives impossible values costs a history tier, never the decision.
 
-Forecasters may be anybody's code. What they raise, what they do not answer in time and what no load can be comes back
-as `ForecasterFailure`, a value with a sentence that is published. Time is limited by the process around: it hands in an
+Forecasters may be foreign code. An exception, a missed time limit or an impossible value is returned as
+`ForecasterFailure`, a value with a sentence that is published. The running process sets the time limit by passing a
 `Caller`.
 """
 
@@ -16,9 +16,9 @@ from forecasting.forecaster import FittedForecaster
 from forecasting.history import History
 from forecasting.refusal import Refusal
 
-# The steepest launch that we know of multiplied a load by 30; 100 times all that was ever seen is no load.
+# The steepest launch that we know of multiplied a load by 30; 100 times the highest rate seen is impossible.
 ABSURD_FACTOR = 100.0
-# An idle group has seen nothing that could be multiplied.
+# An idle group has no rate to multiply.
 LEAST_HIGHEST_MESSAGES_PER_SECOND = 1.0
 
 Answer = TypeVar("Answer")
@@ -32,10 +32,10 @@ class ForecasterFailure:
 
 
 class Caller(Protocol):
-    """A way to call code that may fail: `call`, which waits as long as it takes, or one with a limit."""
+    """A way to call code that may fail: `call`, which has no time limit, or one with a limit."""
 
     def __call__(self, question: Callable[[], Answer], /) -> Answer | ForecasterFailure:
-        """The answer, or the failure; it raises nothing that the question does."""
+        """The answer, or the failure; exceptions of the question are not raised."""
         ...
 
 
@@ -54,7 +54,7 @@ def call(question: Callable[[], Answer], /) -> Answer | ForecasterFailure:
 def checked_forecast(
     fitted: FittedForecaster, history: History, *, steps: int
 ) -> Forecast | Refusal | ForecasterFailure:
-    """The answer of `fitted.forecast`, or a failure where its values are impossible."""
+    """The forecast of `fitted.forecast`, or a failure where its values are impossible."""
     answer = fitted.forecast(history, steps=steps)
     return answer if isinstance(answer, Refusal) else nonsense(answer, history) or answer
 

@@ -21,7 +21,7 @@ REFIT_AFTER = timedelta(hours=1)
 
 
 class ForecastSource:
-    """Fits `forecaster` once an hour of data, and falls back to persistence where it fails, loses or costs money.
+    """Fits `forecaster` once an hour of data, and uses persistence where it fails, loses or costs money.
 
     A forecaster that fails or gives impossible values is not called until its next fit. `standing` is the review
     that was made before, if one was. All calls of the forecaster go through `caller`.
@@ -42,7 +42,7 @@ class ForecastSource:
         self._reviewed_at = None if standing is None else standing.reviewed_at
 
     def forecast(self, history: History) -> Forecast | Refusal:
-        """The next horizon in minutes, or why there is none."""
+        """The next horizon in minutes, or the refusal."""
         due = self._fitted_at is None or history.end_at >= self._fitted_at + REFIT_AFTER
         if due or isinstance(self._fitted, Refusal):
             self._fit(history)
@@ -66,9 +66,9 @@ class ForecastSource:
     def review(
         self, history: History | None, profile: GroupProfile, *, learned: Learned, now: datetime
     ) -> GateStanding | None:
-        """Take decisions of the last days again from each history tier, and choose one.
+        """Make decisions of the last days again from each history tier, and choose one.
 
-        `profile` has the capacity that is known. None, too little is known: the highest history tier.
+        `profile` has the known capacity. None where too little is known: then the highest history tier is used.
         """
         self._reviewed_at = now
         if history is None or profile.capacity is None:
@@ -92,14 +92,14 @@ class ForecastSource:
 
     @property
     def failure(self) -> str | None:
-        """A sentence on a forecaster that is not used, with the reason; None for one that is."""
+        """A sentence on a forecaster that is not used, with the reason; None while it is used."""
         if not isinstance(self._fitted, ForecasterFailure):
             return None
         return f"Forecaster {self._forecaster.name} is not used: {self._fitted.why}; arrivals are taken to stay."
 
     @property
     def track_record(self) -> TrackRecord:
-        """The record of recent forecasts, as it is published; the fallback policy is not known here."""
+        """The record of recent forecasts, as it is published, without the fallback policy."""
         skill = self._trust.skill
         return TrackRecord(
             gate=self._standing,
@@ -128,7 +128,7 @@ class ForecastSource:
         self._persistence = PersistenceForecaster().fit(history)
 
     def _persisting(self, history: History, *, steps: int) -> Forecast | Refusal:
-        """The persistence forecast of the last fit; a history that was too short for one may suffice by now."""
+        """The persistence forecast of the last fit; fitted again where the history was too short for one."""
         if self._persistence is None or isinstance(self._persistence, Refusal):
             self._persistence = PersistenceForecaster().fit(history)
         if isinstance(self._persistence, Refusal):

@@ -1,8 +1,8 @@
 """The gate: the choice of a history tier for a group by the cost of its recent decisions with and without a forecast.
 
-Decisions of the last days are taken again, from each history tier and from what was known then, and the
-plan that each chooses is priced on what came. The highest history tier is used whose plans were not more expensive than
-the cheapest, but for what chance explains.
+Decisions of the last days are made again, from each history tier and with the data of that time, and the plan that each
+chooses is priced on the real produce rates. The highest history tier is used whose plans were not more expensive than
+the cheapest, except by chance.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from recommender.deciding.question import STEP_SECONDS, situation_of, uncertaint
 from recommender.deciding.recommendation import GateStanding
 from recommender.following.careful import Caller, ForecasterFailure, checked_forecast
 
-# A forecaster that has lost its way is found out within half a day.
+# A forecaster that has become wrong is detected within half a day.
 REVIEW_AFTER = timedelta(hours=12)
 
 # Origins 47 minutes apart, prime to 60, meet a job on every tenth minute in all its phases: 60 of them in two days.
@@ -39,10 +39,10 @@ _LONGEST_MINUTES = 2 * MINUTES_PER_DAY
 _FEWEST_ORIGINS = 10
 _REFIT_MINUTES = MINUTES_PER_DAY
 
-# As many as a first look at plans takes: a quarter of what decisions are made with.
+# As many as a first round of plans takes: a quarter of the number for decisions.
 _SCENARIOS = 16
 
-# A day less than the weekly history tier needs: as much as the daily one may have known before.
+# A day less than the weekly history tier needs: the most that the daily one may have seen before.
 _DAILY_LOOK_BACK_MINUTES = WEEKLY_MINUTES - MINUTES_PER_DAY
 
 # Mean costs that differ by less than two standard errors of their paired differences differ by chance.
@@ -52,7 +52,7 @@ _HISTORY_TIERS: tuple[HistoryTier, ...] = ("reactive", "daily", "weekly")
 
 
 def seen_from(history: History, history_tier: HistoryTier) -> History:
-    """The part of a history that a history tier looks back on: all of it, or the last thirteen days."""
+    """The part of a history that a history tier uses: all of it, or the last thirteen days."""
     return history.last(_DAILY_LOOK_BACK_MINUTES) if history_tier == "daily" else history
 
 
@@ -65,7 +65,7 @@ def review(
     learned: Learned,
     caller: Caller,
 ) -> GateStanding | None:
-    """The history tier to decide from, and what decisions from each have cost; None where too little is known.
+    """The history tier to decide from, and the cost of decisions from each; None where too little is known.
 
     The lowest history tier is persistence. One whose forecaster refuses, fails, gives impossible values or takes
     longer for all its answers than `caller` allows is left out.
@@ -101,7 +101,7 @@ def review(
 
 
 def _used(costs: dict[HistoryTier, FloatArray]) -> HistoryTier:
-    """The highest history tier that is as cheap as the cheapest one, but for chance; `costs` has the lowest first.
+    """The highest history tier that is as cheap as the cheapest one, except by chance; `costs` has the lowest first.
 
     >>> prices = np.array([1.0, 2.0, 3.0, 2.0])
     >>> _used({"reactive": prices, "daily": prices + [0.1, -0.1, 0.1, 0.0]})  # 0.025 more, give or take 0.05
@@ -165,7 +165,7 @@ class _Judged:
         return answers
 
     def prices(self, forecasts: Sequence[Forecast], origins: Sequence[int]) -> FloatArray:
-        """The price, on what came, of the plan that each forecast leads to."""
+        """The price, on the real produce rates, of the plan that each forecast leads to."""
         return np.array([self._price(forecast, origin) for forecast, origin in zip(forecasts, origins, strict=True)])
 
     def _price(self, forecast: Forecast, origin: int) -> float:
@@ -193,7 +193,7 @@ class _Judged:
         return float(found.replayed(inputs, [found.best_row]).totals[0, 0])
 
     def _sized_for(self, rate: MessagesPerSecond) -> int:
-        """The fewest replicas that carry this, or as many as may be."""
+        """The fewest replicas that carry this rate, at most the maximum."""
         profile = self.profile
         counts = useful_counts(profile, minimum=profile.min_replicas, maximum=Replicas(profile.replica_ceiling))
         room = (

@@ -1,9 +1,9 @@
 """Grading: the measured effects of a move on the group, read from the rows around it.
 
-A move is watched from its command (or, where somebody else moved the group, from the first row that shows it) until the
-group has been quiet for a while. Its stop is what was measured of its rebalances, where somebody looked often enough;
-else how far lag rose, in seconds of arrivals, above what it was before and above what a lack of replicas alone would
-have built up. That takes the capacity of a replica: a move that is over before it is known waits for it.
+A move is watched from its command (or, where it was not advised, from the first row that shows it) until the group has
+been quiet for a while. Its stop is the measured one of its rebalances, where samples were frequent enough; else how far
+lag rose, in seconds of arrivals, above its value before and above the part that a lack of replicas alone would have
+built up. That takes the capacity of a replica: a move that is over before the capacity is known waits for it.
 """
 
 from collections import deque
@@ -20,7 +20,7 @@ from recommender.deciding.recommendation import GradedMove, PromisedPrice
 
 # A move is over when members have not changed for this long; its backlog has mostly drained then.
 QUIET_SECONDS = 60.0
-# A command that shows no effect within this many start-ups and sessions was not carried out.
+# A command without an effect within this many start-ups and sessions was not carried out.
 PATIENCE_FACTOR = 2.0
 # Lag before the move is the mean of this many rows: two minutes.
 ROWS_BEFORE = 8
@@ -28,11 +28,11 @@ ROWS_BEFORE = 8
 UNGRACEFUL_SHARE_OF_SESSION = 0.6
 # A move in two steps causes a few rebalances; twenty replicas that come one by one cause twenty.
 STOPS_KEPT = 20
-# Where a lack of replicas alone builds up more than this share of the promised wait, nobody can measure what the move
-# made late: 40,000/s that are late for 75 s after a jump would be 30 replica-hours.
+# Where a lack of replicas alone builds up more than this share of the promised wait, the lateness of the move cannot be
+# measured: 40,000/s that are late for 75 s after a jump would be 30 replica-hours.
 SHORT_SHARE = 0.5
 # While the capacity is unknown, a group that changes for longer than an hour without a quiet minute is graded by the
-# last hour of it, and as many moves wait as are kept in mind after a restart.
+# last hour of it, and as many moves wait as are read from the store after a restart.
 LOOKS_KEPT = 240
 WAITING_KEPT = 500
 
@@ -55,7 +55,7 @@ class Command:
 class MeasuredPause:
     """One rebalance as measured by an observer that samples more often than rows are written.
 
-    `lost_seconds` is what all partitions together stood still, over their number; each stop may be off by
+    `lost_seconds` is the sum of all partitions' stops, divided by their number; each stop may be off by
     `resolution_seconds`.
     """
 
@@ -75,7 +75,7 @@ class _Look(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class _Watch:
-    """A move while it happens; `looks` are those that are not counted yet, for want of a capacity."""
+    """A move while it happens; `looks` are the rows that are not counted yet because the capacity is unknown."""
 
     command: Command | None
     began_at: datetime
@@ -93,9 +93,9 @@ class _Watch:
 
 @dataclass(slots=True, kw_only=True)
 class Grader:
-    """Watches one group's rows, oldest first, and hands out the outcome of each move when it is over.
+    """Watches one group's rows, oldest first, and returns the outcome of each move when it is over.
 
-    Of a move that is over while the capacity is unknown, `grade_waiting` hands it out as soon as that is known.
+    `grade_waiting` returns a move that was over before the capacity was known, as soon as it is known.
     """
 
     profile: GroupProfile
@@ -107,7 +107,7 @@ class Grader:
     _measured: deque[MeasuredPause] = field(default_factory=lambda: deque(maxlen=STOPS_KEPT))
 
     def commanded(self, command: Command) -> None:
-        """A move was advised for now; the rows will show whether it was made."""
+        """Record that a move is advised for now; the rows will show whether it was made."""
         if self._watch is None and self._lags:
             self._watch = self._opened(command.at, command.from_replicas, command)
 
@@ -116,13 +116,13 @@ class Grader:
         self._measured.append(stop)
 
     def observe(self, row: GroupInterval, capacity: MessagesPerSecond | None) -> GradedMove | None:
-        """Take the next row; the move that is over with it, graded, else None.
+        """Take the next row; returns the graded move that ended with it, else None.
 
-        `capacity` is what is known of one replica's by now. None: the move waits for `grade_waiting`.
+        `capacity` is that of one replica as far as known by now. None: the move waits for `grade_waiting`.
         """
         rate = row.produce_messages_per_second or 0.0
         if row.members == 0 and not row.in_rebalance:
-            self._members, self._watch = None, None  # nobody is there to be stopped: what follows is a start
+            self._members, self._watch = None, None  # no member can be stopped: the next change is a start
             self._lags.clear()
             return None
         if row.members is None or row.lag_messages is None or rate <= 0.0:
@@ -140,7 +140,7 @@ class Grader:
         return self._closed(self._watch, capacity)
 
     def grade_waiting(self, capacity: MessagesPerSecond) -> list[GradedMove]:
-        """The moves that were over before the capacity was known, oldest first; each is handed out once."""
+        """The moves that were over before the capacity was known, oldest first; each is returned once."""
         waiting = tuple(self._waiting)
         self._waiting.clear()
         for watch in waiting:
@@ -160,7 +160,7 @@ class Grader:
         watch.after = look.row.members or watch.after
 
     def _count(self, watch: _Watch, capacity: MessagesPerSecond) -> None:
-        """Add up lag and lateness of the looks that are not counted yet."""
+        """Add up lag and lateness of the rows that are not counted yet."""
         for row, rate, lag_seconds in watch.looks:
             watch.peak_seconds = max(watch.peak_seconds, lag_seconds - watch.lag_seconds_before - watch.short_seconds)
             if row.members:
@@ -230,7 +230,7 @@ class Grader:
     def _rebalance_pause_seconds(self, watch: _Watch, *, stopped_share: float) -> float:
         """The measured pause, if there is one above the resolution; else the pause that explains the rise of the lag.
 
-        Rows of 15 s show the lag that is left when they are read: a stop of 3 s may be consumed by then.
+        Rows of 15 s show the lag at the time when they are read: a stop of 3 s may be caught up by then.
         """
         stops = [
             stop for stop in self._measured if watch.began_at <= stop.ended_at and stop.began_at <= watch.seen_until

@@ -1,7 +1,7 @@
-"""Learning from a group's moves: each is watched and graded, and shifts the beliefs that the next one is priced by.
+"""Learning from a group's moves: each is watched and graded, and changes the beliefs that price the next one.
 
-A move can be graded only where it is known what a replica carries, for a shortage builds up lag as well. One that is
-over before that is kept, and teaches as soon as it is known.
+A move can be graded only where the capacity of a replica is known, because a shortage builds up lag as well. A move
+that is over before that is kept, and used for learning as soon as the capacity is known.
 """
 
 from collections.abc import Iterable
@@ -20,17 +20,17 @@ from recommender.deciding.recommendation import GradedMove, PromisedPrice, Recom
 from recommender.following.grading import Command, Grader, MeasuredPause
 from recommender.following.utilization import TargetUtilization
 
-# Advice for these reasons starts a group, or repeats an earlier move: there is nothing to grade.
+# Advice for these reasons starts a group, or repeats an earlier move: there is no move to grade.
 NOT_GRADED = frozenset({"warming_up", "idle", "activating"})
-# Even a move that no assignor was expected to carry over stops something.
+# Even a move of which no assignor was expected to move partitions stops something.
 LEAST_STOPPED_SHARE = 0.05
 
 
 class MoveLearner:
-    """Follows one group's rows and commands, and knows what they have taught.
+    """Follows one group's rows and commands, and learns from its moves.
 
-    `outcomes` are moves that were graded before, oldest first: they teach as they were kept, and rows up to the newest
-    of them do not teach again.
+    `outcomes` are moves that were graded before, oldest first: learning uses them as stored, and rows up to the newest
+    of them are not used again.
     """
 
     def __init__(self, profile: GroupProfile, settings: DecisionSettings, outcomes: Iterable[GradedMove]) -> None:
@@ -58,7 +58,7 @@ class MoveLearner:
         return self._learned
 
     def observe(self, row: GroupInterval, capacity: Capacity | None) -> None:
-        """Take the next row; `capacity` is what is known of one replica's by now."""
+        """Take the next row; `capacity` is that of one replica as far as known by now."""
         if capacity is None:
             self._grader.observe(row, None)
             return
@@ -79,11 +79,11 @@ class MoveLearner:
         return learned
 
     def measured(self, stop: MeasuredPause) -> None:
-        """Take what was measured of a rebalance; the move that caused it is graded by it."""
+        """Take the measured pause of a rebalance; the move that caused it is graded by it."""
         self._grader.measured(stop)
 
     def commanded(self, advice: Recommendation, *, now: datetime) -> None:
-        """Watch the move that is advised for `now`, if one is that can be graded."""
+        """Watch the move that is advised for `now`, if there is one that can be graded."""
         if advice.action != "hold" and advice.execute_at <= now and advice.reason not in NOT_GRADED:
             self._grader.commanded(self._command(advice, now=now))
 

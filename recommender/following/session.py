@@ -1,7 +1,7 @@
 """Session: the decision code of one group, stepped from outside, row by row.
 
-For notebooks, replays and anybody's own simulator. It keeps what the live loop keeps (history, fitted forecaster,
-last advice) and calls the very same pure `recommend`.
+For notebooks, replays and other simulators. It keeps the same state as the live loop (history, fitted forecaster,
+last advice) and calls the same pure `recommend`.
 """
 
 from collections.abc import Iterable
@@ -28,19 +28,20 @@ from recommender.following.forecast_source import ForecastSource
 from recommender.following.grading import MeasuredPause
 from recommender.following.moves import MoveLearner
 
-# Lag of so many seconds more than a commit interval leaves is a surprise.
+# This many seconds of lag beyond a commit interval are a surprise.
 SURPRISING_LAG_SECONDS = 2.0
 
 
 class Session:
-    """Observe rows of one group in time order; ask for a recommendation at any moment.
+    """Observes rows of one group in time order, and gives a recommendation at any moment.
 
-    `profile.capacity` may be None: it is then learnt from windows in which the group worked at its limit, and until one
-    was seen the answer is a `Refusal`. `history` holds earlier base rows, oldest first; `outcomes` are moves that were
-    graded before, oldest first: they teach as they were kept, and rows up to the newest of them do not teach again.
+    `profile.capacity` may be None: it is then learnt from windows in which the group worked at its limit, and before
+    the first of them the result is a `Refusal`. `history` holds earlier base rows, oldest first; `outcomes` are moves
+    that were graded before, oldest first: learning uses them as stored, and rows up to the newest of them are not used
+    again.
 
-    A forecaster that fails, talks nonsense or takes longer for an answer than `caller` allows is replaced by
-    persistence, saying so, until it is to be fitted again. As it stands, `caller` waits as long as an answer takes.
+    A forecaster that fails, gives impossible values or exceeds the time limit of `caller` is replaced by persistence
+    until it is fitted again, and the advice contains a sentence on it. The default `caller` has no time limit.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class Session:
             self._compare(row, capacity)
 
     def measured(self, stop: MeasuredPause) -> None:
-        """Take what was measured of a rebalance; the move that caused it is graded by it."""
+        """Take the measured pause of a rebalance; the move that caused it is graded by it."""
         self._moves.measured(stop)
 
     @property
@@ -91,11 +92,11 @@ class Session:
         return self._moves.learned
 
     def drain_outcomes(self) -> tuple[GradedMove, ...]:
-        """The moves that were graded since the last call, for whoever stores them."""
+        """The moves that were graded since the last call, to be stored."""
         return self._moves.drain_outcomes()
 
     def _compare(self, row: GroupInterval, capacity: Capacity) -> None:
-        """Let the row pass in the shadows too; they begin with the first row that shows members."""
+        """Pass the row to the shadows too; they begin with the first row that shows members."""
         if self._experts is None and row.members:
             self._experts = Experts(
                 self._profile,
@@ -115,7 +116,7 @@ class Session:
         return self._surprised() or self._wanted_otherwise()
 
     def _wanted_otherwise(self) -> bool:
-        """True if the simple scaler that is followed requests another count than the advice in force."""
+        """True if the fallback policy that is followed wants another count than the advice in force."""
         wanted = None if self._experts is None else self._experts.wanted
         return wanted is not None and self._previous is not None and wanted != self._previous.desired_replicas
 
@@ -135,7 +136,7 @@ class Session:
     def recommend(self, now: datetime, *, with_sensitivity: bool = False) -> Decision:
         """Advice from all that was observed until `now`, or a refusal that names what is missing.
 
-        `with_sensitivity`: also what would reverse the decision, which takes a few times as long as the decision.
+        `with_sensitivity`: also the changes that reverse the decision, which takes a few times as long as the decision.
         """
         return self.decide(self.forecast(now), now=now, with_sensitivity=with_sensitivity)
 
@@ -145,7 +146,7 @@ class Session:
         return self._nothing_observed(now) if history is None else self._forecasts.forecast(history)
 
     def decide(self, forecast: Forecast | Refusal, *, now: datetime, with_sensitivity: bool = False) -> Decision:
-        """Advice for a group that `forecast` is expected of: the second half of `recommend`."""
+        """Advice for a group with this forecast: the second half of `recommend`."""
         self._decided_at = now
         history = self._buffer.history()
         if history is None:
@@ -186,7 +187,7 @@ class Session:
         profile: GroupProfile,
         now: datetime,
     ) -> int:
-        """The count that plans would give to a group beside the real one."""
+        """The count that plans would choose for a copy of the group."""
         return planned_replicas(
             history,
             forecast,
@@ -211,14 +212,14 @@ class Session:
 
     @property
     def forecaster_failure(self) -> str | None:
-        """A sentence on a forecaster that is not used, and why; None of one that is."""
+        """A sentence on a forecaster that is not used, with the reason; None while it is used."""
         return self._forecasts.failure
 
     def review(self, now: datetime) -> GateStanding | None:
-        """Take decisions of the last days again from each history tier, and choose one.
+        """Make decisions of the last days again from each history tier, and choose one.
 
-        It takes as long as a few hundred decisions: for when `review_due`. None, too little is known: the highest
-        history tier.
+        It takes as long as a few hundred decisions: for when `review_due`. None where too little is known: then the
+        highest history tier is used.
         """
         profile = replace(self._profile, capacity=self._capacity.known)
         return self._forecasts.review(self._buffer.history(), profile, learned=self.learned, now=now)

@@ -1,7 +1,7 @@
-"""Trust: the recent skill of a forecaster against persistence, which says that all stays as it is.
+"""Trust: the recent skill of a forecaster against persistence, a constant produce rate.
 
 Each minute both forecasts are noted at two leads; when the minute has come, both are scored. A forecaster that has lost
-for a while is not listened to until it has won again.
+for a while is not used until it has won again.
 """
 
 from collections import deque
@@ -39,7 +39,7 @@ class Trust:
     _scores: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=MOST_SCORES))
 
     def note(self, forecast: Forecast, persistence: Forecast, *, minute: int) -> None:
-        """Remember what both say of the minutes to come; `minute` is the last one seen."""
+        """Keep both forecasts of the minutes to come; `minute` is the last one seen."""
         for lead in LEADS:
             if lead <= forecast.steps and lead <= persistence.steps:
                 predicted = tuple(float(forecast.path(q)[lead - 1]) for q in QUANTILES)
@@ -47,7 +47,7 @@ class Trust:
                 self._claims.append(_Claim(minute + lead, predicted, stays))
 
     def seen(self, rate: float, *, minute: int) -> None:
-        """Score all claims about a minute that has come; one whose rate is unknown (NaN) scores nobody."""
+        """Score all claims about a minute that has come; a minute without a known rate (NaN) is not scored."""
         due = [claim for claim in self._claims if claim.due_minute == minute]
         self._claims = deque(claim for claim in self._claims if claim.due_minute > minute)
         if due and not isnan(rate):
@@ -66,7 +66,7 @@ class Trust:
 
 
 def _losses(rate: float, claims: list[_Claim]) -> list[tuple[float, float]]:
-    """Of each claim the loss of the forecast and of persistence, summed over the scored quantiles."""
+    """Losses of the forecast and of persistence for each claim, summed over the scored quantiles."""
     predicted = np.array([side for claim in claims for side in (claim.forecast, claim.persistence)])
     came = np.array([rate])
     losses = [pinball_losses(came, predicted[:, [row]], quantile=quantile) for row, quantile in enumerate(QUANTILES)]

@@ -1,7 +1,7 @@
 """Target utilization of a group, learned from its own quiet minutes.
 
 A backlog that grows while the group should keep up shows that its target utilization is too high: some of its
-replicas are slower, or some partitions heavier, than the one figure of capacity knows.
+replicas are slower, or some partitions heavier, than the single figure of capacity assumes.
 """
 
 from collections import deque
@@ -13,22 +13,23 @@ from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from recommender.deciding.facts import excess_seconds
 
-# Three minutes of base rows in which members stayed and the load was carried: only these teach.
+# Three minutes of base rows in which members stayed and the load was carried: learning uses only these.
 QUIET_ROWS = 12
 # A load above this share of what is carried may build up a backlog by itself.
 FULL = 0.98
 CREEPING_SECONDS = 2.0
-# One row may show more by chance than the others bear out.
+# One row may show more by chance than the other rows confirm.
 WAITS = 4
 LEAST = 0.7
-# Down a quarter of the way to what was too full with each row, up again 5 % in an hour of rows that were full and well.
+# Each row lowers it a quarter of the way to the utilization that was too high; an hour of full rows that kept up raises
+# it by 5 %.
 STEP_DOWN = 0.25
 STEP_UP = 0.05 / 240.0
 
 
 @dataclass(slots=True, kw_only=True)
 class TargetUtilization:
-    """The share of capacity that plans may use: `most` on day one, less where quiet minutes say so."""
+    """The share of capacity that plans may use: `most` on day one, less where quiet minutes require it."""
 
     most: float
     commit_interval_seconds: Seconds
@@ -39,14 +40,14 @@ class TargetUtilization:
     _waits: deque[float] = field(default_factory=lambda: deque(maxlen=WAITS))
 
     def __post_init__(self) -> None:
-        """Begin with the most."""
+        """Begin with `most`."""
         self.value = self.most
 
     def observe(self, row: GroupInterval, capacity: MessagesPerSecond, *, likely: MessagesPerSecond) -> None:
-        """Take the next row: `value` is a share of `capacity`, which plans go by; `likely` is what a replica may do.
+        """Take the next row: `value` is a share of `capacity`, which plans use; `likely` is a replica's likely one.
 
-        They differ where nobody has set them. A group that runs as full as planned, and well, would never reach a
-        share of the larger one: its target utilization would stay low, and the capacity that it shows would sink day by
+        They differ where the capacity is not set. A group that runs as full as planned, and keeps up, would never reach
+        a share of the larger one: its target utilization would stay low, and the measured capacity would sink day by
         day.
         """
         if row.members is not None and (row.members != self._members or row.in_rebalance):
