@@ -1,4 +1,4 @@
 """The judge: an independent simulated consumer group, the rival policies, the league table.
 
-`plant` shares no physics and no code with `cost_model`: what is judged must not mark its own work.
+`plant` shares no physics and no code with `cost_model`, so that the cost model is not judged by itself.
 """

@@ -18,7 +18,7 @@ from replay.sampling import Names
 from replay.trace import Trace
 from replay.world import World
 
-# Where a user gives no capacity: four fifths of all replicas just carry what is exceeded in one minute of a thousand.
+# Where no capacity is given: four fifths of all replicas just carry the rate that is exceeded in one minute of 1,000.
 SHARE_AT_PEAK = 0.8
 PEAK_QUANTILE = 0.999
 # The rivals of a user's league, by their names in the catalogue: lag targets are those most often copied, 10,000.
@@ -36,10 +36,10 @@ POLICIES = (*RIVALS, LAGCAST)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Contest:
-    """The inputs shared by all policies: the same load, the same world, the same prices, the same first count.
+    """The inputs shared by all policies: the same load, the same world, the same prices, the same first replica count.
 
-    `settings` are lagcast's own and the source of the prices; `names` are those of the history rows it is given.
-    `start_replicas` None: enough for the peak. `arrivals`: those of this trace, world and seed, to be drawn only once.
+    `settings` are lagcast's own and the source of the prices; `names` are those of its history rows. `start_replicas`
+    None: enough for the peak. `arrivals`: those of this trace, world and seed, to be drawn only once.
     """
 
     trace: Trace
@@ -52,7 +52,7 @@ class Contest:
 
     @property
     def prices(self) -> Prices:
-        """The prices that everybody is charged at."""
+        """The prices by which every policy is charged."""
         capacity = profile_of(self.world, self.names).capacity
         if capacity is None:
             message = "a world's capacity is always known"
@@ -61,7 +61,7 @@ class Contest:
 
     @property
     def first_replicas(self) -> int:
-        """The count that everybody starts with."""
+        """The replica count with which every policy starts."""
         return self.start_replicas if self.start_replicas is not None else count_for_peak(self.world, self.trace)
 
     def plant(self) -> Plant:
@@ -95,7 +95,7 @@ class RunCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One policy's run: what it cost, and what it did to the messages and to the group.
+    """One policy's run: its cost, and its effects on the messages and on the group.
 
     `daily` has one cost for each day of the judged span, the last perhaps of a part of a day. `mean_lag_messages` is
     the mean over time of end minus committed offsets, as a lag exporter would see it.
@@ -127,7 +127,7 @@ class Entry:
 
 
 def capacity_for(trace: Trace, *, partitions: int) -> float:
-    """A capacity per replica that suits a load nobody knows the consumers of, to three digits.
+    """A capacity per replica, to three digits, that suits a load whose consumers are not known.
 
     >>> from datetime import UTC, datetime
     >>> steady = Trace(name="t", start_at=datetime(2026, 1, 5, tzinfo=UTC), step_seconds=60,
@@ -140,7 +140,7 @@ def capacity_for(trace: Trace, *, partitions: int) -> float:
 
 
 def require_policy(name: str) -> None:
-    """Errors: ValueError on a name that no policy has."""
+    """Errors: ValueError on an unknown policy name."""
     if name not in POLICIES:
         message = f"there is no policy '{name}'; there are {', '.join(POLICIES)}"
         raise ValueError(message)
@@ -149,7 +149,7 @@ def require_policy(name: str) -> None:
 def play(policy_name: str, contest: Contest, history: Sequence[GroupInterval] = ()) -> Entry:
     """Run one policy of a league through the contest; only lagcast reads the history.
 
-    Errors: ValueError on a name that no policy has.
+    Errors: ValueError on an unknown policy name.
     """
     require_policy(policy_name)
     policy: Policy
@@ -173,7 +173,7 @@ def run_policy(name: str, policy: Policy, contest: Contest) -> Entry:
 
 
 def entry_of(policy_name: str, plant: Plant, contest: Contest, *, note: str = "") -> Entry:
-    """The entry of a plant that has come to the end of its trace."""
+    """The entry of a plant that has reached the end of its trace."""
     days, prices = plant.day_totals(), contest.prices
     arrivals = sum(day.arrivals for day in days)
     pod_seconds = sum(day.pod_seconds for day in days)

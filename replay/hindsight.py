@@ -1,7 +1,7 @@
-"""Hindsight: the cheapest plan found by someone who saw the whole load beforehand.
+"""Hindsight: the cheapest plan found with the whole load known beforehand.
 
 An upper bound of the true optimum, not the optimum: plans come from a search on the minute rates of the true trace,
-with several capacity factors and several reluctances to move. Each is replayed in the plant like everybody else's; the
+with several capacity factors and several reluctances to move. Each is replayed in the plant like every policy's; the
 best is changed in small ways, and a change is kept if its replay is cheaper.
 """
 
@@ -56,7 +56,7 @@ def best_plan(contest: Contest, others: Iterable[Entry]) -> Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Tried:
-    """A plan, what it is, how it was made, and what it came to in the plant."""
+    """A plan, its kind, how it was made, and its cost in the plant."""
 
     plan: IntArray
     words: str
@@ -66,7 +66,7 @@ class _Tried:
 
 @dataclass(slots=True, kw_only=True)
 class _Search:
-    """The plans replayed so far; none twice."""
+    """The plans replayed so far; each one once."""
 
     contest: Contest
     _tried: list[_Tried] = field(default_factory=list, init=False)

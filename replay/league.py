@@ -1,4 +1,4 @@
-"""The league: every policy in the same contest, and the table of who was cheaper and where lagcast lost."""
+"""The league: every policy in the same contest, and the table of costs with the days on which lagcast lost."""
 
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -27,7 +27,7 @@ class League:
     def entry(self, policy: str) -> Entry:
         """The entry of one policy.
 
-        Errors: ValueError where it did not take part.
+        Errors: ValueError where the policy did not take part.
         """
         for entry in self.entries:
             if entry.policy == policy:
@@ -37,11 +37,11 @@ class League:
 
     @property
     def real(self) -> tuple[Entry, ...]:
-        """Those who did not know the future."""
+        """Entries of the policies that did not know the future."""
         return tuple(entry for entry in self.entries if entry.policy != HINDSIGHT)
 
     def verdict(self, entry: Entry) -> str:
-        """A word or two: the bound, the best of those who could not see the future, or the distance to it."""
+        """A word or two: the bound, the best of the policies without knowledge of the future, or the distance to it."""
         if entry.policy == HINDSIGHT:
             return "bound"
         best = min(self.real, key=lambda other: other.cost.total)

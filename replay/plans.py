@@ -1,7 +1,7 @@
 """Minute plans: how many replicas in each minute, made by a search on the true rates, and changed in small ways.
 
-A plan is an array with one count for each minute. It knows capacity and the useful replica counts; what rebalances do
-is left to a replay.
+A plan is an array with one count for each minute. It knows capacity and the useful replica counts; the effects of
+rebalances are left to a replay.
 """
 
 from itertools import groupby
@@ -21,12 +21,12 @@ def minute_plan(
 ) -> IntArray:
     """Replicas for each minute that carry the load at the least replica time plus price of changes; ups come early.
 
-    `capacity_factor` times the load has to be carried; where that is more than all replicas carry, all of them it is.
+    `capacity_factor` times the load has to be carried; where that is more than all replicas carry, all are used.
     """
     demand = np.minimum(_demand(trace) * capacity_factor, world.carried(world.replica_ceiling))
     counts = _counts(world)
     carried = np.array([world.carried(int(count)) for count in counts])
-    # The last digit of a product of rates is no reason for another useful count.
+    # A rounding error in a product of rates must not change the useful count.
     price = np.where(carried[None, :] >= demand[:, None] * (1.0 - 1e-12), counts[None, :] / 60.0, np.inf)
     plan: IntArray = counts[cheapest_path(price, change_replica_hours)]
     for _ in range(lead_minutes):
@@ -46,7 +46,7 @@ def _demand(trace: Trace) -> FloatArray:
 
 
 def _counts(world: World) -> IntArray:
-    """The counts that carry more than the one below."""
+    """The replica counts that carry more than the count below."""
     every = range(world.min_replicas, world.replica_ceiling + 1)
     useful = [next(group) for _, group in groupby(every, key=world.carried)]
     return np.array(useful, dtype=np.int64)

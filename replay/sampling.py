@@ -1,4 +1,4 @@
-"""The samples that a collector would have written of the simulated group, and the feature rows for a policy."""
+"""The samples that a collector would write of the simulated group, and the feature rows for a policy."""
 
 from collections import deque
 from dataclasses import replace
@@ -18,12 +18,12 @@ ASSIGNORS = {"eager": "range", "cooperative": "cooperative-sticky", "kip848": "u
 GROUP_PROTOCOLS = {"eager": "classic", "cooperative": "classic", "kip848": "consumer"}
 # Lag in seconds is lag over the mean produce rate of this many base rows: five minutes.
 RATE_ROWS = 20
-# A rate over a longer gap than this would be an average of what nobody saw.
+# A rate over a longer gap than this would be an average over unobserved time.
 LONGEST_RATE_SECONDS = 60
 
 
 class Names(NamedTuple):
-    """The names of the simulated group; its one topic bears the group's name."""
+    """The names of the simulated group; its one topic has the group's name."""
 
     cluster: str
     group: str
@@ -33,7 +33,7 @@ def samples_of(plant: Plant, names: Names, *, protocol: str) -> pa.Table:
     """Offset samples of every partition every 15 s from now to the end of the plant's trace, as Kafka would give them.
 
     Partitions that a sample lacks have no row. Columns are `forecasting.columns.SAMPLES`; rows are in time order. The
-    plant's replicas are left as they are.
+    plant's replicas are not changed.
     """
     seen = [plant.observation()]
     while plant.remaining_seconds > 0:
@@ -65,7 +65,7 @@ def samples_of(plant: Plant, names: Names, *, protocol: str) -> pa.Table:
 
 
 class Rows:
-    """Turns successive observations into base rows of the feature table; a test holds them equal to the Spark job's."""
+    """Turns successive observations into base rows of the feature table; a test checks them against the Spark job's."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
@@ -139,7 +139,7 @@ def _newest(before: _LastSeen | None, seen: Observation, sampled: BoolArray) -> 
     at_seconds = np.full(len(sampled), seen.time_seconds, dtype=np.int64)
     if before is not None:
         at_seconds[~sampled] = before.at_seconds[~sampled]
-    # An observation repeats the last offsets seen of what was not sampled.
+    # An observation repeats the last sampled offsets of partitions that were not sampled.
     return _LastSeen(at_seconds, seen.end_offsets, seen.committed_offsets)
 
 
@@ -149,7 +149,7 @@ def _sum_of_rates(messages: IntArray, seconds: IntArray) -> float:
 
 
 def lag_over(lag_messages: float | None, rate: float) -> float | None:
-    """Seconds that a lag is worth at a rate; unknown where nothing arrives.
+    """A lag in seconds at a rate; unknown where nothing arrives.
 
     >>> lag_over(500.0, 250.0), lag_over(500.0, 0.0)
     (2.0, None)

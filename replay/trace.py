@@ -1,4 +1,4 @@
-"""Trace: a load series on a regular grid, and how one is read from a CSV file."""
+"""Trace: a load series on a regular grid, and its reading from a CSV file."""
 
 import csv
 import gzip
@@ -19,13 +19,13 @@ MOST_STEP_SECONDS = 3600
 LEAST_ROWS = 2
 # Ten times what the largest Kafka installations report for all their topics together (7e12 messages a day).
 MOST_MESSAGES_PER_SECOND = 1e9
-# A shorter trace has no day before the judged one, so all of it is judged, and nothing is known beforehand.
+# A shorter trace has no day before the judged one, so that all of it is judged, without a history.
 LEAST_DAYS_WITH_HISTORY = 2.0
 MOST_JUDGED_DAYS = 7.0
 
 
 class TraceError(ValueError):
-    """A trace that cannot be used: what, where, value, limit and next step in one sentence."""
+    """A trace that cannot be used; the sentence has the quantity, the place, the value, the limit and the next step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -23,7 +23,7 @@ def orders_workload(*, days: int = 14, seed: int = 7, start_at: datetime = START
     """`days` days at one-minute steps, mean 2,400 messages/s; the same seed gives the same trace.
 
     It has a daily and a weekly shape with a lunch dip and an evening peak, noise with memory (about ten minutes), a
-    few short bursts a day that nothing announces, and from nine days on one promotion day at half as much again.
+    few short bursts a day without warning, and from nine days on one promotion day at half as much again.
 
     >>> orders_workload(days=2).messages_per_second.size
     2880

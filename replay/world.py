@@ -14,10 +14,10 @@ CommitMode = Literal["interval", "batch"]
 
 
 class WorldError(ValueError):
-    """A world that cannot be simulated: which quantity, its value and its limit in one sentence."""
+    """A world that cannot be simulated; the sentence has the quantity, its value and its limit."""
 
 
-# The least that each quantity may be.
+# The least value of each quantity.
 LEAST: dict[str, float] = {
     "partitions": 1,
     "min_replicas": 1,
@@ -68,7 +68,7 @@ class PoisonMessage:
 class OffsetsReset:
     """Back (positive): as many messages as came in the last `seconds` run again. Forward: the oldest ones are skipped.
 
-    -300 skips what arrived in the 300 seconds from the oldest waiting message on.
+    -300 skips the messages that arrived in the 300 seconds from the oldest waiting one on.
     """
 
     at_second: int
@@ -89,8 +89,8 @@ class World:
     between pods and over time; `partition_skew` is the one of ln(partition weight). `max_lag_seconds`: later is late.
 
     Under `static_membership` a pod that closes stays a member until its session ends, as does one that is killed
-    because it cannot close within the grace. `restore_seconds` above 0 makes it a stateful Streams application: what
-    moves goes on at its old owner until it is restored at the new one, `warmup_slots` partitions at a time; the group
+    because it cannot close within the grace. `restore_seconds` above 0 makes it a stateful Streams application: moving
+    partitions continue at their old owner until they are restored at the new one, `warmup_slots` at a time; the group
     rebalances again each `probing_seconds`.
     N members do 1 / (1 + `contention` x (N - 1)) of their capacity each, `sink_messages_per_second` at most together.
     Bursts multiply the produce rate unannounced; `missing_sample_share` of samples lack a quarter of the partitions.
@@ -138,10 +138,10 @@ class World:
     incidents: tuple[Incident, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be simulated.
+        """Reject a world that cannot be simulated.
 
         Errors: WorldError, for a size or a rate that is not positive, bounds that cross, a negative time, a share
-        outside of 0 to 1, an unknown word, and what does not go together.
+        outside of 0 to 1, an unknown word, and settings that contradict each other.
         """
         for name, least in LEAST.items():
             self._require(name, getattr(self, name), at_least=least)

@@ -1,4 +1,4 @@
-"""The simulated group, per partition and event by event. Nothing here may know the cost model."""
+"""The simulated group, per partition and event by event. Nothing here may import the cost model."""
 
 from replay.plant.arrivals import Arrivals, draw_arrivals
 from replay.plant.observation import DayTotals, Observation

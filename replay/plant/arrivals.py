@@ -23,7 +23,7 @@ class Arrivals:
 
     @property
     def end_second(self) -> int:
-        """The first second that is not in here."""
+        """The first second after the drawn ones."""
         return self.first_second + len(self.messages)
 
     def rows(self, first_second: int, seconds: int) -> Int32Array:

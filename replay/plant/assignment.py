@@ -15,7 +15,7 @@ def in_group(state: State, pod: int) -> bool:
 
 @compiled
 def is_running(state: State, partition: int) -> bool:
-    """True if somebody consumes the partition."""
+    """True if a member consumes the partition."""
     return math.isnan(state.partitions.stopped_at[partition])
 
 
@@ -29,7 +29,7 @@ def set_rate(state: State, physics: Physics, pod: int) -> None:
 
 @compiled
 def take_seats(state: State, physics: Physics) -> None:
-    """Note who consumes which partitions now, and count the members that are alive."""
+    """Record the current owner of each partition, and count the members that are alive."""
     group, seats, table = state.group[0], state.seats, state.partitions
     group.members, group.seats = 0, 0
     place = 0
@@ -60,7 +60,7 @@ def take_seats(state: State, physics: Physics) -> None:
 def deal_ranges(state: State) -> None:
     """Fill `target` with contiguous ranges over the members; the first ones take the remainder.
 
-    Seven partitions over three members: 3, 2, 2. Nobody in the group: -1.
+    Seven partitions over three members: 3, 2, 2. Without members: -1.
     """
     targets = state.partitions.target
     members = 0
@@ -78,7 +78,7 @@ def deal_ranges(state: State) -> None:
 
 @compiled
 def keep_what_fits(state: State, members: int) -> None:
-    """Leave partitions with their owners up to an even share; those who hold more keep one extra while extras last."""
+    """Leave partitions with their owners up to an even share; larger owners keep one extra while extras last."""
     targets, held = state.partitions.target, state.pods.held_count
     share, larger = targets.size // members, targets.size % members
     for partition in range(targets.size):
@@ -119,7 +119,7 @@ def deal_sticky(state: State) -> None:
     keep_what_fits(state, members)
     for partition in range(targets.size):
         warm = state.partitions.warm_pod[partition]
-        # Who has restored the state gets it, unless that makes shares uneven.
+        # A member that has restored the state gets the partition, unless that makes shares uneven.
         if (
             targets[partition] < 0
             and warm >= 0

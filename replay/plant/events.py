@@ -25,7 +25,7 @@ from replay.plant.state import (
 
 @compiled
 def membership_changed(state: State, physics: Physics, now: float, within: float) -> None:
-    """The coordinator learns who is there: a join phase opens; kip848: an assignment is due `within` s."""
+    """The coordinator updates its members: a join phase opens; kip848: an assignment is due `within` s."""
     group = state.group[0]
     if physics.protocol == KIP848:
         group.assign_at = min(group.assign_at, now + within)
@@ -53,7 +53,7 @@ def leave(state: State, physics: Physics, pod: int, now: float) -> None:
 
 @compiled
 def expire(state: State, physics: Physics, pod: int, now: float) -> None:
-    """The pod is no member any more, and the coordinator knows."""
+    """The pod is no longer a member, and the coordinator knows it."""
     free_partitions(state, pod, now)
     state.pods.status[pod] = FREE
     membership_changed(state, physics, now, 0.0)
@@ -92,7 +92,7 @@ def close(state: State, physics: Physics, pod: int, now: float, day: int) -> Non
 
 @compiled
 def handle_pod(state: State, physics: Physics, pod: int, now: float, day: int) -> None:
-    """Do what is due at one pod."""
+    """Process the due events of one pod."""
     pods = state.pods
     if pods.event_at[pod] <= now:
         if pods.status[pod] == STARTING:
@@ -116,7 +116,7 @@ def handle_pod(state: State, physics: Physics, pod: int, now: float, day: int) -
 
 @compiled
 def handle_events(state: State, physics: Physics, now: float, day: int) -> None:
-    """Do all that is due by `now`, what that entails included, and note when the next thing is due."""
+    """Process all events due by `now` and their consequences, and set the time of the next event."""
     group = state.group[0]
     while group.next_event_at <= now:
         if group.phase == SYNCING and group.sync_at <= now:
@@ -141,7 +141,7 @@ def handle_events(state: State, physics: Physics, now: float, day: int) -> None:
 
 @compiled
 def note_next_event(state: State) -> None:
-    """The earliest of all that is planned."""
+    """The earliest of all planned events."""
     group, pods = state.group[0], state.pods
     due = min(group.sync_at, group.assign_at, group.probe_at)
     for pod in range(pods.status.size):

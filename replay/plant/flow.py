@@ -45,7 +45,7 @@ def change_moods(state: State, physics: Physics) -> None:
 def keep_waiting(  # noqa: PLR0917 - compiled functions take no keywords
     first: IntArray, after: IntArray, seconds: AnyArray, counts: AnyArray, partition: int, messages: int, second: int
 ) -> None:
-    """Append messages of this second to what waits in the partition."""
+    """Append messages of this second to the backlog of the partition."""
     mask, place = seconds.shape[0] - 1, after[partition]
     if place > first[partition] and seconds[(place - 1) & mask, partition] == second:
         counts[(place - 1) & mask, partition] += messages
@@ -66,7 +66,7 @@ def take_oldest(  # noqa: PLR0917 - as above
     now: float,
     max_lag: float,
 ) -> int:
-    """Consume messages that wait in the order of their arrival; how many of them are late."""
+    """Consume waiting messages in the order of their arrival; returns how many of them are late."""
     left, late, cohort, mask = messages, 0, first[partition], seconds.shape[0] - 1
     while left > 0:
         taken = min(left, counts[cohort & mask, partition])
@@ -85,9 +85,9 @@ def take_oldest(  # noqa: PLR0917 - as above
 def serve(  # noqa: C901, PLR0917 - as above
     state: State, physics: Physics, new: AnyArray, second: int, now: float, day: int
 ) -> None:
-    """Spend every pod's budget on its partitions, fairly: what one does not need others get.
+    """Spend every pod's budget on its partitions, fairly: budget that one partition does not need goes to others.
 
-    Who has budget enough serves all at once: what came in this second then never becomes a cohort.
+    A pod with enough budget serves all at once: messages of this second then never become a cohort.
     Messages that run again come first, and count as served only once.
     """
     table, seats, waits = state.partitions, state.seats, state.waits[day]
@@ -139,7 +139,7 @@ def serve(  # noqa: C901, PLR0917 - as above
 
 @compiled
 def share_sink(state: State, allowance: float) -> None:
-    """Cut the pods' budgets to what the sink takes from all of them: as fairly as a pod treats its partitions."""
+    """Cut the pods' budgets to the sink's capacity for all of them: as fairly as a pod treats its partitions."""
     group, pods, seats = state.group[0], state.pods, state.seats
     left, wanted = int(allowance + group.sink_carry), 0
     group.sink_carry = allowance + group.sink_carry - left
@@ -165,7 +165,7 @@ def share_sink(state: State, allowance: float) -> None:
 
 @compiled
 def open_budgets(state: State, new: AnyArray, span: float) -> float:
-    """Each pod's capacity in the span and its backlog; pod-seconds that it will take, the sink left aside."""
+    """Each pod's capacity in the span and its backlog; returns the pod-seconds needed, the sink left aside."""
     seats, held, begins = state.seats.pods, state.seats.partitions, state.seats.begins
     end, position = state.partitions.end, state.partitions.position
     rates, carries, budgets, needs = state.pods.rate, state.pods.carry, state.pods.budget, state.pods.need
@@ -186,14 +186,14 @@ def open_budgets(state: State, new: AnyArray, span: float) -> float:
 
 @compiled
 def flow(state: State, physics: Physics, new: AnyArray, second: int, begin: float, end: float, day: int) -> None:  # noqa: PLR0917 - as above
-    """Let the part [begin, end) of a second pass, in which nobody joins, leaves or hands over; `new` arrives in it."""
+    """Simulate the part [begin, end) of a second, without joins, leaves or hand-overs; `new` arrives in it."""
     span = end - begin
     group, tally = state.group[0], state.tally[day]
     tally.pod_seconds += group.alive * span
     if group.phase != STABLE:
         tally.rebalancing_seconds += span
     tally.arrivals += new.sum()
-    # A pod that waits for the sink is as busy as one that computes: both are inside a poll loop that does not idle.
+    # A pod that waits for the sink is as busy as one that computes: both are inside a poll loop without idle time.
     state.recent[0, second % RECENT_SECONDS] += open_budgets(state, new, span)
     state.recent[1, second % RECENT_SECONDS] += group.members * span
     if physics.sink < math.inf:

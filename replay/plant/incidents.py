@@ -1,4 +1,4 @@
-"""Incidents: restarts, poison and resets that befall the group at their seconds, whoever scales it."""
+"""Incidents: restarts, poison messages and offset resets of the group at their seconds, under every policy."""
 
 from collections.abc import Callable
 from heapq import heappop, heappush
@@ -18,10 +18,10 @@ ArrivedSince = Callable[[int], IntArray]
 
 
 class Incidents:
-    """All that is still to come, in its order."""
+    """All incidents that are still to come, in order."""
 
     def __init__(self, incidents: tuple[Incident, ...]) -> None:
-        # The second entry keeps those of one second in the order of the world.
+        # The second entry keeps incidents of the same second in the order of the world.
         self._due: list[tuple[int, int, Incident]] = []
         self._restarting: dict[int, int] = {}
         for place, incident in enumerate(incidents):
@@ -33,7 +33,7 @@ class Incidents:
         return self._due[0][0] if self._due else inf
 
     def happen(self, state: State, physics: Physics, *, second: int, day: int, arrived_since: ArrivedSince) -> None:
-        """Let all that is due by this second happen; `arrived_since` counts arrivals per partition from a second on."""
+        """Apply all incidents due by this second; `arrived_since` counts arrivals per partition from a second on."""
         while self.next_second <= second:
             _, place, incident = heappop(self._due)
             match incident:
@@ -53,7 +53,7 @@ class Incidents:
 
 
 def go_back_by(state: State, messages: IntArray, day: int) -> None:
-    """Every partition's position and commit go back by so many messages, at most to its begin."""
+    """Set back every partition's position and commit by so many messages, at most to its begin."""
     table = state.partitions
     position = np.maximum(0, np.minimum(table.committed, table.position - messages))
     again = table.position - position
@@ -65,7 +65,7 @@ def go_back_by(state: State, messages: IntArray, day: int) -> None:
 
 @compiled
 def skip_oldest(state: State, seconds: int, day: int) -> None:
-    """Every partition's position and commit go forward over what arrived in its oldest waiting `seconds`."""
+    """Set forward every partition's position and commit over the arrivals of its oldest waiting `seconds`."""
     table, cohorts = state.partitions, state.cohorts
     mask = cohorts.seconds.shape[0] - 1
     for partition in range(table.owner.size):

@@ -1,4 +1,4 @@
-"""Rebalances of the newer protocol (KIP-848): no barrier, each member learns its part at its own heartbeat."""
+"""Rebalances of the newer protocol (KIP-848): no barrier, each member gets its assignment at its own heartbeat."""
 
 import math
 
@@ -17,7 +17,7 @@ SAME_INSTANT_SECONDS = 1e-6
 def next_beat(state: State, physics: Physics, pod: int, now: float) -> float:
     """The instant of the member's next heartbeat; always later than now.
 
-    Rounding may leave 5 s - 4.999999999999999 s to the beat at hand, which added to 100 s is 100 s: no next one.
+    Rounding may leave 5 s - 4.999999999999999 s to the present beat, which added to 100 s is 100 s: no next one.
     """
     ahead = physics.consumer_heartbeat - (now - state.pods.beat_phase[pod]) % physics.consumer_heartbeat
     return float(now + ahead + (physics.consumer_heartbeat if ahead < SAME_INSTANT_SECONDS else 0.0))
@@ -25,7 +25,7 @@ def next_beat(state: State, physics: Physics, pod: int, now: float) -> float:
 
 @compiled
 def assign(state: State, physics: Physics, now: float, day: int) -> None:
-    """The coordinator decides who should have what; every member receives its part at its heartbeat."""
+    """The coordinator decides on the assignment; every member receives its part at its heartbeat."""
     state.group[0].assign_at = math.inf
     state.group[0].phase = RECONCILING
     state.tally[day].rebalances += 1
@@ -37,7 +37,7 @@ def assign(state: State, physics: Physics, now: float, day: int) -> None:
 
 @compiled
 def beat(state: State, physics: Physics, pod: int, now: float) -> None:
-    """The member begins to give up what is not its own, and gets what is its own and free."""
+    """The member begins to give up partitions of others, and gets its own ones that are free."""
     table = state.partitions
     outstanding = False
     for partition in range(table.owner.size):
@@ -52,7 +52,7 @@ def beat(state: State, physics: Physics, pod: int, now: float) -> None:
 
 @compiled
 def give_up(state: State, physics: Physics, pod: int, now: float) -> None:
-    """One step of a member that gives something up: stop, poll, commit and acknowledge."""
+    """One step of a member that gives up partitions: stop, poll, commit and acknowledge."""
     table, pods = state.partitions, state.pods
     if pods.revoke_step[pod] == 1:
         commit_held(state, pod)
@@ -68,13 +68,13 @@ def give_up(state: State, physics: Physics, pod: int, now: float) -> None:
         if table.owner[partition] == pod and not is_running(state, partition):
             if table.target[partition] != pod:
                 table.owner[partition] = -1
-            else:  # dealt back to it in the meantime
+            else:  # assigned to it again in the meantime
                 grant(state, physics, partition, pod, now)
 
 
 @compiled
 def note_whether_settled(state: State) -> None:
-    """The group is stable when every partition is where it should be."""
+    """The group is stable when every partition is with its assigned owner."""
     for partition in range(state.partitions.owner.size):
         if state.partitions.owner[partition] != state.partitions.target[partition]:
             return

@@ -1,4 +1,4 @@
-"""The start and end of pods: what the deployment's controller does."""
+"""The start and end of pods, as the deployment's controller does them."""
 
 import math
 
@@ -58,7 +58,7 @@ def next_victim(state: State) -> int:
 
 @compiled
 def stop_pod(state: State, physics: Physics, pod: int, now: float) -> None:
-    """Tell a pod to stop: it is gone at once if it was only starting, killed if it cannot close within the grace."""
+    """Stop a pod: it is gone at once if it was only starting, killed if it cannot close within the grace."""
     pods = state.pods
     if pods.status[pod] == STARTING:
         pods.status[pod] = FREE
@@ -73,7 +73,7 @@ def stop_pod(state: State, physics: Physics, pod: int, now: float) -> None:
 
 @compiled
 def command_replicas(state: State, physics: Physics, replicas: int, now: float, day: int) -> None:
-    """Change the wanted number of pods; asking for the present number changes nothing."""
+    """Change the requested number of pods; requesting the present number changes nothing."""
     group = state.group[0]
     if replicas == group.replicas:
         return
@@ -90,7 +90,7 @@ def command_replicas(state: State, physics: Physics, replicas: int, now: float, 
 
 @compiled
 def replace_oldest(state: State, physics: Physics, born_before: int, now: float) -> bool:
-    """Stop the oldest of the pods born before another, and start one in its place; whether there was any."""
+    """Stop the oldest of the pods born before another, and start one in its place; returns True if there was one."""
     pods, oldest = state.pods, -1
     for pod in range(pods.status.size):
         is_old = STARTING <= pods.status[pod] <= MEMBER and pods.born[pod] < born_before

@@ -1,10 +1,11 @@
 """Joins, leaves and rebalances of the classic group protocol, event by event in continuous time.
 
-A join or leave opens a join phase that ends when every member has rejoined; a member learns of it at its next heartbeat
-and rejoins when the batch in hand is done. A join in the join phase merges; one that comes later starts it anew.
+A join or leave opens a join phase that ends when every member has rejoined; a member is notified at its next heartbeat
+and rejoins when its present batch is done. A join in the join phase merges; a later one starts the phase anew.
 Eager: a member commits and stops everything when it rejoins, and all resume together after the sync.
-Cooperative: members continue; after the first sync only what moves is revoked, without a second commit, so what was
-consumed since the rejoin runs again at the new owner; those who revoked ask for a second round, which hands it over.
+Cooperative: members continue; after the first sync only partitions that move are revoked, without a second commit, so
+that messages consumed since the rejoin run again at the new owner; members that revoked request a second round, which
+hands the partitions over.
 """
 
 import math
@@ -42,9 +43,9 @@ def next_heartbeat(state: State, physics: Physics, pod: int, now: float) -> floa
 
 @compiled
 def open_join_phase(state: State, physics: Physics, now: float) -> None:
-    """Ask every member to rejoin; during a sync they all wait for the answer and rejoin at once.
+    """Request every member to rejoin; during a sync they all wait for the response and rejoin at once.
 
-    Whoever is about to revoke comes by itself when that is done.
+    A member that is about to revoke rejoins by itself after that.
     """
     at_once = state.group[0].phase == SYNCING
     state.group[0].phase = JOINING
@@ -71,7 +72,7 @@ def rejoin(state: State, physics: Physics, pod: int, now: float) -> None:
 
 @compiled
 def revoke_moved(state: State, physics: Physics, pod: int, now: float, day: int) -> None:
-    """One step of a cooperative member that gives something up: revoke, poll, and ask for the second round."""
+    """One step of a cooperative member that gives up partitions: revoke, poll, and request the second round."""
     table, pods = state.partitions, state.pods
     if pods.revoke_step[pod] == 1:
         for partition in range(table.owner.size):
@@ -92,7 +93,7 @@ def revoke_moved(state: State, physics: Physics, pod: int, now: float, day: int)
 
 @compiled
 def hand_out(state: State, physics: Physics, now: float, day: int) -> None:
-    """The sync is answered: partitions are dealt, and heartbeats are in step again."""
+    """The sync responses are sent: partitions are assigned, and heartbeats are in step again."""
     table = state.partitions
     state.group[0].sync_at = math.inf
     state.group[0].phase = STABLE
@@ -109,7 +110,7 @@ def hand_out(state: State, physics: Physics, now: float, day: int) -> None:
 
 @compiled
 def hand_out_changes(state: State, physics: Physics, now: float) -> None:
-    """Free partitions go to their new owners; a member that holds another's begins to give it up."""
+    """Free partitions go to their new owners; a member that holds another's partition begins to give it up."""
     table = state.partitions
     deal_sticky(state)
     if physics.restore > 0.0:
@@ -124,7 +125,7 @@ def hand_out_changes(state: State, physics: Physics, now: float) -> None:
 
 @compiled
 def put_in_step(state: State, now: float) -> None:
-    """Every rebalance restarts all heartbeat timers; each member then drifts at a rate of its own."""
+    """Restart all heartbeat timers, as every rebalance does; each member then drifts at a rate of its own."""
     state.group[0].in_step_at = now
     for pod in range(state.pods.status.size):
         if in_group(state, pod):

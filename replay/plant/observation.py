@@ -19,8 +19,8 @@ class Observation:
     """The visible state of the group from outside at one instant; offsets have one value for each partition.
 
     `replicas` is the deployment's count, `ready_members` the pods in the group. `busy_share` is the mean share of
-    their capacity that these used in the last 15 s. `unseen_partitions` were not sampled: their offsets are those last
-    seen.
+    their capacity that these used in the last 15 s. `unseen_partitions` were not sampled: their offsets are the last
+    sampled ones.
     """
 
     at: datetime
@@ -51,8 +51,7 @@ class Observation:
 class DayTotals:
     """The totals of one day (or of the part of it that was simulated).
 
-    `skipped` messages are those that a forward reset left out; `lag_message_seconds` sums up the visible lag of every
-    second.
+    `skipped` messages were left out by a forward reset; `lag_message_seconds` sums up the visible lag of every second.
     """
 
     pod_seconds: float

@@ -1,4 +1,4 @@
-"""The steps of a member with a partition: consume it, stop, commit, give it back, take it up."""
+"""The steps of a member with a partition: consume, stop, commit, give back, take up."""
 
 import math
 
@@ -17,7 +17,7 @@ TAKE_UP_POLLS_COOPERATIVE, TAKE_UP_POLLS_KIP848 = 5, 6
 
 @compiled
 def batch_now(state: State, physics: Physics, pod: int) -> float:
-    """The length of a batch that begins now: full where there is that much backlog, else the messages there are."""
+    """The length of a batch that begins now: full if the backlog allows, else as many messages as there are."""
     backlog = 0
     for partition in range(state.partitions.owner.size):
         if state.partitions.owner[partition] == pod and is_running(state, partition):
@@ -27,13 +27,13 @@ def batch_now(state: State, physics: Physics, pod: int) -> float:
 
 @compiled
 def batch_left(state: State, physics: Physics, pod: int) -> float:
-    """Seconds until the batch in hand is done: a uniform part of it."""
+    """Seconds until the present batch is done: a uniform part of it."""
     return uniform(state.random) * batch_now(state, physics, pod)
 
 
 @compiled
 def revoke_polls(physics: Physics) -> int:
-    """Polls from a revocation to the answer; other clients speak to the coordinator in a thread of their own."""
+    """Polls from a revocation to the response; other clients talk to the coordinator in a thread of their own."""
     if not physics.java:
         return 0
     return REVOKE_POLLS_KIP848 if physics.protocol == KIP848 else REVOKE_POLLS_COOPERATIVE
@@ -49,14 +49,14 @@ def commit_held(state: State, pod: int) -> None:
 
 @compiled
 def stop_partition(state: State, partition: int, now: float) -> None:
-    """Nobody consumes the partition from now on."""
+    """Stop the partition: no member consumes it from now on."""
     if is_running(state, partition):
         state.partitions.stopped_at[partition] = now
 
 
 @compiled
 def resume_partition(state: State, partition: int, now: float, day: int) -> None:
-    """Its owner consumes the partition from now on, if it lives; the time it stood still is counted."""
+    """Let the owner consume the partition from now on, if it lives; the time of the stop is counted."""
     if not is_running(state, partition) and state.pods.status[state.partitions.owner[partition]] != GHOST:
         state.tally[day].paused_partition_seconds += now - state.partitions.stopped_at[partition]
         state.partitions.stopped_at[partition] = math.nan
@@ -65,7 +65,7 @@ def resume_partition(state: State, partition: int, now: float, day: int) -> None
 
 @compiled
 def go_back(state: State, partition: int, day: int) -> None:
-    """Back to the committed offset: what was consumed since runs again."""
+    """Set the partition back to its committed offset: messages consumed since run again."""
     table = state.partitions
     again = table.position[partition] - table.committed[partition]
     state.tally[day].duplicates += again
@@ -75,7 +75,7 @@ def go_back(state: State, partition: int, day: int) -> None:
 
 @compiled
 def free_partitions(state: State, pod: int, now: float) -> None:
-    """The pod owns nothing any more; what it has begun it will not finish."""
+    """Take all partitions from the pod; its unfinished work is lost."""
     for partition in range(state.partitions.owner.size):
         if state.partitions.owner[partition] == pod:
             stop_partition(state, partition, now)
@@ -87,7 +87,7 @@ def free_partitions(state: State, pod: int, now: float) -> None:
 
 @compiled
 def forget_plans(state: State, pod: int) -> None:
-    """Whatever the pod was about to do, it does not do."""
+    """Cancel all planned steps of the pod."""
     state.pods.event_at[pod] = math.inf
     state.pods.revoke_at[pod] = math.inf
     state.pods.take_up_at[pod] = math.inf
@@ -95,7 +95,7 @@ def forget_plans(state: State, pod: int) -> None:
 
 @compiled
 def start_revoking(state: State, physics: Physics, pod: int, now: float) -> None:
-    """The member learns that it has to give something up; it does when the batch in hand is done."""
+    """Notify the member that it has to give up partitions; it does so when its present batch is done."""
     if math.isinf(state.pods.revoke_at[pod]):
         state.pods.revoke_step[pod] = 1
         state.pods.revoke_at[pod] = now + (batch_left(state, physics, pod) if physics.java else 0.0)
@@ -103,7 +103,7 @@ def start_revoking(state: State, physics: Physics, pod: int, now: float) -> None
 
 @compiled
 def grant(state: State, physics: Physics, partition: int, pod: int, now: float) -> None:
-    """The partition is the pod's, which takes it up some polls later, and once its state is restored."""
+    """Give the partition to the pod, which takes it up some polls later, and once its state is restored."""
     table, pods = state.partitions, state.pods
     table.owner[partition] = pod
     if math.isinf(pods.take_up_at[pod]):
@@ -119,7 +119,7 @@ def grant(state: State, physics: Physics, partition: int, pod: int, now: float) 
 
 @compiled
 def take_up(state: State, physics: Physics, pod: int, now: float, day: int) -> None:
-    """One poll further; after the last one the pod consumes all that was granted to it."""
+    """One poll further; after the last one the pod consumes all partitions that were granted to it."""
     pods, table = state.pods, state.partitions
     if pods.take_up_polls[pod] > 0:
         pods.take_up_polls[pod] -= 1

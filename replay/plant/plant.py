@@ -1,4 +1,4 @@
-"""Plant: one simulated consumer group under one load, moved by whoever calls `scale`."""
+"""Plant: one simulated consumer group under one load, scaled by calls of `scale`."""
 
 from datetime import timedelta
 
@@ -21,7 +21,7 @@ GRID_SECONDS = 15
 
 
 class Plant:
-    """A group under `trace`, beginning with `replicas` stable members; one seed gives everybody the same load.
+    """A group under `trace`, beginning with `replicas` stable members; one seed gives every policy the same load.
 
     Arrivals are Poisson per partition and second: those of `arrivals` if given, which must be drawn for the same world,
     trace and seed from the first second on; else each day is drawn when it begins. Requested replicas are kept between
@@ -80,13 +80,13 @@ class Plant:
             self._now += len(rows)
 
     def scale(self, replicas: int) -> None:
-        """Ask for another number of replicas, from now on."""
+        """Request another number of replicas, from now on."""
         wanted = max(0 if self._world.to_zero else 1, min(replicas, self._ceiling))
         day = min(self._now, self._trace.duration_seconds - 1) // SECONDS_PER_DAY
         command_replicas(self._state, self._physics, wanted, float(self._now), day)
 
     def observation(self) -> Observation:
-        """The group as it stands now."""
+        """The present state of the group as seen from outside."""
         group, table = self._state.group, self._state.partitions
         ends, committed, unseen = table.end.copy(), table.committed.copy(), self._unseen()
         if unseen:
@@ -107,20 +107,20 @@ class Plant:
         )
 
     def day_totals(self) -> tuple[DayTotals, ...]:
-        """One entry for each day since the start; what still waits and is late by now counts on the last day."""
+        """One entry for each day since the start; messages that are waiting and late by now count on the last day."""
         tally = self._state.tally.copy()
         tally["late"][max(0, self._now - 1) // SECONDS_PER_DAY] += self.late_in_backlog
         return day_totals_of(tally)
 
     @property
     def backlog_messages(self) -> int:
-        """Messages that have arrived and were never consumed."""
+        """Messages that have arrived and were not consumed."""
         table = self._state.partitions
         return int((table.end - table.position - table.replayed).sum())
 
     @property
     def late_in_backlog(self) -> int:
-        """Messages that still wait and have done so for longer than the objective."""
+        """Messages that are waiting, for longer than the objective."""
         cohorts, table = self._state.cohorts, self._state.partitions
         mask = cohorts.seconds.shape[0] - 1
         late = 0
@@ -142,7 +142,7 @@ class Plant:
         return float(_bin_begins()[min(place, WAIT_BINS - 1)])
 
     def _unseen(self) -> tuple[int, ...]:
-        """The partitions that the sample of this instant lacks: mostly none, else a random quarter."""
+        """The partitions that the sample of this instant lacks: usually none, else a random quarter."""
         share = self._world.missing_sample_share
         if share == 0.0 or self._now == 0:
             return ()
@@ -170,7 +170,7 @@ class Plant:
         return draw_arrivals(self._world, self._trace, self._seed, first_second=first_second, last_second=last)
 
     def _make_room(self) -> None:
-        """Make sure that every partition can remember all who may wait at the end of this chunk."""
+        """Enlarge the rings so that every partition can hold all messages that may wait at the end of this chunk."""
         table, cohorts = self._state.partitions, self._state.cohorts
         longest = int((table.next_cohort - table.first_cohort).max())
         if longest + CHUNK_SECONDS > cohorts.seconds.shape[0]:

@@ -1,4 +1,4 @@
-"""A stateful Streams application: a partition moves only to who has restored its state."""
+"""A stateful Streams application: a partition moves only to a member that has restored its state."""
 
 import math
 
@@ -10,10 +10,10 @@ from replay.plant.state import State
 
 @compiled
 def hold_back_the_cold(state: State, physics: Physics, now: float) -> None:
-    """Leave what moves with its owner until its new one is warm, and warm up as many as there are slots.
+    """Leave moving partitions with their owners until the new ones are warm, and warm up as many as there are slots.
 
-    Who has lost its owner moves at once. While something is held back, the group rebalances again after the probing
-    interval.
+    Partitions that have lost their owner move at once. While some are held back, the group rebalances again after the
+    probing interval.
     """
     table, group = state.partitions, state.group[0]
     warming = 0

@@ -1,4 +1,4 @@
-"""The passing of seconds."""
+"""The simulation of seconds."""
 
 import math
 
@@ -17,7 +17,7 @@ MOOD_SECONDS = 10
 
 @compiled
 def settle(state: State, physics: Physics) -> None:
-    """Deal all partitions to the first members, as if they had always held them."""
+    """Assign all partitions to the first members, as if they had always held them."""
     deal_ranges(state)
     state.partitions.owner[:] = state.partitions.target
     state.partitions.stopped_at[:] = math.nan
@@ -47,7 +47,7 @@ def commit_due(state: State, physics: Physics, second: int) -> None:
         else:
             if poll_at[pod] > now:
                 continue
-            # No batch takes as long as the last: within a fifth, so that pods are out of step after ten of them.
+            # A batch takes a random time within a fifth of the mean, so that pods are out of step after ten of them.
             jitter = 0.8 + 0.4 * uniform(random)
             backlog = 0
             for place in range(begins[seat], begins[seat + 1]):
@@ -63,7 +63,7 @@ def commit_due(state: State, physics: Physics, second: int) -> None:
 
 @compiled
 def pass_in_slices(state: State, physics: Physics, arrivals: AnyArray, second: int, day: int) -> None:
-    """Let a second pass in which something happens: cut where it does, arrivals spread evenly over it."""
+    """Simulate a second with events: cut at each of them, arrivals spread evenly over it."""
     table, begin = state.partitions, float(second)
     table.released[:] = 0
     while begin < second + 1.0:
@@ -81,7 +81,7 @@ def pass_in_slices(state: State, physics: Physics, arrivals: AnyArray, second: i
 
 @compiled
 def run(state: State, physics: Physics, arrivals: AnyArray, first_second: int) -> None:
-    """Let one second pass for each row of `arrivals` (seconds x partitions)."""
+    """Simulate one second for each row of `arrivals` (seconds x partitions)."""
     ends, committed = state.partitions.end, state.partitions.committed
     for row in range(arrivals.shape[0]):
         second = first_second + row

@@ -20,7 +20,7 @@ FINE_BINS, FINE_SECONDS, BINS_PER_DOUBLING = 128, 64.0, 16
 WAIT_BINS = FINE_BINS + 10 * BINS_PER_DOUBLING
 
 FIRST_COHORTS = 2048
-# Nobody gives commands more often than this.
+# Commands never come more often than this.
 COMMAND_SECONDS = 15
 RECENT_SECONDS = 15
 
@@ -28,9 +28,9 @@ RECENT_SECONDS = 15
 class PartitionTable(NamedTuple):
     """One value for each partition; offsets in messages, times in seconds since the start.
 
-    `replayed` messages at the front have been consumed once before; `stopped_at` is NaN while somebody consumes;
-    `released` counts this second's arrivals so far, `new` those of the slice at hand. A `blocked` one makes no
-    progress. `warm_pod` restores its state, or has done so, to take it over; -1: nobody does; done at `warm_at`.
+    `replayed` messages at the front have been consumed once before; `stopped_at` is NaN while a member consumes;
+    `released` counts this second's arrivals so far, `new` those of the present slice. A `blocked` partition makes no
+    progress. `warm_pod` restores its state, or has done so, to take it over; -1: none; done at `warm_at`.
     Its cohorts are those from `first_cohort` up to, not including, `next_cohort`.
     """
 
@@ -55,9 +55,9 @@ class PodTable(NamedTuple):
 
     `event_at` is when a starting pod joins, a member rejoins in a join phase (kip848: beats), a closing pod leaves, or
     a ghost's session ends. A member revokes at `revoke_at` and takes up at `take_up_at`, after as many more polls as
-    `revoke_step` and `take_up_polls` show. A `doomed` one is killed while it closes. It ends its batch at `poll_at`,
-    last committed at `committed_at`, and beats at `beat_phase` plus whole intervals (kip848). `need` is what waits for
-    it, `wanted` the part of its `budget` that the sink has not granted yet. `drift` is how far its heartbeat strays,
+    `revoke_step` and `take_up_polls` show. A `doomed` pod is killed while it closes. It ends its batch at `poll_at`,
+    last committed at `committed_at`, and beats at `beat_phase` plus whole intervals (kip848). `need` is its backlog,
+    `wanted` the part of its `budget` that the sink has not granted yet. `drift` is how far its heartbeat strays,
     `speed` its own capacity factor, `mood` the momentary one (standard normal), `rate` what both make of the capacity
     (messages/s), `carry` the fraction of a message that its last budget left over.
     """
@@ -88,7 +88,7 @@ class PodTable(NamedTuple):
 class Seats(NamedTuple):
     """The present owners: seat i is `pods[i]` with `partitions[begins[i]:begins[i + 1]]`.
 
-    There are `group.seats` of them; the block after the last one holds the partitions that nobody consumes.
+    There are `group.seats` of them; the block after the last one holds the partitions without a consumer.
     """
 
     pods: IntArray
@@ -99,16 +99,16 @@ class Seats(NamedTuple):
 class Cohorts(NamedTuple):
     """The backlog: how many messages of which second, per partition a ring whose length is a power of two.
 
-    Cohort k of a partition is in row `k & (length - 1)`. Who is served within the second of arrival is never here.
+    Cohort k of a partition is in row `k & (length - 1)`. Messages served within the second of arrival are never here.
     """
 
     seconds: AnyArray
     messages: AnyArray
 
 
-# `replicas` is the requested count, `alive` what is charged, `born` how many pods there have ever been, `members` who
-# is in the group and alive, `seats` how many of them consume anything. kip848 assigns at `assign_at`, Streams requests
-# the next round at `probe_at`. `sink_carry` is the fraction of a message that the sink's last allowance left over.
+# `replicas` is the requested count, `alive` the charged one, `born` how many pods there have ever been, `members` how
+# many are in the group and alive, `seats` how many of them consume. kip848 assigns at `assign_at`, Streams requests the
+# next round at `probe_at`. `sink_carry` is the fraction of a message that the sink's last allowance left over.
 GROUP = np.dtype(
     [
         ("phase", np.int64),
@@ -145,7 +145,7 @@ TALLY = np.dtype(
 
 
 class State(NamedTuple):
-    """All that changes, changed in place: `group` has one row, `tally` and `waits` (a histogram) one for each day.
+    """All changing arrays, changed in place: `group` has one row, `tally` and `waits` (a histogram) one for each day.
 
     `recent` has the seconds that members worked, and that they were there, in each of the last 15 seconds.
     """

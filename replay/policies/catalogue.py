@@ -1,4 +1,4 @@
-"""Every rival that lagcast is compared with, by name: who it is, and how it is made for a world."""
+"""Every rival that lagcast is compared with, by name: its description, and its construction for a world."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from replay.world import World
 
 HPA_TARGETS_MESSAGES = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
 KEDA_THRESHOLDS_MESSAGES = (500, 1_000, 2_000, 5_000, 10_000, 20_000)
-# What the HPA of the public demo had, and what is commonly aimed at.
+# The target of the public demo's HPA, and a common target.
 CPU_TARGETS_PERCENT = (20, 80)
 PUBLISHED_TARGET_MESSAGES = 10_000
 PUBLISHED_CPU_PERCENT = 20
 
-# A policy for a world in which the group begins with so many replicas.
+# Makes a policy for a world in which the group begins with so many replicas.
 Maker = Callable[[World, int], Policy]
 
 
@@ -30,7 +30,7 @@ Maker = Callable[[World, int], Policy]
 class PolicyEntry:
     """One rival. The policies of a family differ in a setting only, and the best of them is quoted.
 
-    `published`: the setting stands in a public paper, log or demo, or is a product's own default; the others are ours.
+    `published`: the setting is in a public paper, log or demo, or is a product's own default; the others are ours.
     """
 
     family: str
@@ -78,9 +78,9 @@ def _sweeps() -> dict[str, PolicyEntry]:
     return policies
 
 
-# "fixed" keeps what the group begins with, "fixed-ceiling" is the over-provision of the 2019 white paper: all there may
-# be. "hpa-2019" is that paper's HPA: a target of 10,000 and the tolerance as it was compared then. What else its
-# manifest had is unknown.
+# "fixed" keeps the first count, "fixed-ceiling" is the over-provision of the 2019 white paper: the maximum. "hpa-2019"
+# is that paper's HPA: a target of 10,000 and the comparison of the tolerance in that version. The rest of its manifest
+# is unknown.
 CATALOGUE: dict[str, PolicyEntry] = {
     "fixed": PolicyEntry(
         family="fixed", published=False, make=lambda _, first_replicas: Fixed(replicas=first_replicas)

@@ -1,6 +1,6 @@
 """A user's own autoscaler as a rival: the manifest of an HPA or of a ScaledObject, step for step.
 
-Its metrics are taken for the group's lag in messages, because that is what a replay has; each such guess is a note.
+Its metrics are replaced by the group's lag in messages, the metric of a replay; each such assumption is a note.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,12 +38,12 @@ _SUFFIXES = {"m": "0.001", "k": "1e3", "M": "1e6", "G": "1e9", "Ki": "1024", "Mi
 
 
 class DeclaredError(ValueError):
-    """A manifest of which no rival can be made; the sentence names the fault and the remedy."""
+    """A manifest from which no rival can be made; the sentence names the fault and the remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """The autoscaler of a manifest: a `Policy`, and a sentence for each thing that a replay has otherwise."""
+    """The autoscaler of a manifest: a `Policy`, and a sentence for each difference of the replay."""
 
     wants: tuple[Want, ...]
     rules: Rules
@@ -56,7 +56,7 @@ class Declared:
 
 
 def declared_hpa(spec: Document, *, ceiling: int) -> Declared:
-    """Of the `spec` of an HPA of autoscaling/v2; `ceiling` is the most replicas that the world has.
+    """The autoscaler of the `spec` of an autoscaling/v2 HPA; `ceiling` is the most replicas that the world has.
 
     Errors: DeclaredError.
     """
@@ -76,7 +76,7 @@ def declared_hpa(spec: Document, *, ceiling: int) -> Declared:
 
 
 def declared_scaled_object(spec: Document, *, ceiling: int) -> Declared:
-    """Of the `spec` of a ScaledObject; triggers other than Kafka's are left out. Errors: DeclaredError."""
+    """The autoscaler of a ScaledObject's `spec`; only triggers of Kafka are used. Errors: DeclaredError."""
     most, notes = _most(spec.get("maxReplicaCount", _KEDA_MOST), ceiling, named="maxReplicaCount")
     least = spec.get("minReplicaCount", 0)
     if least < 1:
@@ -143,7 +143,7 @@ def _most(requested: int, ceiling: int, *, named: str) -> tuple[int, tuple[str, 
 
 
 def _want_of(metric: Document, near: Tolerance) -> tuple[Want | None, str]:
-    """The count by one metric, and the note that goes with it."""
+    """The count by one metric, and its note."""
     kind = str(metric["type"])
     block = metric[kind[0].lower() + kind[1:]]
     target = block["target"]

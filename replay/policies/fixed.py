@@ -1,4 +1,4 @@
-"""Fixed: enough replicas for the peak, for ever. What every other policy has to beat."""
+"""Fixed: always enough replicas for the peak. Every other policy has to be cheaper."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from replay.plant import Observation
 from replay.trace import Trace
 from replay.world import World
 
-# Nobody sizes for a peak to the last message.
+# In practice a peak is sized with some room.
 PEAK_ROOM = 1.05
 
 
@@ -17,7 +17,7 @@ class Fixed:
     replicas: int
 
     def decide(self, seen: Observation) -> int:
-        """The count, whatever is seen."""
+        """The fixed count, independent of the observation."""
         del seen
         return self.replicas
 

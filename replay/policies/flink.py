@@ -1,9 +1,9 @@
 """The formula of the Flink Kubernetes operator's autoscaler, with the group taken as one source vertex.
 
 Target = rate that drains the lag in time + rate that a restart holds up + arrivals at the target utilisation, over the
-true processing rate: what all replicas could do, from what they did and how busy they were. A restart is charged as
-more rate only and is never a reason not to move. Defaults are the operator's. Off by default, and absent here:
-restart tracking, the observed scaling coefficient, the block on up-moves that had no effect.
+true processing rate: the rate of which all replicas are capable, from their measured rate and busyness. A restart is
+charged as more rate only and is never a reason not to move. Defaults are the operator's. Off by default, and absent
+here: restart tracking, the observed scaling coefficient, the block on up-moves that had no effect.
 """
 
 from collections import deque
@@ -34,7 +34,7 @@ LAGGING_SECONDS, LAGGING_MINUTES, OBSERVED_EXCESS = 30.0, 2, 1.15
 class Minute(NamedTuple):
     """Messages produced and consumed in one minute, the lag at its end, and the mean share of capacity in use.
 
-    What is produced is what the original computes as arrivals: consumption plus the growth of the lag.
+    `produced` is computed as the original computes arrivals: consumption plus the growth of the lag.
     """
 
     produced: float
@@ -72,7 +72,7 @@ class Load(NamedTuple):
 
 
 def processing_rate(minutes: Collection[Minute]) -> float | None:
-    """The capacity of all replicas, in messages/s; None where they did nothing that could be measured.
+    """The capacity of all replicas, in messages/s; None where it could not be measured.
 
     >>> processing_rate([Minute(produced=30_000, consumed=30_000, lag=0, busy_share=0.5)] * 15)
     1000.0
@@ -110,7 +110,7 @@ def aligned(wanted: int, *, replicas: int, partitions: int, most: int) -> int:
 
 @dataclass(slots=True, kw_only=True)
 class RateWindow:
-    """The minutes measured at the present count, from five minutes after the last rescale came true."""
+    """The minutes measured at the present count, from five minutes after the last rescale took effect."""
 
     minutes: deque[Minute] = field(default_factory=lambda: deque(maxlen=WINDOW_MINUTES), init=False)
     _replicas: int = field(default=-1, init=False)
@@ -119,7 +119,7 @@ class RateWindow:
     _offsets: tuple[int, int] | None = field(default=None, init=False)
 
     def look(self, seen: Observation) -> bool:
-        """Take in what is seen; whether a minute has ended that fills the window."""
+        """Add an observation; returns True if a minute has ended that fills the window."""
         if seen.replicas != self._replicas or seen.ready_members < seen.replicas:
             self._replicas, self._settled_at, self._offsets = (
                 seen.replicas,
@@ -145,18 +145,18 @@ class RateWindow:
 
 @dataclass(slots=True, kw_only=True)
 class ScaleDowns:
-    """Wants of fewer replicas, which wait for an hour; a want of as many as there are, or more, forgets them."""
+    """Requests for fewer replicas, which wait for an hour; a request for the present count or more deletes them."""
 
     _wants: deque[tuple[int, int, bool]] = field(default_factory=deque, init=False)
     _first_at: int | None = field(default=None, init=False)
 
     def forget(self) -> None:
-        """There is no want of less any more."""
+        """Delete all waiting requests."""
         self._wants.clear()
         self._first_at = None
 
     def due(self, want: int, *, out_of_bounds: bool, now_seconds: int) -> int | None:
-        """The most wanted in an hour, an hour after the first want, if that one came from out of the bounds."""
+        """The highest request in an hour, an hour after the first one, if that one came from out of the bounds."""
         if self._first_at is None:
             self._first_at = now_seconds
         self._wants.append((now_seconds, want, out_of_bounds))
@@ -170,7 +170,7 @@ class ScaleDowns:
 
 @dataclass(slots=True, kw_only=True)
 class Flink:
-    """Decides each minute on a full window: up at once, down an hour after the first want of less."""
+    """Decides each minute on a full window: up at once, down an hour after the first request for less."""
 
     world: World
     _window: RateWindow = field(default_factory=RateWindow, init=False)

@@ -1,12 +1,12 @@
 """The horizontal pod autoscaler on an external metric, step for step, without and with a `behavior` stanza.
 
-Held against the real controller (Kubernetes 1.36) the same steps came out: tests/live/harness/hpa_series.yaml.
+Compared with the real controller (Kubernetes 1.36) the steps are the same: tests/live/harness/hpa_series.yaml.
 Constants are Kubernetes' own: tolerance 0.1, five minutes of scale-down stabilisation, at most 4 pods or 100 % more in
 15 s where `behavior` is given.
 
-A want that is exactly 300 s old still counts without `behavior` and has expired with it, as the controller compares
-them. Its own reads come 15.05 s apart, so that there no age is ever exact: a spike that is held for 315 s on this grid
-was held for 301 s there.
+A desired count that is exactly 300 s old still counts without `behavior` and has expired with it, as the controller
+compares them. Its own reads come 15.05 s apart, so that there no age is ever exact: a spike that is held for 315 s on
+this grid was held for 301 s there.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ Tolerance = Callable[[float], bool]
 def is_near(ratio: float, *, down: float = TOLERANCE, up: float = TOLERANCE) -> bool:
     """True if a metric is near enough to its target to leave the count alone, as Kubernetes compares since 1.33.
 
-    `down` and `up` are the tolerances that a `behavior` stanza may name for each direction.
+    `down` and `up` are the tolerances that a `behavior` stanza may set for each direction.
 
     >>> is_near(11 / 10), is_near(9 / 10), is_near(12 / 10)
     (True, True, False)
@@ -67,32 +67,32 @@ def wanted_for_value(value: float, *, target: float, replicas: int, ready: int, 
 
 @dataclass(slots=True, kw_only=True)
 class _Memory:
-    """The bounds, and what was wanted when. The first look remembers the count that it finds, whatever comes of it."""
+    """The bounds, and past desired counts with their times. The first pass stores the present count in any case."""
 
     least: int = 1
     most: int = 100
     _wants: list[tuple[float, int]] = field(default_factory=list)
 
     def begin(self, replicas: int, *, now_seconds: float) -> None:
-        """Remember the count of the first look; later ones change nothing."""
+        """Store the count of the first pass; later ones change nothing."""
         if not self._wants:
             self._wants.append((now_seconds, replicas))
 
     def rescaled(self, change: int, *, now_seconds: float) -> None:
-        """Remember a rescale, where policies ask for it."""
+        """Store a rescale, where policies need it."""
 
 
 @dataclass(slots=True, kw_only=True)
 class LegacyRules(_Memory):
-    """No `behavior` stanza (KEDA's default): at most twice the present count, never under a want of five minutes.
+    """No `behavior` stanza (KEDA's default): at most twice the present count, never under one of the last five minutes.
 
-    The highest want of the last five minutes also drives growth, so that one spike goes up in steps.
+    The highest desired count of the last five minutes also drives growth, so that one spike goes up in steps.
     """
 
     stabilisation_seconds: float = STABILISATION_SECONDS
 
     def reconcile(self, wanted: int, *, replicas: int, now_seconds: float) -> int:
-        """The requested count, by the count that the metric gives."""
+        """The requested count, for the count by the metric."""
         self.begin(replicas, now_seconds=now_seconds)
         recent = [(at, want) for at, want in self._wants if at >= now_seconds - self.stabilisation_seconds]
         highest = max([wanted, *(want for _, want in recent)])
@@ -122,7 +122,7 @@ class ScalingPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Direction:
-    """One half of a `behavior` stanza: how long the mildest want counts, and which policy limits the pace."""
+    """Half of a `behavior` stanza: how long the mildest desired count holds, and which policy limits the pace."""
 
     window_seconds: float
     policies: tuple[ScalingPolicy, ...]
@@ -143,14 +143,14 @@ DOWN = Direction(window_seconds=STABILISATION_SECONDS, policies=(ScalingPolicy(p
 
 @dataclass(slots=True, kw_only=True)
 class BehaviorRules(_Memory):
-    """A `behavior` stanza, Kubernetes' defaults where nothing is set: grow by the present want, in limited steps."""
+    """A `behavior` stanza, Kubernetes' defaults where not set: grow by the present desired count, in limited steps."""
 
     up: Direction = UP
     down: Direction = DOWN
     _changes: list[tuple[float, int]] = field(default_factory=list)
 
     def reconcile(self, wanted: int, *, replicas: int, now_seconds: float) -> int:
-        """The requested count, by the count that the metric gives."""
+        """The requested count, for the count by the metric."""
         self.begin(replicas, now_seconds=now_seconds)
         lowest, highest = (
             pick([wanted, *(want for at, want in self._wants if at > now_seconds - direction.window_seconds)])
@@ -165,7 +165,7 @@ class BehaviorRules(_Memory):
         return requested
 
     def rescaled(self, change: int, *, now_seconds: float) -> None:
-        """Remember a rescale for as long as any policy looks back."""
+        """Store a rescale for as long as any policy looks back."""
         longest = max(policy.period_seconds for way in (self.up, self.down) for policy in way.policies)
         self._changes = [past for past in self._changes if past[0] > now_seconds - longest]
         self._changes.append((now_seconds, change))
@@ -185,11 +185,11 @@ Rules = LegacyRules | BehaviorRules
 
 
 def reconcile(wants: Sequence[int | None], *, rules: Rules, replicas: int, now_seconds: float) -> int:
-    """One pass of the controller over what each metric wants; None is a metric that could not be read.
+    """One pass of the controller over the desired count of each metric; None is a metric that could not be read.
 
-    The highest want rules. While a metric is lost the count may grow but not fall; with none left it stays. A count
-    outside the bounds is put on them without a look at the metrics, and one of 0 is left alone: who set it switched the
-    autoscaler off.
+    The highest desired count rules. While a metric is lost the count may grow but not fall; with none left it stays. A
+    count outside the bounds is put on them without reading the metrics, and a count of 0 is left alone: setting it
+    switches the autoscaler off.
 
     >>> [reconcile([want, None], rules=LegacyRules(), replicas=8, now_seconds=0) for want in (5, 11)]
     [8, 11]

@@ -1,4 +1,4 @@
-"""The horizontal pod autoscaler on CPU utilisation, which is blind to lag: it sees only how busy the consumers are.
+"""The horizontal pod autoscaler on CPU utilisation, which ignores lag: it sees only how busy the consumers are.
 
 A replica that spends its whole capacity uses all of the CPU it requested.
 """
@@ -15,9 +15,9 @@ def wanted_for_cpu(
 ) -> int | None:
     """Replicas at which the mean utilisation would be the target; None where no pod is ready, which is an error.
 
-    Pods that are not ready are left out, but where that would ask for more they count as idle. Pods whose sample is
-    missing count as idle where more would be requested, and as using all that they requested (or the target, if that is
-    more) where less would. If then the direction turns, or more than are there would be requested while less is used
+    Pods that are not ready are left out, but where more would be requested they count as idle. Pods without a sample
+    count as idle where more would be requested, and as using all of their request (or the target, if that is more)
+    where less would. If then the direction turns, or more than the present count would be requested while less is used
     (or the other way), the count stays.
 
     >>> wanted_for_cpu(0.9, ready=4, unready=0, target_percent=50, replicas=4)     # 4 x 90/50 = 7.2
@@ -67,7 +67,7 @@ class HpaCpu:
         return reconcile([self.want(seen)], rules=self.rules, replicas=seen.replicas, now_seconds=seen.time_seconds)
 
     def want(self, seen: Observation) -> int | None:
-        """The count by the metric at this look; None where no pod is ready."""
+        """The count by the metric now; None where no pod is ready."""
         present = min(seen.ready_members, seen.replicas)
         ready = present if self._ready_before is None else min(present, self._ready_before)
         self._ready_before = present

@@ -1,7 +1,7 @@
-"""KEDA's Kafka scaler with its defaults: lag capped at the partition count, handed to an HPA without `behavior`.
+"""KEDA's Kafka scaler with its defaults: lag capped at the partition count, given to an HPA without `behavior`.
 
 With at least one replica its own loop (polling interval, cool-down) only ever concerns zero, and the HPA's reads every
-15 s refresh the metric: replays see nothing else of it. `Loop` is that other half. Both were held against a real KEDA
+15 s refresh the metric: replays see nothing else of it. `Loop` is that other half. Both were compared with a real KEDA
 2.21: tests/live/harness/keda_series.yaml.
 """
 
@@ -38,7 +38,7 @@ def even_lag(lag_messages: int, *, threshold_messages: int, partitions: int) -> 
 
 
 def whole_lag(lag_messages: int, **_: int) -> int:
-    """The metric with allowIdleConsumers, and of triggers that know no partitions: the lag as it is."""
+    """The metric with allowIdleConsumers, and of triggers without partitions: the uncapped lag."""
     return lag_messages
 
 
@@ -46,8 +46,8 @@ def whole_lag(lag_messages: int, **_: int) -> int:
 class Fallback:
     """KEDA's result when the lag cannot be read: nothing at first, then a metric that requests `replicas`.
 
-    The static behaviour; every failed read counts, the loop's and the HPA's alike, and one good read forgets them. (Two
-    within some milliseconds may count as one in the real KEDA, which keeps the number in the object's status.)
+    The static behaviour; every failed read counts, the loop's and the HPA's alike, and one good read resets the count.
+    (Two within some milliseconds may count as one in the real KEDA, which keeps the number in the object's status.)
     """
 
     replicas: int
@@ -55,14 +55,14 @@ class Fallback:
     _failures: int = field(default=0, init=False)
 
     def reading(self, metric_messages: int | None, *, threshold_messages: int) -> int | None:
-        """The metric that the HPA gets; None is the error that makes it hold."""
+        """The metric that the HPA gets; None is the error on which it holds."""
         self._failures = 0 if metric_messages is not None else self._failures + 1
         return self.replicas * threshold_messages if self._failures > self.failure_threshold else metric_messages
 
 
 @dataclass(slots=True, kw_only=True)
 class Loop:
-    """KEDA's own loop, once in each polling interval: it takes a group to and from nothing, or its idle count.
+    """KEDA's own loop, once in each polling interval: it scales a group to and from zero, or its idle count.
 
     `least` and `idle` are minReplicaCount and idleReplicaCount; the HPA's least is never under 1.
     """
@@ -74,7 +74,7 @@ class Loop:
     _active_at_seconds: int | None = field(default=None, init=False)
 
     def poll(self, *, active: bool | None, replicas: int, now_seconds: float) -> int:
-        """The requested count; a trigger whose `active` is None could not be read, and moves nothing.
+        """The requested count; a trigger whose `active` is None could not be read, and changes nothing.
 
         The last active instant is kept in whole seconds, so that a cool-down may end up to a second early.
         """
@@ -102,7 +102,7 @@ class Keda:
     loop: Loop = field(default_factory=Loop)
 
     def decide(self, seen: Observation) -> int:
-        """One pass of the HPA that KEDA made."""
+        """One pass of the HPA that KEDA created."""
         return self.reconcile(
             int(seen.lag_messages.sum()),
             partitions=len(seen.end_offsets),
@@ -121,9 +121,9 @@ class Keda:
         return reconcile([want], rules=self.rules, replicas=replicas, now_seconds=now_seconds)
 
     def poll(self, lag_messages: int | None, *, replicas: int, now_seconds: float) -> int:
-        """The count that its own loop requests; a lag of None could not be read, and a fallback that answers is active.
+        """The count that its own loop requests; a lag of None could not be read, and a fallback with a value is active.
 
-        The threshold of activation is compared with the lag itself, whatever the metric makes of it.
+        The threshold of activation is compared with the lag itself, independent of the metric.
         """
         answered = lag_messages
         if self.fallback is not None:

@@ -1,4 +1,4 @@
-"""lagcast as a policy: the session that runs everywhere, and an executor that carries out its advice."""
+"""lagcast as a policy: the same session as in production, and an executor that carries out its advice."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -36,7 +36,7 @@ class Lagcast:
         profile = profile_of(world, names)
         if not capacity_known:
             profile = replace(profile, capacity=None)
-        # Without a limit in real seconds, by which a busy machine would change what is judged.
+        # Without a limit in real seconds, because a busy machine would change the result.
         self._session = Session(profile, settings, history, forecaster=forecaster)
         self._pending: tuple[datetime, int] | None = None
 
@@ -57,7 +57,7 @@ class Lagcast:
 
 
 def profile_of(world: World, names: Names) -> GroupProfile:
-    """The user's settings of the group: its sizes, times and capacity, none of the world's noise."""
+    """The user's settings of the group: its sizes, times and capacity, without the world's noise."""
     rate = MessagesPerSecond(world.capacity_messages_per_second_per_replica)
     return GroupProfile(
         cluster=names.cluster,
@@ -80,7 +80,7 @@ def profile_of(world: World, names: Names) -> GroupProfile:
 
 
 def _streams_of(world: World) -> StreamsProfile:
-    """Without bytes to restore: what has lost its owner goes on at once, as where a standby is kept."""
+    """Without bytes to restore: tasks that have lost their owner continue at once, as with a standby."""
     return StreamsProfile(
         stateful=True,
         tasks=world.partitions,

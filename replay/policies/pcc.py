@@ -4,9 +4,9 @@ A reconstruction from public logs, data model and configuration; the product's r
 `(LogOffset + LagOffset / 5) / CurrentOffset * CurrentReplicas` per minute: what will be produced and the lag drained
 over five minutes, over what one consumer consumes.
 
-Its weakness: a group that keeps up consumes what is produced, so that one consumer's share is no evidence of what it
-could do. The count follows changes of the load and never discovers that fewer would do; `capacity_seen` measures a
-consumer by the most it was ever seen to do instead.
+Its weakness: a group that keeps up consumes exactly the produced messages, so that one consumer's share does not show
+its capacity. The count follows changes of the load and never discovers that fewer would be enough; `capacity_seen`
+measures a consumer by its highest observed rate instead.
 """
 
 from collections import deque
@@ -37,7 +37,7 @@ class Pcc:
     _most_per_consumer: float = field(default=0.0, init=False)
 
     def decide(self, seen: Observation) -> int:
-        """The count at which consumers that do what they did will drain the lag and follow the prediction."""
+        """The count at which consumers at their present rate will drain the lag and follow the prediction."""
         if seen.time_seconds % MINUTE_SECONDS == 0:
             self._ends.append(int(seen.end_offsets.sum()))
             self._committed.append(int(seen.committed_offsets.sum()))

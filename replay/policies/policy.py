@@ -6,7 +6,7 @@ from replay.plant.plant import Observation
 
 
 class Policy(Protocol):
-    """A way of scaling one group. It sees what a real one could see, and remembers what it likes."""
+    """A policy that scales one group. It sees only what is visible from outside, and may keep state."""
 
     def decide(self, seen: Observation) -> int:
         """The replicas to request now; the present count is `seen.replicas`."""

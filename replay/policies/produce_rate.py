@@ -8,12 +8,12 @@ RATE_SECONDS = 60
 
 @dataclass(slots=True, kw_only=True)
 class ProduceRate:
-    """The mean rate over the last minute, or over what has been seen of it."""
+    """The mean rate over the last minute, or since the first observation."""
 
     _ends: deque[tuple[int, int]] = field(default_factory=deque, init=False)
 
     def after(self, now_seconds: int, end_offsets_sum: int) -> float | None:
-        """Messages per second; None at the first look, which shows no difference yet.
+        """Messages per second; None at the first observation, which shows no difference yet.
 
         >>> rate = ProduceRate()
         >>> rate.after(0, 1_000), rate.after(15, 2_500), rate.after(75, 14_500)

@@ -1,6 +1,6 @@
-"""Rate-based: a quarter more than what is produced, over one replica's capacity; it does not know the useful counts.
+"""Rate-based: a quarter more than the produce rate, over one replica's capacity, without regard to useful counts.
 
-30 replicas of 40 partitions carry no more than 20 do: between the useful counts it pays for what idles, or falls
+30 replicas of 40 partitions carry no more than 20 do: between the useful counts it pays for idle replicas, or falls
 behind.
 """
 
@@ -19,7 +19,7 @@ HOLD_SECONDS = 300
 
 @dataclass(slots=True, kw_only=True)
 class RateBased:
-    """Up at once; down to the most that was wanted in the last five minutes; a tenth more or less changes nothing."""
+    """Up at once; down to the highest desired count of the last five minutes; a tenth more or less changes nothing."""
 
     world: World
     _rate: ProduceRate = field(default_factory=ProduceRate, init=False)

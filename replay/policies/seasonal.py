@@ -1,6 +1,6 @@
 """A light seasonal forecast of minute rates, for rivals that forecast: SARIMAX (1,0,0)x(1,1,0) with a season of 16.
 
-A season is subtracted, what is left follows (1 - phi B)(1 - Phi B^16) w = noise. Both coefficients come from
+A season is subtracted, the rest follows (1 - phi B)(1 - Phi B^16) w = noise. Both coefficients come from
 conditional least squares, one after the other until they settle; the likelihood that statistical packages maximise
 gives nearly the same for a hundredfold of the time.
 """
@@ -18,8 +18,8 @@ ROUNDS = 8
 def forecast_minutes(minutes: FloatArray, *, steps: int) -> FloatArray:
     """The next `steps` (at most a season) of a series of minutes; never negative.
 
-    Where the model cannot be fitted or is not stable it is the rate a season ago, and before there is a season the
-    last minute.
+    Where the model cannot be fitted or is not stable, the result is the rate a season ago, and before there is a season
+    the last minute.
 
     >>> forecast_minutes(np.tile(np.arange(16.0), 3), steps=3)
     array([0., 1., 2.])

@@ -26,17 +26,17 @@ class UsefulCounts:
     _needs: deque[tuple[int, int]] = field(default_factory=deque, init=False)
 
     def __post_init__(self) -> None:
-        """Look up once the capacity of each count: computed 5,760 times a day, each time anew it would take 30 us."""
+        """Look up the capacity of each count once: it is used 5,760 times a day, and computing it takes 30 us."""
         counts = range(self.world.min_replicas, self.world.replica_ceiling + 1)
         self._carried = [self.world.carried(count) for count in counts]
 
     def decide(self, seen: Observation) -> int:
-        """Up at once to what is needed now; down to what was needed at most in the last ten minutes."""
+        """Up at once to the count needed now; down to the highest one needed in the last ten minutes."""
         now, replicas = seen.time_seconds, seen.replicas
         rate = self._rate.after(now, int(seen.end_offsets.sum()))
         if rate is None:
             return replicas
-        # What was consumed in the last commit interval is not committed yet: it shows as lag, but does not wait.
+        # Messages consumed in the last commit interval are not committed yet: they show as lag, but do not wait.
         waiting = max(0.0, float(seen.lag_messages.sum()) - self.world.commit_interval_seconds * rate)
         need = self._smallest_carrying(HEADROOM_FACTOR * rate + waiting / DRAIN_SECONDS)
         needs = self._needs
