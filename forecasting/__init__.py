@@ -1,6 +1,6 @@
-"""History in, quantile paths out: what will be produced, and how sure we are.
+"""History in, quantile paths out: the expected produce rate and its uncertainty.
 
-May live here: the words every package shares (`units`, `columns`, `refusal`), the history and forecast values, one
-forecaster per file, their scores and backtest. Pure: nothing here reads a clock, a file, a socket or a global, and
-nothing here knows Spark, Kafka, Kubernetes or HTTP.
+May live here: the definitions every package shares (`units`, `columns`, `refusal`), the history and forecast values,
+one forecaster per file, their scores and backtest. Pure: nothing here reads a clock, a file, a socket or a global, and
+nothing here imports Spark, Kafka, Kubernetes or HTTP.
 """

@@ -69,8 +69,8 @@ def backtest(
 ) -> Backtest | Refusal:
     """Forecast from each origin (an index into the history, ascending), refitting once `refit_minutes` have passed.
 
-    Errors: ValueError on no origin, on origins out of order, or on one with nothing after it. The first refusal of the
-    forecaster is the answer: a score over some of the origins would flatter.
+    Errors: ValueError on no origin, on origins out of order, or on one with nothing after it. The forecaster's first
+    refusal is returned: a score over some of the origins would be too good.
 
     Alignment, by hand: the rate counts the minutes, 1000, 1001, ..., and the origin is minute 1199. The first value not
     yet seen is 1200 + 1000; step 1 is scored against it.

@@ -1,8 +1,8 @@
-"""Bands: how far actuals lay from a model's centre path, in units of the scatter that was to be expected.
+"""Bands: how far actuals lay from a model's centre path, in units of the expected scatter.
 
-The scatter is learnt as a log-linear function of what is known at the origin: how restless the load is now and was at
+The scatter is learnt as a log-linear function of figures known at the origin: how restless the load is now and was at
 that time of earlier days, how far it has left its season, how steep the ramp ahead is. So bands widen after a level
-shift or in a flash crowd and at the foot of a ramp. It is learnt for errors upward and downward each by itself: a load
+shift or in a flash crowd and at the foot of a ramp. It is learnt for errors upward and downward separately: a load
 in a flash crowd has more to fall than to rise. The quantiles are empirical: no distribution is assumed, and those of
 high levels are learnt at high levels, since a load near the most it ever was seldom doubles.
 """
@@ -24,10 +24,10 @@ from forecasting.units import FloatArray, IntArray
 # Added to absolute errors and moves before their logarithm is taken: an error of 1 % of the unit's tenth is noise.
 _FLOOR = 0.003
 
-# A scatter outside the learnt range is held to this many times its ends: log-linear, it could run away.
+# A scatter outside the learnt range is limited to this many times its ends: log-linear, it could run away.
 _STRETCH = 3.0
 
-# A jump beyond all that was seen may last or pass: a share of it is added to the scatter. After a threefold load, 1.1
+# A jump beyond all those seen may last or pass: a share of it is added to the scatter. After a threefold load, 1.1
 # in logarithms, p95 (about twice the scatter) stands 1.7 times over the new level; after a drop to a third it reaches
 # back to the old one. Within the hour that the jump is measured over, it fades.
 _SCATTER_OF_JUMP_UP = 0.25
@@ -37,29 +37,29 @@ _JUMP_MINUTES = 60
 # Below this many errors at a horizon the horizon borrows the last one that has them, widened as a random walk widens.
 _ENOUGH_ERRORS = 12
 
-# Where not even the first horizon has errors enough, this deviation of ln rate is believed: p95 is 2.3 times p50.
+# Where not even the first horizon has errors enough, this deviation of ln rate is assumed: p95 is 2.3 times p50.
 _UNSEEN_SPREAD = 0.5
 
-# Quantiles are learnt at three levels of the centre, its lower and middle two fifths and its highest fifth, as long as
-# the fewest of them are so many: p99 needs a hundred.
+# Quantiles are learnt at three levels of the centre, its lower and middle two fifths and its highest fifth, while the
+# smallest of them has so many errors: p99 needs a hundred.
 _LEVEL_ENDS = (0.4, 0.8)
 _LEVELS = len(_LEVEL_ENDS) + 1
 _ENOUGH_OF_LEVEL = 100
 
-# Below this many errors one scatter for all origins and both sides is all that can be learnt (14 columns on half of
-# them are safe).
+# Below this many errors only one scatter for all origins and both sides can be learnt (14 columns on half of them are
+# safe).
 _ENOUGH_ROWS = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bands:
-    """The scatter of errors to be expected, and the quantiles of errors in units of it.
+    """The expected scatter of errors, and the quantiles of errors in units of it.
 
     Shapes: `scatter` (knots, 2, columns) coefficients of the log scatter, downward and upward, `limits` (knots, 2, 2)
     the least and greatest of these logarithms, `quantiles` (knots, levels, len(QUANTILES)) of errors divided by the
     scatter of their side, at the centres `levels` (knots, levels), ascending. `largest_jump` is the greatest distance,
     in logarithms, between the level now and that of the hour that the errors were learnt with; `memory` is how long
-    errors last, `error_paths` how they ran.
+    errors last, `error_paths` are their paths.
     """
 
     scatter: FloatArray

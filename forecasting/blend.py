@@ -1,4 +1,4 @@
-"""The blend: the forecaster used in production, as good as the history allows and never sure of more.
+"""The blend: the forecaster used in production, as good and as certain as the history allows.
 
 Below thirty known minutes it refuses; to two days it is persistence; from there it mixes persistence, the short-term
 regression, the season before and exponential smoothing, by weights that each horizon earns on days held out from the
@@ -82,7 +82,7 @@ class FittedBlend:
         return ahead.forecast(model=_MODEL, history_tier=self.history_tier, centre=centre, bands=self.bands)
 
     def _season(self, ahead: Ahead) -> FloatArray:
-        """The season before, moved by the part of today's residual from it that no day of the fit has shown."""
+        """The season before, moved by the part of today's residual from it that is beyond every day of the fit."""
         before = season_before(ahead.series, ahead.origin, ahead.horizons, season_minutes=self.season_minutes)[0]
         residuals = residuals_from_season(
             ahead.series, ahead.origin, ahead.horizons, season_minutes=self.season_minutes
@@ -92,7 +92,7 @@ class FittedBlend:
         return moved
 
     def _smoothed(self, ahead: Ahead) -> FloatArray:
-        """The smoothing, moved in the same way: a load that has tripled has not to be waited for."""
+        """The smoothing, moved in the same way, so that a load that has tripled is followed at once."""
         path = self.smoothing.centre(ahead)
         residual = ahead.series.trailing_mean(ahead.origin, minutes=_LEVEL_MINUTES) - path[:1]
         low, high = (np.array([limit]) for limit in self.smoothed_limits)
@@ -118,7 +118,7 @@ class BlendForecaster:
     name: str = _MODEL
 
     def fit(self, history: History) -> FittedBlend | FittedReactive | Refusal:
-        """Learn what the history's history tier allows, or refuse."""
+        """Learn as far as the history tier allows, or refuse."""
         history_tier = history_tier_of(history)
         if history_tier is None:
             return refuse_short(history, needed_minutes=REACTIVE_MINUTES)
@@ -164,7 +164,7 @@ def mixture_weights(targets: FloatArray, centres: FloatArray, *, unit: float) ->
     A knot with too few known targets takes the mixture of the one before it, the first one persistence alone.
     """
     weights = np.empty((len(KNOTS), centres.shape[2]))
-    weights[-1] = _PERSISTENCE_ALONE  # what knot 0 finds before it
+    weights[-1] = _PERSISTENCE_ALONE  # the weights before knot 0
     for knot in range(len(KNOTS)):
         known = np.isfinite(targets[:, knot])
         if known.sum() < _ENOUGH_TARGETS:

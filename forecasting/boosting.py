@@ -1,8 +1,8 @@
-"""Boosting: trees that know no unit and no clock, so that one model may learn from all groups of a fleet.
+"""Boosting: trees without unit and clock, so that one model may learn from all groups of a fleet.
 
 Each column is a distance in logarithms from the level now, or how restless a load is: a group a thousand times the size
-of another, or busy at another hour, looks the same. Each quantile has trees of its own; what they miss on the newest
-days, which they have not seen, is added to them (conformal calibration), and crossed quantiles are put in order.
+of another, or busy at another hour, looks the same. Each quantile has trees of its own; their errors on the newest
+days, which they have not seen, are added to them (conformal calibration), and crossed quantiles are put in order.
 """
 
 from collections.abc import Sequence
@@ -32,11 +32,11 @@ _TREES, _LEAVES, _ROWS_OF_LEAF, _LEARNING_RATE = 60, 15, 40, 0.1
 
 # Of each group's origins, in order of time, the share that is learnt from; on the newest fifth errors are measured.
 _LEARNT = 0.8
-# Rows of a fleet beyond these are thinned evenly: time grows with rows, what is learnt hardly does.
+# Rows of a fleet beyond these are thinned evenly: time grows with rows, accuracy hardly does.
 _MOST_ROWS = 12_000
 # A knot with fewer held-out errors takes the correction of the one before it.
 _ENOUGH_ERRORS = 50
-# Fewer than two leaves differ in carry no information.
+# A column that differs in fewer rows than two leaves have carries no information.
 _FEWEST_ROWS = 2 * _ROWS_OF_LEAF
 _DECIMALS = 6
 # Threads that wait for each other on a busy machine turn the two seconds of a fit into minutes.
@@ -46,9 +46,9 @@ _MEDIAN = QUANTILES.index(0.5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedBoosting:
-    """Trees for each of QUANTILES, and what is added to them: `corrections` (KNOTS, len(QUANTILES)), in logarithms.
+    """Trees for each of QUANTILES, and their corrections: `corrections` (KNOTS, len(QUANTILES)), in logarithms.
 
-    Of the groups it has learnt from nothing else is kept: it forecasts any group that has two days.
+    It keeps nothing else of the groups it has learnt from: it forecasts any group that has two days.
     """
 
     trees: tuple[HistGradientBoostingRegressor, ...]
@@ -56,7 +56,7 @@ class FittedBoosting:
     memory: ErrorMemory
 
     def forecast(self, history: History, *, steps: int) -> Forecast | Refusal:
-        """The level now and, at each step, what the trees expect it to move by."""
+        """The level now plus, at each step, the move that the trees expect."""
         history_tier = history_tier_of(history)
         if history_tier is None or history_tier == "reactive":
             return refuse_short(history, needed_minutes=DAILY_MINUTES)
@@ -81,7 +81,7 @@ class BoostingForecaster:
 
 
 def fit_across(histories: Sequence[History]) -> FittedBoosting | Refusal:
-    """One model of all groups that have two days; of those that have not, the first refusal where no group has.
+    """One model of all groups that have two days; where no group has, the first refusal.
 
     Errors: ValueError on no history at all; that is the caller's bug.
     """
@@ -91,7 +91,7 @@ def fit_across(histories: Sequence[History]) -> FittedBoosting | Refusal:
     lessons = [lesson for history in histories if (lesson := _lesson_of(history)) is not None]
     if not lessons:
         first = histories[0]
-        # Two days whose targets all lie in gaps teach nothing: another known day does.
+        # Two days whose targets all lie in gaps cannot be learnt from: one more known day can.
         return refuse_short(first, needed_minutes=max(DAILY_MINUTES, known_minutes(first) + MINUTES_PER_DAY))
     rows, moves = (np.concatenate(parts) for parts in zip(*(lesson.learnt for lesson in lessons), strict=True))
     thinned = slice(None, None, -(-len(moves) // _MOST_ROWS))
@@ -187,5 +187,5 @@ def _rows(series: LogSeries, origins: IntArray, horizons: IntArray, season: Seas
     columns = np.empty((len(horizons), len(origins), len(parts)))
     for number, part in enumerate(parts):
         columns[..., number] = np.where(np.isnan(part), 0.0, part)
-    # A split between values that differ by rounding alone would fall otherwise at another scale.
+    # A split between values that differ by rounding alone would lie elsewhere at another scale.
     return np.round(columns, _DECIMALS).reshape(-1, len(parts))

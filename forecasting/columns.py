@@ -24,7 +24,7 @@ class Column:
 
 
 # One row for each partition and sampling instant. The group's state is repeated on each of its rows, so that one file
-# holds all that was seen at that instant.
+# holds all samples of that instant.
 SAMPLES: tuple[Column, ...] = (
     Column(name="cluster", kind="string"),
     Column(name="group", kind="string"),
@@ -42,7 +42,7 @@ SAMPLES: tuple[Column, ...] = (
 )
 
 # One row for each group and interval, stamped with the instant at which the interval ends: a row may be used from
-# `interval_end_at` on, never before. Rates are null where no honest difference of offsets exists.
+# `interval_end_at` on, never before. Rates are null where offsets give no valid difference.
 GROUP_INTERVALS: tuple[Column, ...] = (
     Column(name="cluster", kind="string"),
     Column(name="group", kind="string"),
@@ -88,7 +88,7 @@ FLEET_FITS: tuple[Column, ...] = (
     Column(name="band_coverage_fraction", kind="double", nullable=True),  # p05 to p95: 0.90 is ideal
 )
 
-# What was forecast for each group: one row for each step of five minutes of the week that begins at `issued_at`.
+# Forecasts for each group: one row for each step of five minutes of the week that begins at `issued_at`.
 # Arrivals stay under `..._p95` with a probability of 0.95, and so on for each of `forecasting.forecast.QUANTILES`.
 LONG_FORECASTS: tuple[Column, ...] = (
     Column(name="cluster", kind="string"),
@@ -108,7 +108,7 @@ LONG_FORECASTS: tuple[Column, ...] = (
     Column(name="produce_messages_per_second_p99", kind="double"),
 )
 
-# One group's fits and forecasts on their way out of its worker, in one frame: rows that have a `step_ends_at` are of
+# One group's fits and forecasts as its worker returns them, in one frame: rows that have a `step_ends_at` are of
 # LONG_FORECASTS, the others of FLEET_FITS.
 FLEET_ISSUE: tuple[Column, ...] = tuple(
     replace(column, nullable=column.name not in ("cluster", "group", "model"))
@@ -123,8 +123,8 @@ ISSUE_DAY = "date=%Y-%m-%d"
 ISSUE_FILE = "issued-%Y%m%dT%H%M%SZ.parquet"
 
 # The samples of a finished day are one file, whose name ends like this and whose footer names, under this key and one a
-# line, the files that it was made of: where they are still there, they do not count. Who reads a folder of samples
-# holds a shared lock on this file, so that none is removed meanwhile.
+# line, the files that it was made of: where they still exist, they do not count. A reader of a folder of samples holds
+# a shared lock on this file, so that none is removed meanwhile.
 DAY_FILE = ".day.parquet"
 MADE_OF = "lagcast.made_of"
 SAMPLES_LOCK = ".lock"
@@ -132,7 +132,7 @@ SAMPLES_LOCK = ".lock"
 BASE_INTERVAL_SECONDS = 15
 ROLLUP_INTERVALS_SECONDS: tuple[int, ...] = (60, 300, 3600)
 
-# Group states, as Kafka names them, in which partitions are changing hands.
+# Group states, by Kafka's names, in which partitions are changing hands.
 REBALANCING_STATES: frozenset[str] = frozenset(
     {
         "PREPARING_REBALANCING",

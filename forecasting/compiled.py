@@ -24,8 +24,8 @@ def compiled(function: Callable[Arguments, Result]) -> Callable[Arguments, Resul
     Where there is none (a read-only file system, no home directory) it is compiled at each start. `NUMBA_CACHE_DIR`
     names the folder; by default it is `__pycache__` beside the function, else `.cache/numba` in the home directory.
     """
-    # By itself numba looks at the function's own file only: the machine code of `run`, which has `flow` inside, would
-    # outlive any change to flow.py, for a caller's file stays the same. So each state of the sources has a folder.
+    # numba itself checks the function's own file only: the machine code of `run`, which contains `flow`, would outlive
+    # any change to flow.py, because a caller's file stays the same. So each state of the sources has a folder.
     file = Path(getfile(function))
     sources = _sources(file, file.parents[function.__module__.count(".")], function.__module__.partition(".")[0])
     stamp = sha256(b"".join(source.read_bytes() for source in sorted(sources))).hexdigest()[:12]

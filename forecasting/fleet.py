@@ -1,4 +1,4 @@
-"""One group's rows in, its long-term fit and scores out: what a fleet runs once for each group, wherever that is.
+"""One group's rows in, its long-term fit and scores out: the function that a fleet runs once for each group.
 
 Pure, from a pandas frame to a pandas frame, so that one machine or many give the same rows.
 """
@@ -31,7 +31,7 @@ _BACKTEST_DAYS = 8
 _REFIT_MINUTES = 4 * MINUTES_PER_DAY
 _ORIGIN_MINUTES = 360
 
-# How far back rows are read: what is forecast on the first day of the backtest has its four weeks too.
+# How far back rows are read: a forecast on the first day of the backtest has its four weeks too.
 HISTORY_DAYS = FIT_DAYS + _BACKTEST_DAYS
 
 
@@ -62,7 +62,7 @@ def fit_group(rows: pd.DataFrame, *, until: datetime | None = None, holidays: tu
 def history_from_rows(rows: pd.DataFrame, *, until: datetime | None = None) -> History:
     """The produce rate of one group by the minute, the last four weeks and the days of the backtest; gaps are NaN.
 
-    It ends at `until`, a whole minute, and knows nothing of later rows; where None, at the newest row.
+    It ends at `until`, a whole minute, and uses no later rows; where None, at the newest row.
     Errors: those of `fit_group`.
     """
     groups = set(zip(rows["cluster"], rows["group"], strict=True))
@@ -98,7 +98,7 @@ def parameters_text(fitted: FittedLongTerm) -> str:
 
 
 def fitted_from_text(text: str) -> FittedLongTerm:
-    """The fit that `parameters_text` has written."""
+    """The fit that `parameters_text` wrote."""
     read = json.loads(text)
     return FittedLongTerm(
         unit=read["unit"],

@@ -17,7 +17,7 @@ QUANTILES: tuple[float, ...] = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """Quantile paths of `produce_messages_per_second`, made at `origin_at` from what was known then.
+    """Quantile paths of `produce_messages_per_second`, made at `origin_at` from the data known then.
 
     Shapes: `paths` is (len(QUANTILES), steps), row i for QUANTILES[i], ascending down each column, never negative.
     Step 1 (column 0) is the first interval not yet seen: it ends at `origin_at + step_seconds`.
@@ -44,7 +44,7 @@ class Forecast:
     def path(self, quantile: float) -> FloatArray:
         """One value per step: the produce rate stays under it with probability `quantile`.
 
-        Errors: ValueError on a quantile outside QUANTILES; interpolating would invent a figure nobody scored.
+        Errors: ValueError on a quantile outside QUANTILES; an interpolated quantile would not be scored.
         """
         if quantile not in QUANTILES:
             message = f"quantile {quantile} is not forecast; one of {QUANTILES} is"

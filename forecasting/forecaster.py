@@ -24,5 +24,5 @@ class Forecaster(Protocol):
         ...
 
     def fit(self, history: History) -> FittedForecaster | Refusal:
-        """Learn from `history`, or refuse, naming how much of it there is and how much is needed."""
+        """Learn from `history`, or refuse, with the length that it has and the length that is needed."""
         ...

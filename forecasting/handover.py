@@ -33,7 +33,7 @@ def joined(short: Forecast, long: Forecast) -> Forecast:
 
 
 def joined_paths(short: FloatArray, long: FloatArray, *, each: int, step_seconds: int) -> FloatArray:
-    """The paths of `joined`, for whichever quantiles are known of both.
+    """The paths of `joined`, for all quantiles that are known of both.
 
     Shapes: `short` (quantiles, steps) and `long` (quantiles, steps of `step_seconds`), from the same instant on, the
     same quantiles in the same ascending order; `each` steps of `short` are one of `long`, and at least so many are

@@ -17,7 +17,7 @@ class GroupInterval:
     """One row of the feature table: a group over one interval that ends at `interval_end_at`.
 
     The fields are the columns of `forecasting.columns.GROUP_INTERVALS`, in the same order and under the same names.
-    None means unknown (no honest difference of offsets, no member count), never zero.
+    None means unknown (no valid difference of offsets, no member count), never zero.
     """
 
     cluster: str
@@ -51,9 +51,9 @@ class History:
     """One group's past up to `end_at`: minute series for the forecasters, the newest base rows for the decision.
 
     Shapes: the series have one value per minute, equal lengths; value i covers the minute that ends at
-    `end_at - (len - 1 - i) minutes`. Units are in the names. NaN marks a minute of which nothing is known; it never
-    leaves these arrays. `recent` holds the base rows of the last 15 minutes, oldest first. Arrays are read-only.
-    `peak_messages_per_second` is, per minute, the highest base-interval rate inside it: what a minute's mean hides.
+    `end_at - (len - 1 - i) minutes`. Units are in the names. NaN marks a minute without data; it never leaves these
+    arrays. `recent` holds the base rows of the last 15 minutes, oldest first. Arrays are read-only.
+    `peak_messages_per_second` is, per minute, the highest base-interval rate inside it, which a minute's mean hides.
     """
 
     cluster: str
@@ -73,11 +73,11 @@ class History:
         return len(self.produce_messages_per_second)
 
     def last(self, minutes: int) -> "History":
-        """The newest `minutes` of it; all of it where it is no longer."""
+        """The newest `minutes` of the history; all of it if it is shorter."""
         return self._only(slice(max(0, self.minutes - minutes), self.minutes))
 
     def until(self, index: int) -> "History":
-        """As it was when minute `index` had just ended: nothing later, no base rows."""
+        """The history as of the end of minute `index`: nothing later, no base rows."""
         end_at = self.end_at - timedelta(minutes=self.minutes - 1 - index)
         return replace(self._only(slice(0, index + 1)), end_at=end_at, recent=())
 
@@ -111,7 +111,7 @@ class HistoryBuffer:
         self.cluster = cluster
         self.group = group
         self._max_minutes = max_minutes
-        # Grows with what is known: 28 days are 2 MB, and most of a thousand groups may be an hour old.
+        # Grows with the known rows: 28 days are 2 MB, and most of a thousand groups may be an hour old.
         self._values = np.empty((len(_SERIES), 0))
         self._filled = 0
         self._last_minute: int | None = None  # minutes since the epoch at which the last closed minute ended
@@ -168,7 +168,7 @@ class HistoryBuffer:
         minute = _minute_ending(rows[-1].interval_end_at)
         gap = 0 if self._last_minute is None else minute - self._last_minute - 1
         if gap >= self._max_minutes:
-            # Nothing before it is wanted any longer; a new array, because somebody may have a view of this one.
+            # Nothing before it is needed any longer; a new array, because callers may hold a view of this one.
             self._values, self._filled, gap = np.empty((len(_SERIES), 0)), 0, 0
         if self._filled + gap + 1 > self._values.shape[1]:
             self._make_room(gap + 1)
@@ -178,7 +178,7 @@ class HistoryBuffer:
         self._last_minute = minute
 
     def _make_room(self, minutes: int) -> None:
-        """Move what is still wanted to a larger array; the old one stays with whoever was handed a view of it."""
+        """Copy the part that is still needed to a larger array; callers keep their views of the old one."""
         kept = min(self._filled, self._max_minutes - minutes)
         room = min(2 * (kept + minutes), self._max_minutes + _SPARE_MINUTES)
         values = np.full((len(_SERIES), room), np.nan)

@@ -1,4 +1,4 @@
-"""History tiers: what a history of a given length allows, and the refusal below the first of them."""
+"""History tiers: the forecasts that a history of a given length allows, and the refusal below the first of them."""
 
 from datetime import timedelta
 
@@ -42,7 +42,7 @@ def history_tier_of(history: History) -> HistoryTier | None:
 
 
 def refuse_short(history: History, *, needed_minutes: int) -> Refusal:
-    """The refusal of a history below a model's first history tier, naming what there is and what is needed."""
+    """The refusal of a history below a model's first history tier, with the length it has and the length needed."""
     known_seconds = float(known_minutes(history) * MINUTE_SECONDS)
     limit_seconds = float(needed_minutes * MINUTE_SECONDS)
     return Refusal(

@@ -7,10 +7,10 @@ import numpy as np
 
 from forecasting.units import FloatArray, IntArray
 
-# Minutes ahead. Dense where the planner acts (a pod needs minutes), sparse where only the season speaks. None is a
-# multiple of 5: a job on every fifth minute or hour is foretold by the minute now at just those horizons, and what is
-# learnt there would lead the horizons beside them astray. Nor is one near a whole day, where the season ahead is the
-# season now and its worth cannot be learnt: the last knot lies a day and a half ahead.
+# Minutes ahead. Dense where the planner acts (a pod needs minutes), sparse where only the season predicts. None is a
+# multiple of 5: for just those horizons the present minute predicts a job on every fifth minute or hour, and parameters
+# learnt there would mislead the horizons beside them. Nor is one near a whole day, where the season ahead is the season
+# now and its worth cannot be learnt: the last knot lies a day and a half ahead.
 KNOTS: IntArray = np.array([1, 2, 3, 4, 7, 11, 19, 29, 43, 61, 127, 359, 719, 2159], dtype=np.int64)
 
 

@@ -1,7 +1,7 @@
-"""One group's rows in, its fit, its scores and its week ahead out: what `lagcast forecast` runs once for each group.
+"""One group's rows in, its fit, its scores and its week ahead out: `lagcast forecast` runs this for each group.
 
 Pure, from a pandas frame to a pandas frame, like the fit in `forecasting.fleet`. The forecast is made from the
-parameters as they are written down, so that the table holds all that it takes to make it again.
+written parameters, so that the table alone is enough to make it again.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,10 +17,10 @@ from forecasting.history import MINUTE_SECONDS, History
 from forecasting.long_term import LongTermForecaster
 from forecasting.refusal import Refusal
 
-# Steps of five minutes that end on the clock's own.
+# Steps of five minutes that begin and end at multiples of five minutes.
 ISSUE_SECONDS = 300
 
-# After two days of silence a group is gone or its collector is: its last week is no news of its next one.
+# After two days of silence the group or its collector is gone: its last week does not predict its next one.
 SILENT_AFTER = timedelta(days=2)
 
 
@@ -29,9 +29,9 @@ def issue_group(
 ) -> pd.DataFrame:
     """The fit, the scores and the week after `issued_at` of one group, as rows of `columns.FLEET_ISSUE`.
 
-    `rows` as for `fit_group`; those after `issued_at`, a whole minute, are left aside. `holidays_of` gives the days of
-    a group that run like holidays, of history and week ahead. Whatever goes wrong becomes the row that says so, because
-    a thousand other groups are forecast beside this one.
+    `rows` as for `fit_group`; those after `issued_at`, a whole minute, are ignored. `holidays_of` gives the days of a
+    group that run like holidays, of history and week ahead. Every failure becomes a row with its reason, because a
+    thousand other groups are forecast beside this one.
     """
     identity = {"cluster": rows["cluster"].iloc[0], "group": rows["group"].iloc[0]}
     try:

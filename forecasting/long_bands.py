@@ -17,9 +17,9 @@ LONG_KNOTS: IntArray = np.array([1, 3, 6, 12, 24, 48, 96, 144, 288, 432, 576, 86
 _DEVIATION_OF_SCATTER = 1.25
 # A knot's own errors have half the weight where this many of them are independent.
 _HALF_SURE = 12.0
-# An error downwards, mirrored, is not believed beyond twice the rate: what fell silent did not rise without end.
+# An error downwards, mirrored, is limited to twice the rate: a load that fell silent did not rise without end.
 _MOST_MIRRORED = log(2.0)
-# Scatter is never read as less than this: 0.3 % of a rate.
+# Scatter is at least this: 0.3 % of a rate.
 SCATTER_FLOOR = 0.003
 # The power of the horizon by which errors are expected to grow where few are known: from an hour to a week, 1.29 times.
 _EXPECTED_POWER = 0.05
@@ -51,9 +51,9 @@ def at_horizons(at_knots: FloatArray, horizons: IntArray) -> FloatArray:
 def fit_long_bands(errors: FloatArray, scatter: FloatArray) -> LongBands:
     """Bands from held-out errors, (origins, knots), NaN where unknown, and the scatter at their targets, same shape.
 
-    Each knot expects what the one before it had, a little wider, and moves to its own errors and its neighbours' by how
-    many of them are independent: errors days ahead from the same few days are nearly one error. By the same share it
-    believes that up and down differ: of one error nobody knows which side the next one falls on.
+    Each knot starts from the errors of the one before it, a little wider, and moves to its own errors and its
+    neighbours' by how many of them are independent: errors days ahead from the same few days are nearly one error. By
+    the same share it lets up and down differ: one error does not show on which side the next one falls.
     """
     floored = np.maximum(scatter, SCATTER_FLOOR)
     standard, mirrored = errors / floored, np.minimum(-errors, _MOST_MIRRORED) / floored

@@ -1,6 +1,6 @@
-"""Level, growth, day and week of a load, separated by medians: what happened once does not become a pattern.
+"""Level, growth, day and week of a load, separated by medians: a single event does not become a pattern.
 
-A load's logarithm is read as level of the day + growth + shape of the day + what the weekday adds. Each part is a
+A load's logarithm is read as level of the day + growth + shape of the day + effect of the weekday. Each part is a
 median over days or weeks that weighs recent ones more, so an outage, a gap or a flash crowd is outvoted, and a level
 shift is followed once more recent days than not have it.
 """
@@ -18,7 +18,7 @@ from forecasting.units import FloatArray, IntArray
 _SHAPE_WEIGHTS: FloatArray = np.power(0.93, np.arange(FIT_DAYS, dtype=np.float64))
 # In the level now: the last two days outvote the five before them (1.7 to 1.36), one of them alone does not.
 _LEVEL_WEIGHTS: FloatArray = np.power(0.7, np.arange(7, dtype=np.float64))
-# In what the weekday adds. The last vote is for "nothing": of two weeks of which one was odd, it sides with the other.
+# In the weekday's effect. The last vote is for no effect: of two weeks of which one was odd, it sides with the other.
 _WEEK_WEIGHTS: FloatArray = np.r_[np.power(0.9, np.arange(FIT_DAYS // 7, dtype=np.float64)), 0.5]
 
 _DAYS_PER_WEEK = 7
@@ -27,7 +27,7 @@ _ROUNDS = 3
 _ENOUGH_SLOTS = SLOTS_PER_DAY // 4
 # Three pairs of days a week apart are the least of which a median outvotes one.
 _ENOUGH_PAIRS = 3
-# What a weekday adds is a mean over 55 minutes: two to four weeks are too few to distinguish five minutes.
+# The weekday's effect is a mean over 55 minutes: two to four weeks are too few to distinguish five minutes.
 _HALF_WINDOW = 5
 _SUNDAY = 6
 
@@ -36,9 +36,9 @@ _SUNDAY = 6
 class LongSeason:
     """The season estimated from the days up to an origin, for the days after it, in logarithms.
 
-    Shapes: `day` (288,), the first entry the slot after the origin; `week` (7, 288), row d what the day adds that
-    began d whole days before the last one; `free_day` (288,), what a holiday adds; `scatter` (288,), how far days lay
-    from all this. `level` is that of the last day and holds at its middle, `growth` is per day.
+    Shapes: `day` (288,), the first entry the slot after the origin; `week` (7, 288), row d the effect of the weekday
+    that began d whole days before the last one; `free_day` (288,), the effect of a holiday; `scatter` (288,), how far
+    days lay from all this. `level` is that of the last day and holds at its middle, `growth` is per day.
     """
 
     level: float
@@ -99,7 +99,7 @@ class LongSeason:
 
 
 def _rows(values: FloatArray, origin: int) -> FloatArray:
-    """The days up to the origin as rows (days, 288), the newest first; what lies before the start is NaN."""
+    """The days up to the origin as rows (days, 288), the newest first; NaN before the start."""
     count = min(FIT_DAYS, -(-(origin + 1) // SLOTS_PER_DAY))
     kept = values[max(0, origin + 1 - count * SLOTS_PER_DAY) : origin + 1]
     padded = np.concatenate([np.full(count * SLOTS_PER_DAY - len(kept), np.nan), kept])

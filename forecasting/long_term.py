@@ -38,7 +38,7 @@ _MOST_ORIGINS = 240
 # A horizon learns from residuals where its known origins span four times as long: else chance looks like memory.
 _SPANS = 4
 
-# No quantile stands above so many times the greatest rate of the history it is forecast from.
+# No quantile is above so many times the greatest rate of the history it is forecast from.
 _CEILING_OF_HIGHEST = 4.0
 
 
@@ -91,7 +91,7 @@ class LongTermForecaster:
     holidays: tuple[date, ...] = ()
 
     def fit(self, history: History) -> FittedLongTerm | Refusal:
-        """Learn what residuals are worth and the bands, or refuse."""
+        """Learn the weights of residuals and the bands, or refuse."""
         history_tier = history_tier_of(history)
         if history_tier is None or history_tier == "reactive":
             return refuse_short(history, needed_minutes=DAILY_MINUTES)
@@ -124,7 +124,7 @@ class _Past:
 
     @classmethod
     def of(cls, series: SlotSeries, *, weekly: bool, holidays: frozenset[int]) -> "_Past":
-        """Origins with the past that the history tier promises: a day for daily, eight for weekly, at least half known.
+        """Origins with the past that the history tier requires: a day for daily, eight for weekly, at least half known.
 
         With a day's past errors are larger than with two weeks', and bands made of them would be too wide.
         """
@@ -151,8 +151,8 @@ class _Past:
 def _residual_weights(past: _Past) -> tuple[FloatArray, FloatArray]:
     """The weight of each residual at each knot, (knots, residuals), with its effect on held-out forecasts.
 
-    A knot whose held-out errors do not get smaller by it, or whose origins span too short a time, leaves residuals
-    aside.
+    A knot whose held-out errors do not get smaller by it, or whose origins span too short a time, does not use
+    residuals.
     """
     # No constant: the mean error of past days is no bias of the days to come, so its column is empty.
     columns = np.concatenate([np.zeros((len(past.residuals), 1)), past.residuals], axis=1)

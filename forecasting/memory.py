@@ -1,8 +1,8 @@
 """The persistence of a forecast's errors: it turns quantiles of single minutes into scenarios of whole paths.
 
-An error has three parts: one that lasts for the whole hour (a wrong level), one that fades (a burst), one that is new
-in every minute (noise). Which of them dominates differs between loads: on three recorded ones errors 10 minutes apart
-correlate 0.07, 0.42 and 0.67. Where whole hours of errors are known, these are followed themselves.
+An error has three parts: one that lasts for the whole hour (a wrong level), one that fades (a burst), and one that is
+new in every minute (noise). Their shares differ between loads: on three recorded ones errors 10 minutes apart correlate
+0.07, 0.42 and 0.67. Where whole hours of errors are known, these are used directly.
 """
 
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from scipy.stats import norm, rankdata
 
 from forecasting.units import FloatArray, IntArray, read_only
 
-# Errors further ahead belong to no plan.
+# Errors further ahead do not matter to any plan.
 MOST_STEPS = 61
 _ENOUGH_ERRORS = 100
-# As many hours as plans are priced on, each followed minute by minute.
+# As many hours as there are scenarios of plans, each followed minute by minute.
 ERROR_PATHS, ERROR_PATH_STEPS = 64, 60
 _FADING_STEPS = (1.5, 3.0, 6.0, 12.0, 24.0)
 
@@ -34,7 +34,7 @@ class ErrorMemory:
     fading_steps: float
 
     def correlation(self, steps: int) -> float:
-        """Of two errors so many steps apart."""
+        """Correlation of two errors so many steps apart."""
         return self.lasting + self.fading * float(np.exp(-steps / self.fading_steps))
 
 
@@ -73,9 +73,9 @@ def memory_of(errors: FloatArray, horizons: IntArray) -> ErrorMemory:
 def error_paths_of(errors: FloatArray) -> FloatArray | None:
     """Past errors of whole hours as standard normal paths (64, 60); None where fewer than 64 are known.
 
-    Shapes: `errors` (origins, 60), one column a minute, in units of the scatter that was to be expected, NaN where
-    unknown. A jump that stays keeps its minutes together in these, as it did when it came; at each step the values are
-    the 64 normal scores. Source: the Schaake shuffle (Clark et al. 2004), with errors in place of weather.
+    Shapes: `errors` (origins, 60), one column a minute, in units of the expected scatter, NaN where unknown. A jump
+    that stays keeps its minutes together in these, as it did when it came; at each step the values are the 64 normal
+    scores. Source: the Schaake shuffle (Clark et al. 2004), with errors in place of weather.
     """
     known = errors[np.isfinite(errors).all(axis=1)]
     if len(known) < ERROR_PATHS:

@@ -34,7 +34,7 @@ class FittedPersistence:
     bands: Bands
 
     def levels(self, series: LogSeries, origins: IntArray) -> FloatArray:
-        """The level now at each origin, in logarithms: the mean of logarithms shrugs off a single spike."""
+        """The level now at each origin, in logarithms: a mean of logarithms that a single spike hardly changes."""
         return series.trailing_mean(origins, minutes=self.level_minutes)
 
     def forecast(self, history: History, *, steps: int) -> Forecast | Refusal:

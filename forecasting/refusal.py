@@ -1,7 +1,7 @@
 """Refusal: no result, with its reason, as a value.
 
-It is published like a recommendation, so that silence never looks like health. A `Refusal` is for the state of the
-world (history too short, capacity unknown); our own bugs stay exceptions.
+It is published like a recommendation, so that missing advice never looks like health. A `Refusal` is for conditions
+outside (history too short, capacity unknown); our own bugs stay exceptions.
 """
 
 from dataclasses import dataclass
@@ -29,10 +29,10 @@ RefusalReason = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """No advice for this group now, with the numbers that show why and what to do next.
+    """No advice for this group now, with the figures behind the reason and the next step.
 
     `evidence` pairs a quantity (unit in its name) with its value, the limit it missed included.
-    `remedy` is one sentence naming the next step; `hold_replicas` is what the group has now, where that is known.
+    `remedy` is one sentence with the next step; `hold_replicas` is the group's present count, where that is known.
     """
 
     cluster: str

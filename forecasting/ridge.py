@@ -1,4 +1,4 @@
-"""Ridge regressions for many horizons at once, with the errors each would have made on days it did not see."""
+"""Ridge regressions for many horizons at once, with the errors of each on days that it did not see."""
 
 from dataclasses import dataclass
 from itertools import pairwise

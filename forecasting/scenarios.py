@@ -1,4 +1,4 @@
-"""Scenarios: whole paths of the produce rate that a forecast holds possible, equally likely.
+"""Scenarios: whole paths of the produce rate that are possible under a forecast, equally likely.
 
 Backlog depends on how long a surprise lasts, so that drawing each minute by itself would be wrong: an error of one
 minute is most of the next one's error too. Ranks are drawn as correlated paths and read from the forecast's quantiles.
@@ -25,7 +25,7 @@ def scenarios_of(forecast: Forecast, *, count: int, steps: int, skip: int = 0, c
 
     Beyond the forecast, its last step is repeated. The same forecast gives the same scenarios. Outside the
     outermost quantiles values follow the last slope, as a normal tail would; never negative. The tenth above p90 stays
-    under `ceiling`, what the load has never come near, unless p90 is higher itself.
+    under `ceiling`, a rate that the load has never come near, unless p90 is higher itself.
     """
     first = min(skip, forecast.steps - 1)
     columns = np.minimum(np.arange(first, first + steps), forecast.steps - 1)
@@ -41,7 +41,7 @@ def scenarios_of(forecast: Forecast, *, count: int, steps: int, skip: int = 0, c
 
 
 def _deviates(forecast: Forecast, count: int, steps: int) -> FloatArray:
-    """Standard normal paths (count, steps): as errors have run, or drawn from their memory where no hour is known."""
+    """Standard normal paths (count, steps): past error paths, or drawn from their memory where no hour is known."""
     known = forecast.error_paths
     if known is None or count > known.shape[0]:
         return _correlated_deviates(count, steps, forecast.memory)

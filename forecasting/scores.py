@@ -1,4 +1,4 @@
-"""Scores of forecasts: what a missed quantile costs, how far the median is off, how often a band holds."""
+"""Scores of forecasts: the price of a missed quantile, the error of the median, the coverage of a band."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +11,7 @@ def pinball_loss(actual: ArrayLike, quantile_path: ArrayLike, *, quantile: float
     """Mean price of missing a quantile: a unit too low costs `quantile`, a unit too high costs `1 - quantile`.
 
     Shapes: equal, at least one known actual; an unknown actual (NaN) is left out. Units: those of `actual`.
-    Errors: ValueError on unequal shapes or nothing known; that is the caller's bug, not a Refusal.
+    Errors: ValueError on unequal shapes or no known value; that is the caller's bug, not a Refusal.
     Source: Koenker and Bassett (1978), Regression Quantiles, Econometrica 46(1).
 
     >>> pinball_loss([1450.0], [1400.0], quantile=0.95)  # 50 too low: 0.95 x 50

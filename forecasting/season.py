@@ -9,7 +9,7 @@ from forecasting.history_tier import MINUTES_PER_DAY, MINUTES_PER_WEEK
 from forecasting.series import LogSeries
 from forecasting.units import FloatArray, IntArray
 
-# Half of the window that smooths a season: 15 minutes hold a ramp's shape and quiet a noisy minute.
+# Half of the window that smooths a season: 15 minutes keep a ramp's shape and average out a noisy minute.
 HALF_WINDOW_MINUTES = 7
 
 PROFILE_DAYS = 7
@@ -19,8 +19,8 @@ PROFILE_DAYS = 7
 class Season:
     """Shapes: (horizons, origins) each, logarithms, NaN where those days are not known.
 
-    The profile is the mean over up to seven days, smoothed; `detail` is what the smoothing took away (a job on the
-    minute); `scatter` is how restless the load was at that time; the rest are the day and the week before alone.
+    The profile is the mean over up to seven days, smoothed; `detail` is the difference that smoothing removed (a job on
+    the minute); `scatter` is how restless the load was at that time; the rest are the day and the week before alone.
     """
 
     profile: FloatArray

@@ -34,7 +34,7 @@ class SeasonBefore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeasonalNaiveForecaster:
-    """The day or the week before, with bands from how far that was off; needs two days."""
+    """The day or the week before, with bands from its past errors; needs two days."""
 
     name: str = _MODEL
 
@@ -44,7 +44,7 @@ class SeasonalNaiveForecaster:
 
 
 def _fit_season(past: Past, history_tier: HistoryTier) -> tuple[SeasonBefore, FloatArray]:
-    """The season that erred less, and its centres (origins, KNOTS), which know nothing of their targets."""
+    """The season with the smaller errors, and its centres (origins, KNOTS), which use nothing of their targets."""
     minutes = best_season(past, history_tier)
     held_out = season_before(past.series, past.origins, KNOTS, season_minutes=minutes)
     return SeasonBefore(season_minutes=minutes), held_out
@@ -53,7 +53,7 @@ def _fit_season(past: Past, history_tier: HistoryTier) -> tuple[SeasonBefore, Fl
 def season_before(series: LogSeries, origins: IntArray, horizons: IntArray, *, season_minutes: int) -> FloatArray:
     """The value whole seasons before each target, in logarithms, (origins, horizons).
 
-    Gaps are stepped over: an unknown minute is answered by a day further back, then by the level now.
+    Gaps are skipped: an unknown minute is replaced by that of a day further back, then by the level now.
     """
     targets = origins[:, None] + horizons[None, :]
     at = targets - season_minutes * -(-horizons // season_minutes)[None, :]
@@ -72,7 +72,7 @@ def residuals_from_season(
 ) -> FloatArray:
     """The difference of the level now from that of the season before, in logarithms, (origins, horizons).
 
-    Over as many minutes as the horizon is long, 5 to 240: what lasted an hour may last another.
+    Over as many minutes as the horizon is long, 5 to 240: a difference that lasted an hour may last another.
     """
     minutes = np.clip(horizons, *_STRAY_MINUTES)[None, :]
     now = origins[:, None] + np.zeros_like(minutes)
@@ -85,7 +85,7 @@ def best_season(past: Past, history_tier: HistoryTier) -> int:
     """A day, or a week where the history allows one and repeats it with the smaller mean absolute error."""
     if history_tier != "weekly":
         return MINUTES_PER_DAY
-    # The next step's target one season before says it all: within a day the error does not depend on the horizon.
+    # The next step's target one season before is enough: within a day the error does not depend on the horizon.
     target = past.targets[:, :1]
     errors = {
         season: float(

@@ -1,4 +1,4 @@
-"""The produce rate as the models read it: logarithms of a group's own unit, and windows that step over gaps.
+"""The produce rate as the models read it: logarithms of a group's own unit, and windows that skip gaps.
 
 Logarithms make errors relative, as loads scatter; `log1p(rate / unit)` keeps zero minutes finite. The unit is a tenth
 of the median rate, so k times the load has k times the unit and the very same logarithms.
@@ -16,7 +16,7 @@ _UNIT_OF_MEDIAN = 0.1
 
 
 def unit_of(history: History) -> float:
-    """A tenth of the median positive rate, in messages per second; 1.0 where nothing was ever produced."""
+    """A tenth of the median positive rate, in messages per second; 1.0 where nothing was produced."""
     rates = history.produce_messages_per_second
     positive = rates[rates > 0.0]
     return _UNIT_OF_MEDIAN * float(np.median(positive)) if len(positive) else 1.0
@@ -24,7 +24,7 @@ def unit_of(history: History) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSeries:
-    """A history up to its last known minute, in logarithms, with the running sums that windows are read from.
+    """A history up to its last known minute, in logarithms, with running sums for means over windows.
 
     Shapes: `values` (NaN where unknown) and `filled` (the value before, where unknown) have one entry per minute;
     the sums have one more, starting at 0. `stale_minutes` lie between the last known minute and the history's end.
@@ -110,7 +110,7 @@ def rates_of(logarithms: FloatArray, *, unit: float) -> FloatArray:
 
 
 def clamp_to_fitted_range(values: FloatArray, lowest: FloatArray, highest: FloatArray) -> FloatArray:
-    """Values as they are within what was seen; beyond it first held at its end, then fading to 0 over its width.
+    """Values unchanged within the range seen; beyond it first held at its end, then fading to 0 over its width.
 
     >>> seen = np.array([-0.1]), np.array([0.1])
     >>> [float(clamp_to_fitted_range(np.array([value]), *seen)[0]) for value in (0.05, 0.2, 1.1)]
@@ -124,7 +124,7 @@ def clamp_to_fitted_range(values: FloatArray, lowest: FloatArray, highest: Float
 
 def _filled(values: FloatArray, known: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> FloatArray:
     newest_known = np.maximum.accumulate(np.where(known, np.arange(len(values)), -1))
-    # Before the first known minute there is nothing to carry forward: the first known value stands in.
+    # Before the first known minute there is no value to carry forward: the first known value is used.
     newest_known[newest_known < 0] = int(np.argmax(known))
     carried: FloatArray = values[newest_known]
     return carried

@@ -38,9 +38,9 @@ class Regression:
     highest: FloatArray
 
     def centre(self, ahead: Ahead) -> FloatArray:
-        """The level now, moved by what the columns foretell.
+        """The level now, moved by the prediction from the columns.
 
-        Past the last knot, a day and a half, that one's coefficients hold.
+        Past the last knot, a day and a half, its coefficients hold.
         """
         columns = _columns(ahead.series, ahead.origin, ahead.horizons, ahead.season)[:, 0]
         held = clamp_to_fitted_range(columns, self.lowest, self.highest)

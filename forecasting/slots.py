@@ -1,4 +1,4 @@
-"""The produce rate in slots of five minutes, in logarithms: what the long-term model reads."""
+"""The produce rate in slots of five minutes, in logarithms, for the long-term model."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -13,7 +13,7 @@ SLOT_SECONDS = SLOT_MINUTES * MINUTE_SECONDS
 SLOTS_PER_DAY = 288
 SLOTS_PER_WEEK = 7 * SLOTS_PER_DAY
 
-# Four weeks hold each weekday four times; what is older says less than the trend since.
+# Four weeks hold each weekday four times; older data predict less than the trend since.
 FIT_DAYS = 28
 
 
@@ -68,7 +68,7 @@ def weighted_median(values: FloatArray, weights: FloatArray) -> FloatArray:
     """Down each column the least value at which half of the known weight is reached; NaN where nothing is known.
 
     Shapes: `values` (rows, columns), NaN where unknown; `weights` (rows,). It is one of the values, never between two:
-    of a day like others and a day of silence it does not make a half-silent one.
+    a day like others and a day of silence do not give a half-silent one.
 
     >>> weighted_median(np.array([[1.0, np.nan], [9.0, np.nan], [1.2, np.nan]]), np.array([1.0, 0.9, 0.3]))
     array([1.2, nan])
@@ -82,7 +82,7 @@ def weighted_median(values: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def row_medians(rows: FloatArray) -> FloatArray:
-    """The median of what is known of each row, NaN where nothing is: np.nanmedian in a fifth of its time.
+    """The median of each row's known values, NaN where there are none: np.nanmedian in a fifth of its time.
 
     >>> row_medians(np.array([[3.0, np.nan, 1.0], [5.0, 7.0, 2.0], [np.nan, np.nan, np.nan]]))
     array([ 2.,  5., nan])

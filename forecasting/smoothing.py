@@ -1,4 +1,4 @@
-"""Smoothing: a level and a trend that fades, followed by statsmodels' Kalman filter over what the season leaves.
+"""Smoothing: a level and a trend that fades, followed by statsmodels' Kalman filter over the rest after the season.
 
 Exponential smoothing with a damped local trend, on logarithms, on the whole rate or on its distance from the mean of
 the last days at the same minute, whichever erred less. Parameters are chosen at the fit; a forecast filters the newest
@@ -29,24 +29,24 @@ from forecasting.view import Ahead, Past
 
 _MODEL = "smoothing"
 
-# Of each minute's surprise, the share that stays in the level: at 0.03 half of it is believed after 23 minutes.
+# Share of each minute's surprise that stays in the level: at 0.03 half of it is in the level after 23 minutes.
 _LEVELS = (0.03, 0.1, 0.2, 0.4, 0.8)
-# The share that stays in the trend, and of the trend what is left a minute later: at 0.9 it moves the level by ten
+# The share that stays in the trend, and the share of the trend left a minute later: at 0.9 it moves the level by ten
 # minutes' worth in all. A trend that learns nothing has nothing to fade.
 _TRENDS = ((1e-6, 0.5), (0.01, 0.9), (0.01, 0.97))
-# How much of the smoothed season and of its detail, a job on the minute, is taken off before.
+# Share of the smoothed season and of its detail, a job on the minute, that is subtracted before.
 _SEASONS = ((0.0, 0.0), (0.5, 0.0), (1.0, 0.0), (1.0, 1.0))
 # Parameters are judged on the hour ahead; the errors at farther knots depend on the season.
 _JUDGED = KNOTS <= 61
 
-# Parameters are chosen on the newest days: of fourteen it would take three times as long, and a load that has changed
+# Parameters are chosen on the newest days: on fourteen it would take three times as long, and a load that has changed
 # is smoothed as it is now.
 _CHOSEN_ON_MINUTES = 4 * MINUTES_PER_DAY
 
 # Where a minute has no season the mean of the hour stands in.
 _LEVEL_MINUTES = 60
 
-# The filter keeps the expected states alone: keeping all it computes takes 1.4 to 1.7 times as long.
+# The filter keeps the expected states alone: keeping all its results takes 1.4 to 1.7 times as long.
 _KEPT = MEMORY_CONSERVE & ~MEMORY_NO_PREDICTED_MEAN
 
 # Filtering at a forecast starts so far back: with the slowest level 0.97 ** 600 of the first minute is left.
@@ -78,7 +78,7 @@ class Smoothing:
         )
         # States do not depend on the variance of surprises; 1.0 holds for a load without any, too.
         model.update(np.array([self.level, self.trend, self.damping, 1.0]))
-        # State 0 is the surprise of the minute itself, of which nothing is expected.
+        # State 0 is the surprise of the minute itself, whose expectation is 0.
         states: FloatArray = model.ssm.filter(conserve_memory=_KEPT).predicted_state[1:, 1:]
         return states
 
@@ -93,7 +93,7 @@ class Smoothing:
         return path
 
     def ahead(self, states: FloatArray, horizons: IntArray) -> FloatArray:
-        """The level expected and what the fading trend will add, (origins, horizons), from states (2, origins).
+        """The expected level plus the effect of the fading trend, (origins, horizons), from states (2, origins).
 
         >>> half = Smoothing(level=0.1, trend=0.1, damping=0.5, season=(0.0, 0.0))
         >>> half.ahead(np.array([[11.0], [1.0]]), np.array([1, 2, 3]))  # 11, + 1/2, + 1/4
@@ -118,8 +118,8 @@ class SmoothingForecaster:
 def fit_smoothing(past: Past) -> tuple[Smoothing, FloatArray]:
     """The parameters that err the least over the hour ahead in the newest days, and all their centres (origins, KNOTS).
 
-    Each centre comes from the values up to its origin; of the targets only this choice knows, one of twenty or of
-    three from thousands.
+    Each centre comes from the values up to its origin; only this choice uses the targets, one of twenty or of three
+    from thousands.
     """
     still, damped = _TRENDS[0], _TRENDS[1:]
     chosen = _best(
@@ -158,7 +158,7 @@ def _centres(past: Past, smoothing: Smoothing, *, since: int) -> FloatArray:
 
 
 def _season_at(series: LogSeries, minutes: IntArray, *, of: tuple[float, float]) -> FloatArray:
-    """The part of these minutes' season that is taken off, from the days before them; nothing where none is known."""
+    """The part of these minutes' season that is subtracted, from the days before them; 0 where none is known."""
     if of == (0.0, 0.0):
         return np.zeros(len(minutes))
     season = Season.at(series, minutes, np.zeros(1, dtype=np.int64))
@@ -171,7 +171,7 @@ def _season_at(series: LogSeries, minutes: IntArray, *, of: tuple[float, float])
 def _season_ahead(
     season: Season, now: FloatArray, *, of: tuple[float, float], of_origins: IntArray | None = None
 ) -> FloatArray:
-    """The same part of the season ahead, (origins, horizons); where none is known it stays what it is `now`.
+    """The same part of the season ahead, (origins, horizons); where none is known its value at the origin, `now`.
 
     `of_origins`: places among the origins, all where it is None.
     """

@@ -1,7 +1,7 @@
 """The quantities lagcast computes with, as types that mypy keeps apart.
 
-A `Messages` is refused where a `MessagesPerSecond` is due. Inside a function body plain floats do the arithmetic; the
-result is wrapped once, on return.
+A `Messages` is rejected where a `MessagesPerSecond` is required. Inside a function body plain floats do the arithmetic;
+the result is wrapped once, on return.
 """
 
 from typing import Any, NewType
@@ -26,7 +26,7 @@ SECONDS_PER_DAY = 86_400
 
 
 def read_only(values: FloatArray) -> FloatArray:
-    """The same numbers behind a view that refuses writes, so that a value handed out stays what it was.
+    """The same numbers behind a view that rejects writes, so that a returned value does not change.
 
     >>> import numpy as np
     >>> read_only(np.array([1.0])).flags.writeable

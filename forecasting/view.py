@@ -15,7 +15,7 @@ from forecasting.season import Season
 from forecasting.series import LogSeries, rates_of
 from forecasting.units import FloatArray, IntArray, read_only
 
-# No quantile stands above so many times the greatest rate of the history it is forecast from.
+# No quantile is above so many times the greatest rate of the history it is forecast from.
 _CEILING_OF_HIGHEST = 4.0
 
 # Three weeks hold every weekday twice after the week that the first of them looks back on.
@@ -30,7 +30,7 @@ _ORIGINS = 1500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """Origins whose future is known: what models are learnt from.
+    """Origins whose future is known, from which models learn.
 
     Shapes: `targets` (origins, KNOTS), logarithms, NaN where unknown; the season's arrays are (KNOTS, origins).
     """
@@ -42,7 +42,7 @@ class Past:
 
     @classmethod
     def of(cls, history: History, *, unit: float, history_tier: HistoryTier) -> Self:
-        """Origins that have the past which the history tier promises: a day for daily, a week for weekly."""
+        """Origins that have the past which the history tier requires: a day for daily, a week for weekly."""
         series = LogSeries.from_history(history, unit=unit, newest_minutes=FIT_MINUTES)
         first_known = int(np.argmax(series.counts[1:] > 0.0))
         needed = {"reactive": 0, "daily": MINUTES_PER_DAY, "weekly": MINUTES_PER_WEEK}[history_tier]
@@ -75,7 +75,7 @@ class Ahead:
     """The one origin of a forecast: the last known minute, and the minutes after the history's end.
 
     Where the newest minutes are unknown the horizons start later: after three unknown minutes step 1 is 4 minutes ahead
-    of what was last seen, and has the bands of 4 minutes.
+    of the last known one, and has the bands of 4 minutes.
     """
 
     history: History
