@@ -12,8 +12,8 @@ from forecasting.units import FloatArray, IntArray
 def owners(partitions: int, members: int, assignor: Assignor) -> IntArray:
     """The rank of the member that each partition of one topic goes to, members ranked by their ids.
 
-    Range deals contiguous runs, the first of them one longer where it does not divide; round robin deals in turn. A
-    sticky deal starts like round robin, and what it has become since depends on the group's past.
+    Range assigns contiguous runs, the first of them one longer where it does not divide; round robin assigns in turn. A
+    sticky assignment starts like round robin; its present state depends on the group's past.
 
     >>> owners(7, 3, "range").tolist(), owners(7, 3, "roundrobin").tolist()
     ([0, 0, 0, 1, 1, 2, 2], [0, 1, 2, 0, 1, 2, 0])
@@ -30,8 +30,8 @@ def owners(partitions: int, members: int, assignor: Assignor) -> IntArray:
 def moved_fraction(partitions: int, before: int, after: int, assignor: Assignor) -> float:
     """Expected share of a topic's partitions that have another owner after a change of members with random ids.
 
-    Sticky moves the least that an even deal needs. Under range and round robin a new id pushes the ranks behind it
-    along; the expectation over its place is exact. Counts are of members that hold partitions: 1 to `partitions`.
+    Sticky moves the least that an even assignment needs. Under range and round robin a new id pushes the ranks behind
+    it along; the expectation over its place is exact. Counts are of members that hold partitions: 1 to `partitions`.
 
     >>> [round(moved_fraction(40, 4, 5, assignor), 2) for assignor in ("sticky", "range", "roundrobin")]
     [0.2, 0.4, 0.8]
@@ -45,9 +45,9 @@ def moved_fraction(partitions: int, before: int, after: int, assignor: Assignor)
 
 
 def _sticky(partitions: int, before: int, after: int) -> float:
-    """Those of the leavers, or those that the joiners are dealt: the smaller shares, while members that stay last.
+    """Share of the leavers' partitions, or of the joiners', who get a larger share only after all members that stay.
 
-    40 partitions, 10 to 11 members: the joiner gets 3, for seven of the ten keep 4.
+    40 partitions, 10 to 11 members: the joiner gets 3, because seven of the ten keep 4.
     """
     if after < before:
         return (before - after) / before

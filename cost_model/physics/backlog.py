@@ -1,4 +1,4 @@
-"""Backlog as a fluid: how it grows and drains, and how many messages wait longer than the promise because of it."""
+"""Backlog as a fluid: its growth and drain, and the messages that wait longer than the promise because of it."""
 
 from math import log
 from statistics import NormalDist
@@ -16,7 +16,7 @@ _NORMAL = NormalDist()
 def backlog_from_visible_lag(lag: Messages, *, consume: MessagesPerSecond, commit_interval: Seconds) -> Messages:
     """Messages that wait to be processed: visible lag without those that are processed but not yet committed.
 
-    Those are half a commit interval's worth on average.
+    The processed and uncommitted messages are half a commit interval's worth on average.
 
     >>> backlog_from_visible_lag(Messages(3_000), consume=MessagesPerSecond(1_000), commit_interval=Seconds(5))
     500.0
@@ -36,7 +36,7 @@ def spare(*, produce: MessagesPerSecond, capacity: MessagesPerSecond) -> Message
 def late_by_pause(
     stop: Seconds, *, produce: MessagesPerSecond, capacity: MessagesPerSecond, limit: Seconds
 ) -> Messages:
-    """Messages that one stop of the whole group makes late: all that arrives until the backlog drops under the promise.
+    """Messages that one stop of the whole group makes late: all that arrive until the backlog drops under the promise.
 
     >>> late_by_pause(Seconds(12), produce=MessagesPerSecond(500), capacity=MessagesPerSecond(1000), limit=Seconds(10))
     2000.0

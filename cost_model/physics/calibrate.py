@@ -1,4 +1,4 @@
-"""Estimates from a group's own past of the quantities that its profile would otherwise have to assume."""
+"""Estimates, from a group's own past, of quantities that its profile would otherwise assume."""
 
 from math import ceil
 from typing import NamedTuple
@@ -11,17 +11,18 @@ from forecasting.history import MINUTE_SECONDS, History
 from forecasting.history_tier import MINUTES_PER_WEEK
 from forecasting.units import FloatArray, IntArray, MessagesPerSecond, Replicas, Seconds
 
-# Lag worth less than this much of the group's own rate may be nothing but uncommitted work.
+# Lag worth less than this much of the group's own rate may be uncommitted work alone.
 SATURATED_LAG_SECONDS = 2.0
 # Older evidence weighs less than a quarter by then, a minute's weight being 0.999 of the next one's.
 LOOK_BACK_MINUTES = 1440
-# A capacity that was never reached is inferred from nearly a day of minutes, by the fullest of them: what a group has
-# done for three minutes together it can do. One odd minute is part of three such stretches, which are skipped.
+# A capacity that was never reached is inferred from nearly a day of minutes, by the fullest of them: a rate that a
+# group has held for three minutes together is possible. One odd minute is part of three such stretches, which are
+# skipped.
 ENOUGH_MINUTES = 1320
 SUSTAINED_MINUTES = 3
 FULLER_STRETCHES = 3
-# So much further they are planned to be filled, or fuller minutes would never come to be seen; the middle of what may
-# be lies further up.
+# Plans fill replicas so much further, because fuller minutes would never occur otherwise; the middle of the possible
+# capacities lies further up.
 PLANNED_BEYOND, STEP_BEYOND = 1.06, 1.15
 
 
@@ -29,7 +30,7 @@ class Windows(NamedTuple):
     """The group's last minutes, oldest first, as fits of capacity, scalability and downstream limits read them.
 
     `rates` (messages/s of the whole group) are NaN where a minute is not used: members changed, or a rebalance lay in
-    it; `replicas` is 0 where the count is unknown. In a saturated minute the group did all it could.
+    it; `replicas` is 0 where the count is unknown. In a saturated minute the group worked at its limit.
     """
 
     replicas: IntArray
@@ -40,8 +41,8 @@ class Windows(NamedTuple):
 def windows_of(history: History, profile: GroupProfile) -> Windows:
     """The minutes of the last known day that have one before them.
 
-    A minute counts as saturated when the backlog at both its ends exceeds two seconds of its rate plus what a commit
-    interval leaves uncommitted.
+    A minute counts as saturated when the backlog at both its ends exceeds two seconds of its rate plus the uncommitted
+    messages of a commit interval.
     """
     tail = _look_back(history)
     consumed = history.consume_messages_per_second[tail]
@@ -57,7 +58,7 @@ def windows_of(history: History, profile: GroupProfile) -> Windows:
 
 
 def _look_back(history: History) -> slice:
-    """As many minutes as hold a day of known ones: what was not observed makes nobody forget."""
+    """As many minutes as contain a day of known ones: unobserved minutes do not shorten the memory."""
     known = np.flatnonzero(np.isfinite(history.consume_messages_per_second))
     return slice(int(known[-LOOK_BACK_MINUTES:][0]) if known.size else 0, None)
 
@@ -65,10 +66,10 @@ def _look_back(history: History) -> slice:
 def capacity_seen(history: History, profile: GroupProfile) -> Capacity | None:
     """One replica's capacity from windows in which the group worked at its limit.
 
-    Where there is none, or they contradict each other, at least what a day has shown; None before there is such a day.
+    Without such windows, or where they contradict each other, at least the rate shown in a day; None before such a day.
 
-    The rate is shared among members that hold work; where the deal is uneven that understates capacity, which is the
-    safe side. What members are known to take from each other is given back: capacity is what a replica does alone.
+    The rate is shared among members that hold work; where the assignment is uneven that understates capacity, which is
+    the safe side. Known contention between members is added back: capacity is that of a replica alone.
     """
     windows = windows_of(history, profile)
     kept = _kept_replicas(profile, windows.replicas)
@@ -89,8 +90,8 @@ def capacity_seen(history: History, profile: GroupProfile) -> Capacity | None:
 def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Capacity | None:
     """The capacity that every replica has shown within a day, and a step beyond it.
 
-    Planning a step beyond what was seen shows more, step by step, until a window is saturated or the load asks for no
-    more; so a group that was never at its limit is not refused for ever, and never runs much fuller than it ever did.
+    Planning a step beyond the highest rate seen shows more, step by step, until a window is saturated or the load needs
+    no more; so a group that was never at its limit is not refused for ever, and never runs much fuller than before.
     """
     known = np.isfinite(history.consume_messages_per_second[_look_back(history)])
     minutes = max(SUSTAINED_MINUTES, ceil(2.0 * profile.commit_interval_seconds / MINUTE_SECONDS))
@@ -113,7 +114,7 @@ def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Cap
 
 
 def _kept_replicas(profile: GroupProfile, replicas: IntArray) -> FloatArray:
-    """Per minute, how many replicas without company would have done the work of those that held some."""
+    """Per minute, the number of replicas without contention that would have done the work of those with partitions."""
     working = np.minimum(replicas, profile.work_units).astype(np.float64)
     if profile.contention is None:
         return working
@@ -124,9 +125,9 @@ def _kept_replicas(profile: GroupProfile, replicas: IntArray) -> FloatArray:
 
 
 def quiet_seconds(history: History) -> Seconds | None:
-    """Time since the last rebalance that the minutes of the last day show; None where they show none.
+    """Time since the last rebalance in the minutes of the last day; None where they show none.
 
-    Shortened to the octave, 1, 2, 4, ... minutes: heartbeats drift apart with its root, and what was computed of the
+    Shortened to the octave, 1, 2, 4, ... minutes: heartbeats drift apart with its root, and cached results for the
     group's moves can be used again.
     """
     tail = slice(-LOOK_BACK_MINUTES, None)

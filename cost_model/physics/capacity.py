@@ -20,18 +20,18 @@ OUTLIER_DENSITY = 1.0 / 5.0  # per unit of ln rate, spread over the grid's 5.3 u
 # Each window's evidence fades by this factor with each later one: 1,000 windows of 15 s, about four hours.
 MEMORY = 0.999
 # At a 10-90 % band of factor 1.5, p20 lies 1.5 ** -(0.84 / 2.56), that is 12 %, under the median: four times the 3 %
-# that plans keep free by default. A wider band would decide the plan more than the group's own numbers do.
+# that plans keep free by default. A wider band would decide the plan more than the group's own figures do.
 WIDEST_BAND_FACTOR = 1.5
 
 
 def useful_replicas(
     partitions: Partitions, *, minimum: Replicas = Replicas(1), maximum: Replicas | None = None
 ) -> tuple[int, ...]:
-    """The replica counts worth having: for every level of throughput within the bounds, the smallest that reaches it.
+    """The useful replica counts: for every level of throughput within the bounds, the smallest count that reaches it.
 
     The busiest replica holds ceil(P/N) partitions, so only the counts ceil(P/j) raise throughput, about 2 * sqrt(P) of
     them; a lower bound that falls between two is kept too, being the smallest legal count of its level. Never empty
-    and never above the partition count, whatever the bounds.
+    and never above the partition count, for any bounds.
     Errors: ValueError on less than one partition, or on a maximum under the minimum.
 
     >>> useful_replicas(Partitions(40))
@@ -60,7 +60,7 @@ def group_capacity(
 ) -> MessagesPerSecond:
     """The produce rate up to which the busiest replica keeps up; replicas beyond the partitions add nothing.
 
-    `contention` is the throughput that replicas take from each other, those that sit idle included; None: nothing.
+    `contention` is the throughput that replicas take from each other, idle ones included; None: nothing.
 
     >>> [round(group_capacity(Replicas(n), partitions=Partitions(40), capacity=MessagesPerSecond(100.0)))
     ...  for n in (0, 7, 8, 9, 40, 50)]
@@ -76,7 +76,7 @@ def group_capacity(
 class CapacityBelief:
     """The distribution of one replica's capacity, from windows that show it (saturated) and windows that only bound it.
 
-    With no backlog a group consumes what is produced, however much more it could: the mean of such rates is no
+    Without backlog a group consumes the produced messages, even if it could consume more: the mean of such rates is no
     capacity. A window counts as saturated when its lag at both ends exceeds about two seconds of its rate, with no
     rebalance or start-up inside.
     Shapes: `log_rates` (ln messages/s) and `log_weights` (normalised) have GRID_POINTS values each.
@@ -141,7 +141,7 @@ def _normalised(log_weights: FloatArray) -> FloatArray:
 
 
 def _log_likelihood(log_ratio: FloatArray, saturated: BoolArray) -> FloatArray:
-    """Of each window (row) under each capacity (column): a density where it shows capacity, a tail where it bounds it.
+    """Likelihood of each window (row) under each capacity (column): a density where it shows capacity, a tail else.
 
     Formula: saturated ln((1 - nu) * pdf(z) / sigma + nu / 5), else ln((1 - nu) * (1 - cdf(z)) + nu).
     """

@@ -1,4 +1,4 @@
-"""Throughput that replicas do not raise: something behind the group is the limit, and more of them only cost."""
+"""Throughput that replicas do not raise: something behind the group is the limit, and more replicas only cost."""
 
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,7 @@ from cost_model.physics.scalability import saturated_points
 from cost_model.physics.skew import carried_by_count
 from forecasting.units import FloatArray, IntArray, MessagesPerSecond
 
-# A scale-out that brought less than a tenth of what it should have brought was in vain; Flink's autoscaler draws the
+# A scale-out that brought less than a tenth of the expected rise was in vain; Flink's autoscaler draws the
 # same line.
 LEAST_USEFUL_GAIN = 0.1
 # Windows show throughput to about 8 %: a rise of less than a tenth cannot be distinguished from none.
@@ -50,13 +50,12 @@ class DownstreamLimit:
 def downstream_limit(
     profile: GroupProfile, *, replicas: IntArray, rates: FloatArray, saturated: BoolArray
 ) -> DownstreamLimit | None:
-    """The limit that the group's throughput shows, or None: its last scale-out helped, or none was seen.
+    """The limit in the group's throughput, or None: its last scale-out helped, or none was seen.
 
-    Compared are counts at which windows were saturated; a bigger one should carry what the useful replica counts and
-    the weights of the partitions say, so a step between counts of one useful count proves nothing, nor does a hot
-    partition.
-    Shapes: equal lengths, one value per window, of recent windows only: a limit that has moved is a new question.
-    Rates are messages/s of the whole group.
+    Compared are counts at which windows were saturated; a bigger one should carry as much as the useful replica counts
+    and the weights of the partitions predict, so a step between counts of one useful count proves nothing, nor does a
+    hot partition. Shapes: equal lengths, one value per window, of recent windows only: a limit may have moved since
+    older ones. Rates are messages/s of the whole group.
 
     >>> from forecasting.units import Partitions
     >>> profile = GroupProfile(cluster="c", group="g", partitions=Partitions(40), capacity=None)

@@ -1,4 +1,4 @@
-"""Messages that a move makes the group process twice, or never: those between the processed and the committed."""
+"""Messages that a move makes the group process twice, or never: those between processed and committed offset."""
 
 from typing import Literal
 
@@ -18,11 +18,11 @@ LossOfPartitions = Literal["revoked", "closed", "killed", "evicted"]
 def uncommitted_seconds(profile: GroupProfile, how: LossOfPartitions, *, members: int) -> Seconds:
     """Seconds of a partition's consumption that its next owner repeats, by how the last one lost it.
 
-    Revoked or closed: nothing, for a commit comes before, except under Java's cooperative protocol with auto-commit:
-    A + 3 * B. Killed: half a commit interval or half a batch, whichever is longer, since the last commit; half a batch
-    with a commit for each; the messages in work with a commit for each message (`in_flight_messages`). Evicted for
-    answering too late: the whole batch, whose commit is refused. Streams with exactly-once repeats no output, and
-    commits before it lets a task go.
+    Revoked or closed: nothing, because a commit comes before, except under Java's cooperative protocol with
+    auto-commit: A + 3 * B. Killed: half a commit interval or half a batch, whichever is longer, since the last commit;
+    half a batch with a commit for each; the messages in work with a commit for each message (`in_flight_messages`).
+    Evicted because of a late answer: the whole batch, whose commit is refused. Streams with exactly-once repeats no
+    output, and commits before it lets a task go.
     """
     streams = profile.streams
     if how == "closed" or (streams is not None and (streams.exactly_once or how == "revoked")):
@@ -44,7 +44,7 @@ def _uncommitted_at_a_kill(profile: GroupProfile) -> Seconds:
         return Seconds(max(streams.commit_interval_seconds, batch) / 2.0)
     if profile.commit_mode != "interval":
         return Seconds(batch / 2.0 if profile.commit_mode == "batch" else 0.0)
-    if _stores_on_delivery(profile):  # what is committed runs ahead of the work by half a batch on average
+    if _stores_on_delivery(profile):  # the committed offset is ahead of the work by half a batch on average
         return Seconds((profile.commit_interval_seconds - batch) / 2.0 + lost_seconds(profile))
     return Seconds(max(profile.commit_interval_seconds, batch) / 2.0)
 
@@ -52,7 +52,7 @@ def _uncommitted_at_a_kill(profile: GroupProfile) -> Seconds:
 def lost_seconds(profile: GroupProfile) -> Seconds:
     """Seconds of a partition's consumption that a kill loses for good: librdkafka's, with automatic commits.
 
-    It stores offsets when it hands messages over, so a commit in mid-batch covers messages that are not done. At a
+    It stores offsets when it delivers messages, so a commit in mid-batch covers messages that are not processed. At a
     commit `a` ago in the running batch, `v` old, B - v is lost if a <= v; with v uniform on the batch and a on T_c:
     B**2 / (6 * T_c), or (B - T_c) / 2 + T_c**2 / (6 * B) for batches longer than the interval. Measured on Kafka 4.3
     at B = T_c = 5 s and 200 messages/s: 161 messages a kill, where this gives 167; at B = 1 s 0 to 3, where it gives 7.
@@ -71,9 +71,9 @@ def _stores_on_delivery(profile: GroupProfile) -> bool:
 
 
 def repeated_seconds(profile: GroupProfile, *, from_replicas: Replicas, to_replicas: Replicas) -> Seconds:
-    """Seconds of the whole group's consumption that a move repeats; what does not scale with the rate is apart.
+    """Seconds of the whole group's consumption that a move repeats; repeats independent of the rate are separate.
 
-    A bigger group revokes what moves; a smaller one loses the leavers' share, closed in order or killed.
+    A bigger group revokes the moving partitions; a smaller one loses the leavers' share, closed in order or killed.
     """
     if to_replicas > from_replicas:
         members = min(from_replicas, profile.work_units)
@@ -123,6 +123,6 @@ def expected_duplicates(
 
 
 def dropped_seconds(profile: GroupProfile, *, from_replicas: Replicas, to_replicas: Replicas) -> Seconds:
-    """Seconds of the whole group's consumption that a move has nobody do: `lost_seconds` where it kills."""
+    """Seconds of the whole group's consumption that a move loses for good: `lost_seconds` where it kills."""
     killed = _killed_share(profile, from_replicas=from_replicas, to_replicas=to_replicas)
     return Seconds(killed * lost_seconds(profile))

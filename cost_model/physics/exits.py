@@ -15,14 +15,14 @@ def sends_leave_group(profile: GroupProfile) -> bool:
 
 
 def ungraceful_fraction(profile: GroupProfile) -> Fraction:
-    """The share of exits of which the group learns only when the session runs out: as learned, else all or none."""
+    """The share of exits that the group notices only when the session runs out: as learned, else all or none."""
     if profile.ungraceful_share is not None:
         return profile.ungraceful_share
     return Fraction(0.0 if sends_leave_group(profile) and leaves_gracefully(profile) else 1.0)
 
 
 def killed_fraction(profile: GroupProfile) -> Fraction:
-    """The share of leaves that cut consume: an ungraceful one was a kill, unless the group closes so anyway."""
+    """The share of exits that interrupt work: an ungraceful one was a kill, unless the group always closes that way."""
     if sends_leave_group(profile):
         return ungraceful_fraction(profile)
     return Fraction(0.0 if leaves_gracefully(profile) else 1.0)

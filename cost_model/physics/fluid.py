@@ -1,4 +1,4 @@
-"""The compiled arithmetic of a fluid backlog, one formula for the quick loops and for everything else."""
+"""The compiled arithmetic of a fluid backlog, one formula for the quick loops and for all other code."""
 
 from forecasting.compiled import compiled
 

@@ -1,7 +1,7 @@
 """Estimates from a group's own moves: rebalance pause, risk of a move, kind of leave, target utilization.
 
-On day one everything is a prior, named "assumed"; each graded move shifts it, and from the third on it is named
-"measured".
+On day one everything is a prior, with the source "assumed"; each graded move shifts it, and from the third on the
+source is "measured".
 """
 
 from dataclasses import dataclass, replace
@@ -12,24 +12,24 @@ Source = Literal["assumed", "measured"]
 
 # A prior counts as much as this many moves.
 PRIOR_MOVES = 3.0
-# One of how long moves stop counts less: groups differ a hundredfold, moves of one group by half, so that the first
-# move weighs more than all of the prior.
+# The prior of the rebalance pause counts less: groups differ a hundredfold, moves of one group by half, so that the
+# first move weighs more than all of the prior.
 PRIOR_PAUSES = 0.5
 # Weight of a move in one direction for the other one, as a share of a move.
 OTHER_DIRECTION = 0.5
-# Samples come every 15 s, so that a stop under this many seconds looks like none.
+# Samples come every 15 s, so that a stop under this many seconds cannot be distinguished from none.
 LEAST_SEEN_SECONDS = 0.5
-# Leavers send LeaveGroup unless they are killed: before any was seen, one in thirty is believed to be ungraceful, and
-# as much as one and a half moves would. One ungraceful leave makes it 0.42.
+# Leavers send LeaveGroup unless they are killed: before any was seen, one in thirty is assumed to be ungraceful, with
+# the weight of one and a half moves. One ungraceful leave makes it 0.42.
 PRIOR_LEAVERS = 1.5
 PRIOR_UNGRACEFUL = 0.05
-# However harmless moves were, the next one may not be: a tenth of the prior risk stays.
+# Even after harmless moves, the next one may not be: a tenth of the prior risk stays.
 LEAST_RISK_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogBelief:
-    """A positive quantity believed log-normal: the mean of its logarithm, and how many moves that is worth."""
+    """A positive quantity assumed log-normal: the mean of its logarithm, and its weight in moves."""
 
     mean_log: float
     weight: float
@@ -52,13 +52,13 @@ class LogBelief:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveOutcome:
-    """One move as it went: what it was expected to do, and what the rows show it did.
+    """One move that is over: its expected effects, and those that the rows show.
 
     `rebalance_pause_seconds` is the whole group's work that was lost, in seconds of the load; `late_messages` those
-    that waited longer than promised while it settled, None where a jump of the load hides what the move did to them.
-    `ungraceful` is true if leavers were missed only when their session ran out; None where nobody left or nobody
-    could know. `start_up_seconds` is None unless replicas were added. `advised_as` is the id of the advice that called
-    for the move; None: somebody else moved the group, and nothing was expected.
+    that waited longer than promised while it settled, None where a jump of the load hides the effect of the move.
+    `ungraceful` is true if leavers were removed only when their session ran out; None where no member left or this
+    could not be measured. `start_up_seconds` is None unless replicas were added. `advised_as` is the id of the advice
+    for the move; None: the move was not advised, and nothing was expected.
     """
 
     from_replicas: int
@@ -81,7 +81,7 @@ class MoveOutcome:
 class Learned:
     """The beliefs of one group.
 
-    `risk` is the price of one move beyond what the model expects, in currency; `late_cost` what all moves made late;
+    `risk` is the price of one move beyond the model's expectation, in currency; `late_cost` the lateness of all moves;
     `target_utilization` the share of capacity that quiet minutes allow, None while nothing is known.
     """
 
@@ -109,18 +109,18 @@ class Learned:
 
     @property
     def risk(self) -> float:
-        """The price of one move's risk: the prior, outweighed by what moves really cost beyond expectation."""
+        """The price of one move's risk: the prior, outweighed by the measured costs of moves beyond expectation."""
         known = (PRIOR_MOVES * self.risk_prior + self.risk_excess) / (PRIOR_MOVES + self.moves)
         return max(known, LEAST_RISK_SHARE * self.risk_prior)
 
     @property
     def usual_late_cost(self) -> float:
-        """The cost of one move's lateness, in currency, whatever the model expected: the prior risk, then the mean."""
+        """The cost of one move's lateness, in currency, expected or not: the prior risk, then the mean."""
         return (PRIOR_MOVES * self.risk_prior + self.late_cost) / (PRIOR_MOVES + self.moves)
 
     @property
     def ungraceful_share(self) -> float | None:
-        """Share of leavers that leave ungracefully, or None while nobody was seen leaving."""
+        """Share of leavers that leave ungracefully, or None before the first leave was seen."""
         seen = self.ungraceful_seen + self.graceful_seen
         return None if seen == 0.0 else (self.ungraceful_seen + PRIOR_UNGRACEFUL) / (seen + PRIOR_LEAVERS)
 

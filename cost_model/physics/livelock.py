@@ -6,15 +6,15 @@ from cost_model.physics.profile import GroupProfile, while_behind
 from cost_model.physics.rounds import settle_seconds
 from forecasting.units import Seconds
 
-# Work that starts again at random interruptions takes (e^x - 1) / x times as long, x being its length over the time
+# Work that starts again at random interruptions takes (e^x - 1) / x times as long, where x is its length over the time
 # between them: 1.11 times at five times its length, 1.7 times at its own.
 INTERVAL_PER_PROCESSING_P99 = 5.0
-# A batch over 80 % of max.poll.interval.ms is one slow call away from its member's eviction.
+# A batch over 80 % of max.poll.interval.ms needs only one slow call until its member is evicted.
 POLL_INTERVAL_FRACTION = 0.8
 
 
 def least_move_interval_seconds(profile: GroupProfile) -> Seconds:
-    """The least time between two moves: the group has come to rest, and work its chance to finish, five times its p99.
+    """The least time between two moves: time for the group to settle, and for work to finish, five times its p99.
 
     >>> from forecasting.units import Partitions
     >>> profile = GroupProfile(cluster="c", group="g", partitions=Partitions(10), capacity=None, protocol="cooperative")
@@ -26,7 +26,7 @@ def least_move_interval_seconds(profile: GroupProfile) -> Seconds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowBatches:
-    """A finding: batches so long that members are evicted in the middle of them, whatever the number of replicas."""
+    """A finding: batches so long that members are evicted in the middle of them, at every number of replicas."""
 
     batch_seconds: Seconds
     max_poll_interval_seconds: Seconds

@@ -33,10 +33,10 @@ class StreamsProfile:
     """The settings of Kafka Streams: tasks instead of partitions, and state that has to be where its task runs.
 
     `tasks` is the sum over sub-topologies of the largest source's partitions. `restore_bytes` is the changelog of all
-    tasks together; `behind_bytes` is what a copy that is kept (a standby, or a volume that outlives its pod) still has
-    to read of it. The rate is per replica and has no default: no figure for it can be trusted that was not measured.
-    Defaults are Kafka's own (no standbys, 2 warm-ups, a probe every 600 s, commits every 30 s).
-    Errors: ValueError on no task, no warm-up, or bytes to restore at no known rate.
+    tasks together; `behind_bytes` is the part of it that a kept copy (a standby, or a volume that outlives its pod)
+    still has to read. The rate is per replica and has no default: only a measured figure can be trusted. Defaults are
+    Kafka's own (no standbys, 2 warm-ups, a probe every 600 s, commits every 30 s). Errors: ValueError on no task, no
+    warm-up, or bytes to restore at no known rate.
     """
 
     stateful: bool
@@ -75,7 +75,7 @@ class GroupProfile:
 
     `capacity` is None while unknown; then nothing may be advised. Defaults are Kafka's and Kubernetes' own, or, for
     `sync_seconds` and `poll_batch_seconds`, the priors of a near broker and short batches. `ungraceful_share` is the
-    learned share of exits without LeaveGroup; None decides by grace period, static membership and Streams.
+    learned share of exits without LeaveGroup; None: by grace period, static membership and Streams.
     `partition_weights` are the partitions' (with Streams, the tasks') shares of the load, in any unit; None: even.
     Errors: ValueError on weights that do not match the partitions, or on a share outside 0 to 1.
     """
@@ -84,13 +84,13 @@ class GroupProfile:
     group: str
     partitions: Partitions
     capacity: Capacity | None
-    protocol: GroupProtocol = "eager"  # what the Java default [Range, CooperativeSticky] runs
+    protocol: GroupProtocol = "eager"  # the protocol of the Java default [Range, CooperativeSticky]
     client: Client = "java"
-    assignor: Assignor = "range"  # first in the defaults of Java and librdkafka; cooperative and kip848 deal sticky
+    assignor: Assignor = "range"  # first in the defaults of Java and librdkafka; cooperative and kip848 are sticky
     static_membership: bool = False  # group.instance.id set: closing sends no LeaveGroup
     min_replicas: Replicas = Replicas(1)
     max_replicas: Replicas | None = None  # None: the partition count; replicas beyond it sit idle
-    scale_to_zero: ScaleToZero | None = None  # None: never fewer than the minimum, whatever comes
+    scale_to_zero: ScaleToZero | None = None  # None: never fewer than the minimum, at any load
     start_up_seconds: Seconds = Seconds(30.0)  # command to first commit of a new replica
     heartbeat_interval_seconds: Seconds = Seconds(3.0)  # heartbeat.interval.ms
     consumer_heartbeat_seconds: Seconds = Seconds(5.0)  # group.consumer.heartbeat.interval.ms, the broker's, kip848
@@ -137,12 +137,12 @@ class GroupProfile:
 
     @property
     def rebalances_as(self) -> GroupProtocol:
-        """The protocol that runs: Streams rebalances cooperatively, whatever the consumers inside are set to."""
+        """The protocol that runs: Streams rebalances cooperatively, despite the settings of its consumers."""
         return "cooperative" if self.streams is not None else self.protocol
 
     @property
     def deals_by(self) -> Assignor:
-        """The assignor that runs: the newer protocols keep what they can, so only an eager group has a choice."""
+        """The assignor that runs: the newer protocols are sticky, so only an eager group has a choice."""
         return self.assignor if self.rebalances_as == "eager" else "sticky"
 
     @property
@@ -154,8 +154,8 @@ class GroupProfile:
 def while_behind(profile: GroupProfile) -> GroupProfile:
     """The same group when it is behind: its batches are then full, however short they are while it keeps up.
 
-    Price moves that answer a backlog with this, and moves ahead of one without. Batches of a nominal 1 s and 5 s ran at
-    0.03 to 0.05 s while a group kept up. librdkafka hands out one message per poll.
+    Used to price moves that answer a backlog; moves ahead of one use the profile itself. Batches of a nominal 1 s and 5
+    s ran at 0.03 to 0.05 s while a group kept up. librdkafka returns one message per poll.
 
     >>> rate = MessagesPerSecond(100.0)
     >>> known = Capacity(p20=rate, p50=rate, p90=rate, source="configured")

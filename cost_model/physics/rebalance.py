@@ -1,4 +1,4 @@
-"""The effects of a change of replicas: the partitions that pause, how long, in how many rebalances, by protocol."""
+"""The effects of a change of replicas: which partitions pause, how long, in how many rebalances, by protocol."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -25,7 +25,7 @@ KIP848_BATCHES_DOWN = 6.6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PauseClass:
-    """Partitions that share a fate: their share of the group, and the mean time that they stop."""
+    """Partitions with the same kind of stop: their share of the group, and the mean time that they stop."""
 
     share: Fraction
     mean_seconds: Seconds
@@ -58,9 +58,9 @@ NO_EFFECT = MoveEffect(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Move:
-    """A move between counts that hold partitions: who stays, how many come or go, what changes owner, in what rounds.
+    """A move between counts that hold partitions: members that stay, come or go, partitions that move, and the rounds.
 
-    `leaving` is the share of partitions whose replicas leave, whatever the assignor then does with the others.
+    `leaving` is the share of partitions whose replicas leave, before any other change by the assignor.
     """
 
     before: int
@@ -81,7 +81,7 @@ def move_effect(
     rebalance_pause_prior_seconds: Seconds | None = None,
     quiet_seconds: Seconds | None = None,
 ) -> MoveEffect:
-    """The stop that a move from one replica count to another is expected to cause.
+    """The expected stop of a move from one replica count to another.
 
     `rebalance_pause_prior_seconds` is a floor of the whole move's stop: under eager for every stopped partition; under
     the newer protocols, where a partition stops only when it moves, scaled by the moved fraction. `quiet_seconds` is
@@ -123,7 +123,7 @@ def _rebalances(profile: GroupProfile, *, up: bool, changed: int, round_seconds:
     """The number of rebalances by `changed` joins or leaves that spread over S seconds, where one gathers for W.
 
     Formula: 1 + (k - 1) / (1 + k * W / S); ten joins, W = 3 s, over 5 / 20 / 60 s: 2.3, 4.6, 7.0. Replicas stop
-    together, and each leaves after the batch in hand. Under KIP-848 the broker gathers joins into one assignment.
+    together, and each leaves after its present batch. Under KIP-848 the broker gathers joins into one assignment.
     """
     spread = profile.start_up_seconds * READY_SPREAD_FRACTION if up else profile.poll_batch_seconds
     if changed < 2 or spread <= 0.0 or profile.rebalances_as == "kip848":
@@ -132,7 +132,7 @@ def _rebalances(profile: GroupProfile, *, up: bool, changed: int, round_seconds:
 
 
 def _stops_everyone(move: _Move) -> float:
-    """Everybody stops from its own rejoin to the last one's, in each rebalance.
+    """Mean stop of every member, from its own rejoin to the last one's, in each rebalance.
 
     The first rebalance may meet heartbeats that have drifted apart and puts them in step, so later ones cost only the
     spread of running batches: A + (n - 1) * A_sync. Measured 2.3 s where n * A would give 5.9.
@@ -147,7 +147,7 @@ def _stops_growing(profile: GroupProfile, move: _Move) -> list[tuple[float, floa
         return [(1.0, _stops_everyone(move))]
     if profile.rebalances_as == "kip848":
         return [(move.moved, heartbeat_seconds(profile) / 2.0 + KIP848_BATCHES_UP * batch + profile.sync_seconds)]
-    # From the revocation to the end of round two, which members without one hear of at their next heartbeat.
+    # From the revocation to the end of round two, which members without one notice at their next heartbeat.
     residual = responses(move.staying, heartbeat_interval=Seconds(0.0), poll_batch=profile.poll_batch_seconds)
     discovery = max(heartbeat_seconds(profile), residual.slowest_seconds, COOPERATIVE_BATCHES_UP * batch)
     return [(move.moved, _times_moved(profile, move) * (discovery + profile.sync_seconds))]
@@ -156,8 +156,8 @@ def _stops_growing(profile: GroupProfile, move: _Move) -> list[tuple[float, floa
 def _stops_shrinking(profile: GroupProfile, move: _Move) -> list[tuple[float, float]]:
     """Shares of the partitions and how long they stop when replicas leave.
 
-    Leavers' partitions wait for the rebalance from its start, those of ungraceful leavers also until somebody notices,
-    and stateful tasks until they are restored.
+    Leavers' partitions wait for the rebalance from its start, those of ungraceful leavers also until their leave is
+    noticed, and stateful tasks until they are restored.
     """
     batch = _batch_of_a_step(profile)
     if profile.rebalances_as == "kip848":
@@ -179,7 +179,7 @@ def _stops_shrinking(profile: GroupProfile, move: _Move) -> list[tuple[float, fl
 
 
 def _batch_of_a_step(profile: GroupProfile) -> float:
-    """The wait in each step of the newer protocols: nothing where the client answers beside its work."""
+    """The wait in each step of the newer protocols: nothing where the client answers in a thread of its own."""
     return 0.0 if profile.client == "librdkafka" else float(profile.poll_batch_seconds)
 
 
@@ -187,7 +187,7 @@ def _times_moved(profile: GroupProfile, move: _Move) -> float:
     """The number of times that a moved partition moves: replicas that join one by one take some twice.
 
     Each joiner takes floor(P / members): 40 partitions, 4 to 20 members: 1.375 of them in all, 0.80 of them at once.
-    Streams moves a task once, after it has been warmed up where it goes.
+    Streams moves a task once, after it has been warmed up at its new owner.
     """
     if move.changed < 2 or (profile.streams is not None and profile.streams.stateful):
         return 1.0
@@ -197,7 +197,7 @@ def _times_moved(profile: GroupProfile, move: _Move) -> float:
 
 
 def _expected_rebalances(profile: GroupProfile, move: _Move) -> float:
-    """With state a growing Streams application rebalances once more for each round of warm-ups that it promotes."""
+    """Expected rebalances; with state a growing Streams application rebalances once more for each round of warm-ups."""
     streams = profile.streams
     if streams is None or not streams.stateful or move.after <= move.before:
         return move.rebalances

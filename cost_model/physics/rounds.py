@@ -1,4 +1,4 @@
-"""One rebalance of the classic protocol: how long each member stops, and how long the whole of it takes."""
+"""One rebalance of the classic protocol: how long each member stops, and how long the whole rebalance takes."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +19,7 @@ DRIFT_PER_SQRT_SECOND = 0.0045
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Responses:
-    """Time until members rejoin after a rebalance begins: next heartbeat, then the rest of the batch in hand."""
+    """Time until members rejoin after a rebalance begins: next heartbeat, then the rest of the present batch."""
 
     mean_seconds: Seconds
     slowest_seconds: Seconds
@@ -62,12 +62,12 @@ class Round:
 
 
 def rebalance_round(profile: GroupProfile, *, members: int, quiet_seconds: Seconds | None = None) -> Round:
-    """A rebalance of a group that has been quiet for so long; None: long enough for heartbeats to beat apart.
+    """A rebalance of a group that has been quiet for so long; None: long enough for heartbeats to be independent.
 
     Formulas: a member stops from its own rejoin to the slowest one's, then for the sync, A = E[max R] - E[R] + s. With
     heartbeats in step only batches differ, A_sync = E[max V] - E[V] + s, and the whole takes half a heartbeat more;
-    what drift adds is about the slowest of `members` normal deviations, and never more than phases that are apart.
-    Held against Kafka 4.3: measured 0.83 s of 0.92 for 4 members, 1.30 of 1.25 for 10.
+    drift adds about the slowest of `members` normal deviations, and never more than independent phases.
+    Compared with Kafka 4.3: measured 0.83 s of 0.92 for 4 members, 1.30 of 1.25 for 10.
     """
     return _round(
         members,
@@ -94,7 +94,7 @@ def _round(members: int, heartbeat: float, batch: float, sync: float, quiet: flo
 
 
 def slowest_deviation(members: int) -> float:
-    """By how many standard deviations the slowest of so many normal values lies behind their mean.
+    """Number of standard deviations by which the slowest of so many normal values lies behind their mean.
 
     Source: Blom's approximation, ndtri((N - 3/8) / (N + 1/4)).
 
@@ -105,10 +105,10 @@ def slowest_deviation(members: int) -> float:
 
 
 def settle_seconds(profile: GroupProfile) -> Seconds:
-    """Time until a group comes to rest after a move; the next one should not come sooner.
+    """Time until a group has settled after a move; the next one should not come sooner.
 
-    Cooperative 2 * h + 8 * B and KIP-848 2 * h' + 12 * B: shorter did not settle at batches of 5 s. An eager group is
-    at rest after the round itself, two heartbeats and two batches at most.
+    Cooperative 2 * h + 8 * B and KIP-848 2 * h' + 12 * B: shorter did not settle at batches of 5 s. An eager group has
+    settled after the round itself, two heartbeats and two batches at most.
 
     >>> from forecasting.units import Partitions
     >>> profile = GroupProfile(cluster="c", group="g", partitions=Partitions(40), capacity=None, protocol="kip848")

@@ -20,9 +20,8 @@ LARGEST_COEFFICIENT = 10.0  # ten replicas then carry less than one does: beyond
 class Scalability:
     """The share of its capacity that each of N replicas keeps: 1 / (1 + al * (N - 1) + be * N * (N - 1)).
 
-    `contention` (al) is queueing at something shared, which flattens throughput; `coherence` (be) is work that replicas
-    make for each other, which in the end reduces it.
-    Source: Gunther's universal scalability law.
+    `contention` (al) is queueing at a shared resource, which flattens throughput; `coherence` (be) is work that
+    replicas make for each other, which in the end reduces it. Source: Gunther's universal scalability law.
 
     >>> shared = Scalability(contention=0.05, coherence=0.0)
     >>> [round(n * shared.kept_fraction(Replicas(n)), 2) for n in (1, 10, 100)]    # never above 1 / 0.05 = 20
@@ -45,7 +44,7 @@ class Scalability:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingFit:
-    """One replica's capacity when alone, and what company takes from it."""
+    """One replica's capacity when alone, and its loss to other replicas."""
 
     capacity: MessagesPerSecond
     scalability: Scalability

@@ -1,4 +1,4 @@
-"""Partitions that do not carry the same: what so many replicas carry then, and the one that no replica can help."""
+"""Partitions with unequal loads: the load that so many replicas carry, and a partition that limits the group."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from cost_model.physics.capacity import group_capacity, useful_replicas
 from cost_model.physics.profile import Assignor, GroupProfile
 from forecasting.units import FloatArray, Fraction, MessagesPerSecond, Replicas, read_only
 
-# A level that carries less than 5 % more than the one below is not worth a search, nor a replica.
+# A level that carries less than 5 % more than the one below is worth neither a search nor a replica.
 LEAST_GAIN_FRACTION = 0.05
 
 
 def carried_by_count(profile: GroupProfile, counts: Sequence[int], *, capacity: MessagesPerSecond) -> FloatArray:
-    """Messages/s that so many replicas carry, each able to do `capacity`, before the busiest of them falls behind.
+    """Messages/s that so many replicas carry, each with this `capacity`, before the busiest of them falls behind.
 
     Formula: capacity / (largest share of the load that one replica holds), which is C * P / ceil(P / N) where all
-    partitions carry the same. What replicas take from each other (`contention`) is taken off.
+    partitions carry the same. The loss by contention between replicas (`contention`) is subtracted.
     Shapes: one value per count, 0 for 0 replicas.
 
     >>> from forecasting.units import Partitions
@@ -48,9 +48,9 @@ def _kept_fractions(profile: GroupProfile, counts: Sequence[int]) -> FloatArray:
 
 
 class LoadClasses(NamedTuple):
-    """The busiest replicas and the others, by count: what share of the load they hold, and how much they can do.
+    """The busiest replicas and the others, by count: their shares of the load, and their capacities.
 
-    `busiest` and `others` are in replicas' worth of capacity, what company takes from them taken off.
+    `busiest` and `others` are in replicas' worth of capacity, after the loss by contention.
     """
 
     busiest_share: FloatArray
@@ -102,10 +102,10 @@ def _busiest_shares(weights: tuple[float, ...], assignor: Assignor) -> FloatArra
 
 
 def useful_counts(profile: GroupProfile, *, minimum: Replicas, maximum: Replicas | None = None) -> tuple[int, ...]:
-    """The replica counts worth having within the bounds: each carries more than every smaller one.
+    """The useful replica counts within the bounds: each carries more than every smaller one.
 
     Even partitions without contention: the useful counts of `useful_replicas`. Otherwise the counts at which the group
-    really carries more, in steps of at least 5 %; a count at which replicas hinder each other is never one of them.
+    carries more, in steps of at least 5 %; a count at which replicas hinder each other is never one of them.
     Errors: ValueError on a maximum under the minimum.
     """
     even = useful_replicas(profile.work_units, minimum=minimum, maximum=maximum)

@@ -27,8 +27,8 @@ def moved_tasks(profile: GroupProfile, *, from_replicas: Replicas, to_replicas: 
 def capacity_lead_seconds(profile: GroupProfile, *, from_replicas: Replicas, to_replicas: Replicas) -> Seconds:
     """Time from its start until a bigger group carries more than before; 0 without state.
 
-    Streams hands a task over once its state is warm, a few tasks at each probe: ceil(moves / warm-ups) * probe. What a
-    standby or a kept volume holds does not need to be warmed, but the assignment still waits for the probe.
+    Streams moves a task once its state is warm, a few tasks at each probe: ceil(moves / warm-ups) * probe. Tasks with a
+    standby or a kept volume need no warm-up, but the assignment still waits for the probe.
 
     >>> from forecasting.units import Partitions
     >>> streams = StreamsProfile(stateful=True, tasks=40)
@@ -44,7 +44,7 @@ def capacity_lead_seconds(profile: GroupProfile, *, from_replicas: Replicas, to_
 
 
 def lead_seconds(profile: GroupProfile, *, from_replicas: Replicas, to_replicas: Replicas) -> Seconds:
-    """From the command to the moment at which a bigger group carries more: start-up, then warm-ups; 0 for a smaller."""
+    """Time from the command until a bigger group carries more: start-up, then warm-ups; 0 for a smaller one."""
     if to_replicas <= from_replicas:
         return _NO_TIME
     warming = capacity_lead_seconds(profile, from_replicas=from_replicas, to_replicas=to_replicas)
@@ -52,7 +52,7 @@ def lead_seconds(profile: GroupProfile, *, from_replicas: Replicas, to_replicas:
 
 
 def restored_bytes(profile: GroupProfile, *, from_replicas: Replicas, to_replicas: Replicas) -> float:
-    """Changelog bytes that a move has read again: of the moved tasks all, or the rest where a copy is kept."""
+    """Changelog bytes that a move has read again: all of the moved tasks', or the rest where a copy is kept."""
     streams = profile.streams
     if streams is None or not streams.stateful:
         return 0.0
@@ -63,8 +63,8 @@ def restored_bytes(profile: GroupProfile, *, from_replicas: Replicas, to_replica
 def restore_seconds(profile: GroupProfile, *, from_replicas: Replicas, to_replicas: Replicas) -> Seconds:
     """Time that the tasks of leaving replicas are down for their state, at the measured rate; 0 on the way up.
 
-    The tasks come back on the replicas that stay, which restore theirs side by side: of 5 moved tasks on 2 replicas
-    one has 3. A warm-up restores while the old owner still runs, so growing stops no task for it.
+    The tasks resume on the replicas that stay, which restore theirs in parallel: of 5 moved tasks on 2 replicas one has
+    3. A warm-up restores while the old owner still runs, so growing stops no task for it.
     """
     streams = profile.streams
     if streams is None or streams.restore_bytes_per_second is None or not to_replicas < from_replicas:

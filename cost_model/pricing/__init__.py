@@ -1,5 +1,5 @@
-"""A plan in, an itemised price out: the rollout that plays plans through scenarios, and what its messages cost.
+"""A plan in, an itemised price out: the rollout that plays plans through scenarios, and the cost of its messages.
 
-May live here: the prices, the situation that a decision starts from, what moves do as arrays, and the compiled loop
-whose prices are published. Which plans there are is none of its business: nothing of `search` is imported.
+May live here: the prices, the situation that a decision starts from, the effects of moves as arrays, and the compiled
+loop whose prices are published. It does not choose plans: nothing of `search` is imported.
 """

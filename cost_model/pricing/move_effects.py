@@ -1,4 +1,4 @@
-"""Every move of a group at once: what each does to it, as arrays for the plan search."""
+"""The effects of every move of a group, as arrays for the plan search."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -16,15 +16,15 @@ from cost_model.physics.streams import lead_seconds, restored_bytes
 from cost_model.pricing.situation import Situation
 from forecasting.units import FloatArray, Replicas, Seconds
 
-# Those that stay, those whose owner left gracefully, and those whose owner did not.
+# Partitions that stay, those whose owner left gracefully, and those whose owner did not.
 PAUSE_CLASSES = 3
 
 
 class MoveEffects(NamedTuple):
-    """The effects of every move (n, m), whatever it costs; each array is (a, a).
+    """The effects of every move (n, m), before prices; each array is (a, a).
 
-    `lost_seconds` of the whole group's work are lost to the stop, `repeated_seconds` done twice, `dropped_seconds` done
-    by nobody; `in_flight_messages` are repeated at any rate. A move up carries more `lead_seconds` after its command.
+    `lost_seconds` of the whole group's work are lost to the stop, `repeated_seconds` processed twice, `dropped_seconds`
+    never; `in_flight_messages` are repeated at any rate. A move up carries more `lead_seconds` after its command.
     The classes of partitions that stop (a, a, PAUSE_CLASSES) have a share each, the mean time that they stop, and the
     mean time by which that outlasts max_lag.
     """
@@ -44,7 +44,7 @@ def move_effects_now(situation: Situation, choices: tuple[int, ...], *, behind: 
     """The effects of moves between these counts on a group that keeps up, or is `behind`: its batches are full.
 
     The length of full batches counts to a twentieth and the quiet time, whose root matters, to a factor of two, so that
-    what was computed can be used again.
+    cached results can be used again.
     """
     profile = situation.profile
     if behind:
@@ -75,7 +75,7 @@ def move_effects_of(
     """The effects of every move between these counts.
 
     `rebalance_pause_prior_seconds` are the floors of a move's stop, up and down; `quiet_seconds` as in `move_effect`.
-    Remembered per profile, since a group's moves stay what they are while its demand and prices change: computing them
+    Cached per profile, since the effects of a group's moves do not change with its demand and prices: computing them
     takes 3 ms for 12 counts.
     """
     size = len(choices)

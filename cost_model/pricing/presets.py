@@ -1,4 +1,4 @@
-"""Presets: three ways of weighing pods against lateness and moves, printed as the figures that they are."""
+"""Presets: three ways of weighing pods against lateness and moves, each a set of figures."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +8,7 @@ Policy = Literal["stable", "balanced", "compact"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """The preset in place of a price that was not set.
+    """The figures of a policy that replace prices that are not set.
 
     `late_seconds_per_replica_hour`: so many seconds of one replica's work being late are worth one replica-hour.
     `move_replica_hours`: the risk of one move. `risk_weight`: how much the worst tenth of scenarios counts beyond the

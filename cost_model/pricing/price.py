@@ -14,8 +14,8 @@ BYTES_PER_GIGABYTE = 1e9
 class Prices:
     """Prices, in `currency`; the planner never sees a price anywhere else.
 
-    `price_per_held_message_second` prices backlog before it is late, so that a plan does not spend the objective as a
-    buffer. A message that a move loses costs what a late one does. `price_per_restored_gigabyte` is the traffic of
+    `price_per_held_message_second` prices backlog before it is late, so that a plan does not use the objective as a
+    buffer. A message that a move loses costs as much as a late one. `price_per_restored_gigabyte` is the traffic of
     state read again.
     """
 
@@ -40,7 +40,7 @@ class Prices:
         price_per_restored_gigabyte: float = 0.0,
         policy: Policy = "balanced",
     ) -> "Prices":
-        """All prices from the one that everybody knows, scaled by what one replica consumes; given ones win.
+        """All prices from that of a replica-hour, scaled by one replica's consume rate; given prices take precedence.
 
         The policy's preset sets how many seconds of one replica's work being late are worth a replica-hour, and how
         many replica-hours the risk of a move: balanced, 0.05 an hour and 1,000 messages/s give 0.05 / (100 x 1,000) =
@@ -75,7 +75,8 @@ class Prices:
 class Cost:
     """An itemised price over one horizon. The items add up to `total` exactly, because it is their sum.
 
-    `late` and `pause_late` share no message: one that is late because of a rebalance pause counts in `pause_late`.
+    `late` and `pause_late` share no message: a message that is late because of a rebalance pause counts in
+    `pause_late`.
     """
 
     replicas: float

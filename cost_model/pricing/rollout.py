@@ -1,9 +1,9 @@
 """The compiled loop that plays candidate plans through scenarios of demand.
 
-A plan is a few intended moves. Between and after them the group reacts as a sensible scaler would: up when what arrives
-exceeds what it carries and what would be late costs more than the move, down when idle replicas have cost as much as
-the move. So waiting is priced with what one would do later, and no plan is charged for a disaster that the next
-decision would have prevented.
+A plan is a few intended moves. Between and after them the group reacts as a sensible scaler would: up when the arrivals
+exceed what it carries and the late messages would cost more than the move, down when idle replicas have cost as much as
+the move. So waiting is priced with the later reaction, and no plan is charged for a disaster that the next decision
+would have prevented.
 """
 
 from typing import NamedTuple
@@ -16,16 +16,16 @@ from cost_model.physics.fluid import share_late
 from forecasting.compiled import compiled
 from forecasting.units import FloatArray, IntArray
 
-# What partitions that stood still have to catch up with lasts beyond the step, unlike a backlog that all share.
+# The catch-up of partitions that stood still lasts beyond the step, unlike a backlog that all partitions share.
 LONGEST_CATCH_UP_SECONDS = 600.0
 # Items of a price, in the order of `cost_model.pricing.price.Cost`.
 REPLICAS, LATE, PAUSE_LATE, BACKLOG, DUPLICATES, START_UP, RESTORE, RISK, ITEMS = 0, 1, 2, 3, 4, 5, 6, 7, 8
 NO_MOVE = -1
 # Late messages that any price above 0 makes more expensive than a move.
 NO_END_OF_MESSAGES = 1e30
-# A reacting scaler carries what arrives and works a backlog off within this time.
+# A reacting scaler carries the arrivals and works a backlog off within this time.
 DRAIN_SECONDS = 300.0
-# It goes down to no less than what was needed within the last 5 to 10 steps.
+# It goes down to no less than the count needed within the last 5 to 10 steps.
 REMEMBERED_STEPS = 5
 # The load after the last step is the mean of the last ten: a peak of one minute there would stay for ever.
 ENDING_STEPS = 10
@@ -37,13 +37,13 @@ class SimulationInputs(NamedTuple):
     Replicas come in three classes, each with its own share of the load and its own backlog: the slower ones among
     those with one partition more than others, the rest of those, and the others. So a load just above the useful count
     makes some messages late, not all. Moves out of each choice are known twice: row i of a group
+    makes some messages late, not all. Moves out of each choice are known twice: row i of a group
     that keeps up, row a + i of one that is behind, whose batches are full.
-    Shapes: a choices, S scenarios, H steps. `carried` (a,) messages/s before anybody falls behind, at the
-    target utilization; `class_shares` (a, 3) of the load, `class_carried` (a, 3) messages/s. Of moves (2a, a):
+    Shapes: a choices, S scenarios, H steps. `carried` (a,) messages/s before any replica falls behind, at the
     `start_up`, `risk`, `restore` in currency, `repeated` and `dropped` in seconds of the group's work, `in_flight` in
     messages that are repeated too; `shares` and `pauses` (2a, a, k) the partitions that a move stops, and for how long.
     `demand` (S, H); `pause_factor` and `capacity_factor` (S,). A move up takes effect `lead` (a, a) steps after its
-    command, a reaction to what arrives `reaction` (a, a) steps after that; parts of a step count.
+    command, a reaction to the arrivals `reaction` (a, a) steps after that; parts of a step count.
     """
 
     replicas: FloatArray
@@ -86,7 +86,7 @@ class Start(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What a reacting scaler knows: the produce rate of the last step, and the backlog of each class."""
+    """The knowledge of a reacting scaler: the produce rate of the last step, and the backlog of each class."""
 
     rate: float
     slow_lag: float
@@ -95,9 +95,9 @@ class Seen(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The end of a plan: the choice, its backlog in messages, with and without stops, and what stops still make late.
+    """The end of a plan: the choice, its backlog in messages, with and without stops, and messages that will be late.
 
-    `owed` messages of the last stop are late that no backlog has shown yet.
+    `owed` messages of the last stop are late and not in any backlog yet.
     """
 
     choice: int
@@ -108,7 +108,7 @@ class Ended(NamedTuple):
 
 @compiled
 def needed(field: SimulationInputs, wanted: float, near: int) -> int:
-    """The smallest choice that carries a demand, looked for from `near`; the largest one where none does."""
+    """The smallest choice that carries a demand, searched from `near`; the largest one where none does."""
     last = field.replicas.size - 1
     while near < last and field.carried[near] < wanted:
         near += 1
@@ -138,13 +138,13 @@ def pause_late(field: SimulationInputs, row: int, after: int, demand: float, sce
 
 @compiled
 def repeated_price(field: SimulationInputs, row: int, after: int, demand: float) -> float:
-    """The price of what a move makes the group do twice."""
+    """The price of the messages that a move makes the group process twice."""
     return float(field.price_repeated * (field.repeated[row, after] * demand + field.in_flight[row, after]))
 
 
 @compiled
 def move_cost(field: SimulationInputs, row: int, after: int, demand: float, scenario: int) -> float:
-    """The price of one move, whatever follows; what nobody does counts as late."""
+    """The price of one move by itself; dropped messages count as late."""
     late = pause_late(field, row, after, demand, scenario) + field.dropped[row, after] * demand
     fixed = field.start_up[row, after] + field.risk[row, after] + field.restore[row, after]
     return float(fixed + repeated_price(field, row, after, demand) + field.price_late * late)
@@ -152,7 +152,7 @@ def move_cost(field: SimulationInputs, row: int, after: int, demand: float, scen
 
 @compiled
 def expected_move_cost(field: SimulationInputs, row: int, after: int, demand: FloatArray) -> float:
-    """The mean price of one move over the scenarios, `demand` (S,) being what arrives when it is made."""
+    """The mean price of one move over the scenarios, `demand` (S,) being the arrivals when it is made."""
     total = 0.0
     for scenario in range(demand.size):
         total += move_cost(field, row, after, demand[scenario], scenario)
@@ -179,9 +179,9 @@ def class_step(lag: float, arriving: float, worked: float, limit: float) -> tupl
 
 @compiled
 def late_if_kept(field: SimulationInputs, lag: float, arriving: float, carried: float, wait_seconds: float) -> float:
-    """Messages of one class that are late if nobody moves and what arrives lasts; no end of them if it falls behind.
+    """Messages of one class that are late if no move is made and the arrivals last; unbounded if it falls behind.
 
-    Its backlog may grow as long as it is within the promise after `wait_seconds`: there is time for another look.
+    Its backlog may grow as long as it is within the promise after `wait_seconds`: there is time for another decision.
     """
     on_time = field.max_lag_seconds * carried
     if arriving < carried:
@@ -191,7 +191,7 @@ def late_if_kept(field: SimulationInputs, lag: float, arriving: float, carried: 
 
 @compiled
 def move_pays(field: SimulationInputs, before: int, after: int, seen: Seen, scenario: int) -> bool:
-    """True if what would be late costs more than the move: nothing is, while a move one step later comes in time."""
+    """True if the late messages cost more than the move: none are late while a move one step later comes in time."""
     row = row_of(field, before, seen.slow_lag + seen.heavy_lag + seen.light_lag, seen.rate)
     wait_seconds = (1.0 + field.reaction[before, after]) * field.step_seconds
     wait_seconds += stopped_seconds(field, row, after, scenario)
@@ -211,17 +211,18 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
     """Add the itemised price of one plan in one scenario to `items` (ITEMS,).
 
     `plan` holds pairs (effective step, choice), NO_MOVE after the last. An intended move up happens unless the group is
-    that large already; one down happens once what arrives then allows it. Reactions see what arrived in the step
-    before, and come from the next decision on: what is to happen now has to be a plan's move. No reaction goes up in
-    the step in which a move down is planned, for what is seen then is what the plan was up for. Down only when the
-    plan's own moves are done, and when idle replicas have cost as much as the move.
+    that large already; one down happens once the arrivals then allow it. Reactions see the arrivals of the step before,
+    and come from the next decision on: a move for now has to be in the plan. No reaction goes up in the step in which a
+    move down is planned, because the load seen then is the one that the plan was up for. Down only when the plan's own
+    moves are done, and when idle replicas have cost as much as the move.
     """
     factor = field.capacity_factor[scenario]
     choice, idle = start.choice, start.idle_cost
     slow_lag = field.class_shares[choice, 0] * max(start.lag, start.behind_seconds * field.rate_now)
     heavy_lag = field.class_shares[choice, 1] * start.lag
     light_lag = field.class_shares[choice, 2] * start.lag
-    # The same backlogs had no move stopped anything: what is late with them is late for another reason than a stop.
+    # The same backlogs if no move had stopped anything: messages late with them are late for another reason than a
+    # stop.
     slow_smooth, heavy_smooth, light_smooth = slow_lag, heavy_lag, light_lag
     running, late_messages, smooth_messages, held, pause_messages = 0.0, 0.0, 0.0, 0.0, 0.0
     apart, owed = False, 0.0
@@ -279,9 +280,9 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
         light_carried = field.class_carried[choice, 2] * factor
         if choice != before:
             moved_at, idle = step, 0.0
-            # Partitions keep their backlog and change owners: range and roundrobin deal all of them anew, so that slow
-            # replicas' backlog is everybody's. Sticky assignors leave slow replicas most of theirs on the way up; it is
-            # spread here all the same, for their spare capacity after such a move consumes it within minutes.
+            # Partitions keep their backlog and change owners: range and roundrobin assign all of them anew, so that
+            # slow replicas' backlog is spread over all. Sticky assignors leave slow replicas most of theirs on the way
+            # up; it is spread here too, because their spare capacity after such a move consumes it within minutes.
             total = slow_lag + heavy_lag + light_lag
             slow_lag, heavy_lag, light_lag = slow_share * total, heavy_share * total, light_share * total
             smooth = slow_smooth + heavy_smooth + light_smooth
@@ -345,7 +346,7 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
 
 @compiled
 def settle(field: SimulationInputs, ended: Ended, scenario: int, items: FloatArray) -> None:
-    """Add what the state is worth in which a plan ends: the move home, and the backlog consumed there."""
+    """Add the value of the state in which a plan ends: the move home, and the backlog consumed there."""
     choice, lag = ended.choice, ended.lag
     demand = field.demand[scenario, -min(ENDING_STEPS, field.demand.shape[1]) :].mean()
     factor = field.capacity_factor[scenario]

@@ -1,4 +1,4 @@
-"""The field that plans are played on: what a group's counts carry, what moves between them do, and the scenarios."""
+"""The inputs of the simulation of plans: capacities of a group's counts, effects of moves, and the scenarios."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from cost_model.pricing.rollout import SimulationInputs
 from cost_model.pricing.situation import Situation, Uncertainty
 from forecasting.units import SECONDS_PER_HOUR, FloatArray, MessagesPerSecond
 
-# A group without replicas carries nothing; a billionth of one replica keeps its waiting time a number.
+# A group without replicas carries nothing; a billionth of one replica keeps its waiting time finite.
 LEAST_CAPACITY_FRACTION = 1e-9
 _SEED = 11
 # The slower quarter of equal replicas: at a spread of 5 % it is 6 % slower than the mean.
@@ -22,7 +22,7 @@ SLOW_SPEED = 0.94
 
 
 def simulation_inputs_of(situation: Situation, uncertainty: Uncertainty) -> tuple[SimulationInputs, tuple[int, ...]]:
-    """The arrays that the compiled loop plays on, and the replica counts that its choices stand for."""
+    """The arrays of the compiled loop, and the replica counts of its choices."""
     profile, prices, step = situation.profile, situation.prices, situation.step_seconds
     choices, known = choices_of(situation), known_capacity(profile)
     each = known.p50
@@ -107,7 +107,7 @@ def price_moves(situation: Situation, choices: tuple[int, ...], effects: MoveEff
 
 
 class Moves(NamedTuple):
-    """The arrays of `SimulationInputs` on what moves stop, repeat and lose, (2a, a, ...): keeping up, then behind."""
+    """The arrays of `SimulationInputs` on stops, repeats and losses of moves, (2a, a, ...): keeping up, then behind."""
 
     in_flight: FloatArray
     repeated: FloatArray
@@ -134,7 +134,7 @@ def _twice(moves: FloatArray) -> FloatArray:
 
 
 def replica_classes(profile: GroupProfile, choices: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
-    """Shares of the load, and the work of how many usual replicas, (a, 3): the busiest that are slow, the rest, others.
+    """Shares of the load, and the work of how many usual replicas, (a, 3): the busiest slow ones, other busiest, rest.
 
     Fourteen replicas on 120 partitions: eight hold nine each, 0.6 of all, two of these being slow; six hold eight.
     """

@@ -10,7 +10,7 @@ from forecasting.units import FloatArray
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Situation:
-    """Everything the plan search needs to know, as plain values.
+    """Everything that the plan search needs, as plain values.
 
     `demand_messages_per_second` is the path to carry, one value per step of `step_seconds`. `replicas` is the present
     count, always a legal choice. `lag_messages` is backlog, its uncommitted part already removed. `target_utilization`

@@ -1,5 +1,5 @@
 """The candidate plans, the cheapest of them, its certainty, and the remedies that would save money.
 
-May live here: candidates, the dynamic program that proposes plans of several moves, the weighing of all of them by
-`pricing`, and what is read from the weighed plans.
+May live here: candidates, the dynamic program that proposes plans of several moves, the pricing of all of them through
+`pricing`, and the results from the priced plans.
 """

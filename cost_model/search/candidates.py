@@ -17,8 +17,8 @@ from forecasting.units import IntArray
 MOST_MOVES = 5
 # Plans of several moves are proposals, priced like all others: a coarse grid proposes them in a third of the time.
 PATH_LAG_POINTS = 20
-# A path within two levels calls for no more than a move up and one back, which are candidates anyway, unless it is a
-# valley: when to be back is known to the path alone.
+# A path within two levels needs no more than a move up and one back, which are candidates anyway, unless it is a
+# valley: only the path shows when the move back is due.
 LEVELS_FOR_A_PATH = 3
 # Steps between a move up and the one back.
 STAYS_UP = (5, 10, 20, 30)
@@ -28,7 +28,7 @@ STAYS_UP = (5, 10, 20, 30)
 class Plan:
     """Intended moves as (effective step, replicas); empty: react only.
 
-    The last one stands at the end of the horizon and keeps what there is: until then nothing is removed.
+    The last one is at the end of the horizon and keeps the present count: until then nothing is removed.
     """
 
     moves: tuple[tuple[int, int], ...]
@@ -47,7 +47,7 @@ def _times(first: int, steps: int) -> tuple[int, ...]:
 
 
 def fixed_candidates(situation: Situation, inputs: SimulationInputs, choices: tuple[int, ...]) -> list[Plan]:
-    """Candidates among the counts that any scenario calls for, one more on either side."""
+    """Candidates among the counts that any scenario needs, one more on either side."""
     calls = inputs.demand / inputs.capacity_factor[:, None]
     backlog = situation.lag_messages / DRAIN_SECONDS
     least, most = float(calls.min()), float(calls.max()) + backlog
@@ -69,7 +69,7 @@ def fixed_candidates(situation: Situation, inputs: SimulationInputs, choices: tu
 
 
 def least_count_now(inputs: SimulationInputs, choices: tuple[int, ...], backlog: float) -> int:
-    """The smallest count that carries what arrives now: to fewer one may only go later."""
+    """The smallest count that carries the present arrivals: a move to fewer is only possible later."""
     place = int(np.searchsorted(inputs.carried, inputs.rate_now + backlog))
     return choices[min(place, len(choices) - 1)]
 
@@ -84,7 +84,7 @@ def _grid(
         if target == present:
             continue
         first = max(earliest, lead if target > present else int(target < least_now))
-        # What is needed now cannot be announced for later: a reaction would come before it, and the plan would be to
+        # A count needed now cannot be announced for later: a reaction would come before it, and the plan would only
         # come down from there.
         times = (first,) if least_now > present and target > present else _times(first, steps)
         plans += [Plan(moves=((at, target), (steps, target))) for at in times]
@@ -102,8 +102,8 @@ def peak_plans(
 ) -> list[Plan]:
     """Up when a path passes what the present count carries, or a step before, and back when that is enough again.
 
-    Each is proposed with every useful count up to the one above what the peak calls for. A step before, because a stop
-    is cheaper there.
+    Each is proposed with every useful count up to the one above the need of the peak. A step before, because a stop is
+    cheaper there.
     """
     present, steps = choices.index(situation.replicas), inputs.demand.shape[1]
     leads, legal = inputs.lead[present].astype(np.int64).tolist(), _legal(situation)

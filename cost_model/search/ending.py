@@ -9,7 +9,7 @@ from forecasting.units import FloatArray
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ending:
-    """The price of the state a plan ends in; without it every plan sheds replicas and hoards lag at the end.
+    """The price of the state a plan ends in; without it every plan would drop replicas and leave lag at the end.
 
     From (n, backlog) the group moves to the cheapest count that carries the last demand: the move there, replica time
     for working the backlog off, and the messages that are late until it is gone.

@@ -1,7 +1,7 @@
-"""Weighing: every plan that could be made now, priced in many scenarios of demand, pause and capacity.
+"""Evaluation: every plan that could be made now, priced in many scenarios of demand, pause and capacity.
 
 Candidates are staying, reacting only, every single move at every useful time, moves up and back, at once and where a
-peak calls for them, and the plans that are best on single quantile paths. The one with the least expected price, plus a
+peak needs them, and the plans that are best on single quantile paths. The one with the least expected price, plus a
 weight on its worst tenth, is chosen.
 """
 
@@ -27,19 +27,19 @@ from cost_model.search.candidates import Plan, encoded, fixed_candidates, least_
 from cost_model.search.plan import PlannedMove
 from forecasting.units import FloatArray
 
-# A first look with this many scenarios leaves this many plans for all of them.
+# A first round with this many scenarios leaves this many plans for all of them.
 FIRST_LOOK = 16
 FINALISTS = 24
 WORST_SHARE = 0.1
 TIE_FRACTION = 1e-9
-# Where staying means reacting later, a move at a known later time is announced if it is as good to 3 %: whoever reads
-# it can prepare, and nothing is done before its time has come and it is the better of the two.
+# Where staying means reacting later, a move at a known later time is announced if it costs at most 3 % more: readers of
+# the advice can prepare, and it is made only if it is the cheaper one when its time has come.
 ANNOUNCED_FRACTION = 0.03
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlanEvaluation:
-    """Every finalist with its price in each scenario; the choice among them, and what staying costs.
+    """Every finalist with its price in each scenario; the choice among them, and the cost of staying.
 
     `idle` is true if some replicas hold no partition: staying is then priced, but not chosen.
     Shapes: `totals` (plans, S), one row for each of `plans`.
@@ -62,9 +62,9 @@ class PlanEvaluation:
 
     @property
     def best_row(self) -> int:
-        """The cheapest plan; ties stay, unless staying means to react later to what can be announced now.
+        """The cheapest plan; ties stay, unless staying means to react later and the move can be announced now.
 
-        A move down that the median scenario never allows is no plan to announce, however well it does in others.
+        A move down that the median scenario never allows is not announced, however well it does in other scenarios.
         """
         order = [int(row) + 2 for row in np.argsort(self.objective[2:], kind="stable")]
         planned = next((row for row in order if self._made_step(*self.plans[row].moves[0]) is not None), 0)
@@ -94,7 +94,7 @@ class PlanEvaluation:
         running = self.inputs.price_running * self.replicas * self.inputs.demand.shape[1]
         if self.cost(self.stay_row).replicas <= running * (1.0 + ANNOUNCED_FRACTION):
             return None
-        # One that comes after the reaction moves nothing and costs the same.
+        # A move that comes after the reaction moves nothing and costs the same.
         made = (self.totals > self.totals[1] * (1.0 + TIE_FRACTION)).any(axis=1) & (self.objective <= limit)
         rows = [row for row in np.flatnonzero(made[2:]) + 2 if self.plans[row].moves[0][1] > self.replicas]
         later = [int(row) for row in rows if self.plans[row].single and self.move_of(int(row)).command_step > 0]
@@ -131,7 +131,7 @@ class PlanEvaluation:
         return itemise_plan(self.inputs, self.start, encoded([plan], self.choices)[0])
 
     def at_once(self, target: int) -> Plan:
-        """The single move to `target` that takes effect as early as one can."""
+        """The single move to `target` that takes effect as early as possible."""
         first = max(self.inputs.earliest_step, self._lead_steps(target))
         return Plan(moves=((first, target), (self.inputs.demand.shape[1], target)))
 
@@ -139,7 +139,7 @@ class PlanEvaluation:
         return int(self.inputs.lead[self.start.choice, self.choices.index(target)])
 
     def replayed(self, inputs: SimulationInputs, rows: Sequence[int]) -> "PlanEvaluation":
-        """Some of the plans, those that stay first, priced on another field."""
+        """Some of the plans, those that stay first, priced on other inputs."""
         plans = [self.plans[row] for row in rows]
         totals = play_plans(inputs, self.start, encoded(plans, self.choices), 0, inputs.demand.shape[0])
         objective = _objective(totals, self.risk_weight)
@@ -166,12 +166,12 @@ class PlanEvaluation:
         return self._made_step(first + lead, move.target) or 0, last + lead
 
     def duplicates_price(self, move: PlannedMove) -> float:
-        """The part of `move_price` that messages processed twice make up."""
+        """The part of `move_price` for messages processed twice."""
         after, step = self._moment(move)
         return repeated_price(self.inputs, self._row(step), after, float(self.inputs.demand[:, step].mean()))
 
     def move_price(self, move: PlannedMove) -> float:
-        """The expected price of this one move, whatever follows."""
+        """The expected price of this one move by itself."""
         after, step = self._moment(move)
         return expected_move_cost(self.inputs, self._row(step), after, self.inputs.demand[:, step].copy())
 
@@ -179,7 +179,7 @@ class PlanEvaluation:
         return self.choices.index(move.target), min(move.effective_step, self.inputs.demand.shape[1] - 1)
 
     def _row(self, step: int) -> int:
-        """The row of moves out of the present choice; what waits now is met by a move that comes at once."""
+        """The row of moves out of the present choice; a move at once finds the present backlog."""
         return row_of(self.inputs, self.start.choice, self.start.lag if step == 0 else 0.0, self.inputs.rate_now)
 
 
@@ -204,7 +204,7 @@ def evaluate_plans(situation: Situation, uncertainty: Uncertainty) -> PlanEvalua
     looked = play_plans(inputs, start, rows, 0, min(FIRST_LOOK, scenarios))
     rough = _objective(looked, uncertainty.risk_weight)
     order = np.argsort(rough[2:], kind="stable") + 2
-    # Plans of one price are one plan: a move planned for later than the reaction, or for sooner than a load falls.
+    # Plans of equal price are one plan: a move planned for later than the reaction, or for sooner than a load falls.
     order = order[(np.diff(rough[order], prepend=np.nan) != 0.0) & ~np.isin(rough[order], rough[:2])]
     kept = [0, 1, *order[:FINALISTS].tolist()]
     kept += [row for row in _best_of_each_target(candidates, rough) if row not in kept]
@@ -232,7 +232,7 @@ def _objective(totals: FloatArray, risk_weight: float) -> FloatArray:
 
 
 def worst_tenth(totals: FloatArray) -> FloatArray:
-    """(plans,): what each plan costs on average in the tenth of scenarios that is most expensive for it."""
+    """(plans,): the mean cost of each plan in the tenth of scenarios that is most expensive for it."""
     worst = max(1, round(WORST_SHARE * totals.shape[1]))
     tail: FloatArray = np.sort(totals, axis=1)[:, -worst:].mean(axis=1)
     return tail

@@ -11,7 +11,7 @@ __all__ = ["MoveCurve", "PlanSearch", "PlannedMove", "Situation", "search", "sol
 
 
 def search(situation: Situation) -> PlanSearch:
-    """Price staying and every single move at every step, each going on as cheaply as possible.
+    """Price staying and every single move at every step, each with the cheapest continuation.
 
     Dynamic programming over (replicas, backlog) backward in time, on the useful replica counts only. A move that takes
     effect at step t acts on that whole step; in the example it comes in the last quiet minute, where a pause is cheap.

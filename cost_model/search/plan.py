@@ -1,4 +1,4 @@
-"""The answer of the plan search: what it costs to stay, to move, and to move later."""
+"""The result of the plan search: the cost of staying, of moving now, and of moving later."""
 
 from dataclasses import dataclass, field
 
@@ -54,8 +54,7 @@ class MoveCurve:
 class PlanSearch:
     """Every plan that was priced: holding for the whole horizon, and each single move at each step.
 
-    `stay` is what holding costs, the state it ends in included. `tables` and `values` are what the prices were computed
-    from.
+    `stay` is the cost of holding, the state it ends in included. `tables` and `values` are the inputs of the prices.
     """
 
     choices: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""The plan search's question as arrays: what every replica count and every move costs and does, at every step."""
+"""The plan search's problem as arrays: costs and effects of every replica count and every move, at every step."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -27,10 +27,10 @@ class Problem(NamedTuple):
     """A `Situation` as compiled loops read it. Choice i is `choices[i]` replicas; (n, m) is the move from n to m.
 
     Shapes: H steps, a choices, G grid points. `fixed` (H, a, a) is the price of a move and of running its target for a
-    step, infinite where the move cannot take effect; its diagonal is the price of staying. `change` (H, a, a) is what
-    the backlog gains, the stop of the move included, and `transient` (H, a, a) what that stop makes late, all in
-    messages; `arriving` (H,) too. `on_time` (a,) is the backlog that a choice consumes within the promised time.
-    `held_price` is per message of backlog at each end of a step.
+    step, infinite where the move cannot take effect; its diagonal is the price of staying. `change` (H, a, a) is the
+    gain of the backlog, the stop of the move included, and `transient` (H, a, a) the messages that this stop makes
+    late, all in messages; `arriving` (H,) too. `on_time` (a,) is the backlog that a choice consumes within the promised
+    time. `held_price` is per message of backlog at each end of a step.
     """
 
     fixed: FloatArray
@@ -44,9 +44,9 @@ class Problem(NamedTuple):
 
 
 class RatePrices(NamedTuple):
-    """The cost of replicas (a,) for one step, and of a move (n, m) by the produce rate; its lateness apart.
+    """The cost of replicas (a,) for one step, and of a move (n, m) by the produce rate, without its lateness.
 
-    Per message/s of demand: `repeat` is work done twice and `drop` work that nobody does, which counts as late.
+    Per message/s of demand: `repeat` is work done twice and `drop` work that is never done, which counts as late.
     `in_flight` is repeated at any rate.
     """
 
@@ -84,7 +84,7 @@ def tabulate(situation: Situation) -> Tables:
     replicas = np.array(choices, dtype=np.float64)
     carried = _carried(profile, choices)
     capacity = situation.target_utilization * carried
-    # Plans of this search are proposals: the weighing computes their cost while the group is behind.
+    # Plans of this search are proposals: the evaluation computes their cost while the group is behind.
     effects = move_effects_now(situation, choices, behind=False)
     rate_prices = _rate_prices(prices, replicas, effects, step=step)
     move_prices = price_moves(situation, choices, effects)
@@ -172,9 +172,9 @@ def _transient(demand: FloatArray, capacity: FloatArray, effects: MoveEffects, *
 
 
 def _lag_grid(arriving: float, lost: float, on_time: FloatArray, *, points: int) -> FloatArray:
-    """0, equal ratios from well under what is on time up to twice what can pile up, and where lateness sets in.
+    """0, equal ratios from well under the backlog that is on time up to twice the greatest, and where lateness begins.
 
-    Least prices bend at those last backlogs; with them on the grid totals of ordinary plans come out right to 1 %.
+    Least prices bend at those last backlogs; with them on the grid totals of ordinary plans are right to 1 %.
     """
     most = float(on_time.max())
     top = max(2.0 * (arriving + lost), most)

@@ -1,4 +1,4 @@
-"""Changes by the owner of a group that would make its moves cheaper, with the effect of each."""
+"""Changes of settings that would make a group's moves cheaper, with the effect of each."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,21 +10,21 @@ from cost_model.physics.streams import restore_seconds
 from forecasting.units import Fraction, Replicas, Seconds
 
 SHORT_HEARTBEAT = Seconds(1.0)
-LEAST_GAIN_SECONDS = 0.1  # what saves a tenth of a second per move is not worth a sentence
+LEAST_GAIN_SECONDS = 0.1  # a tenth of a second per move is not worth a sentence
 LONG_BATCH_SECONDS = Seconds(1.0)
 SHORTER_BATCHES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
-    """A change that is none of replicas: what to set, in words, and the group as it would then be."""
+    """A change other than of replicas: the setting to change, in words, and the group after it."""
 
     sentence: str
     profile: GroupProfile
 
 
 def remedies(profile: GroupProfile) -> tuple[Remedy, ...]:
-    """One per change that would shorten a stop, the figures of this group in it; none for a group that is well set.
+    """One per change that would shorten a stop, with this group's figures; none for a group that is well set.
 
     Compared are moves by one replica at the group's full size.
 
@@ -93,7 +93,7 @@ def _longer_grace(profile: GroupProfile) -> Remedy | None:
 
 
 def _graceful_leave(profile: GroupProfile) -> Remedy | None:
-    """Ungraceful leaves wait the session out, which close(LEAVE_GROUP) or an administrator's removal spares."""
+    """Remedies for ungraceful leaves, which wait the session out: close(LEAVE_GROUP), or an administrator's removal."""
     if sends_leave_group(profile):
         return None
     graceful = replace(profile, ungraceful_share=Fraction(0.0))

@@ -1,7 +1,7 @@
 """The compiled loops of the plan search: backward over time, then forward along one plan.
 
-Everything here is arithmetic on a `Problem`; what its numbers mean stands there. Going backward, backlog lives on a
-grid with linear interpolation; plans are played forward without one.
+Everything here is arithmetic on a `Problem`, which explains its numbers. Going backward, backlog lives on a grid with
+linear interpolation; plans are played forward without one.
 """
 
 from typing import NamedTuple
@@ -45,9 +45,9 @@ class Staying(NamedTuple):
 
 
 class Played(NamedTuple):
-    """One plan played forward: choices and messages, one value per step, and where it leaves the group.
+    """One plan played forward: choices and messages, one value per step, and the group's state at its end.
 
-    `smooth_late` and `smooth_lag` are what the same plan would have if its moves stopped nothing; `held` sums the
+    `smooth_late` and `smooth_lag` are the values of the same plan if its moves stopped nothing; `held` sums the
     backlogs at both ends of each step.
     """
 
@@ -75,7 +75,7 @@ def terms_of(problem: Problem, move: Move) -> Terms:
 
 @compiled
 def late_messages(terms: Terms, lag: float, next_lag: float) -> float:
-    """Late is the larger of backlog and transient, never the sum: backlog sees a catch-up that outlasts the step."""
+    """Late is the larger of backlog and transient, never the sum: backlog has a catch-up that outlasts the step."""
     return max(terms.arriving * share_late(lag, next_lag, terms.on_time), terms.transient)
 
 
@@ -88,7 +88,7 @@ def step_price(terms: Terms, lag: float, next_lag: float) -> float:
 
 @compiled
 def cell_of(grid: FloatArray, lag: float, cell: int) -> int:
-    """The grid cell of a backlog, looked for from `cell` upwards; beyond the grid the last one."""
+    """The grid cell of a backlog, searched from `cell` upwards; beyond the grid the last one."""
     while cell < grid.size - 2 and grid[cell + 1] <= lag:
         cell += 1
     return cell
@@ -116,8 +116,8 @@ def price_staying(terms: Terms, grid: FloatArray, following: FloatArray, staying
 def improve(problem: Problem, move: Move, following: FloatArray, staying: Staying, best: FloatArray) -> None:
     """Lower `best` (G,), the least prices from `move.before`, wherever the move is cheaper.
 
-    A move costs at least its own price and what staying in its target costs from the same backlog, because prices
-    never fall with backlog. Most moves fail that test, which saves their pricing.
+    A move costs at least its own price and that of staying in its target from the same backlog, because prices never
+    fall with backlog. Most moves fail that test, which saves their pricing.
     """
     terms, grid = terms_of(problem, move), problem.lag_grid
     least = terms.fixed - problem.fixed[move.step, move.after, move.after]
@@ -192,7 +192,7 @@ def best_choice(problem: Problem, values: FloatArray, stay: Move, lag: float) ->
 
 @compiled
 def play(problem: Problem, values: FloatArray, first: Move, lag: float) -> Played:
-    """Hold until the first move (at step H: to the end), carry it out, then do the best from each state."""
+    """Hold until the first move (at step H: to the end), make it, then the best choice from each state."""
     steps, present, smooth_lag = problem.arriving.size, first.before, lag
     path = np.empty(steps, np.int64)
     late, smooth_late, held = np.empty(steps), np.empty(steps), np.empty(steps)

@@ -15,7 +15,7 @@ Quantity = Literal["price_per_late_message", "rebalance_pause_seconds", "capacit
 QUANTITIES: tuple[Quantity, ...] = ("price_per_late_message", "rebalance_pause_seconds", "capacity", "forecast")
 LOW_SHARE, HIGH_SHARE = 0.1, 0.9
 MADE_SHARE = 0.5
-# A decision that stands at a sixteenth and at sixteen times a quantity does not hang on it.
+# A decision that is the same at a sixteenth and at sixteen times a quantity does not depend on it.
 MOST_OCTAVES = 4.0
 # Six halvings of four octaves leave a sixteenth of an octave, 4 %.
 HALVINGS = 6
@@ -41,8 +41,8 @@ def _share_no_more_expensive(own: FloatArray, other: FloatArray) -> float:
 def best_moves(found: PlanEvaluation) -> tuple[int, ...]:
     """Rows of the cheapest single move to each other count, cheapest first, of those that are really made.
 
-    A move down waits until the load allows it, so that one planned for a moment that never comes is priced as
-    staying is; it is no continuation.
+    A move down waits until the load allows it, so that one planned for a moment that never comes has the price of
+    staying; it is no continuation.
     """
     best: dict[int, int] = {}
     for row in sorted(_made(found), key=lambda row: float(found.objective[row])):
@@ -72,7 +72,7 @@ def _made(found: PlanEvaluation) -> list[int]:
 
 
 def cheapest_counts(found: PlanEvaluation) -> tuple[int, int]:
-    """The first counts with the scenario known beforehand: those of the lowest and the highest tenth."""
+    """The cheapest first counts if the scenario were known: those of the lowest and the highest tenth."""
     counts = np.array([found.replicas if row < 2 else plan.moves[0][1] for row, plan in enumerate(found.plans)])
     cheapest = counts[found.totals.argmin(axis=0)]
     lower = np.quantile(cheapest, LOW_SHARE, method="lower")
@@ -81,7 +81,7 @@ def cheapest_counts(found: PlanEvaluation) -> tuple[int, int]:
 
 
 def begun_at_once(found: PlanEvaluation, plan: Plan) -> Plan:
-    """The same plan with its first move made as early as one can."""
+    """The same plan with its first move made as early as possible."""
     first = found.at_once(plan.moves[0][1]).moves[0]
     return Plan(moves=(first, *plan.moves[1:]))
 
@@ -102,7 +102,7 @@ def valley(found: PlanEvaluation) -> tuple[int, int] | None:
 def turning_factor(found: PlanEvaluation, quantity: Quantity) -> float | None:
     """The factor nearest to 1 at which `quantity`, all else equal, reverses the decision between up, stay and down.
 
-    Looked for between a sixteenth and sixteen times, by halving, among the cheapest plans; None where neither end
+    Searched between a sixteenth and sixteen times, by halving, among the cheapest plans; None where neither end
     reverses it. The factor does reverse it; one that is 4 % nearer to 1 may not.
     """
     rows = _contenders(found)
@@ -141,7 +141,7 @@ def _direction(found: PlanEvaluation) -> int:
 
 
 def _changed(inputs: SimulationInputs, quantity: Quantity, factor: float) -> SimulationInputs:
-    """The field with one quantity so many times what it was."""
+    """The inputs with one quantity multiplied by a factor."""
     if quantity == "price_per_late_message":
         return inputs._replace(price_late=factor * inputs.price_late, price_held=factor * inputs.price_held)
     if quantity == "rebalance_pause_seconds":

@@ -1,4 +1,4 @@
-"""The value of a change of the group's settings: the cost that its moves would save, as often as they are made."""
+"""The value of a change of the group's settings: its saving on moves, at the group's frequency of moves."""
 
 from dataclasses import replace
 
@@ -13,15 +13,15 @@ from cost_model.search.evaluation import PlanEvaluation
 from cost_model.search.remedies import Remedy, other_ways, remedies
 from forecasting.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 
-# What a change is worth has to come to one replica-day in a week before it is recommended.
+# The saving of a change has to reach one replica-day in a week before it is recommended.
 LEAST_REPLICA_DAYS_PER_DAY = 1.0 / 7.0
 
 
 def best_remedy(found: PlanEvaluation, situation: Situation, moves: MovesPerDay) -> tuple[Remedy, float] | None:
-    """The change of settings that saves most, and what it saves per day in currency; None: none is worth a sentence.
+    """The change of settings that saves most, and its saving per day in currency; None: none is worth a sentence.
 
-    Moves to the next counts are compared, at the rate of now and in every scenario of pause and capacity, by the
-    formulas: what moves have taught holds for the settings as they are.
+    Moves to the next counts are compared, at the present rate and in every scenario of pause and capacity, by the
+    formulas: learned values hold for the present settings only.
     """
     if moves.up + moves.down <= 0.0:
         return None
