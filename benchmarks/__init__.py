@@ -1,1 +1,1 @@
-"""Measuring programs, run from the root of a checkout with `python -m benchmarks....`; they are not in the product."""
+"""Measuring programs, run from the root of a checkout with `python -m benchmarks....`; not part of the product."""

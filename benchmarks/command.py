@@ -1,4 +1,4 @@
-"""Parts of commands that run for hours: lists of names as arguments, workers, files swapped in whole, and tables."""
+"""Parts of commands that run for hours: lists of names as arguments, workers, files replaced in one step, tables."""
 
 import argparse
 import os
@@ -24,7 +24,7 @@ def names_among(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
 
 
 def end_with_parent() -> None:
-    """Make this worker end when its parent has ended: after a killed run it would otherwise work for an hour."""
+    """Make this worker end when its parent has ended, because after a killed run it would work for an hour more."""
     parent = os.getppid()
 
     def watch() -> None:

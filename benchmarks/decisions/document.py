@@ -44,7 +44,7 @@ def text_of(runs: list[Run], published: list[Run]) -> str:
 
 
 def written(runs: Mapping[str, Sequence[Run]], about: Document, *, root: str = TOURNAMENT) -> str:
-    """Lists of runs as JSON, a run a line, with what is to be said about them; `root` is the file that plays them."""
+    """Lists of runs as JSON, a run a line, with a description of each; `root` is the file that plays them."""
     whole = {**_how([run for played in runs.values() for run in played], root), **about, "columns": COLUMNS}
     parts = [f'"{name}": {json.dumps(_rounded(part))}' for name, part in whole.items()]
     for name, played in runs.items():

@@ -31,7 +31,7 @@ from benchmarks.decisions.tournament import Run
 from benchmarks.decisions.worlds import ALL_WORLDS, WORLDS
 from replay.hindsight import HINDSIGHT
 
-# What plays the runs: the code that they depend on is everything that this file imports.
+# The file that plays the runs: their code digest covers every file that it imports.
 ROOT = "benchmarks/decisions/family_draws.py"
 
 
@@ -98,7 +98,7 @@ def text_of(runs: list[Run]) -> str:
 
 
 def told(runs: Sequence[Run]) -> str:
-    """A draw's result in a line."""
+    """One line with a draw's result."""
     costs = {run.policy: run.cost for run in runs}
     cheapest = min(SIMPLE_SCALERS, key=lambda policy: costs[policy])
     cpu_seconds = sum(run.seconds_of_cpu for run in runs)

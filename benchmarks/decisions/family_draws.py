@@ -8,7 +8,7 @@ from benchmarks.decisions.load_families import LOAD_FAMILIES, Draw, drawn
 from benchmarks.decisions.ours import LAGCAST
 from benchmarks.decisions.tournament import Run, play_scenario, rescaled, scenario_of
 
-# Whoever changes lagcast looks at loads from this seed on. Those below are for the report, and are never tuned on.
+# Loads from this seed on are for tuning lagcast. Those below are for the report, and are never tuned on.
 FIRST_TUNING_SEED = 1000
 # All begin with all replicas, so that a fixed count is the ceiling.
 SIMPLE_SCALERS = (
@@ -39,7 +39,7 @@ class PlacedDraw:
 
 
 def purpose_of(seeds: range) -> Purpose:
-    """What the seeds are for.
+    """The purpose of the seeds.
 
     Errors: ValueError where some are for reporting and some for tuning.
 
@@ -58,8 +58,8 @@ def purpose_of(seeds: range) -> Purpose:
 def placed_draws(seeds: range, worlds: Sequence[str]) -> list[PlacedDraw]:
     """Every family without and with a daily shape under every seed, the first seed of all first.
 
-    Worlds take turns, from seed to seed and from family to family; both loads of a family are in the same world. Which
-    world a draw has does not depend on how many draws there are.
+    Worlds take turns, from seed to seed and from family to family; both loads of a family are in the same world. The
+    world of a draw does not depend on how many draws there are.
     """
     return [
         PlacedDraw(

@@ -11,7 +11,7 @@ from benchmarks.decisions.standings import FIXED
 from benchmarks.decisions.tournament import Run, family_of
 from replay.hindsight import HINDSIGHT
 
-# The bars of a family's figures. Where there is no daily shape, there is little that a forecast could know.
+# The bars of a family's figures. Where there is no daily shape, a forecast can know little.
 MOST_TO_CHEAPEST = 1.03
 MOST_TO_CHEAPEST_WITH_DAILY = 0.92
 MOST_TO_FIXED = 1.01

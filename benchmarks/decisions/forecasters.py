@@ -16,7 +16,7 @@ from forecasting.history_tier import MINUTES_PER_DAY, refuse_short
 from forecasting.refusal import Refusal
 from forecasting.units import FloatArray, IntArray, read_only
 
-# Standard deviation of ln(rate) that they claim: the p90 lies 6.6 % above the median.
+# Standard deviation of ln(rate) in their bands: the p90 lies 6.6 % above the median.
 CLAIMED_DEVIATION = 0.05
 LEAST_MINUTES = 30
 
@@ -98,7 +98,7 @@ RANDOM = PatternForecaster(name="random", pattern=anything)
 class Foresight:
     """Knows the produce rate of every future minute, but not the random number of messages that are produced.
 
-    `rates` has one value per minute from `start_at` on; the last one goes on.
+    `rates` has one value per minute from `start_at` on; after the last one it stays constant.
     """
 
     rates: FloatArray

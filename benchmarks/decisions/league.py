@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def replayed(path: Path) -> Document:
-    """One league, by the command that a user would run."""
+    """One league, by the command that users run."""
     print(f"{path.name} ...", file=sys.stderr)
     command = [sys.executable, "-m", "cli.main", "replay", "--trace", str(path), "-o", "json"]
     document: Document = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)  # noqa: S603

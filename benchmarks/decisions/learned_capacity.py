@@ -3,9 +3,9 @@
     python -m benchmarks.decisions.learned_capacity --traces DIR          or: make bench-learned-capacity TRACES=DIR
 
 Plays the last two days of each `.csv` and `.csv.gz` of DIR that has five, and of the project's own workload, in a world
-of slow and in one of real pauses; lagcast plays once with the capacity set, and once has to learn it. Everything
-before those days is its history, in which all replicas kept up, so that it does not show their limit. A table is
-written to stdout as it grows.
+of slow and in one of real pauses; lagcast plays once with the capacity set, and once has to learn it. The time before
+those days is its history, in which all replicas kept up, so that it does not show their limit. A table is written to
+stdout as it grows.
 """
 
 import argparse

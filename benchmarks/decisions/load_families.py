@@ -37,7 +37,7 @@ HOLD_SECONDS = (10 * MINUTE, 4 * HOUR)
 LEVEL_RANGES = (2.0, 20.0)
 STATE_SECONDS = (5 * MINUTE, 6 * HOUR)
 MOST_LOW_SHARE = 0.1
-# Every so many draws of on/off loads the low level is nothing at all.
+# Once in so many draws of on/off loads the low level is 0.
 SILENT_SHARE = 0.25
 NOISE_EXPONENTS = (0.0, 2.0)
 NOISE_DEVIATIONS = (0.1, 0.8)
@@ -51,7 +51,7 @@ Changes = Callable[[int, np.random.Generator], FloatArray]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadFamily:
-    """One kind of change: what it is, the length of its steps, and how it is drawn."""
+    """One kind of change: its description, the length of its steps, and the function that draws it."""
 
     sentence: str
     changes: Changes
@@ -170,7 +170,7 @@ def _on_off(steps: int, random: np.random.Generator) -> FloatArray:
 def _coloured_noise(steps: int, random: np.random.Generator) -> FloatArray:
     """ln(rate) is noise whose power falls with the frequency's power of 0 (no memory) to 2 (a random walk)."""
     exponent, deviation = random.uniform(*NOISE_EXPONENTS), random.uniform(*NOISE_DEVIATIONS)
-    # Twice as long as needed, because what comes back from the frequencies repeats: its end meets its beginning.
+    # Twice as long as needed, because the inverse transform is periodic: its end meets its beginning.
     amplitudes = np.fft.rfft(random.normal(size=2 * steps))
     frequencies = np.fft.rfftfreq(2 * steps)
     amplitudes[0] = 0.0

@@ -100,7 +100,7 @@ def ratio(value: float | None) -> str:
 
 
 def held(value: float, bar: float | None) -> str:
-    """A ratio; what misses its bar is marked."""
+    """A ratio, marked where it misses its bar."""
     return ratio(value) if bar is None or value <= bar else f"**{value:.3f}** (missed)"
 
 

@@ -71,7 +71,7 @@ def points_of(scenarios: Sequence[ScenarioSummary]) -> list[Point]:
 
 
 def front_of(points: Sequence[Point]) -> list[Point]:
-    """The points that no other beats in both respects, the fewest late first."""
+    """The points that no other point beats in both respects, the fewest late first."""
     front: list[Point] = []
     for point in sorted(points, key=lambda point: (point.late_share, point.pods_to_fixed)):
         if not front or point.pods_to_fixed < front[-1].pods_to_fixed:

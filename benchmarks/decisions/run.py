@@ -49,7 +49,7 @@ from replay.trace import read_trace
 
 WHITEPAPER = "whitepaper"
 # Rivals that cost more than so many times the best one under the first seed do not play under others: most of the time
-# goes into those that move thousands of times a day. Policies that the figures name always play.
+# is spent on those that move thousands of times a day. Policies that the figures name always play.
 HOPELESS_RATIO = 2.0
 FIRST_SEED = 0
 ALWAYS_PLAYED = (FIXED, PUBLISHED_HPA, PUBLISHED_KEDA)
@@ -157,7 +157,7 @@ def without(scenario: SeededScenario, spared: set[tuple[str, str, str]]) -> Seed
 
 
 def earlier(out: Path, scenarios: list[SeededScenario]) -> dict[int, list[Run]]:
-    """The runs of before that still hold, by the place of their scenario."""
+    """The earlier runs that still hold, by the place of their scenario."""
     held = runs_kept(out, ("whitepaper_runs", "runs"))
     places = {
         (scenario.trace, scenario.world, scenario.contest.seed): place for place, scenario in enumerate(scenarios)

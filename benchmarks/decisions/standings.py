@@ -182,7 +182,7 @@ class Overall:
 
 
 def overall_of(scenarios: Sequence[ScenarioSummary]) -> Overall | None:
-    """The scenarios as one; None of none."""
+    """The scenarios as one; None where there are none."""
     if not scenarios:
         return None
     to_hindsight = [scenario.cost_to_hindsight for scenario in scenarios]

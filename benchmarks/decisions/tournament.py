@@ -40,7 +40,7 @@ LEAST_DAYS_BEFORE = 2.0
 MOST_HISTORY_SECONDS = 15 * SECONDS_PER_DAY
 # Messages consumed in the last commit interval of 5 s are not committed yet: 2.5 s of the rate on average.
 COMMIT_LAG_SECONDS = 2.5
-# Where variants of lagcast play as well: in one world of slow pauses and one of real ones, under the first seed.
+# The place where variants of lagcast play as well: one world of slow pauses and one of real ones, under the first seed.
 VARIANT_WORLDS = ("fine", "real-quick")
 VARIANT_SEED = 0
 # Rivals, lagcast and its variants; hindsight always plays.
@@ -211,8 +211,8 @@ def _earlier_lists() -> Trace:
 def play_scenario(scenario: SeededScenario, known: Sequence[Run] = (), *, hindsight: bool = True) -> list[Run]:
     """The run of each policy of the scenario, hindsight last; they share one draw of the produced messages.
 
-    `known` runs of the same scenario and seed, which an earlier run of the same plant has left, are not played again.
-    Without `hindsight` no best plan is searched for; one that is known stays.
+    `known` runs of the same scenario and seed, from an earlier run of the same plant, are not played again.
+    Without `hindsight` no best plan is searched for; a known one stays.
     """
     held = {run.policy: run for run in known}
     drawn = draw_arrivals(scenario.contest.world, scenario.contest.trace, scenario.contest.seed)

@@ -40,7 +40,7 @@ class Uncosted:
         self._needs: deque[tuple[int, int]] = deque()
 
     def decide(self, seen: Observation) -> int:
-        """The replicas that the forecast asks for now."""
+        """The replicas that the forecast requires now."""
         self._buffer.append(self._rows.row(seen))
         if seen.time_seconds < self._look_due:
             return seen.replicas

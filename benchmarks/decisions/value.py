@@ -3,7 +3,7 @@
     python -m benchmarks.decisions.value --traces DIR --seeds 3          or: make bench-value TRACES=DIR
 
 Plays the last days of each `.csv` and `.csv.gz` of DIR, and of the project's own workload, in worlds of slow and of
-quick pauses: with the forecasts that production uses, without any (all stays as it is) and with foresight, which knows
+quick pauses: with the forecasts that production uses, without any (a constant rate) and with foresight, which knows
 the produce rate of every future minute. A table is written to stdout as it grows.
 """
 
@@ -72,7 +72,7 @@ def costs(scenario: SeededScenario) -> tuple[float, ...]:
         policy = Lagcast(contest.world, contest.settings, names=contest.names, history=history, forecaster=forecaster)
         return run_policy(POLICY_NAME, policy, contest).cost.total
 
-    # It knows the past as well: a review on days that it does not know would exclude it.
+    # Foresight knows the past as well: a review on unknown days would exclude it.
     spans = [contest.trace] if scenario.past is None else [scenario.past, contest.trace]
     rates = np.concatenate([span.minute_rates() for span in spans])
     known = Foresight(rates=rates, start_at=spans[0].start_at)

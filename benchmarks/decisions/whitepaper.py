@@ -1,8 +1,8 @@
 """The load of a published comparison, as a twin of our own, and the two figures that it published.
 
 A white paper of 2019 (Federator.ai, ProphetStor) compared a predictive autoscaler with 40 consumers and with an HPA at
-a lag target of 10,000, on 40 partitions; a later public demo has 144 one-minute values for its load. Their list carries
-no licence, so this one is made from a seed and shares their shape and size only. What one consumer could process is not
+a lag target of 10,000, on 40 partitions; a later public demo has 144 one-minute values for its load. Their list has no
+licence, so this one is made from a seed and shares their shape and size only. The capacity of one consumer is not
 published: replay several capacities, and state which.
 """
 
@@ -20,7 +20,7 @@ MINUTES = 144
 HALF_CYCLE_MINUTES = 10
 START_AT = datetime(2026, 5, 4, tzinfo=UTC)
 
-# Messages per minute and unit of the list: as a talk of 2021 states the range, and as the demo produced.
+# Messages per minute and unit of the list: the range stated in a talk of 2021, and the one that the demo produced.
 S1, S2 = 1_000.0, 60_000.0
 
 MEAN, LEAST, PEAK = 62.8, 24.3, 112.6
@@ -99,7 +99,7 @@ def capacity_carrying_the_peak(trace: Trace, *, replicas: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedFigures:
-    """The two figures of the paper, as changes: -0.45 is 45 % less. They say nothing without the capacity."""
+    """The two figures of the paper, as changes: -0.45 is 45 % less. They mean nothing without the capacity."""
 
     replicas_fraction: float
     lag_messages_fraction: float

@@ -6,7 +6,7 @@ from benchmarks.decisions.tournament import Run
 from benchmarks.decisions.whitepaper import CARRYING_THE_PEAK, PUBLISHED, published_figures
 from replay.hindsight import HINDSIGHT
 
-# The HPA of the white paper: its target, and the tolerance as it was compared in 2019.
+# The HPA of the white paper: its target, and the comparison of its tolerance in 2019.
 HPA = "hpa-2019"
 
 INTRODUCTION = """## A published comparison, regenerated

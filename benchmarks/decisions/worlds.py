@@ -82,7 +82,7 @@ WORLDS: dict[str, WorldKind] = {
     ),
 }
 
-# Where capacity comes late, a plan that sees a rise beforehand saves what a reaction to it is late by.
+# Where capacity comes late, a plan that sees a rise beforehand saves the messages that a reaction would make late.
 SLOW_START_WORLDS: dict[str, WorldKind] = {
     "slow-pods": WorldKind(
         sentence="120 partitions, eager, heartbeats in step, batches of 0.1 s, pods ready after 90 s, give or take "

@@ -93,9 +93,9 @@ class Championship:
 
 
 def championship(candidates: Sequence[Forecaster], history: History) -> Championship | Refusal:
-    """Score each candidate on the last days, at most three and none of the first two, and name the best.
+    """Score each candidate on the last days, at most three and none of the first two, and return the best.
 
-    `candidates` are given the simplest first; names differ. One that refuses at any origin is left out.
+    `candidates` are given the simplest first; names differ. A candidate that refuses at any origin is left out.
     Errors: ValueError on no candidate, or two of one name; that is the caller's bug. A history too short to hold days
     back, or candidates that all refuse, are a Refusal.
     """

@@ -69,7 +69,7 @@ class ModelResult:
     `losses` are pinball losses as shares of the trace's mean load, by quantile and span; `inside` the share of actuals
     in the band from p05 to p95, `under_p90` at or under p90, `wape` of the median, each by span. `ramp_under_p90` is
     that of the `ramps` origins at the start of a ramp, of the short term alone. CPU times are medians;
-    `fit_megabytes` is the peak of what Python and numpy allocated in one fit, beyond what was there before it.
+    `fit_megabytes` is the peak memory that Python and numpy allocated in one fit, beyond that allocated before it.
     """
 
     trace: str

@@ -1,4 +1,4 @@
-"""The naive long-term forecasts, the least that others have to beat: the level now, the day and the week before.
+"""The naive long-term forecasts, the minimum for others to beat: the level now, the day and the week before.
 
 They forecast in steps of five minutes, as long-term forecasters do, and give empirical bands: the quantiles of the
 errors of the same rule in the history, in logarithms, at each distance ahead.

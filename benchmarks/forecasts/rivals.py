@@ -27,7 +27,7 @@ from forecasting.history import History
 from forecasting.units import FloatArray
 
 DAY_MINUTES = 1440
-# The end of an interval that each of QUANTILES is; 98 % ends at p01 and p99.
+# The interval end for each of QUANTILES; 98 % ends at p01 and p99.
 _ENDS = ("lo-90", "lo-80", "lo-50", "mean", "hi-50", "hi-80", "hi-90", "hi-98")
 _LEVELS = [50, 80, 90, 98]
 

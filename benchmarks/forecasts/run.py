@@ -42,7 +42,7 @@ JUDGING = ("fourier.py", "judge.py", "models.py", "naive.py", "rivals.py")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOnTrace:
-    """One model on one trace; `code` is a digest of all that its figures depend on."""
+    """One model on one trace; `code` is a digest of everything that its figures depend on."""
 
     load: MinuteLoad
     model: str
@@ -149,7 +149,7 @@ def digest(load: MinuteLoad, model: str, origins: int) -> str:
 
 
 def earlier(out: Path, runs: Sequence[ModelOnTrace]) -> dict[int, Document]:
-    """The results that an earlier run of the same code on the same traces has written, by their place."""
+    """The results of an earlier run of the same code on the same traces, by their place."""
     if not out.exists():
         return {}
     held = {(each["trace"], each["model"], each["code"]): each for each in json.loads(out.read_text())["results"]}

@@ -52,7 +52,7 @@ def summary(results: Results) -> Document:
 def scenario(result: Document, results: Results) -> Document:
     """One model of ours on one trace: its loss over that of the best naive rival and of statsforecast's best.
 
-    The best rival is chosen for each figure by itself, afterwards: it could not have been known before.
+    The best rival is chosen for each figure separately, afterwards: it could not have been known before.
     """
     beside = [
         each

@@ -192,7 +192,7 @@ def _asked(setup: ClusterSetup, mode: str) -> dict[str, Any]:
 
 @contextmanager
 def _writing_rows(setup: ClusterSetup, table: Path) -> Iterator[None]:
-    """A feature table: the hour before, and a row each 15 s of what a collector reads."""
+    """A feature table: the hour before, and a row each 15 s from the collector's readings."""
     stage, stop = setup.stage, threading.Event()
     at = next_grid(clock())
     members = stage.setting.first_replicas

@@ -28,7 +28,7 @@ class Replica(Protocol):
     """A process that works for one replica."""
 
     def end(self) -> None:
-        """Make it leave its group, and wait for it."""
+        """Make the replica leave its group, and wait for it."""
         ...
 
 
@@ -156,7 +156,7 @@ def load(bootstrap: str, topic: str, trace: Trace, *, partitions: int) -> Iterat
 def seen(
     collector: KafkaAdminCollector, group: str, *, partitions: int, at: datetime, time_seconds: int, replicas: int
 ) -> Observation | None:
-    """The group as the collector reads it now, stamped `at`; None where it has no answer for every partition."""
+    """The group as the collector reads it now, stamped `at`; None where a partition has no value."""
     try:
         rows = sorted(collector.collect([group], now=at).samples, key=lambda row: row.partition)
     except AdapterError:

@@ -104,7 +104,7 @@ def play_one(policy: str, setting: Setting, folder: Path, binary: Path) -> Clust
 
 
 def document_of(played: Sequence[ClusterResult], setting: Setting) -> Document:
-    """All figures, and the machine and load that they were measured with."""
+    """All figures, with the machine and the load of the measurement."""
     return {
         "seconds": setting.trace.duration_seconds,
         "protocol": setting.world.protocol,

@@ -41,7 +41,7 @@ class ClusterSetup:
     stage: LabTopic
 
 
-# Entered before the load, when the autoscaler gets ready; the function that it yields is called when the load begins.
+# Entered before the load, when the autoscaler starts; the function that it yields is called when the load begins.
 Autoscaler = Callable[[ClusterSetup], AbstractContextManager[Callable[[], object]]]
 
 

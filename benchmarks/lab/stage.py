@@ -84,7 +84,7 @@ class LabTopic:
         raise TimeoutError(message)
 
     def seen(self, collector: KafkaAdminCollector, at: datetime, *, replicas: int) -> Observation | None:
-        """The group as it is now, stamped `at`; None where Kafka gave no answer for every partition."""
+        """The group as it is now, stamped `at`; None where Kafka did not return every partition."""
         self._first_at = self._first_at or at
         return seen(
             collector,

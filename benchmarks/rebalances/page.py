@@ -51,7 +51,7 @@ Versions: {versions}.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One kind of group under one change: all that was measured, and what was expected."""
+    """One kind of group under one change: all measurements, and the expected effect."""
 
     group_kind: Document
     change: str

@@ -145,7 +145,7 @@ def counting_collector(address: str, statistics: Path) -> KafkaAdminCollector:
 
 
 def after_statistics() -> int:
-    """The instant, in microseconds of the client's clock, by which it has counted all that was sent before."""
+    """The instant, in microseconds of the client's clock, by which it has counted all requests sent before."""
     time.sleep(3 * STATISTICS_MILLISECONDS / 1000)
     return time.monotonic_ns() // 1000
 
@@ -158,7 +158,7 @@ def sent_until(mark: int, statistics: Path) -> int:
 
 
 def family() -> Iterator[int]:
-    """This process and those that it has started."""
+    """This process and its children."""
     yield os.getpid()
     for task in Path("/proc/self/task").iterdir():
         yield from map(int, (task / "children").read_text(encoding="ascii").split())

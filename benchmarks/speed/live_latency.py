@@ -41,7 +41,7 @@ START_LIMIT_SECONDS = 240.0
 
 
 def main() -> int:
-    """Start Kafka, groups and lagcast, wait, and print the waits that the topic shows."""
+    """Start Kafka, groups and lagcast, wait, and print the delays measured on the topic."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", type=int, default=20, help="groups of 24 partitions")
     parser.add_argument("--minutes", type=float, default=5.0, help="how long to measure after the first decisions")
