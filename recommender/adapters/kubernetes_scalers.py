@@ -138,7 +138,8 @@ class KubernetesScalers:
         """Apply every change after `first_version`, until `_stop`.
 
         A watch that ends is resumed where it was. A watch that fails begins again with a list, which shows that the
-        cluster responds again and what was missed; so does a watch whose version the cluster no longer has (410).
+        cluster responds again and which changes were missed; so does a watch whose version the cluster no longer has
+        (410).
         """
         version: str | None = first_version
         failing = False

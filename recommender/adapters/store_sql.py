@@ -60,7 +60,7 @@ class SqlDecisionStore:
     """
 
     def __init__(self, url: str, *, may_write: Callable[[], None] = lambda: None) -> None:
-        """Open the database at `url`, creating what is missing. Errors: UnavailableError, RejectedError."""
+        """Open the database at `url`, creating missing tables. Errors: UnavailableError, RejectedError."""
         self._may_write = may_write
         self._engine = _engine(url)
         self._name = self._engine.url.render_as_string(hide_password=True)

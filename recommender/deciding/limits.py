@@ -110,7 +110,7 @@ def _downstream(history: History, profile: GroupProfile) -> Finding | None:
 
 
 def _hot_partition(history: History, profile: GroupProfile) -> Finding | None:
-    """One partition that fills a replica by itself, by the profile's weights or by what the rows show."""
+    """One partition that fills a replica by itself, by the profile's weights or by the rows."""
     seen, profile = busiest_seen(history, profile)
     hot = hot_partition(profile)
     if hot is None:

@@ -159,7 +159,7 @@ def _remarks(
 
 
 def _rebalance_pause_seconds(draft: Recommendation, choice: PlanChoice, context: DecisionContext) -> float:
-    """The stop of the move that is made, or of the one that is nearest to being made."""
+    """The stop of the move that is made, or else of the cheapest move."""
     rivals = best_moves(choice.found)
     if draft.rebalance_impact.rebalance_pause_seconds > 0.0 or not rivals:
         return draft.rebalance_impact.rebalance_pause_seconds

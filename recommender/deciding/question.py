@@ -61,7 +61,7 @@ def situation_of(context: DecisionContext) -> Situation:
 
 
 def uncertainty_of(context: DecisionContext) -> Uncertainty:
-    """The paths that the produce rate may take; their upper tenth stays under what the last week makes credible."""
+    """The paths that the produce rate may take; their upper tenth stays under a bound from the last week."""
     settings, forecast, passed = context.settings, context.forecast, context.passed_minutes
     steps = settings.horizon_seconds // STEP_SECONDS
 

@@ -283,7 +283,7 @@ class PromisedPrice:
 class GradedMove:
     """One move of a group that is over: its expected and its measured effects, known at `graded_at`.
 
-    `promised` is None where the move was not advised: nothing was promised of it.
+    `promised` is None where the move was not advised.
     """
 
     cluster: str

@@ -17,7 +17,7 @@ _SOME_INSTANT = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """One window that opens again and again. Errors: ValueError for an invalid schedule or time zone."""
+    """One window that opens again and again. Errors: ValueError for a schedule or a time zone that is none."""
 
     schedule: str
     """Opening times, in the five fields of cron: minute, hour, day of month, month, day of week. `0 22 * * 5` is Friday

@@ -134,7 +134,7 @@ class Session:
         return rate > self._settings.target_utilization * carried or behind
 
     def recommend(self, now: datetime, *, with_sensitivity: bool = False) -> Decision:
-        """Advice from all that was observed until `now`, or a refusal that names what is missing.
+        """Advice from all rows until `now`, or a refusal that names the missing data.
 
         `with_sensitivity`: also the changes that reverse the decision, which takes a few times as long as the decision.
         """

@@ -15,7 +15,7 @@ from recommender.deciding.facts import excess_seconds
 
 # Three minutes of base rows in which members stayed and the load was carried: learning uses only these.
 QUIET_ROWS = 12
-# A load above this share of what is carried may build up a backlog by itself.
+# A load above this share of the carried rate may build up a backlog by itself.
 FULL = 0.98
 CREEPING_SECONDS = 2.0
 # One row may show more by chance than the other rows confirm.
