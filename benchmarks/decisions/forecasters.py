@@ -1,6 +1,6 @@
 """Forecasters that are wrong on purpose, and one that is never wrong: they measure the fallback policy and forecasts.
 
-The wrong ones have narrow bands: their quantiles lie within a few percent of their path, whatever the history shows.
+The wrong ones have narrow bands: their quantiles lie within a few percent of their path under every history.
 """
 
 from collections.abc import Callable

@@ -100,7 +100,7 @@ def _grid(
 def peak_plans(
     situation: Situation, uncertainty: Uncertainty, inputs: SimulationInputs, choices: tuple[int, ...]
 ) -> list[Plan]:
-    """Up when a path passes what the present count carries, or a step before, and back when that is enough again.
+    """Up when a path exceeds the rate that the present count carries, or a step before; back when it no longer does.
 
     Each is proposed with every useful count up to the one above the need of the peak. A step before, because a stop is
     cheaper there.
