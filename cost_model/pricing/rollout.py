@@ -36,12 +36,12 @@ class SimulationInputs(NamedTuple):
 
     Replicas come in three classes, each with its own share of the load and its own backlog: the slower ones among
     those with one partition more than others, the rest of those, and the others. So a load just above the useful count
-    makes some messages late, not all. Moves out of each choice are known twice: row i of a group
-    makes some messages late, not all. Moves out of each choice are known twice: row i of a group
-    that keeps up, row a + i of one that is behind, whose batches are full.
-    Shapes: a choices, S scenarios, H steps. `carried` (a,) messages/s before any replica falls behind, at the
-    `start_up`, `risk`, `restore` in currency, `repeated` and `dropped` in seconds of the group's work, `in_flight` in
-    messages that are repeated too; `shares` and `pauses` (2a, a, k) the partitions that a move stops, and for how long.
+    makes some messages late, not all. Moves out of each choice are known twice: row i of a group that keeps up, row
+    a + i of one that is behind, whose batches are full.
+    Shapes: a choices, S scenarios, H steps. `carried` (a,) messages/s before any replica falls behind, at the target
+    utilization; `class_shares` (a, 3) of the load, `class_carried` (a, 3) messages/s. Of moves (2a, a): `start_up`,
+    `risk`, `restore` in currency, `repeated` and `dropped` in seconds of the group's work, `in_flight` in messages
+    that are repeated too; `shares` and `pauses` (2a, a, k) the partitions that a move stops, and for how long.
     `demand` (S, H); `pause_factor` and `capacity_factor` (S,). A move up takes effect `lead` (a, a) steps after its
     command, a reaction to the arrivals `reaction` (a, a) steps after that; parts of a step count.
     """

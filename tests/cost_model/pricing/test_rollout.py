@@ -12,7 +12,7 @@ from cost_model.pricing.price import Cost, Prices
 from cost_model.pricing.rollout import Start, itemise_plan
 from cost_model.pricing.simulation_inputs import simulation_inputs_of
 from cost_model.pricing.situation import Situation, Uncertainty
-from forecasting.units import Fraction, MessagesPerSecond, Partitions, Seconds
+from forecasting.units import FloatArray, Fraction, MessagesPerSecond, Partitions, Seconds, read_only
 from tests.cost_model.pricing_by_hand import Scenario, of_plan
 
 Moves = tuple[tuple[int, int], ...]
@@ -104,6 +104,21 @@ def test_a_played_plan_has_the_cost_computed_by_hand(drawn: tuple[Situation, Sce
     by_hand, _ = of_plan(situation, scenario, choices, moves)
     for item in fields(Cost):
         assert getattr(cost, item.name) == pytest.approx(getattr(by_hand, item.name), rel=1e-9, abs=1e-12), item.name
+
+
+@pytest.mark.parametrize("given", [read_only(np.full((4, 60), 600.0)), np.asfortranarray(np.full((4, 60), 600.0))])
+def test_the_loop_gets_rates_of_one_layout_whatever_it_is_given(plain: Situation, given: FloatArray) -> None:
+    """The machine code is compiled, for 10 s, for each layout of arrays: read-only and transposed ones are copied."""
+    rates = Uncertainty(
+        demand_messages_per_second=given,
+        rate_now_messages_per_second=600.0,
+        risk_weight=0.0,
+        rest_up_steps=0,
+        rest_down_steps=0,
+    )
+    demand = simulation_inputs_of(plain, rates)[0].demand
+    assert demand.flags.writeable
+    assert demand.flags.c_contiguous
 
 
 def test_no_move_is_made_earlier_than_it_may_be(plain: Situation) -> None:
