@@ -39,9 +39,9 @@ def recommend(
         OutputFormat.TABLE
     ),
 ) -> int:
-    """Say for each group how many replicas it should have, and when, with the price of every alternative.
+    """Recommend a replica count and its time for each group, with the price of every alternative.
 
-    Without --now the present decides: rows older than the freshness limit (10 min) are then refused as stale.
+    Without --now it decides as of the present: rows older than the freshness limit (10 min) are refused as stale.
     """
     from cli.wiring import open_store, recommender, settings_of
     from forecasting.refusal import Refusal
@@ -83,7 +83,7 @@ def serve(
     *,
     features: Features,
     forecasts: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Weeks ahead to show, as `lagcast forecast` writes them.")
+        Path | None, typer.Option(metavar="DIR", help="Long forecasts to serve, as `lagcast forecast` writes them.")
     ] = None,
     config: Config = None,
     state_dir: StateDir = None,
@@ -95,11 +95,13 @@ def serve(
     host: Annotated[str | None, typer.Option(help="Address to serve on; 127.0.0.1 unless set.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="TCP port; 8686 unless set.")] = None,
     keda_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Answer KEDA's external triggers there, over gRPC.")
+        int | None, typer.Option(min=0, max=65535, help="TCP port for KEDA's external triggers, over gRPC.")
     ] = None,
     kubernetes: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAMESPACE", help="Follow the ConsumerGroupScalers there; may be given several times."),
+        typer.Option(
+            metavar="NAMESPACE", help="Namespace of ConsumerGroupScalers to follow; may be given several times."
+        ),
     ] = None,
     lease: Lease = None,
     kubeconfig: Annotated[
@@ -107,7 +109,7 @@ def serve(
         typer.Option(metavar="FILE", help="Cluster of --kubernetes and --lease. [default: the one it runs in]"),
     ] = None,
 ) -> int:
-    """Decide again and again, and answer over REST, until Ctrl-C or SIGTERM.
+    """Decide repeatedly and serve the advice over REST, until Ctrl-C or SIGTERM.
 
     With --bootstrap each decision is published on two Kafka topics as well. With --kubernetes, what a group's
     ConsumerGroupScaler requests wins over the settings, and its status has the decision. With --lease several

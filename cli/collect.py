@@ -36,10 +36,10 @@ def collect(
     *,
     bootstrap: Bootstrap,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder to which samples are appended as parquet files.")
+        Path | None, typer.Option(metavar="DIR", help="Folder for samples, to which parquet files are added.")
     ] = None,
     topic: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A Kafka topic to put samples on, for `lagcast land`.")
+        str | None, typer.Option(metavar="NAME", help="Kafka topic for samples, read by `lagcast land`.")
     ] = None,
     cluster: Cluster = "default",
     group: Groups = None,

@@ -40,11 +40,11 @@ SECONDS_PER_DAY = 86_400
 
 def demo(
     *,
-    headless: Annotated[bool, typer.Option("--headless", help="End when done, on a terminal too.")] = False,
+    headless: Annotated[bool, typer.Option("--headless", help="Exit when done, on a terminal too.")] = False,
     output: Annotated[OutputFormat, typer.Option("-o", "--output", help="Format of the table.")] = (OutputFormat.TABLE),
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same table.")] = 7,
-    days: Annotated[int, typer.Option(min=2, max=60, help="Days to generate; the last one is judged.")] = 14,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Compute features again, even if there are some.")] = False,
+    days: Annotated[int, typer.Option(min=2, max=60, help="Days to generate; the last one is compared.")] = 14,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Compute features again, even if they exist.")] = False,
     host: Annotated[str, typer.Option(help="Address to serve on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; the next free one if it is taken.")] = 8686,
     state_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for the files of the demo.")] = None,

@@ -31,13 +31,13 @@ def discover(
     *,
     bootstrap: Bootstrap,
     kubernetes: Annotated[
-        list[str], typer.Option(metavar="NAMESPACE", help="Look at the pods there; may be given several times.")
+        list[str], typer.Option(metavar="NAMESPACE", help="Namespace of the pods; may be given several times.")
     ],
     cluster: Cluster = "default",
     group: Groups = None,
     client_config: ClientConfig = None,
     kubeconfig: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Cluster to look at. [default: the one it runs in]")
+        Path | None, typer.Option(metavar="FILE", help="Cluster to read. [default: the one it runs in]")
     ] = None,
     objects: Annotated[
         bool, typer.Option("--objects", help="Print a ConsumerGroupScaler for each group that was found, to apply.")
@@ -46,7 +46,7 @@ def discover(
         OutputFormat.TABLE
     ),
 ) -> int:
-    """Say which workload runs each consumer group, by the addresses that its members connect from.
+    """Show which workload runs each consumer group, by the addresses that its members connect from.
 
     Needs Describe on the groups, and list on pods and replicasets of the namespaces. Nothing is written.
     """

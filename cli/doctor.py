@@ -27,10 +27,10 @@ def doctor(
     *,
     kubernetes: Annotated[
         list[str],
-        typer.Option(metavar="NAMESPACE", help="Look at ConsumerGroupScalers there; may be given several times."),
+        typer.Option(metavar="NAMESPACE", help="Namespace of ConsumerGroupScalers; may be given several times."),
     ],
     kubeconfig: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Cluster to look at. [default: the one it runs in]")
+        Path | None, typer.Option(metavar="FILE", help="Cluster to read. [default: the one it runs in]")
     ] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings, in YAML.")] = None,
     recommender: Annotated[
@@ -47,9 +47,9 @@ def doctor(
         OutputFormat.TABLE
     ),
 ) -> int:
-    """Say what in a cluster keeps advice from being given or followed: a line for each finding, with its remedy.
+    """Find what in a cluster prevents advice or its execution: one line per finding, with its remedy.
 
-    Run it as an administrator: what a service account may do, not everybody may ask. Nothing is written.
+    Run it as an administrator: reading the permissions of service accounts needs rights. Nothing is written.
     """
     from cli.wiring import cluster_client, settings_of
     from recommender.cluster.doctor import examine

@@ -46,7 +46,7 @@ def explain(
         OutputFormat.TABLE
     ),
 ) -> int:
-    """Show the last decision for GROUP: sentences, stay-or-move with every price itemised, and what moves taught."""
+    """Show the last decision for GROUP: sentences, each price of staying and moving, and figures learned from moves."""
     from cli.wiring import settings_of
 
     settings = settings_of(config, state_dir=state_dir)

@@ -27,7 +27,7 @@ def forecast(
 ) -> int:
     """Forecast the week ahead of every group, in steps of five minutes, and score the model on its last eight days.
 
-    Adds one issue beside those that are there; the same instant again replaces its issue. Readers see an issue whole
+    Adds one issue to the existing ones; the same instant again replaces its issue. Readers see an issue whole
     or not at all. Prints the folder. A group that cannot be forecast is a row that says why. Once a day is enough.
     """
     from cli.advise import instant_of

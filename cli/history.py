@@ -36,7 +36,7 @@ def history(
     ] = "",
     cluster: Cluster = "default",
     group: Groups = None,
-    days: Annotated[int, typer.Option(min=1, max=365, help="Most days of the past to read.")] = DAYS,
+    days: Annotated[int, typer.Option(min=1, max=365, help="Days of the past to read, at most.")] = DAYS,
     client_config: Annotated[
         Path | None,
         typer.Option(
@@ -47,7 +47,7 @@ def history(
     ] = None,
     estimate: Annotated[bool, typer.Option("--estimate", help="Print the planned requests, and stop.")] = False,
 ) -> int:
-    """Write the past, minute by minute, from Kafka (not one message is read) or from Prometheus: name one of both.
+    """Write past samples, one a minute, from Kafka (reads no message) or from Prometheus: name one of them.
 
     A second run resumes where the first one stopped. From Kafka it needs Describe on groups and topics.
     """

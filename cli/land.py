@@ -18,13 +18,13 @@ def land(
     *,
     bootstrap: Bootstrap,
     topic: Annotated[str, typer.Option(metavar="NAME", help="The topic of `lagcast collect --topic`.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder to which samples are appended as parquet files.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for samples, to which parquet files are added.")],
     client_config: ClientConfig = None,
     keep_days: KeepDays = KEPT_DAYS,
 ) -> int:
     """Write the samples of a topic into files until Ctrl-C, each batch exactly once. Needs Read on the topic.
 
-    How far it has come is kept beside the files: started again, after whatever end, it resumes there.
+    Its position is stored beside the files: after any end it resumes there.
     """
     from cli.stopping import stopped_by_signals
     from collector.topic import land_forever

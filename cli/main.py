@@ -70,7 +70,7 @@ def lagcast(
 ) -> None:
     """Replica counts for Kafka consumer groups, and the time of each change, with the price of every alternative.
 
-    Answers go to stdout, talk to stderr. Exit codes: 0 answered, 1 our failure, 2 usage or configuration,
+    Results go to stdout, messages to stderr. Exit codes: 0 answered, 1 our failure, 2 usage or configuration,
     3 refused under --strict, 4 Kafka, Java or Spark not reachable, 130 interrupted.
     """
 

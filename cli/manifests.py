@@ -29,7 +29,7 @@ def import_objects(
     cluster: Annotated[str | None, typer.Option(help="Name of the Kafka cluster, where the files have none.")] = (None),
     group: Annotated[str | None, typer.Option(help="Consumer group of an HPA that names none.")] = None,
 ) -> int:
-    """Print ConsumerGroupScalers for AlamedaScalers, ScaledObjects and HPAs; what they cannot say goes to stderr."""
+    """Print ConsumerGroupScalers for AlamedaScalers, ScaledObjects and HPAs; what has no equivalent goes to stderr."""
     from manifests.incoming import imported
 
     made = imported(text_of(file), cluster=cluster, group=group)
@@ -88,7 +88,7 @@ def prometheus_adapter() -> int:
 
 @export.command()
 def prometheus_rule() -> int:
-    """Alerts: lagcast is gone, its data are stale, it gives no advice, nobody follows it."""
+    """Alerts for a missing lagcast, stale data, missing advice, and advice that is not followed."""
     from manifests.outgoing import alerts
 
     write_documents([alerts()])

@@ -46,22 +46,24 @@ def replay(
     manifest: Annotated[
         list[Path] | None,
         typer.Option(
-            "--manifest", metavar="FILE", help="Your own HPA or ScaledObject (YAML), judged too; may be given again."
+            "--manifest",
+            metavar="FILE",
+            help="Your own HPA or ScaledObject (YAML), compared too; may be given several times.",
         ),
     ] = None,
-    partitions: Annotated[int, typer.Option(min=1, help="Partitions that the group reads.")] = 24,
+    partitions: Annotated[int, typer.Option(min=1, help="Partitions of the group's topics.")] = 24,
     capacity: Annotated[
         float | None,
         typer.Option(
             min=0.001,
-            help="Messages per second that one replica consumes. Unless given: so that four fifths of all replicas "
-            "just carry the load at its peak.",
+            help="Messages per second that one replica consumes. By default, four fifths of all replicas just carry "
+            "the peak load.",
         ),
     ] = None,
     protocol: Annotated[Protocol, typer.Option(help="Rebalance protocol of the group.")] = Protocol.EAGER,
     days: Annotated[
         float | None,
-        typer.Option(min=0.01, help="Judge the last N days. Unless given: half of the trace, seven at most."),
+        typer.Option(min=0.01, help="Judge the last N days. By default, half of the trace, at most seven."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same table.")] = 7,
     start_up: Annotated[
@@ -72,9 +74,9 @@ def replay(
     ] = 0.05,
     output: Annotated[OutputFormat, typer.Option("-o", "--output", help="Format of the table.")] = (OutputFormat.TABLE),
 ) -> int:
-    """Judge lagcast on your own load against a fixed size, HPA, KEDA and a reactive rule, in a simulated group.
+    """Compare lagcast with a fixed count, HPA, KEDA and a reactive rule on your own load, in a simulated group.
 
-    With --manifest also against the autoscaler that you have, by the arithmetic of the HPA controller and of KEDA.
+    With --manifest also with your own autoscaler, by the arithmetic of the HPA controller and of KEDA.
 
     What comes before the judged days is history, and passes through the Spark features job like samples of a real
     Kafka. A trace shorter than two days is judged whole, without history.

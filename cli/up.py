@@ -45,7 +45,7 @@ def up(
     group: Groups = None,
     read_committed: ReadCommitted = None,
     client_config: ClientConfig = None,
-    days: Annotated[int, typer.Option(min=1, max=365, help="Most days of past produce rates to read.")] = DAYS,
+    days: Annotated[int, typer.Option(min=1, max=365, help="Days of past produce rates to read, at most.")] = DAYS,
     keep_days: KeepDays = KEPT_DAYS,
     publish: Publish = TOPICS,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings file (YAML).")] = None,
@@ -55,7 +55,7 @@ def up(
 ) -> int:
     """Watch a Kafka cluster: read past produce rates, then samples every 15 s, and advise after each, until Ctrl-C.
 
-    Advice only: replicas are never touched. Started again, it resumes from what it stored.
+    Advice only: it never changes replicas. After a restart it resumes from its stored files.
     """
     from api.app import create_app
     from cli.server import listen, serving, url_of

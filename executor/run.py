@@ -35,25 +35,29 @@ _app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 def execute(
     *,
     api: Annotated[str, typer.Option(metavar="URL", help="Root of the API, such as http://127.0.0.1:8686.")],
-    group_key: Annotated[list[str] | None, typer.Option(help="Look at this group; may be given several times.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Look at all groups.")] = False,
+    group_key: Annotated[
+        list[str] | None, typer.Option(help="Key of a group to handle; may be given several times.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Handle all groups.")] = False,
     mode: Annotated[
         Literal["recommend", "apply"], typer.Option(help="apply: act, where the group's own mode is apply too.")
     ] = "recommend",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the patches instead of sending them.")] = False,
-    once: Annotated[bool, typer.Option("--once", help="Look once and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Check once and exit.")] = False,
     min_replicas: Annotated[
-        int, typer.Option(min=0, help="Never set fewer; 0 is set only for groups whose scale_to_zero is enabled.")
+        int, typer.Option(min=0, help="Least count to set; 0 is set only for groups whose scale_to_zero is enabled.")
     ] = 0,
-    max_replicas: Annotated[int | None, typer.Option(min=1, help="Never set more. [default: useful maximum]")] = None,
-    interval_seconds: Annotated[float, typer.Option(min=1.0, help="Longest wait between two looks.")] = 15.0,
+    max_replicas: Annotated[
+        int | None, typer.Option(min=1, help="Greatest count to set. [default: useful maximum]")
+    ] = None,
+    interval_seconds: Annotated[float, typer.Option(min=1.0, help="Longest time between two checks.")] = 15.0,
     lease: Annotated[
         str | None,
-        typer.Option(metavar="NAMESPACE/NAME", help="Act only while a recommender is seen to renew this Lease."),
+        typer.Option(metavar="NAMESPACE/NAME", help="Act only while a recommender renews this Lease."),
     ] = None,
     kubeconfig: Annotated[Path | None, typer.Option(help="Cluster to act in. [default: the one it runs in]")] = None,
 ) -> None:
-    """Carry out lagcast's published advice by patching /scale, where advice, clock, bounds and cluster all agree."""
+    """Carry out lagcast's published advice by patching /scale, if advice, clock, bounds and cluster all allow it."""
     if bool(group_key) == every:
         raise typer.BadParameter("give either --group-key KEY or --all")  # noqa: EM101, TRY003  # typer's own way
     if max_replicas is not None and min_replicas > max_replicas:

@@ -119,7 +119,7 @@ class GroupSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     partitions: int | None = Field(default=None, ge=1)
-    """Partitions that the group reads. Default: none, they are counted in the samples."""
+    """Partitions of the group's topics. Default: none, they are counted in the samples."""
 
     capacity_messages_per_second_per_replica: float | None = Field(default=None, gt=0)
     """Most messages per second that one replica consumes. Default: none, it is measured in minutes with a backlog, and
