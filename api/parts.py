@@ -251,9 +251,9 @@ class Happened(Wire):
     late_messages: FiniteFloat | None = None
     """Messages that waited longer than promised until the group settled; absent where a jump of the load hides them."""
     start_up_seconds: FiniteFloat | None = None
-    """From the command to the first added replica; absent where none was added, or nobody knows of a command."""
+    """From the command to the first added replica; absent where none was added, or no command is known."""
     left_ungracefully: bool | None = None
-    """True where leavers were missed only when their session ran out; absent where nobody left or it is unknown."""
+    """True where leavers were missed only when their session ran out; absent where no member left or it is unknown."""
 
 
 class Policy(Wire):

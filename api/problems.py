@@ -57,7 +57,7 @@ def _meaning(request: Request, error: Exception) -> tuple[HTTPStatus, str]:
         case HTTPException():
             return HTTPStatus(error.status_code), f"{request.method} {request.url.path}: {error.detail}"
         case _:
-            return HTTPStatus.INTERNAL_SERVER_ERROR, "lagcast failed to answer this; its log says why"
+            return HTTPStatus.INTERNAL_SERVER_ERROR, "lagcast failed to answer this request; its log has the reason"
 
 
 def _sentence(error: RequestValidationError) -> str:

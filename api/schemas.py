@@ -119,7 +119,7 @@ class Remedy(Wire):
 
 
 class RefusalV1(Wire):
-    """No advice for this group now, and why; whoever acts on advice leaves the group as it is."""
+    """No advice for this group now, and why; executors leave the group unchanged."""
 
     kind: Literal["Refusal"] = "Refusal"
     schema_version: str = SCHEMA_VERSION
@@ -189,7 +189,7 @@ class Outcome(Wire):
     from_replicas: int
     to_replicas: int
     recommendation_id: str | None = None
-    """The advice that called for the move; absent where somebody else moved the group."""
+    """The advice that called for the move; absent where the move was not advised."""
     expected: Expected | None = None
     """Absent together with `recommendation_id`: nothing was expected."""
     happened: Happened

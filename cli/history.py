@@ -155,9 +155,8 @@ def backfill_from_prometheus(
         newest = "no sample in the last 5 minutes" if age is None else f"newest sample {age:.0f} s old"
         talk.line(f"    {found.spoken.dialect.name}: {len(names)} groups, {newest}")
         if found.spoken.dialect.owners:
-            talk.line(
-                f"    clients do not say their group: whoever reads {', '.join(sorted(*found.topics.values()))} is it"
-            )
+            topics = ", ".join(sorted(*found.topics.values()))
+            talk.line(f"    clients do not name their group: a group that reads {topics} may be it")
         if plan.slow_minutes:
             talk.line(
                 f"    {plan.slow_minutes:,} minutes are left out: scraped less than once a minute, they have no rates"

@@ -18,7 +18,7 @@ class AdapterError(Exception):
     `remedy` is the next step for the user.
     """
 
-    remedy: ClassVar[str] = "Mend what the sentence names; it is asked again every 15 s."
+    remedy: ClassVar[str] = "Correct what the sentence names; the request is repeated every 15 s."
 
     def __init__(self, message: str, *, group: str | None = None) -> None:
         super().__init__(message)

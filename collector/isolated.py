@@ -98,9 +98,7 @@ class IsolatedCollector:
         if process.exitcode is None or process.exitcode >= 0:
             return RuntimeError("the collector's process ended by itself; what it said is above")
         name = signal.Signals(-process.exitcode).name
-        return UnavailableError(
-            f"Kafka's client died ({name}) while it was asked; the next round begins with a new one"
-        )
+        return UnavailableError(f"Kafka's client died ({name}) during a request; the next round starts a new one")
 
 
 def _answer(pipe: Connection, make: Callable[[], Collector]) -> None:

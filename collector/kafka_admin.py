@@ -115,7 +115,7 @@ class KafkaAdminCollector:
         topics = self._subscriptions.topics(name, group, known, now=now)
         for topic in sorted(known):
             if topic not in topics and (name, topic) not in self._told:
-                _log.info("topic_left_out", group=name, topic=topic, reason="no member has a partition of it")
+                _log.info("topic_ignored", group=name, topic=topic, reason="no member has a partition of it")
                 self._told.add((name, topic))
         return topics
 

@@ -100,7 +100,7 @@ def in_our_words(where: str, question: Question, cause: KafkaException, complain
     complaint = complaints.explain() if passing else ""
     detail = f" ({complaint})" if complaint else ""
     step = _grant(answer, question) or _next_step(complaint)
-    message = f"asked {where} for {question.words}; what came back: {said(answer)}{detail}{step}"
+    message = f"request to {where} for {question.words} failed: {said(answer)}{detail}{step}"
     error = UnavailableError(message) if passing else RejectedError(message)
     error.__cause__ = cause
     return error

@@ -256,7 +256,7 @@ class KafkaRequests:
 
     def _odd_offset(self, offset: int, words: str) -> AdapterError:
         if offset == OFFSET_INVALID:  # the client could not reach the leader
-            return UnavailableError(f"asked {self.where} for {words}; no answer came: is its leader away?")
+            return UnavailableError(f"request to {self.where} for {words} got no answer; is its leader down?")
         return MalformedError(f"{self.where} gave {offset} as {words}")
 
     def _answers(

@@ -130,7 +130,7 @@ class Landing:
         gone = 0 if expected is None else max(0, message.offset - expected)
         if gone:
             next_step = "let the topic keep messages for longer than `lagcast land` may be away"
-            _log.warning("messages_gone", messages=gone, before=self._where(message), next_step=next_step)
+            _log.warning("messages_expired", messages=gone, before=self._where(message), next_step=next_step)
         return gone
 
 

@@ -21,8 +21,8 @@ def unsupported(kafka: KafkaRequests, protocol_types: Mapping[str, str]) -> dict
 
     Share and Streams groups both come without a protocol type; the client lists commits of the latter alone.
     """
-    untold = [name for name, protocol_type in protocol_types.items() if not protocol_type]
-    commits = kafka.committed_offsets(untold).got
+    unnamed = [name for name, protocol_type in protocol_types.items() if not protocol_type]
+    commits = kafka.committed_offsets(unnamed).got
     return {
         name: UnsupportedError(_sentence(protocol_type, has_commits=bool(commits.get(name))))
         for name, protocol_type in protocol_types.items()

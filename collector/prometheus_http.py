@@ -191,7 +191,7 @@ class PrometheusRequests:
 
     def _words(self, what: str, came_back: str, step: str) -> str:
         answer = without_secrets(came_back.replace("\n", " "), self._settings)
-        return f"asked {self.where} for {what}; what came back: {answer}; {step}"
+        return f"request to {self.where} for {what} failed: {answer}; {step}"
 
     def _malformed(self, what: str) -> NoReturn:
         raise MalformedError(self._words(what, "an answer of another shape", "is it a server of Prometheus' API?"))

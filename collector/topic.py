@@ -76,13 +76,13 @@ class _Absence:
         """Receive the client's message about its connections."""
         self._complaints.hear(complaint)
         if complaint.name() == "_ALL_BROKERS_DOWN" and self._has_begun and not self._is_told:
-            _log.warning("brokers_away", where=self._where, error=self._complaints.explain())
+            _log.warning("brokers_unreachable", where=self._where, error=self._complaints.explain())
             self._is_told = True
 
     def end(self) -> None:
         """A message arrived."""
         if self._is_told:
-            _log.info("brokers_back", where=self._where)
+            _log.info("brokers_reachable", where=self._where)
             self._is_told = False
             self._complaints.forget()
 

@@ -75,7 +75,7 @@ def watch_forever(
         try:
             collected = collector.collect(named, now=clock())
         except AdapterError as error:
-            _log.debug("look_failed", error=str(error))  # the rounds log a failure that lasts
+            _log.debug("metering_failed", error=str(error))  # the rounds log a failure that lasts
             continue
         for group, rows in _by_group(collected.samples):
             interruption = meters[group].observe(rows)

@@ -149,7 +149,7 @@ class Executor:
             if held is not None:
                 self.scales.warn(spot.namespace, spot.target, scale, held, now=self.clock())
         except OutsideError as error:
-            _log.warning("untold", **identity, error=str(error))
+            _log.warning("event_not_recorded", **identity, error=str(error))
 
     def _moved(self, move: DueMove, scale: Scale, spot: Spot | None, identity: _Identity) -> Act | Held:
         """Make the move if every check passes; in a dry run, print it if every check would pass in mode apply."""
@@ -196,7 +196,7 @@ class Executor:
         try:
             self.scales.record_event(made.act, now=made.at)
         except OutsideError as error:
-            _log.warning("untold", **made.identity, error=str(error))
+            _log.warning("event_not_recorded", **made.identity, error=str(error))
 
     def _held(self, held: Held, identity: _Identity) -> Held:
         _log.info("held", **identity, reason=held.reason, sentence=held.sentence)

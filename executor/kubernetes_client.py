@@ -39,7 +39,7 @@ def translate_error(error: ApiException | HTTPError, action: str) -> ScaleError:
     if not isinstance(error, ApiException):
         return ScaleError(f"could not {action}: {error}; is the cluster reachable?")
     if error.status == CONFLICT:
-        return ScaleConflictError(f"could not {action}: somebody changed it at the same time")
+        return ScaleConflictError(f"could not {action}: another client changed it at the same time")
     remedy = ""
     if error.status == FORBIDDEN:
         remedy = "; apply deploy/manifests/executor/target-role.yaml in its namespace"

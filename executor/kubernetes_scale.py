@@ -44,7 +44,7 @@ class KubernetesScales:
             raise translate_error(error, f"read {_name(namespace, target)}") from error
         metadata = workload["metadata"]
         if counted["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
-            message = f"could not read {_name(namespace, target)}: somebody changed it at the same time"
+            message = f"could not read {_name(namespace, target)}: another client changed it at the same time"
             raise ScaleConflictError(message)
         return Scale(
             replicas=int(counted["spec"].get("replicas") or 0),  # /scale omits a zero

@@ -85,7 +85,7 @@ class LeaseWatch:
         elif until is not None and now < until:
             return None
         elif last is not None and not last.holder:
-            why = f"nobody holds {lease}"
+            why = f"{lease} has no holder"
         else:
             why = f"{lease} was not seen to be renewed for {now - self._renewal_seen_at:.0f} s"
         return Held(reason="no_leader", sentence=f"{why}; nothing is changed until a recommender renews it")

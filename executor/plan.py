@@ -213,7 +213,7 @@ def conflict_at(scale: Scale, *, expected: Expected | None) -> Held | None:
         return conflicted("DeclaredInGit", sentence)
     if expected is None or scale.is_ours:
         return None
-    who = " and ".join(map(str, scale.strangers)) or "somebody"
+    who = " and ".join(map(str, scale.strangers)) or "another client"
     if scale.replicas != expected.replicas:
         since = "did" if expected.set_here else "first saw it"
         changed = f"{who} changed the workload from {expected.replicas} to {scale.replicas} replicas"

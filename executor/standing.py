@@ -224,4 +224,4 @@ class Standings:
             with self._lock:
                 self._kept.pop(spot.namespace, None)
                 self._unwritten.add(spot)
-            _log.warning("unrecorded", cluster=spot.cluster, group_id=spot.group_id, error=str(error))
+            _log.warning("state_not_recorded", cluster=spot.cluster, group_id=spot.group_id, error=str(error))

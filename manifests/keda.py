@@ -14,10 +14,10 @@ TRIGGERS = ("kafka", "apache-kafka")
 
 _OBJECT = {
     "pollingInterval": "lagcast decides once a cycle, decision.cycle_seconds",
-    "cooldownPeriod": "scaleToZero.idleSeconds says how long nothing has to come before 0 replicas",
-    "initialCooldownPeriod": "0 replicas take as long without a message, whoever was just created",
+    "cooldownPeriod": "scaleToZero.idleSeconds is the time without messages before 0 replicas",
+    "initialCooldownPeriod": "0 replicas need that time without messages, for a new object too",
     "idleReplicaCount": "0 replicas take scaleToZero.enabled",
-    "fallback": "without fresh offsets there is a refusal, and nobody moves",
+    "fallback": "without fresh offsets lagcast refuses, and replicas do not change",
     "advanced": "what a move costs decides, not a window; rivals of a replay have their own",
 }
 _COMMITTED = "all topics are watched to which the group commits"
@@ -27,7 +27,7 @@ _TRIGGER = {
     "bootstrapServers": "brokers are those of lagcast's collector",
     "bootstrapServersFromEnv": "brokers are those of lagcast's collector",
     "lagThreshold": _LAG,
-    "activationLagThreshold": "scaleToZero.activationLagMessages says how many start a group that is at 0",
+    "activationLagThreshold": "scaleToZero.activationLagMessages is the lag that starts a group at 0",
     "offsetResetPolicy": "a group without commits has the lag from the log's start",
     "partitionLimitation": "all partitions that the group reads are looked at",
     "allowIdleConsumers": "no more members than partitions are advised",

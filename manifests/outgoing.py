@@ -133,34 +133,34 @@ def alerts() -> Document:
             "LagcastAbsent",
             "absent(lagcast_build_info)",
             minutes=10,
-            says="Prometheus sees no lagcast. HPA and KEDA that follow it leave replicas as they are.",
+            description="Prometheus sees no lagcast. HPA and KEDA that follow it leave replicas as they are.",
         ),
         _alert(
             "LagcastNobodyLeads",
             # Recommenders without a shared lease do not publish this gauge, and raise no alert.
             "max(lagcast_leader) == 0",
             minutes=2,
-            says="All recommenders stand by, and none may publish: look at their log and at their Lease.",
+            description="All recommenders stand by, and none may publish: check their logs and their Lease.",
         ),
         _alert(
             "LagcastDataStale",
             "lagcast_data_age_seconds > 600",
             minutes=5,
-            says="The newest row of {{ $labels.group }} is {{ $value | humanizeDuration }} old: collector or features "
-            "job are behind.",
+            description="The newest row of {{ $labels.group }} is {{ $value | humanizeDuration }} old: collector or "
+            "features job are behind.",
         ),
         _alert(
             "LagcastRefuses",
             "lagcast_refusal == 1",
             minutes=30,
-            says="No advice for {{ $labels.group }}: {{ $labels.reason }}. `lagcast explain` says what to do.",
+            description="No advice for {{ $labels.group }}: {{ $labels.reason }}. See `lagcast explain`.",
         ),
         _alert(
             "LagcastAdviceNotFollowed",
             f"{METRIC} != lagcast_current_replicas",
             minutes=15,
-            says="{{ $labels.group }} should have {{ $value }} replicas and has not: nobody follows, or somebody else "
-            "scales it.",
+            description="{{ $labels.group }} should have {{ $value }} replicas and has not: no executor is active, or "
+            "another scaler sets it.",
         ),
     ]
     return {
@@ -212,11 +212,11 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _alert(name: str, expression: str, *, minutes: int, says: str) -> Document:
+def _alert(name: str, expression: str, *, minutes: int, description: str) -> Document:
     return {
         "alert": name,
         "expr": expression,
         "for": f"{minutes}m",
         "labels": {"severity": "warning"},
-        "annotations": {"description": says},
+        "annotations": {"description": description},
     }

@@ -113,7 +113,7 @@ def week_ahead(week: Forecast | None, *, now: datetime) -> Forecast | str:
     """`week` where it is fresh enough to be used, else a sentence with the reason."""
     if week is None:
         why = "no long forecast of this group was issued in the last 7 days"
-        return f"The week ahead is not known: {why}; `lagcast forecast` issues one, or says why not."
+        return f"The week ahead is not known: {why}; `lagcast forecast` issues one, or gives the reason."
     age = now - week.origin_at
     if age > STALE_AFTER:
         issued = f"issued at {week.origin_at.isoformat()}, {age.total_seconds():,.0f} s before now"

@@ -118,7 +118,7 @@ def hold() -> Schema:
     """A time without advice."""
     return {
         "type": "object",
-        "description": "No advice while it lasts: whoever acts on advice leaves the group as it is.",
+        "description": "No advice while it lasts: executors leave the group unchanged.",
         "properties": {
             "replicas": {**COUNT, "description": "Replicas that the group is to keep."},
             "until": {**INSTANT, "description": "When it ends. Default: when it is removed."},
@@ -203,7 +203,7 @@ def status() -> Schema:
                 at=INSTANT,
             ),
             "conflict": record(
-                "Who else scales the target, as the executor found it; what Conflicted says. Written by the executor.",
+                "Other scalers of the target, as the executor found and wrote them; the reason of Conflicted.",
                 workload=text,
                 reason=text,
                 message=text,

@@ -41,7 +41,7 @@ history, and passes through the Spark features job. This page is written by
 - The late share counts messages that waited longer than 10 s. Costs are in the currency of the prices. One seed each;
   `--seed` gives others.
 - Rebalances here are those of short batches and heartbeats in step, as measured on a real broker: pauses of a second.
-  Slow pauses favour whoever moves less; the table then looks different, see `--protocol` and `--start-up`.
+  Slow pauses favour the policy that moves less; the table then looks different, see `--protocol` and `--start-up`.
 """
 
 

@@ -57,7 +57,7 @@ class KubernetesLease:
             except ApiException as error:
                 if error.status != HTTPStatus.CONFLICT:
                     raise
-                message = f"somebody wrote the Lease {self._name} since it was read"
+                message = f"another client wrote the Lease {self._name} since it was read"
                 raise LeaseTakenError(message) from error
         return self._known(written)
 

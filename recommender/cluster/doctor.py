@@ -137,7 +137,7 @@ def _answered(check: str, where: str, ask: Callable[[], Iterator[Diagnosis]]) ->
     try:
         return list(ask())
     except RejectedError as error:
-        return [_finding(check, where, "unknown", f"{error}.", "run it as somebody who may read that")]
+        return [_finding(check, where, "unknown", f"{error}.", "run it as a user who may read that")]
 
 
 def _definition(view: ClusterView) -> Iterator[Diagnosis]:
@@ -205,7 +205,7 @@ def _rights(view: ClusterView, actor: Actor, namespace: str, here: Sequence[Grou
         yield _finding("rights", namespace, "ok", f"The {actor} may do what it has to.")
         return
     idle = actor == "executor" and all(request.group.mode != "apply" for request in here)
-    sentence = f"The {actor} may not {', '.join(missing)}{'; no object here says Apply' if idle else ''}."
+    sentence = f"The {actor} may not {', '.join(missing)}{'; no object here has mode Apply' if idle else ''}."
     remedy = f"kubectl -n {namespace} apply -f {_ROLES[actor]}"
     yield _finding("rights", namespace, "note" if idle else "problem", sentence, remedy)
 

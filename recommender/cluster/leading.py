@@ -47,13 +47,13 @@ def _keep(elector: Elector, stop: threading.Event, began: threading.Event) -> No
             failing, wait_seconds = True, elector.terms.retry_seconds
         else:
             if failing:
-                _log.info("lease_answers")
+                _log.info("lease_reachable")
             failing = False
         before, term = term, elector.term()
         if term is not None and term != before:
             _log.info("leading", term=term)
             began.set()
         if term is None and (before is not None or elector.holder != holder):
-            _log.info("standing_by", leader=elector.holder or "nobody")
+            _log.info("standing_by", leader=elector.holder or "none")
         holder = elector.holder
         stop.wait(wait_seconds)

@@ -39,7 +39,7 @@ class TargetSettings(BaseModel):
     """Kind of the workload: whatever of the API group has a `/scale`. Default: what most consumers run as."""
 
     namespace: str
-    """Namespace of the workload. No default: a guess could scale somebody else's workload."""
+    """Namespace of the workload. No default: a guess could scale another workload."""
 
     name: str
     """Name of the workload. No default, for the same reason."""

@@ -74,7 +74,7 @@ class DecisionSettings:
     additions: two heartbeats and two batches, or five p99 processing times (livelock)."""
 
     max_moves_per_hour: int | None = None
-    """Most changes of size within an hour, whoever made them, those of a rolling restart too; the next one waits, even
+    """Most changes of size within an hour, by any scaler, those of a rolling restart too; the next one waits, even
     where more are needed. Plans do not take it into account. Default: none, a move is made where it pays off."""
 
     windows: tuple[Window, ...] = ()

@@ -21,7 +21,7 @@ class Window:
 
     schedule: str
     """Opening times, in the five fields of cron: minute, hour, day of month, month, day of week. `0 22 * * 5` is Friday
-    at 22:00. No default: nobody knows your quiet hours."""
+    at 22:00. No default: quiet hours differ."""
 
     duration_seconds: float
     """Seconds that it stays open: up to 604800, a week."""

@@ -157,7 +157,7 @@ class Experts:
         self._late_played, self._late_seen = 0.0, 0.0
 
     def _place_of(self, members: int) -> int:
-        """The place of the useful count that carries as much as so many members; the least for nobody."""
+        """The place of the useful count that carries as much as so many members; the least for none."""
         return max(int(np.searchsorted(self._tables.counts, members, side="right")) - 1, 0)
 
     @property
@@ -218,7 +218,7 @@ class Experts:
         return weights
 
     def _count_regret(self, newest: _Row, late_messages: float) -> None:
-        """Count what was paid above the cost of whoever is followed, had that been so all the time."""
+        """Count what was paid above the cost of whoever is followed, had it been followed all the time."""
         self._paid[newest.account] += (newest.pod_seconds, late_messages)
         alone = self._cost_of_plans
         if self._followed is not None:

@@ -31,7 +31,7 @@ def test_a_broker_that_is_not_there(command: str, lagcast_process: Lagcast, tmp_
     code, out, err = lagcast_process(*arguments(command, tmp_path))
     assert (code, out) == (4, "")
     last = err.splitlines()[-1]
-    assert last.startswith(f"lagcast: asked cluster 'default' at {NO_BROKER} for its list of groups; what came back: ")
+    assert last.startswith(f"lagcast: request to cluster 'default' at {NO_BROKER} for its list of groups failed: ")
     assert last.endswith("Connection refused); check host and port, and that the broker runs")
     assert "Traceback" not in err
     assert not list(tmp_path.rglob("*.parquet"))

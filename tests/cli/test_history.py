@@ -132,4 +132,4 @@ def test_the_assumed_group_of_client_metrics_is_printed(lagcast: Lagcast, tmp_pa
         arguments = ("history", "--prometheus", memory.url, "--out", tmp_path, "--group", "orders")
         code, _, err = lagcast(*arguments)
     assert code == 0
-    assert "clients do not say their group: whoever reads orders-in is it" in err
+    assert "clients do not name their group: a group that reads orders-in may be it" in err

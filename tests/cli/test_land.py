@@ -31,7 +31,7 @@ def test_an_unreachable_topic_is_an_error_with_the_next_step(
     where = ("--bootstrap", "127.0.0.1:1", "--topic", "samples", "--out", out, "--client-config", quick(tmp_path))
     code, _, err = lagcast_process(command, *where)
     assert code == 4
-    assert "lagcast: asked Kafka at 127.0.0.1:1 for the partitions of topic 'samples'; what came back: " in err
+    assert "lagcast: request to Kafka at 127.0.0.1:1 for the partitions of topic 'samples' failed: " in err
     assert err.endswith("Connection refused); check host and port, and that the broker runs\n")
     assert err.count("\n") == 1
     assert not out.exists()

@@ -54,7 +54,9 @@ def test_groups_that_could_not_be_read_are_refused_with_the_sentence_of_their_er
             "unsupported", "a share group is not supported", "Leave it out, or scale it by another signal."
         ),
         ("prod-eu", "odrers"): Obstacle(
-            "source_unreachable", "no group 'odrers'", "Mend what the sentence names; it is asked again every 15 s."
+            "source_unreachable",
+            "no group 'odrers'",
+            "Correct what the sentence names; the request is repeated every 15 s.",
         ),
     }
 

@@ -87,8 +87,8 @@ def test_one_group_denied_leaves_the_others(collector: KafkaAdminCollector, clus
     halting, secret = collected.errors
     assert (type(secret), secret.group, secret.__cause__) == (RejectedError, "secret", cause)
     assert str(secret) == (
-        "group 'secret': asked cluster 'prod-eu' at 127.0.0.1:9092 for the state of group 'secret'; "
-        "what came back: Broker: Group authorization failed [GROUP_AUTHORIZATION_FAILED]; "
+        "group 'secret': request to cluster 'prod-eu' at 127.0.0.1:9092 for the state of group 'secret' "
+        "failed: Broker: Group authorization failed [GROUP_AUTHORIZATION_FAILED]; "
         "grant this user Describe on Group 'secret'"
     )
     assert (type(halting), halting.group) == (UnavailableError, "halting")
@@ -141,7 +141,7 @@ def test_a_missing_leader_is_not_a_malformed_answer(collector: KafkaAdminCollect
     assert [row.partition for row in collected.samples] == [0, 2]
     (error,) = collected.errors
     assert isinstance(error, UnavailableError)
-    assert str(error).endswith("for the end offset of partition orders-in-1; no answer came: is its leader away?")
+    assert str(error).endswith("for the end offset of partition orders-in-1 got no answer; is its leader down?")
 
 
 def test_a_deleted_topic_is_an_error_of_its_group(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
@@ -165,7 +165,7 @@ def test_no_answer_for_any_group_is_raised(collector: KafkaAdminCollector, clust
 def test_an_error_without_text_shows_its_code(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
     """When a broker sends an error with an empty text, the error names its code."""
     cluster.groups = {"orders": KafkaException(KafkaError(KafkaError.NOT_COORDINATOR, "ConsumerGroupDescribe: "))}
-    with pytest.raises(UnavailableError, match=r"what came back: ConsumerGroupDescribe \[NOT_COORDINATOR\]$"):
+    with pytest.raises(UnavailableError, match=r"failed: ConsumerGroupDescribe \[NOT_COORDINATOR\]$"):
         collector.collect(["orders"], now=NOON)
 
 

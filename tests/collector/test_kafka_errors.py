@@ -41,7 +41,7 @@ def test_the_reason_is_the_same_in_every_round(complaints: Complaints, passed: s
     """Times and counts are left out of the error, which would otherwise be a new one every 15 s."""
     complaints.hear(KafkaError(KafkaError._TRANSPORT, f"{REFUSED}{passed}"))
     assert error_message(complaints) == (
-        "asked cluster 'c' at 127.0.0.1:1 for its list of groups; what came back: Local: Timed out [_TIMED_OUT] "
+        "request to cluster 'c' at 127.0.0.1:1 for its list of groups failed: Local: Timed out [_TIMED_OUT] "
         f"({REFUSED}); check host and port, and that the broker runs"
     )
 

@@ -44,7 +44,7 @@ def test_without_the_list_of_every_kind(collector: KafkaAdminCollector, cluster:
         (UnavailableError, None),
         (UnavailableError, "clicks"),
     ]
-    assert "for its list of groups of every kind; what came back: Local: Timed out" in str(everything.errors[0])
+    assert "for its list of groups of every kind failed: Local: Timed out" in str(everything.errors[0])
 
 
 def test_a_group_without_any_partition_is_an_error(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:

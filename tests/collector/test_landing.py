@@ -130,7 +130,7 @@ def test_messages_that_retention_removed_before_they_were_read_are_counted_and_l
         folder.land([arrived(0, offset=70), arrived(1, partition=1, offset=5)])
         folder.land([arrived(2, offset=80), arrived(3, partition=1, offset=6)])
     assert folder.done.gone == 9
-    assert [(line["event"], line["messages"]) for line in lines] == [("messages_gone", 9)]
+    assert [(line["event"], line["messages"]) for line in lines] == [("messages_expired", 9)]
     assert land(tmp_path).next_offsets == {0: 81, 1: 7}
 
 

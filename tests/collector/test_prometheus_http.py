@@ -69,7 +69,7 @@ def test_every_refusal_is_one_sentence(
     with pytest.raises(kind) as caught:
         names(memory)
     sentence = str(caught.value)
-    assert sentence.startswith(f"asked {memory.url} for the names of its metrics; what came back: ")
+    assert sentence.startswith(f"request to {memory.url} for the names of its metrics failed: ")
     assert message in sentence
     assert "\n" not in sentence
 

@@ -196,7 +196,7 @@ def test_a_move_without_the_right_to_make_events_is_carried_out(
     cluster.mutes_events = True
     with capture_logs() as logs:
         assert _reasons(executor().run_once(None)) == ["Act"]
-    assert [line["event"] for line in logs] == ["acted", "untold"]
+    assert [line["event"] for line in logs] == ["acted", "event_not_recorded"]
 
 
 def test_the_count_after_a_patch_is_compared(
@@ -310,7 +310,7 @@ def test_nothing_is_sent_without_a_leader(
     """Due advice is held when no leader is known right before the patch, and carried out once one is."""
     service.store.save(due_advice())
     acting = executor()
-    verdicts = [None, Held(reason="no_leader", sentence="nobody holds the Lease")]
+    verdicts = [None, Held(reason="no_leader", sentence="the Lease has no holder")]
     acting.leaderless = lambda: verdicts[-1]
     assert _reasons(acting.run_once(None)) == ["no_leader"]
     assert cluster.patches == []

@@ -202,7 +202,7 @@ def test_a_second_executor_goes_on_from_the_count_of_the_first(
     acting = executor()
     with capture_logs() as logs:
         acting.run_once(None)
-    assert "unrecorded" in [line["event"] for line in logs]
+    assert "state_not_recorded" in [line["event"] for line in logs]
     service.store.save(due_advice(recommendation_id="r-2", current_replicas=8, desired_replicas=12))
     executor().run_once(None)
     assert cluster.replicas == 12
@@ -217,7 +217,7 @@ def test_a_status_write_that_failed_is_repeated_in_the_same_look(
     service.store.save(due_advice())
     with capture_logs() as logs:
         executor().run_once(None)
-    assert [line["event"] for line in logs] == ["acted", "unrecorded"]
+    assert [line["event"] for line in logs] == ["acted", "state_not_recorded"]
     assert _status(cluster)["lastApplied"]["replicas"] == 8
 
 
@@ -247,7 +247,7 @@ def test_an_object_that_was_made_again_gets_the_record(
     service.store.save(due_advice(recommendation_id="r-2", current_replicas=8, desired_replicas=12))
     with capture_logs() as logs:
         acting.run_once(None)
-    assert [line["event"] for line in logs] == ["acted", "unrecorded"]
+    assert [line["event"] for line in logs] == ["acted", "state_not_recorded"]
     assert _status(cluster)["lastApplied"]["replicas"] == 12
 
 

@@ -112,7 +112,7 @@ def test_a_released_lease_is_over_at_once(lease: Lease, watch: LeaseWatch) -> No
     lease.watched(watch, seconds=20, renewed=True)
     lease.sighting = replace(lease.sighting, holder="")
     watch.look()
-    assert sentence(watch).startswith("nobody holds the Lease lagcast/lagcast-recommender; ")
+    assert sentence(watch).startswith("the Lease lagcast/lagcast-recommender has no holder; ")
     lease.watched(watch, seconds=1, renewed=True)
     assert watch.held() is None
 

@@ -138,7 +138,7 @@ def test_clocks_that_differ_hold(advice: MakeAdvice, skew_seconds: float) -> Non
             AS_SEEN,
             LEFT,
             "ChangedByOthers",
-            "somebody changed the workload from 8 to 6 replicas after this executor did",
+            "another client changed the workload from 8 to 6 replicas after this executor did",
         ),
         (replace(AS_SEEN, owners=(OURS, THEIRS)), LEFT, "ChangedByOthers", "kubectl (at 2026-01-05T12:00:00Z) changed"),
         (

@@ -57,7 +57,7 @@ CASES = (
         ],
         silent=6,
         labels={"severity": "warning"},
-        description="All recommenders stand by, and none may publish: look at their log and at their Lease.",
+        description="All recommenders stand by, and none may publish: check their logs and their Lease.",
     ),
     Case(
         alert="LagcastDataStale",
@@ -71,7 +71,7 @@ CASES = (
         series=[RUNNING, {"series": f'lagcast_refusal{{{GROUP},reason="DataStale"}}', "values": "0x4 1x70"}],
         silent=34,
         labels=LABELS | {"reason": "DataStale"},
-        description="No advice for orders: DataStale. `lagcast explain` says what to do.",
+        description="No advice for orders: DataStale. `lagcast explain` shows the next step.",
     ),
     Case(
         alert="LagcastAdviceNotFollowed",
@@ -82,7 +82,7 @@ CASES = (
         ],
         silent=24,
         labels=LABELS,
-        description="orders should have 5 replicas and has not: nobody follows, or somebody else scales it.",
+        description="orders should have 5 replicas and has not: no executor is active, or another scaler sets it.",
     ),
 )
 

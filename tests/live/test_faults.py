@@ -87,7 +87,7 @@ def test_a_storm_of_writes_is_answered_with_patience(shop: Shop) -> None:
         (found,) = executor.run_once(None)
         assert isinstance(found, Held), found
         assert found.reason == "conflicted"
-        assert "somebody changed it" in found.sentence or "409" in found.sentence, found.sentence
+        assert "another client changed it" in found.sentence or "409" in found.sentence, found.sentence
         assert shop.workload() == left
     assert isinstance(outcome(shop), Act)
     assert shop.workload()[0] == 8

@@ -182,7 +182,7 @@ def test_b22_any_kind_with_a_scale_is_scaled(shop: Shop) -> None:
     shop.advise(2)
     (held,) = acting.run_once(None)
     assert isinstance(held, Held)
-    assert held.sentence.startswith("somebody changed the workload from 8 to 3 replicas after this executor did")
+    assert held.sentence.startswith("another client changed the workload from 8 to 3 replicas after this executor did")
 
 
 @pytest.mark.parametrize(

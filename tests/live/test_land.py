@@ -186,7 +186,7 @@ def test_a_broker_that_goes_and_comes_back_is_logged_once_each(jars: Path, tmp_p
                 assert landed(tmp_path / "out", rows=12) == Counter(batch(0))
                 broker.stop()
                 publisher(batch(1))
-                wait_until(lambda: any(line["event"] == "brokers_away" for line in lines))
+                wait_until(lambda: any(line["event"] == "brokers_unreachable" for line in lines))
                 broker.start()
                 broker.wait_until_open()
                 assert landed(tmp_path / "out", rows=24) == Counter([*batch(0), *batch(1)])
@@ -194,7 +194,7 @@ def test_a_broker_that_goes_and_comes_back_is_logged_once_each(jars: Path, tmp_p
             stop.set()
             thread.join()
     changes = [line for line in lines if line["event"].startswith("brokers_")]
-    assert [line["event"] for line in changes] == ["brokers_away", "brokers_back"]
+    assert [line["event"] for line in changes] == ["brokers_unreachable", "brokers_reachable"]
     assert changes[0]["where"] == f"Kafka at {broker.address}"
 
 

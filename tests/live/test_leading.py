@@ -189,7 +189,7 @@ def test_a_leader_that_is_cut_off_stops_before_another_begins(
         assert '"lease_failed"' in leader.logged
         mended_at = read_clock()
         link.mend()
-        wait_until(lambda: '"lease_answers"' in leader.logged, seconds=20)
+        wait_until(lambda: '"lease_reachable"' in leader.logged, seconds=20)
         time.sleep(5)
         assert {each.currency for each in advice_since(store, since=mended_at)} == {other.name}
         one_history(store)

@@ -232,4 +232,4 @@ def test_a_lease_is_kept_through_any_trouble_and_let_go_in_the_end() -> None:
             assert elector.term() == 1
         assert elector.term() is None
     assert world.lease.holder == ""
-    assert [line["event"] for line in logs] == ["lease_failed", "lease_answers", "leading"]
+    assert [line["event"] for line in logs] == ["lease_failed", "lease_reachable", "leading"]
