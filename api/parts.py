@@ -223,7 +223,7 @@ class Learned(Wire):
     target_utilization_set: FiniteFloat | None = None
     """The most that settings allow; plans use less where quiet minutes showed that it is too full."""
     start_up_seconds: FiniteFloat | None = None
-    """Seconds from the command until plans expect added replicas to consume: as set."""
+    """Seconds from the command until plans expect added replicas to consume: as set until it is measured."""
     start_up_seen_seconds: FiniteFloat | None = None
     """Seconds that it took in graded moves; absent while none was seen."""
 

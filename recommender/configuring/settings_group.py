@@ -148,7 +148,8 @@ class GroupSettings(BaseModel):
     """Most replicas to advise. Default: none, the partition count is the ceiling; replicas beyond it sit idle."""
 
     start_up_seconds: float = Field(default=_PROFILE_DEFAULTS["start_up_seconds"], ge=0)
-    """Seconds from the command to a new replica's first commit. Default: 30, an image already on the node."""
+    """Seconds from the command to a new replica's first commit, used until a move of the group has shown it. Default: 30,
+    an image already on the node."""
 
     heartbeat_interval_seconds: float = Field(default=_PROFILE_DEFAULTS["heartbeat_interval_seconds"], gt=0)
     """The consumers' `heartbeat.interval.ms`, in seconds. Default: 3, Kafka's own."""

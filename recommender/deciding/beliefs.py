@@ -85,9 +85,8 @@ def _known_from(learned: LearnedMoves) -> str:
 def _start_up(learned: LearnedMoves) -> str | None:
     if learned.start_up_seconds is None:
         return None
-    seen = learned.start_up_seen_seconds
-    was = "none was seen yet" if seen is None else f"{seen:.0f} s measured"
-    return f"Added replicas are expected {learned.start_up_seconds:.0f} s after the command, as set ({was})."
+    known_from = "as set; none was measured yet" if learned.start_up_seen_seconds is None else "measured"
+    return f"Added replicas are expected {learned.start_up_seconds:.0f} s after the command ({known_from})."
 
 
 def _target_utilization(learned: LearnedMoves) -> str:

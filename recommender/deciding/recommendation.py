@@ -122,8 +122,8 @@ class LearnedMoves:
 
     `move_risk` is the price of one move beyond its expected price, in currency; `source` shows whether `moves`, the
     graded ones, outweigh the priors; `target_utilization` is the share of capacity that plans use,
-    `target_utilization_set` the most that settings allow. Plans expect added replicas after `start_up_seconds`, which
-    is set; `start_up_seen_seconds` is the start-up time in graded moves, None before the first.
+    `target_utilization_set` the most that settings allow. Plans expect added replicas after `start_up_seconds`:
+    as set until `start_up_seen_seconds`, the start-up time in graded moves, is known; None before the first.
     """
 
     rebalance_pause_scale_out_seconds: float

@@ -22,6 +22,9 @@ from recommender.deciding.recommendation import GradedMove, PromisedPrice
 QUIET_SECONDS = 60.0
 # A command without an effect within this many start-ups and sessions was not carried out.
 PATIENCE_FACTOR = 2.0
+# Added replicas may wait for a node and an image, whatever the settings expect: 180 s were missed with the default of
+# 30 s, and so never measured.
+LONGEST_START_UP_SECONDS = 600.0
 # Lag before the move is the mean of this many rows: two minutes.
 ROWS_BEFORE = 8
 # Leavers that are noticed only after this share of their session left ungracefully.
@@ -49,6 +52,11 @@ class Command:
     stopped_share: float
     recommendation_id: str | None = None
     promised: PromisedPrice | None = None
+
+    @property
+    def adds(self) -> bool:
+        """True if replicas are to be added."""
+        return self.to_replicas > self.from_replicas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +197,8 @@ class Grader:
         """True if the group has been quiet for long enough, or no move has come for too long."""
         if watch.last_change_at is None:
             patience = PATIENCE_FACTOR * self.profile.start_up_seconds + self.profile.session_timeout_seconds
+            if watch.command is not None and watch.command.adds:
+                patience = max(patience, LONGEST_START_UP_SECONDS)
             return (watch.seen_until - watch.began_at).total_seconds() > patience + QUIET_SECONDS
         return (watch.seen_until - watch.last_change_at).total_seconds() >= QUIET_SECONDS
 
@@ -203,6 +213,8 @@ class Grader:
         if command is not None and watch.first_change_at is not None:
             took = (watch.first_change_at - watch.began_at).total_seconds()
         down = watch.after < watch.before
+        # Another scaler may change the group while the command waits: that would be no start-up time.
+        is_as_advised = command is not None and watch.after == command.to_replicas
         hidden = watch.late_messages > 0.0 and watch.short_seconds > SHORT_SHARE * self.max_lag_seconds
         outcome = MoveOutcome(
             from_replicas=watch.before,
@@ -216,7 +228,7 @@ class Grader:
             ungraceful=(took > UNGRACEFUL_SHARE_OF_SESSION * self.profile.session_timeout_seconds)
             if down and took is not None
             else None,
-            start_up_seconds=took if not down else None,
+            start_up_seconds=took if command is not None and command.adds and is_as_advised else None,
             advised_as=command.recommendation_id if command else None,
         )
         return GradedMove(

@@ -17,7 +17,7 @@ from forecasting.forecast import Forecast
 from forecasting.forecaster import Forecaster
 from forecasting.history import GroupInterval, History, HistoryBuffer
 from forecasting.refusal import Refusal
-from forecasting.units import Partitions, Replicas
+from forecasting.units import Partitions, Replicas, Seconds
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommend import planned_replicas, recommend
 from recommender.deciding.recommendation import Decision, GateStanding, GradedMove, Recommendation
@@ -154,7 +154,7 @@ class Session:
         capacity = self._capacity.look(history, surprised=self._surprised())
         if capacity is not None:
             self._moves.teach(capacity)
-        profile, experts = replace(self._profile, capacity=capacity), self._experts
+        profile, experts = self._as_measured(capacity), self._experts
         fallback_replicas = None if experts is None else experts.choose()
         decision = recommend(
             history,
@@ -176,6 +176,15 @@ class Session:
             self._previous = decision
             self._moves.commanded(decision, now=now)
         return decision
+
+    def _as_measured(self, capacity: Capacity | None) -> GroupProfile:
+        """The profile with this capacity, and with the start-up time of the group's own moves once there is one.
+
+        In whole seconds, so that cached results for the group's moves can be used until the next move.
+        """
+        start_up = self.learned.start_up
+        seconds = self._profile.start_up_seconds if start_up is None else Seconds(round(start_up.value))
+        return replace(self._profile, capacity=capacity, start_up_seconds=seconds)
 
     def _planned(
         self,
@@ -221,7 +230,7 @@ class Session:
         It takes as long as a few hundred decisions: for when `review_due`. None where too little is known: then the
         highest history tier is used.
         """
-        profile = replace(self._profile, capacity=self._capacity.known)
+        profile = self._as_measured(self._capacity.known)
         return self._forecasts.review(self._buffer.history(), profile, learned=self.learned, now=now)
 
     @property

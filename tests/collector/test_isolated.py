@@ -37,7 +37,7 @@ def test_rounds_share_one_other_process(collector: IsolatedCollector) -> None:
 def test_a_child_that_dies_costs_one_round(collector: IsolatedCollector, group: str, end: str) -> None:
     """The round in which the child dies raises one error that names the signal; a new child reads the next round."""
     first = process_of(collector)
-    with pytest.raises(UnavailableError, match=rf"Kafka's client died \({end}\) while it was asked; the next round"):
+    with pytest.raises(UnavailableError, match=rf"Kafka's client died \({end}\) during a request; the next round"):
         collector.collect([group], now=NOON)
     assert process_of(collector) != first
 

@@ -203,7 +203,7 @@ def test_an_executor_that_no_object_needs_is_no_problem(cluster: MemoryCluster) 
     notes = [each.sentence for each in found(cluster, "note") if each.check in ("rights", "autoscalers")]
     assert notes == [
         "HorizontalPodAutoscaler shop/x scales the same workload; the executor leaves it alone.",
-        "The executor may not patch deployments/scale.apps; no object here says Apply.",
+        "The executor may not patch deployments/scale.apps; no object here has mode Apply.",
     ]
 
 

@@ -28,7 +28,7 @@ def test_on_the_first_day_every_quantity_is_marked_as_assumed(advice: MakeAdvice
     """Each quantity has its figure and its source; none is called measured."""
     assert beliefs(advice(learned=ASSUMED)) == (
         "A move stops what it moves 12.0 s going up and 12.0 s going down (assumed, 0 moves seen; measured from 3 on).",
-        "Added replicas are expected 30 s after the command, as set (none was seen yet).",
+        "Added replicas are expected 30 s after the command (as set; none was measured yet).",
         "The risk of a move is priced at 0.100 USD (assumed, 0 moves seen; measured from 3 on).",
         "Plans fill replicas to 95% of their capacity (assumed, as set; no quiet minute contradicts it).",
         "One replica consumes 4,100/s (p20 3,900, p90 4,350; as set).",
@@ -44,6 +44,7 @@ def test_a_measured_quantity_has_its_number_of_moves_and_its_age(advice: MakeAdv
         moves=4,
         source="measured",
         target_utilization=0.84,
+        start_up_seconds=45.0,
         start_up_seen_seconds=45.2,
     )
     seen = Capacity(
@@ -55,7 +56,7 @@ def test_a_measured_quantity_has_its_number_of_moves_and_its_age(advice: MakeAdv
     )
     assert beliefs(advice(learned=learned, capacity=seen)) == (
         "A move stops what it moves 3.4 s going up and 5.1 s going down (measured, 4 moves).",
-        "Added replicas are expected 30 s after the command, as set (45 s measured).",
+        "Added replicas are expected 45 s after the command (measured).",
         "The risk of a move is priced at 0.100 USD (measured, 4 moves).",
         "Plans fill replicas to 84% of their capacity (measured: at 95%, as set, a backlog grew in quiet minutes).",
         "One replica consumes 4,100/s (p20 3,900, p90 4,350; measured at the group's limit, 90 min old).",

@@ -144,6 +144,28 @@ def test_a_stop_is_read_from_how_far_lag_rose() -> None:
     assert graded.late_messages == 0.0  # 11.5 s of visible lag are 9 s of waiting: half a commit interval is done work
 
 
+@pytest.mark.parametrize(
+    ("rows_without_effect", "members", "start_up_seconds"),
+    [(11, 10, 180.0), (39, 10, 600.0), (11, 12, None)],
+    ids=["a node has to come", "an image of 10 GB", "another scaler adds four"],
+)
+def test_replicas_that_come_long_after_the_command_show_their_start_up_time(
+    rows_without_effect: int, members: int, start_up_seconds: float | None
+) -> None:
+    """The settings expect 30 s. The time counts where the group comes to the advised count, and to no other."""
+    grader = Grader(profile=PROFILE, max_lag_seconds=10.0)
+    seen = [grader.observe(row(place), RATE) for place in range(8)]
+    at = row(7).interval_end_at
+    grader.commanded(
+        Command(at=at, from_replicas=8, to_replicas=10, rebalance_pause_seconds=12, late_messages=0, stopped_share=1)
+    )
+    until = 8 + rows_without_effect
+    seen += [grader.observe(row(place), RATE) for place in range(8, until)]
+    seen += [grader.observe(row(place, members=members), RATE) for place in range(until, until + 8)]
+    (graded,) = [one.outcome for one in seen if one is not None]
+    assert graded.start_up_seconds == start_up_seconds
+
+
 @pytest.mark.parametrize(("rate", "late_messages"), [(9000.0, 0.0), (6000.0, 180_000.0)])
 def test_what_a_shortage_makes_late_is_not_charged_to_the_move(rate: float, late_messages: float) -> None:
     """9,000/s on 8 replicas add 1.67 s of lag in each row, and no move is to blame; at 6,000/s nothing else is.

@@ -56,6 +56,25 @@ def test_under_half_an_hour_there_is_no_advice_and_from_then_on_there_is(row: Ma
     assert late.forecast.history_tier == "reactive"
 
 
+def test_plans_expect_added_replicas_after_the_measured_start_up_time(
+    row: MakeRow, profile: GroupProfile, graded_move: Callable[..., GradedMove]
+) -> None:
+    """The settings expect 30 s; after a move whose replicas came after 180 s, plans and lead time expect 180 s."""
+    rows = [replace(each, members=4) for each in minutes_of(row, 1, 240)]
+    slow = graded_move()
+    slow = replace(slow, graded_at=START, outcome=replace(slow.outcome, start_up_seconds=180.0))
+    leads = []
+    for outcomes in ((), (slow,)):
+        decision = Session(profile, DecisionSettings(), rows, outcomes=outcomes).recommend(rows[-1].interval_end_at)
+        assert isinstance(decision, Recommendation)
+        assert decision.desired_replicas > 4
+        assert decision.learned is not None
+        leads.append((decision.learned.start_up_seconds, decision.lead_time_seconds))
+    (assumed, before), (measured, after) = leads
+    assert (assumed, measured) == (30.0, 180.0)
+    assert after - before == pytest.approx(150.0)
+
+
 def test_a_known_daily_wave_is_met_before_it_rises(row: MakeRow, profile: GroupProfile) -> None:
     """After three days of the wave, the advice at 07:00 on 8 replicas is more of them, timed before 8 are too few."""
     seven = 3 * 1440 + 7 * 60
