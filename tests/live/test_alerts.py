@@ -71,7 +71,7 @@ CASES = (
         series=[RUNNING, {"series": f'lagcast_refusal{{{GROUP},reason="DataStale"}}', "values": "0x4 1x70"}],
         silent=34,
         labels=LABELS | {"reason": "DataStale"},
-        description="No advice for orders: DataStale. `lagcast explain` shows the next step.",
+        description="No advice for orders: DataStale. See `lagcast explain`.",
     ),
     Case(
         alert="LagcastAdviceNotFollowed",
