@@ -85,7 +85,7 @@ def play(draws: Sequence[PlacedDraw], out: Path, *, hindsight: bool, jobs: int) 
             elapsed = time.monotonic() - began
             left = elapsed / played * (len(todo) - played)
             print(
-                f"{len(done):4d}/{len(draws)}  {hms(elapsed)}, about {hms(left)} left  {told(done[place])}",
+                f"{len(done):4d}/{len(draws)}  {hms(elapsed)}, about {hms(left)} left  {summary_of(done[place])}",
                 file=sys.stderr,
                 flush=True,
             )
@@ -97,7 +97,7 @@ def text_of(runs: list[Run]) -> str:
     return written({"runs": runs}, {"summary": [asdict(each) for each in family_summaries(runs)]}, root=ROOT)
 
 
-def told(runs: Sequence[Run]) -> str:
+def summary_of(runs: Sequence[Run]) -> str:
     """One line with a draw's result."""
     costs = {run.policy: run.cost for run in runs}
     cheapest = min(SIMPLE_SCALERS, key=lambda policy: costs[policy])

@@ -54,11 +54,11 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.page is not None:
         try:
-            told = page([json.loads(file.read_text(encoding="utf-8")) for file in arguments.page])
+            text = page([json.loads(file.read_text(encoding="utf-8")) for file in arguments.page])
         except (OSError, ValueError, LookupError, TypeError) as error:
             named = " ".join(map(str, arguments.page))
             parser.error(f"--page {named}: no figures of one comparison ({error}); make them with --out FILE")
-        print(told, end="")
+        print(text, end="")
         return 0
     if not LEAST_MINUTES <= arguments.minutes <= MOST_MINUTES:
         bounds = f"from {LEAST_MINUTES:g} to {MOST_MINUTES:g}"

@@ -1,1 +1,1 @@
-"""Shadows: groups that are played beside the real one, scaled by somebody else."""
+"""Shadows: groups that are played beside the real one, scaled by other scalers."""

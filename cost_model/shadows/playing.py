@@ -167,7 +167,7 @@ def need_of(tables: Tables, shadows: Shadows, rules: Rules, scaler: int, rate: f
 def play_class(
     lag: float, arriving: float, carried: float, stop: float, stopped: float, worked: float, limit: float
 ) -> tuple[float, float]:
-    """Backlog of one class after a row, and its late messages: first nobody works, then everybody does.
+    """Backlog of one class after a row, and its late messages: first no replica works, then all do.
 
     The wait of what arrives is the rest of the stop, and the time that the backlog in front of it takes.
     """

@@ -1,7 +1,7 @@
 """Publisher of decisions to two Kafka topics, as CloudEvents in binary mode: all in order, and the last per group.
 
-        PREFIX           each decision, kept for 30 days unless the topic is configured otherwise
-        PREFIX.latest    compacted: a new reader gets the last decision of every group, and then the changes
+    PREFIX           each decision, kept for 30 days unless the topic is configured otherwise
+    PREFIX.latest    compacted: a new reader gets the last decision of every group, and then the changes
 
 Key and `ce_partitionkey` are `cluster/group`: one group's decisions stay in order. The body is that of the REST answer.
 """

@@ -227,7 +227,7 @@ def _rules_of_targets(view: ClusterView, here: Sequence[GroupRequest]) -> Iterat
 def _metrics(view: ClusterView, api: str) -> Iterator[Diagnosis]:
     server = view.metrics_server(api)
     if server is None:
-        sentence = "Nobody serves it: an HPA on such metrics finds none (NotFound)."
+        sentence = "No adapter serves it: an HPA on such metrics finds none (NotFound)."
         yield _finding("metrics API", api, "note", sentence, METRICS_APIS[api])
         return
     known = next((name for part, name in _ADAPTERS if part in server), "a server that is not known here")

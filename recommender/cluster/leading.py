@@ -41,7 +41,7 @@ def _keep(elector: Elector, stop: threading.Event, began: threading.Event) -> No
     while not stop.is_set():
         try:
             wait_seconds = elector.step()
-        except Exception as error:  # noqa: BLE001  # a token that cannot be read, for one: whoever gave up never led again
+        except Exception as error:  # noqa: BLE001  # a token that cannot be read, for one: one that gave up never led again
             if not failing:
                 _log.warning("lease_failed", error=str(error))
             failing, wait_seconds = True, elector.terms.retry_seconds

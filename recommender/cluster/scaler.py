@@ -253,7 +253,7 @@ def _read(document: Document) -> Scaler:
             raise ScalerError(message)
         group_keys["min_replicas"] = 1  # while it is active
     if "target" in spec:
-        # The object's own namespace: whoever may write here cannot have anything scaled elsewhere.
+        # The object's own namespace: a writer of it can have nothing scaled elsewhere.
         group_keys["target"] = {"namespace": namespace, **_snake(spec["target"])}
     return Scaler(
         namespace=namespace,

@@ -29,7 +29,7 @@ _SECONDS_PER_HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """One condition: does it hold, why in one word, and in one sentence. None: nobody can say."""
+    """One condition: does it hold, why in one word, and in one sentence. None: unknown."""
 
     holds: bool | None
     reason: str

@@ -46,7 +46,7 @@ class FencedObjects:
         self._objects, self._fence = objects, fence
 
     def documents(self) -> Sequence[Document]:
-        """All of them, whoever leads."""
+        """All of them, whichever recommender leads."""
         return self._objects.documents()
 
     def write_status(self, document: Document, status: Status) -> None:
@@ -64,7 +64,7 @@ class FencedObjects:
 class Scalers:
     """The settings, with those of the objects of a cluster laid over them.
 
-    `look` reads the objects anew; between two looks all answers are of one moment, whoever asks, from any thread.
+    `look` reads the objects anew; between two looks all answers are of one moment, for callers in any thread.
     """
 
     objects: ScalerObjects

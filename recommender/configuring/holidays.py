@@ -17,7 +17,7 @@ class HolidaySettings(BaseModel):
 
     country: str | None = None
     """Country whose public holidays count, by its ISO 3166 code: `DE`, `"NO"` (in quotes, for YAML reads it as no).
-    Default: none; nobody knows where your load comes from."""
+    Default: none; the origin of a load is not known."""
 
     subdivision: str | None = None
     """State or province, by its ISO 3166-2 code without the country's: `BY`. Default: none, what holds nationwide."""

@@ -101,8 +101,8 @@ class ScaleToZeroSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     enabled: bool = False
-    """True where 0 replicas may be advised and set, and a workload at 0 be started. Default: false, because
-    whoever stopped a workload meant it."""
+    """True where 0 replicas may be advised and set, and a workload at 0 be started. Default: false, because a
+    workload that was stopped was stopped on purpose."""
 
     activation_lag_messages: int = Field(default=_ZERO_DEFAULTS["activation_lag_messages"], ge=1)
     """Number of waiting messages that activates the group; fewer count as none. Default: 1. Markers of transactions
@@ -148,8 +148,8 @@ class GroupSettings(BaseModel):
     """Most replicas to advise. Default: none, the partition count is the ceiling; replicas beyond it sit idle."""
 
     start_up_seconds: float = Field(default=_PROFILE_DEFAULTS["start_up_seconds"], ge=0)
-    """Seconds from the command to a new replica's first commit, used until a move of the group has shown it. Default: 30,
-    an image already on the node."""
+    """Seconds from the command to a new replica's first commit, used until a move of the group has shown it.
+    Default: 30, an image already on the node."""
 
     heartbeat_interval_seconds: float = Field(default=_PROFILE_DEFAULTS["heartbeat_interval_seconds"], gt=0)
     """The consumers' `heartbeat.interval.ms`, in seconds. Default: 3, Kafka's own."""
@@ -212,7 +212,7 @@ class GroupSettings(BaseModel):
     def profile(self, cluster: str, group: str, *, partitions: int) -> GroupProfile:
         """The profile for the cost model; `partitions` is the count in the samples, settings win.
 
-        A configured capacity is a band of no width: nobody knows better. None leaves it to be measured.
+        A configured capacity is a band of no width: it is taken as exact. None leaves it to be measured.
         """
         rate = self.capacity_messages_per_second_per_replica
         capacity = None

@@ -54,12 +54,12 @@ FIXED = 0
 HALF_LIFE_SECONDS = 6.0 * SECONDS_PER_HOUR
 SLOT_SECONDS = 900
 SLOTS = SECONDS_PER_DAY // SLOT_SECONDS + 1
-# The places of two groups that are scaled from outside: by plans while somebody else is followed, and as the group is.
+# The places of two groups that are scaled from outside: by plans while a scaler is followed, and as the group is.
 PLANS, AS_IT_IS = 0, 1
 # Another one is followed once it was cheaper by this share, and by what all replicas cost in so many hours.
 SLACK_RATIO = 0.02
 CHANGE_HOURS_OF_ALL = 0.05
-# What was paid above the cost of whoever is followed fades with this half-life: four times as slowly as costs, so that
+# What was paid above the cost of the followed one fades with this half-life: four times as slowly as costs, so that
 # a mistake is remembered for longer than the lull that led to it.
 REGRET_HALF_LIFE_SECONDS = 24.0 * SECONDS_PER_HOUR
 # Rows before the first decision rank the scalers, but may be coarser than those after it: they count half.
@@ -180,7 +180,7 @@ class Experts:
         self._begin(row)
         seconds = float(row.interval_seconds)
         late = self._late_messages(row, row.members, rate, row.lag_messages)
-        if not self._decided:  # played as soon as somebody is to be chosen
+        if not self._decided:  # played as soon as one is to be chosen
             self._capacity, self._learned, self._members = capacity, learned, row.members
             self._remember(_Row(seconds, rate, -1, 0.0, 0.0, self._slot % SLOTS, 0.0, 0.0, self._slot, decided=False))
             return
@@ -218,7 +218,7 @@ class Experts:
         return weights
 
     def _count_regret(self, newest: _Row, late_messages: float) -> None:
-        """Count what was paid above the cost of whoever is followed, had it been followed all the time."""
+        """Count what was paid above the cost of the followed one, had it been followed all the time."""
         self._paid[newest.account] += (newest.pod_seconds, late_messages)
         alone = self._cost_of_plans
         if self._followed is not None:
@@ -257,7 +257,7 @@ class Experts:
         """Learn from a group that stays behind how much of its capacity it has; half of that is forgotten in 6 h.
 
         A capacity believed to be twice what it is makes shadows a dream, and following them expensive. Who does nothing
-        at all, or is nobody, shows no strength.
+        at all, or has no member, shows no strength.
         """
         if not saturated_rate or not members or (self._behind and self._behind[-1][0] != members):
             self._behind.clear()
@@ -335,12 +335,12 @@ class Experts:
 
     @property
     def _lead(self) -> float:
-        """The price of a change: by so much, beside a share, whoever takes over has to be cheaper."""
+        """The price of a change: by so much, beside a share, the next one to follow has to be cheaper."""
         return CHANGE_HOURS_OF_ALL * self._cost_of_all_hours + self._regret
 
     @property
     def _allowed_scalers(self) -> FloatArray:
-        """(n,): the cost of whoever is followed above which each scaler takes over.
+        """(n,): the cost of the followed one above which each scaler takes over.
 
         Changes have cost something where replicas were removed and missed: none is feared to who never removes any.
         """
@@ -377,7 +377,7 @@ class Experts:
         self._beside.backlog[PLANS] = waiting * self._tables.class_shares[place]
 
     def plan(self, replicas_for: Callable[[int, float], int]) -> None:
-        """Let the plans scale their own group, where somebody else is followed: by its count and its backlog."""
+        """Let the plans scale their own group, where a scaler is followed: by its count and its backlog."""
         if self._followed is None:
             return
         place, backlog = requested(self._beside, PLANS), float(self._beside.backlog[PLANS].sum())
@@ -400,7 +400,7 @@ class Experts:
 
     @property
     def cost_followed(self) -> float:
-        """The faded cost of whoever is followed, in currency."""
+        """The faded cost of the followed one, in currency."""
         return self._cost_of_plans if self._followed is None else float(self._costs[self._followed])
 
     @property
