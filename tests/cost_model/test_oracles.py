@@ -12,19 +12,12 @@ import pytest
 from cost_model.pricing.situation import Situation
 from cost_model.search.candidates import Plan
 from cost_model.search.evaluation import PlanEvaluation
-from forecasting.units import FloatArray, Replicas, Seconds
+from forecasting.units import Replicas, Seconds
+from tests.cost_model.drawn import priced
+from tests.cost_model.oracles import short_pauses, steady
 from tests.cost_model.weighing import single_move, weighed, without_reactions
 
 HOLD = 0
-
-
-def _steady(rate: float) -> FloatArray:
-    return np.full(60, rate)
-
-
-def _with(situation: Situation, **prices: float) -> Situation:
-    """The situation under other prices."""
-    return replace(situation, prices=replace(situation.prices, **prices))  # type: ignore[arg-type]  # all are floats
 
 
 def _starting(situation: Situation, seconds: float, *, most: int | None = None) -> Situation:
@@ -42,7 +35,7 @@ def _advised(found: PlanEvaluation) -> tuple[int, int, int] | None:
 @pytest.mark.parametrize(("rate", "replicas"), [(350.0, 4), (700.0, 8), (1800.0, 20), (2600.0, 40)])
 def test_oracle_1_at_the_optimum_a_constant_load_never_moves(plain: Situation, rate: float, replicas: int) -> None:
     """350, 700, 1,800 and 2,600 messages/s want 4, 8, 20 and 40 replicas, for their price and nothing else."""
-    found = weighed(replace(plain, demand_messages_per_second=_steady(rate), replicas=replicas))
+    found = weighed(replace(plain, demand_messages_per_second=steady(rate), replicas=replicas))
     assert found.best() is None
     stay = found.cost(found.stay_row)
     assert stay.total == stay.replicas == pytest.approx(0.05 * replicas)
@@ -51,7 +44,7 @@ def test_oracle_1_at_the_optimum_a_constant_load_never_moves(plain: Situation, r
 @pytest.mark.parametrize(("move", "pays"), [(0.29, True), (0.31, False)])
 def test_oracle_2_a_move_must_pay_for_itself(plain: Situation, move: float, pays: bool) -> None:  # noqa: FBT001
     """Six replicas less for an hour save 0.30: worth a move at 0.29, not at 0.31 (the horizon being all there is)."""
-    found = weighed(_with(replace(plain, demand_messages_per_second=_steady(700.0), replicas=14), price_per_move=move))
+    found = weighed(priced(replace(plain, demand_messages_per_second=steady(700.0), replicas=14), price_per_move=move))
     held, moved = found.cost(HOLD), single_move(found, 8, 0)
     # The move that the end of holding calls for is its only risk.
     assert held.risk == moved.risk == move
@@ -61,7 +54,7 @@ def test_oracle_2_a_move_must_pay_for_itself(plain: Situation, move: float, pays
 @pytest.mark.parametrize("move", [0.29, 0.31])
 def test_a_move_that_has_to_come_anyway_comes_at_once(plain: Situation, move: float) -> None:
     """With the end priced, staying at 14 pays for the move to 8 too, only later: at any price, now is cheaper."""
-    found = weighed(_with(replace(plain, demand_messages_per_second=_steady(700.0), replicas=14), price_per_move=move))
+    found = weighed(priced(replace(plain, demand_messages_per_second=steady(700.0), replicas=14), price_per_move=move))
     assert _advised(found) == (8, 0, 0)
 
 
@@ -102,7 +95,7 @@ def test_oracle_4_a_short_excess_is_waited_out(plain: Situation) -> None:
     No plan is cheaper, and the scaler that comes after a plan waits too: after another such minute a move would still
     come in time.
     """
-    demand = _steady(600.0)
+    demand = steady(600.0)
     demand[30] = 900.0
     situation = replace(
         plain, demand_messages_per_second=demand, max_lag_seconds=60.0, rebalance_pause_prior_seconds=5.0
@@ -115,7 +108,7 @@ def test_oracle_4_a_short_excess_is_waited_out(plain: Situation) -> None:
 
 def test_oracle_4_a_short_peak_is_met_and_left(plain: Situation) -> None:
     """One minute of 3,000 messages/s in half an hour: 20 replicas for two minutes, nothing late, 0.4225 in all."""
-    demand = _steady(600.0)
+    demand = steady(600.0)
     demand[30] = 3000.0
     situation = replace(
         plain, demand_messages_per_second=demand, max_lag_seconds=60.0, rebalance_pause_prior_seconds=5.0
@@ -139,7 +132,7 @@ def test_oracle_5_a_past_spike_is_only_drained_if_that_pays(plain: Situation, ba
 
 def test_oracle_8_replicas_beyond_the_partitions_only_cost(plain: Situation) -> None:
     """From 50 replicas on 40 partitions the plan goes to 40 even for the highest load, and at once."""
-    found = weighed(replace(plain, demand_messages_per_second=_steady(3700.0), replicas=50))
+    found = weighed(replace(plain, demand_messages_per_second=steady(3700.0), replicas=50))
     assert _advised(found) == (40, 0, 0)
 
 
@@ -157,13 +150,13 @@ def test_oracle_10_if_lateness_is_free_the_group_stays_minimal(plain: Situation)
     """If late, waiting or repeated messages are free, the smallest group stays, for any load."""
     demand = np.random.default_rng(1).uniform(100.0, 3900.0, 60)
     situation = replace(plain, demand_messages_per_second=demand, replicas=1)
-    assert weighed(_with(situation, price_per_late_message=0.0)).best() is None
+    assert weighed(priced(situation, price_per_late_message=0.0)).best() is None
 
 
 def test_oracle_10_if_lateness_is_expensive_nothing_is_late(plain: Situation) -> None:
     """At a thousand per late message no message is late that a feasible group can save."""
     demand = np.random.default_rng(1).uniform(100.0, 3900.0, 60)
-    found = weighed(_with(replace(plain, demand_messages_per_second=demand, replicas=40), price_per_late_message=1e3))
+    found = weighed(priced(replace(plain, demand_messages_per_second=demand, replicas=40), price_per_late_message=1e3))
     cost = found.cost(found.best_row)
     assert (cost.late, cost.pause_late) == (0.0, 0.0)
 
@@ -192,20 +185,6 @@ def test_oracle_12_where_no_pause_outlasts_the_promise_protocols_give_one_plan(p
     Six loads of ten minutes, each at least a tenth under the useful count that carries it: where a plan spends the
     promise as a buffer, what a stop leaves behind counts, and protocols differ.
     """
-    demand = np.repeat(np.random.default_rng(seed).choice([300.0, 600.0, 1000.0, 1500.0], 6), 10)
-    shaped = replace(
-        plain.profile,
-        heartbeat_interval_seconds=Seconds(3.0),
-        consumer_heartbeat_seconds=Seconds(5.0),
-        poll_batch_seconds=Seconds(0.1),
-        sync_seconds=Seconds(0.3),
-        termination_grace_seconds=Seconds(30.0),
-    )
-    quiet = replace(
-        plain, demand_messages_per_second=demand, replicas=14, max_lag_seconds=10.0, target_utilization=0.85
-    )
-    eager, kip848 = (
-        weighed(replace(quiet, profile=replace(shaped, protocol=protocol))) for protocol in ("eager", "kip848")
-    )
+    eager, kip848 = (weighed(situation) for situation in short_pauses(plain, seed))
     assert eager.plans[eager.best_row] == kip848.plans[kip848.best_row]
     assert eager.cost(eager.best_row).total == pytest.approx(kip848.cost(kip848.best_row).total)

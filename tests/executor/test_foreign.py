@@ -22,6 +22,16 @@ MakeAdvice = Callable[..., Recommendation]
 MakeExecutor = Callable[..., Executor]
 
 
+@pytest.fixture(name="acted")
+def acted_fixture(service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice) -> Executor:
+    """An executor that has just set the eight replicas of the advice, for a group with an object."""
+    cluster.add_scaler()
+    service.store.save(due_advice())
+    acting = executor()
+    acting.run_once(None)
+    return acting
+
+
 def _held(acting: Executor) -> Held:
     (held,) = acting.run_once(None)
     assert isinstance(held, Held), held
@@ -51,17 +61,13 @@ def test_the_status_has_what_was_applied_last(
 
 
 def test_a_count_that_is_changed_back_is_found_without_due_advice(
-    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
+    service: Service, cluster: Cluster, due_advice: MakeAdvice, acted: Executor
 ) -> None:
     """When another writer sets six again and the advice is to stay, the object and one Event report the conflict."""
-    cluster.add_scaler()
-    service.store.save(due_advice())
-    acting = executor()
-    acting.run_once(None)
     cluster.write(6)
     service.store.save(due_advice(recommendation_id="r-2", action="hold", desired_replicas=6))
     for _ in range(3):
-        held = _held(acting)
+        held = _held(acted)
         assert (held.reason, held.conflict) == ("conflicted", "ChangedByOthers")
     conflict = _status(cluster)["conflict"]
     assert conflict["reason"] == "ChangedByOthers"
@@ -70,13 +76,9 @@ def test_a_count_that_is_changed_back_is_found_without_due_advice(
     assert cluster.events[1]["message"] == conflict["message"]
 
 
-def test_a_move_that_was_undone_is_not_repeated_after_a_restart(
-    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
-) -> None:
+@pytest.mark.usefixtures("acted")
+def test_a_move_that_was_undone_is_not_repeated_after_a_restart(cluster: Cluster, executor: MakeExecutor) -> None:
     """There is no second patch and no second Event, whether the move was undone before the executor ended or after."""
-    cluster.add_scaler()
-    service.store.save(due_advice())
-    executor().run_once(None)
     cluster.write(6)
     for _ in range(3):
         assert _held(executor()).conflict == "ChangedByOthers"
@@ -84,25 +86,19 @@ def test_a_move_that_was_undone_is_not_repeated_after_a_restart(
     assert [event["reason"] for event in cluster.events] == ["ScaledOnAdvice", "ScaleWithheld"]
 
 
+@pytest.mark.usefixtures("acted")
 def test_an_executor_goes_on_after_a_restart_from_the_count_it_set(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
     """With the eight replicas set by the executor before it, the next advice is carried out."""
-    cluster.add_scaler()
-    service.store.save(due_advice())
-    executor().run_once(None)
     service.store.save(due_advice(recommendation_id="r-2", current_replicas=8, desired_replicas=12))
     executor().run_once(None)
     assert cluster.replicas == 12
 
 
-def test_another_workload_has_no_conflict(
-    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
-) -> None:
+@pytest.mark.usefixtures("acted")
+def test_another_workload_has_no_conflict(service: Service, cluster: Cluster, executor: MakeExecutor) -> None:
     """Neither the applied count nor a conflict of the earlier workload applies to a new target."""
-    cluster.add_scaler()
-    service.store.save(due_advice())
-    executor().run_once(None)
     cluster.write(6)
     assert _held(executor()).conflict == "ChangedByOthers"
     service.set(target=TargetSettings(namespace="shop", kind="StatefulSet", name="orders-consumer"))
@@ -112,21 +108,15 @@ def test_another_workload_has_no_conflict(
     assert "conflict" not in _status(cluster)
 
 
-def test_the_owner_hands_a_workload_over_again_by_its_mode(
-    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
-) -> None:
+def test_the_owner_hands_a_workload_over_again_by_its_mode(service: Service, cluster: Cluster, acted: Executor) -> None:
     """After a cycle in the mode recommend, moves in the mode apply start from the count that was set meanwhile."""
-    cluster.add_scaler()
-    service.store.save(due_advice())
-    acting = executor()
-    acting.run_once(None)
     cluster.write(6)
-    assert _held(acting).reason == "conflicted"
+    assert _held(acted).reason == "conflicted"
     service.set(mode="recommend")
-    assert _held(acting).reason == "mode"
+    assert _held(acted).reason == "mode"
     assert _status(cluster) == {}
     service.set(mode="apply")
-    acting.run_once(None)
+    acted.run_once(None)
     assert (cluster.replicas, len(cluster.patches)) == (8, 2)
 
 
@@ -236,17 +226,13 @@ def test_a_status_that_could_not_be_written_is_written_later(
 
 
 def test_an_object_that_was_made_again_gets_the_record(
-    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
+    service: Service, cluster: Cluster, due_advice: MakeAdvice, acted: Executor
 ) -> None:
     """An object that was deleted and applied again is distinguished by its uid, and gets what was applied after it."""
-    cluster.add_scaler()
-    service.store.save(due_advice())
-    acting = executor()
-    acting.run_once(None)
     cluster.add_scaler(uid="another")
     service.store.save(due_advice(recommendation_id="r-2", current_replicas=8, desired_replicas=12))
     with capture_logs() as logs:
-        acting.run_once(None)
+        acted.run_once(None)
     assert [line["event"] for line in logs] == ["acted", "state_not_recorded"]
     assert _status(cluster)["lastApplied"]["replicas"] == 12
 

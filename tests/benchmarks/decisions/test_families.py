@@ -28,6 +28,7 @@ from benchmarks.decisions.ours import LAGCAST
 from benchmarks.decisions.tournament import Run, family_of
 from benchmarks.decisions.worlds import WORLDS
 from replay.policies.catalogue import CATALOGUE
+from tests.benchmarks.decisions.made_runs import run as run_of
 
 # Costs of two draws by hand: useful-counts is cheapest on average, KEDA's threshold of 2,000 the cheapest of KEDA's.
 COSTS = {
@@ -45,30 +46,9 @@ MOVES = {LAGCAST: (4, 6), "keda-500": (500, 500), "keda-2000": (100, 120)}
 
 
 def run(load: str, policy: str, seed: int, cost: float, *, moves: int = 0) -> Run:
-    """A run with this cost, all of it for pods."""
-    return Run(
-        trace=load,
-        world=("tight", "fine")[seed % 2],
-        seed=seed,
-        day="2026-05-06T00:00:00+00:00",
-        policy=policy,
-        family=family_of(policy),
-        cost=cost,
-        pods=cost,
-        late=0.0,
-        duplicates_cost=0.0,
-        mean_replicas=10.0,
-        mean_lag_messages=100.0,
-        wait_p95=0.0,
-        wait_p99=0.0,
-        late_share=0.0,
-        moves=moves,
-        rebalances=moves,
-        rebalancing_minutes=0.0,
-        paused_partition_seconds=0.0,
-        seconds_of_cpu=2.0,
-        note="",
-    )
+    """A run with this cost, all of it for pods, in the world of the seed."""
+    made = run_of(policy, cost, world=("tight", "fine")[seed % 2], seed=seed, moves=moves, rebalances=moves)
+    return replace(made, trace=load, day="2026-05-06T00:00:00+00:00", seconds_of_cpu=2.0)
 
 
 def runs_of(load: str) -> list[Run]:

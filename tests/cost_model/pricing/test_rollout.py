@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cost_model.physics.profile import Capacity, GroupProfile
-from cost_model.pricing.price import Cost, Prices
+from cost_model.pricing.price import Cost
 from cost_model.pricing.rollout import Start, itemise_plan
 from cost_model.pricing.simulation_inputs import simulation_inputs_of
 from cost_model.pricing.situation import Situation, Uncertainty
-from forecasting.units import FloatArray, Fraction, MessagesPerSecond, Partitions, Seconds, read_only
+from forecasting.units import FloatArray, Fraction, read_only
+from tests.cost_model.drawn import small_group, small_situation
 from tests.cost_model.pricing_by_hand import Scenario, of_plan
 
 Moves = tuple[tuple[int, int], ...]
@@ -22,34 +22,18 @@ Moves = tuple[tuple[int, int], ...]
 def played(draw: st.DrawFn) -> tuple[Situation, Scenario, Moves]:
     """Small groups of every protocol over 2 to 20 minutes, from idle to overloaded, with up to three moves."""
     partitions, steps = draw(st.integers(1, 12)), draw(st.integers(2, 20))
-    rate = MessagesPerSecond(100.0)
-    profile = GroupProfile(
-        cluster="east",
-        group="orders",
-        partitions=Partitions(partitions),
-        capacity=Capacity(p20=rate, p50=rate, p90=rate, source="configured"),
-        protocol=draw(st.sampled_from(["eager", "cooperative", "kip848"])),
+    profile = small_group(
+        draw,
+        partitions,
+        protocols=("eager", "cooperative", "kip848"),
         client=draw(st.sampled_from(["java", "librdkafka"])),
         ungraceful_share=draw(st.sampled_from([None, Fraction(0.5)])),
-        start_up_seconds=Seconds(draw(st.sampled_from([0.0, 30.0, 150.0]))),
     )
-    situation = Situation(
-        profile=profile,
-        prices=Prices(
-            currency="EUR",
-            price_per_replica_hour=0.05,
-            price_per_late_message=draw(st.sampled_from([0.0, 5e-6, 1e-4])),
-            price_per_duplicate_message=1e-6,
-            price_per_held_message_second=draw(st.sampled_from([0.0, 1e-9])),
-            price_per_move=draw(st.sampled_from([0.0, 1e-3, 0.1])),
-        ),
-        demand_messages_per_second=np.zeros(steps),
-        step_seconds=60.0,
-        replicas=draw(st.integers(1, partitions + 3)),
-        lag_messages=draw(st.sampled_from([0.0, 500.0, 1e5])),
-        max_lag_seconds=draw(st.sampled_from([1.0, 10.0, 60.0])),
+    situation = small_situation(
+        draw,
+        profile,
+        np.zeros(steps),
         target_utilization=0.97,
-        rebalance_pause_prior_seconds=draw(st.sampled_from([None, 12.0])),
         rebalance_pause_prior_scale_in_seconds=draw(st.sampled_from([None, 20.0])),
         pause_spread=0.0,
         behind_seconds=draw(st.sampled_from([0.0, 20.0])),

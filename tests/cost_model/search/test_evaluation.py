@@ -7,21 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cost_model.physics.profile import Capacity, GroupProfile
-from cost_model.pricing.price import Cost, Prices
+from cost_model.physics.profile import Capacity
+from cost_model.pricing.price import Cost
 from cost_model.pricing.rollout import ENDING_STEPS
 from cost_model.pricing.situation import Situation, Uncertainty
 from cost_model.search.evaluation import ANNOUNCED_FRACTION, PlanEvaluation, evaluate_plans
 from cost_model.search.verdict import outweighed
-from forecasting.units import FloatArray, MessagesPerSecond, Partitions, Replicas, Seconds
+from forecasting.units import FloatArray, MessagesPerSecond, Replicas
+from tests.cost_model.drawn import PRICES, priced, small_group, small_situation
 
-PRICES = (
-    "price_per_replica_hour",
-    "price_per_late_message",
-    "price_per_duplicate_message",
-    "price_per_held_message_second",
-    "price_per_move",
-)
 PER_MESSAGE = ("price_per_late_message", "price_per_duplicate_message", "price_per_held_message_second")
 # The first look sees 16 scenarios, so that 8 of them twice are the same 8 to every stage.
 SCENARIOS = 8
@@ -32,37 +26,18 @@ Question = tuple[Situation, Uncertainty]
 def questions(draw: st.DrawFn) -> Question:
     """Small groups, eager and cooperative, over 2 to 30 minutes in 8 scenarios, from idle to overloaded."""
     partitions, steps = draw(st.integers(1, 12)), draw(st.integers(2, 30))
-    rate = MessagesPerSecond(100.0)
-    profile = GroupProfile(
-        cluster="east",
-        group="orders",
-        partitions=Partitions(partitions),
-        capacity=Capacity(p20=rate, p50=rate, p90=rate, source="configured"),
-        protocol=draw(st.sampled_from(["eager", "cooperative"])),
-        max_replicas=draw(st.sampled_from([None, Replicas(4)])),
-        start_up_seconds=Seconds(draw(st.sampled_from([0.0, 30.0, 150.0]))),
-    )
+    profile = small_group(draw, partitions, max_replicas=draw(st.sampled_from([None, Replicas(4)])))
     levels = draw(st.lists(st.floats(0.0, 130.0 * partitions), min_size=2, max_size=2))
     random = np.random.default_rng(draw(st.integers(0, 1000)))
     ramp = np.linspace(levels[0], levels[1], steps)
     demand = ramp * random.uniform(0.7, 1.3, (SCENARIOS, 1)) * random.uniform(0.9, 1.1, (SCENARIOS, steps))
-    situation = Situation(
-        profile=profile,
-        prices=Prices(
-            currency="EUR",
-            price_per_replica_hour=0.05,
-            price_per_late_message=draw(st.sampled_from([5e-7, 5e-6, 1e-4])),
-            price_per_duplicate_message=1e-6,
-            price_per_held_message_second=draw(st.sampled_from([0.0, 1e-9])),
-            price_per_move=draw(st.sampled_from([1e-3, 0.02, 0.1])),
-        ),
-        demand_messages_per_second=np.quantile(demand, 0.9, axis=0),
-        step_seconds=60.0,
-        replicas=draw(st.integers(1, partitions + 2)),
-        lag_messages=draw(st.sampled_from([0.0, 500.0, 1e5])),
-        max_lag_seconds=draw(st.sampled_from([1.0, 10.0, 60.0])),
+    situation = small_situation(
+        draw,
+        profile,
+        np.quantile(demand, 0.9, axis=0),
+        late_prices=(5e-7, 5e-6, 1e-4),
+        move_prices=(1e-3, 0.02, 0.1),
         target_utilization=0.95,
-        rebalance_pause_prior_seconds=draw(st.sampled_from([None, 12.0])),
         pause_spread=0.0,
         earliest_move_step=draw(st.sampled_from([0, 0, 3])),
     )
@@ -74,11 +49,6 @@ def questions(draw: st.DrawFn) -> Question:
         rest_down_steps=5,
     )
     return situation, uncertainty
-
-
-def priced(situation: Situation, **prices: float) -> Situation:
-    """The situation under other prices."""
-    return replace(situation, prices=replace(situation.prices, **prices))  # type: ignore[arg-type]  # all are floats
 
 
 def decided(found: PlanEvaluation) -> tuple[int, int] | None:

@@ -12,16 +12,9 @@ from cost_model.physics.rebalance import move_effect
 from cost_model.pricing.price import Prices
 from cost_model.search.optimise import PlanSearch, Situation, search, solve
 from cost_model.search.problem import tabulate
-from forecasting.units import FloatArray, Partitions, Replicas, Seconds
-
-
-def _steady(rate: float) -> FloatArray:
-    return np.full(60, rate)
-
-
-def _with(situation: Situation, **prices: float) -> Situation:
-    """The situation under other prices."""
-    return replace(situation, prices=replace(situation.prices, **prices))  # type: ignore[arg-type]  # all are floats
+from forecasting.units import Partitions, Replicas, Seconds
+from tests.cost_model.drawn import priced
+from tests.cost_model.oracles import short_pauses, steady
 
 
 def _starting(situation: Situation, seconds: float) -> Situation:
@@ -49,7 +42,7 @@ def _moves(found: PlanSearch) -> int:
 @pytest.mark.parametrize(("rate", "replicas"), [(350.0, 4), (700.0, 8), (1900.0, 20), (2600.0, 40)])
 def test_oracle_1_at_the_optimum_a_constant_load_never_moves(plain: Situation, rate: float, replicas: int) -> None:
     """350, 700, 1,900 and 2,600 messages/s want 4, 8, 20 and 40 replicas, for their price and nothing else."""
-    found = search(replace(plain, demand_messages_per_second=_steady(rate), replicas=replicas))
+    found = search(replace(plain, demand_messages_per_second=steady(rate), replicas=replicas))
     assert found.best() is None
     assert found.stay.total == found.stay.replicas == pytest.approx(0.05 * replicas)
 
@@ -57,16 +50,16 @@ def test_oracle_1_at_the_optimum_a_constant_load_never_moves(plain: Situation, r
 @pytest.mark.parametrize(("move", "target"), [(0.29, 8), (0.31, None)])
 def test_oracle_2_a_move_must_pay_for_itself(plain: Situation, move: float, target: int | None) -> None:
     """Six replicas less for an hour save 0.30: worth a move at 0.29, not at 0.31 (the horizon being all there is)."""
-    situation = replace(plain, demand_messages_per_second=_steady(700.0), replicas=14)
-    best = _endless(_with(situation, price_per_move=move)).best()
+    situation = replace(plain, demand_messages_per_second=steady(700.0), replicas=14)
+    best = _endless(priced(situation, price_per_move=move)).best()
     assert (best.target if best else None) == target
 
 
 @pytest.mark.parametrize("move", [0.29, 0.31])
 def test_a_move_that_has_to_come_anyway_comes_at_once(plain: Situation, move: float) -> None:
     """With the end priced, staying at 14 pays for the move to 8 too, only later: whatever it costs, now is cheaper."""
-    situation = replace(plain, demand_messages_per_second=_steady(700.0), replicas=14)
-    found = search(_with(situation, price_per_move=move))
+    situation = replace(plain, demand_messages_per_second=steady(700.0), replicas=14)
+    found = search(priced(situation, price_per_move=move))
     best = found.best()
     assert best is not None
     assert (best.target, best.effective_step) == (8, 0)
@@ -107,7 +100,7 @@ def test_a_long_pause_is_taken_before_the_ramp(plain: Situation) -> None:
 
 def test_oracle_4_a_short_excess_is_waited_out(plain: Situation) -> None:
     """One minute of 900 messages/s on 7 replicas leaves 21 s of backlog, within a promise of 60 s: no move, 0.35."""
-    demand = _steady(600.0)
+    demand = steady(600.0)
     demand[30] = 900.0
     situation = replace(
         plain, demand_messages_per_second=demand, max_lag_seconds=60.0, rebalance_pause_prior_seconds=5.0
@@ -120,13 +113,13 @@ def test_oracle_4_a_short_excess_is_waited_out(plain: Situation) -> None:
 def test_oracle_4_free_moves_chatter(plain: Situation) -> None:
     """With moves and backlog free the plan spends the promise as a buffer and moves all the time: price both."""
     situation = replace(plain, max_lag_seconds=60.0, rebalance_pause_prior_seconds=5.0)
-    assert _moves(search(_with(situation, price_per_move=0.0))) >= 5
-    assert _moves(search(_with(situation, price_per_move=0.0, price_per_held_message_second=1e-5 / 60))) == 0
+    assert _moves(search(priced(situation, price_per_move=0.0))) >= 5
+    assert _moves(search(priced(situation, price_per_move=0.0, price_per_held_message_second=1e-5 / 60))) == 0
 
 
 def test_oracle_4_a_short_peak_is_met_and_left(plain: Situation) -> None:
     """One minute of 3,000 messages/s: 20 replicas for two minutes, nothing late, 0.4225 in all."""
-    demand = _steady(600.0)
+    demand = steady(600.0)
     demand[30] = 3000.0
     situation = replace(
         plain, demand_messages_per_second=demand, max_lag_seconds=60.0, rebalance_pause_prior_seconds=5.0
@@ -150,7 +143,7 @@ def test_oracle_5_a_past_spike_is_only_drained_if_that_pays(plain: Situation, ba
 
 def test_oracle_8_replicas_beyond_the_partitions_only_cost(plain: Situation) -> None:
     """From 50 replicas on 40 partitions the plan goes to 40 even for the highest load, and at once."""
-    found = search(replace(plain, demand_messages_per_second=_steady(3900.0), replicas=50))
+    found = search(replace(plain, demand_messages_per_second=steady(3900.0), replicas=50))
     best = found.best()
     assert best is not None
     assert (best.target, best.effective_step) == (40, 0)
@@ -169,13 +162,13 @@ def test_oracle_10_if_lateness_is_free_the_group_stays_minimal(plain: Situation)
     """At no price of late, held or repeated messages the smallest group stays, whatever comes."""
     demand = np.random.default_rng(1).uniform(100.0, 3900.0, 60)
     situation = replace(plain, demand_messages_per_second=demand, replicas=1)
-    assert search(_with(situation, price_per_late_message=0.0)).best() is None
+    assert search(priced(situation, price_per_late_message=0.0)).best() is None
 
 
 def test_oracle_10_if_lateness_is_expensive_nothing_is_late(plain: Situation) -> None:
     """At a thousand per late message no message is late that a feasible group can save."""
     demand = np.random.default_rng(1).uniform(100.0, 3900.0, 60)
-    found = search(_with(replace(plain, demand_messages_per_second=demand, replicas=40), price_per_late_message=1e3))
+    found = search(priced(replace(plain, demand_messages_per_second=demand, replicas=40), price_per_late_message=1e3))
     best = found.best()
     cost = found.stay if best is None else found.itemised(best.target, best.effective_step)
     assert (cost.late, cost.pause_late) == (0.0, 0.0)
@@ -203,31 +196,9 @@ def test_oracle_12_where_no_pause_outlasts_the_promise_protocols_give_one_plan(p
     Six loads of ten minutes, each at least a tenth under the useful count that carries it: where a plan spends the
     promise as a buffer, what a stop leaves behind counts, and protocols differ.
     """
-    demand = np.repeat(np.random.default_rng(seed).choice([300.0, 600.0, 1000.0, 1500.0], 6), 10)
-    shaped = replace(
-        plain.profile,
-        heartbeat_interval_seconds=Seconds(3.0),
-        consumer_heartbeat_seconds=Seconds(5.0),
-        poll_batch_seconds=Seconds(0.1),
-        sync_seconds=Seconds(0.3),
-        termination_grace_seconds=Seconds(30.0),
-    )
-    plans = []
-    for protocol in ("eager", "kip848"):
-        profile = replace(shaped, protocol=protocol)
-        found = search(
-            replace(
-                plain,
-                profile=profile,
-                demand_messages_per_second=demand,
-                replicas=14,
-                max_lag_seconds=10.0,
-                target_utilization=0.85,
-            )
-        )
-        plans.append((_path(found), found.best_total))
-    assert plans[0][0] == plans[1][0]
-    assert plans[0][1] == pytest.approx(plans[1][1])
+    plans = [search(situation) for situation in short_pauses(plain, seed)]
+    assert _path(plans[0]) == _path(plans[1])
+    assert plans[0].best_total == pytest.approx(plans[1].best_total)
 
 
 def _small(plain: Situation, *, pause: float, seed: int) -> Situation:

@@ -7,53 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cost_model.physics.profile import Capacity, GroupProfile
-from cost_model.pricing.price import Cost, Prices
+from cost_model.pricing.price import Cost
 from cost_model.search.optimise import PlanSearch, Situation, search, solve
 from cost_model.search.problem import tabulate
-from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
-
-PRICES = (
-    "price_per_replica_hour",
-    "price_per_late_message",
-    "price_per_duplicate_message",
-    "price_per_held_message_second",
-    "price_per_move",
-)
+from forecasting.units import MessagesPerSecond, Replicas, Seconds
+from tests.cost_model.drawn import PRICES, small_group, small_situation
 
 
 @st.composite
 def situations(draw: st.DrawFn) -> Situation:
     """Small groups, eager and cooperative, over 2 to 20 minutes, from idle to overloaded."""
     partitions, steps = draw(st.integers(1, 12)), draw(st.integers(2, 20))
-    rate = MessagesPerSecond(100.0)
-    profile = GroupProfile(
-        cluster="east",
-        group="orders",
-        partitions=Partitions(partitions),
-        capacity=Capacity(p20=rate, p50=rate, p90=rate, source="configured"),
-        protocol=draw(st.sampled_from(["eager", "cooperative"])),
-        start_up_seconds=Seconds(draw(st.sampled_from([0.0, 30.0, 150.0]))),
-    )
     demand = draw(st.lists(st.floats(0.0, 130.0 * partitions), min_size=steps, max_size=steps))
-    return Situation(
-        profile=profile,
-        prices=Prices(
-            currency="EUR",
-            price_per_replica_hour=0.05,
-            price_per_late_message=draw(st.sampled_from([0.0, 5e-6, 1e-4])),
-            price_per_duplicate_message=1e-6,
-            price_per_held_message_second=draw(st.sampled_from([0.0, 1e-9])),
-            price_per_move=draw(st.sampled_from([0.0, 1e-3, 0.1])),
-        ),
-        demand_messages_per_second=np.array(demand),
-        step_seconds=60.0,
-        replicas=draw(st.integers(1, partitions + 3)),
-        lag_messages=draw(st.sampled_from([0.0, 500.0, 1e5])),
-        max_lag_seconds=draw(st.sampled_from([1.0, 10.0, 60.0])),
-        target_utilization=0.85,
-        rebalance_pause_prior_seconds=draw(st.sampled_from([None, 12.0])),
-    )
+    return small_situation(draw, small_group(draw, partitions), np.array(demand), target_utilization=0.85)
 
 
 def _items(cost: Cost) -> list[float]:

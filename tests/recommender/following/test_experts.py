@@ -1,7 +1,7 @@
 """Following the best: plans while they are as cheap as the simple scalers beside them, then the cheapest of these."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -9,36 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cost_model.physics.learned import Learned
-from cost_model.physics.profile import GroupProfile
 from cost_model.pricing.price import Prices
 from forecasting.history import GroupInterval
-from forecasting.units import MessagesPerSecond, Partitions, Replicas
 from recommender.following.experts import CHANGE_HOURS_OF_ALL, SLACK_RATIO, Experts
+from tests.recommender.following.by_the_row import NOON, PROFILE, RATE, row
 
-NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-RATE = MessagesPerSecond(1000.0)
-PROFILE = GroupProfile(cluster="c", group="g", partitions=Partitions(24), capacity=None, max_replicas=Replicas(24))
 PRICES = Prices.from_replica_hour(0.05, capacity=RATE)
 LEARNED = Learned.assumed(rebalance_pause_seconds=5.0, risk=0.1)
 # What changing to somebody else has to be worth: 0.05 hours of 24 replicas.
 CHANGE = CHANGE_HOURS_OF_ALL * 24 * 0.05
-
-
-def row(place: int, *, members: int = 8, rate: float = 6000.0, lag_seconds: float = 2.5) -> GroupInterval:
-    return GroupInterval(
-        cluster="c",
-        group="g",
-        topics="t",
-        interval_end_at=NOON + timedelta(seconds=15 * place),
-        interval_seconds=15,
-        produce_messages_per_second=rate,
-        consume_messages_per_second=rate,
-        lag_messages=lag_seconds * rate,
-        lag_seconds=lag_seconds,
-        partitions=24,
-        sampled_partitions=24,
-        members=members,
-    )
 
 
 def experts(*, learned: Learned = LEARNED, members: int = 8) -> Experts:

@@ -1,40 +1,18 @@
 """Lessons of a group's own past: its stops, its target utilization, the forecasts to trust, and the cost of a bound."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
 
 from cost_model.physics.learned import Learned, MoveOutcome
-from cost_model.physics.profile import GroupProfile
 from forecasting.forecast import QUANTILES, Forecast
-from forecasting.history import GroupInterval
-from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
+from forecasting.units import MessagesPerSecond, Seconds
 from recommender.following.grading import Command, Grader, MeasuredPause
 from recommender.following.trust import Trust
 from recommender.following.utilization import TargetUtilization
-
-NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-RATE = MessagesPerSecond(1000.0)
-PROFILE = GroupProfile(cluster="c", group="g", partitions=Partitions(24), capacity=None, max_replicas=Replicas(24))
-
-
-def row(place: int, *, members: int = 8, rate: float = 6000.0, lag_seconds: float = 2.5) -> GroupInterval:
-    return GroupInterval(
-        cluster="c",
-        group="g",
-        topics="t",
-        interval_end_at=NOON + timedelta(seconds=15 * place),
-        interval_seconds=15,
-        produce_messages_per_second=rate,
-        consume_messages_per_second=rate,
-        lag_messages=lag_seconds * rate,
-        lag_seconds=lag_seconds,
-        partitions=24,
-        sampled_partitions=24,
-        members=members,
-    )
+from tests.recommender.following.by_the_row import NOON, PROFILE, RATE, row
 
 
 def outcome(rebalance_pause_seconds: float, *, to_replicas: int = 10) -> MoveOutcome:

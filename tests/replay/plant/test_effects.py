@@ -9,27 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replay.plant import DayTotals, Plant, draw_arrivals
+from replay.plant import Plant, draw_arrivals
 from replay.trace import Trace
 from replay.world import Incident, OffsetsReset, PoisonMessage, RollingRestart, World
+from tests.replay.plant.by_hand import commanded, totals
 
 Worlds = Callable[..., World]
 Loads = Callable[..., Trace]
-
-
-def totals(plant: Plant) -> DayTotals:
-    (day,) = plant.day_totals()
-    return day
-
-
-def commanded(world: World, trace: Trace, *commands: tuple[int, int], replicas: int, seed: int = 1) -> Plant:
-    """A plant at the end of its trace that got each command `(second, replicas)` in between."""
-    plant = Plant(world=world, trace=trace, seed=seed, replicas=replicas)
-    for second, replicas_wanted in commands:
-        plant.advance(second - plant.time_seconds)
-        plant.scale(replicas_wanted)
-    plant.advance(plant.remaining_seconds)
-    return plant
 
 
 incidents = st.one_of(

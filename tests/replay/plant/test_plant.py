@@ -9,29 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replay.plant import DayTotals, Plant
+from replay.plant import Plant
 from replay.trace import Trace
 from replay.world import World, WorldProtocol
+from tests.replay.plant.by_hand import commanded, totals
 
 Worlds = Callable[..., World]
 Loads = Callable[..., Trace]
 START_AT = datetime(2026, 1, 5, tzinfo=UTC)
 PROTOCOLS: tuple[WorldProtocol, ...] = ("eager", "cooperative")
-
-
-def totals(plant: Plant) -> DayTotals:
-    (day,) = plant.day_totals()
-    return day
-
-
-def commanded(world: World, trace: Trace, *commands: tuple[int, int], replicas: int, seed: int = 1) -> Plant:
-    """A plant at the end of its trace that got each command `(second, replicas)` in between."""
-    plant = Plant(world=world, trace=trace, seed=seed, replicas=replicas)
-    for second, replicas_wanted in commands:
-        plant.advance(second - plant.time_seconds)
-        plant.scale(replicas_wanted)
-    plant.advance(plant.remaining_seconds)
-    return plant
 
 
 @settings(max_examples=40)
