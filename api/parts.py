@@ -251,7 +251,7 @@ class Happened(Wire):
     late_messages: FiniteFloat | None = None
     """Messages that waited longer than promised until the group settled; absent where a jump of the load hides them."""
     start_up_seconds: FiniteFloat | None = None
-    """From the command to the first added replica; absent where none was added, or no command is known."""
+    """From the command to the first added replica; absent where the advised count was not reached by adding."""
     left_ungracefully: bool | None = None
     """True where leavers were missed only when their session ran out; absent where no member left or it is unknown."""
 

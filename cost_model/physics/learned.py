@@ -57,8 +57,8 @@ class MoveOutcome:
     `rebalance_pause_seconds` is the whole group's work that was lost, in seconds of the load; `late_messages` those
     that waited longer than promised while it settled, None where a jump of the load hides the effect of the move.
     `ungraceful` is true if leavers were removed only when their session ran out; None where no member left or this
-    could not be measured. `start_up_seconds` is None unless replicas were added. `advised_as` is the id of the advice
-    for the move; None: the move was not advised, and nothing was expected.
+    could not be measured. `start_up_seconds` is None unless replicas were added up to the advised count.
+    `advised_as` is the id of the advice for the move; None: the move was not advised, and nothing was expected.
     """
 
     from_replicas: int

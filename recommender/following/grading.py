@@ -98,6 +98,10 @@ class _Watch:
     late_messages: float = 0.0
     looks: deque[_Look] = field(default_factory=lambda: deque(maxlen=LOOKS_KEPT))
 
+    def is_refuted_by(self, *, adds: bool) -> bool:
+        """True if its command has had no effect, and a change the other way is commanded or seen."""
+        return self.last_change_at is None and self.command is not None and self.command.adds != adds
+
 
 @dataclass(slots=True, kw_only=True)
 class Grader:
@@ -115,8 +119,11 @@ class Grader:
     _measured: deque[MeasuredPause] = field(default_factory=lambda: deque(maxlen=STOPS_KEPT))
 
     def commanded(self, command: Command) -> None:
-        """Record that a move is advised for now; the rows will show whether it was made."""
-        if self._watch is None and self._lags:
+        """Record that a move is advised for now; the rows will show whether it was made.
+
+        It takes the place of a command the other way that has had no effect.
+        """
+        if self._lags and (self._watch is None or self._watch.is_refuted_by(adds=command.adds)):
             self._watch = self._opened(command.at, command.from_replicas, command)
 
     def measured(self, stop: MeasuredPause) -> None:
@@ -136,15 +143,18 @@ class Grader:
         if row.members is None or row.lag_messages is None or rate <= 0.0:
             return None
         lag_seconds = row.lag_messages / rate
-        changed = self._members is not None and row.members != self._members
-        if changed and self._watch is None:
+        before = row.members if self._members is None else self._members
+        changed = row.members != before
+        if changed and (self._watch is None or self._watch.is_refuted_by(adds=row.members > before)):
             began_at = row.interval_end_at - timedelta(seconds=row.interval_seconds)
-            self._watch = self._opened(began_at, self._members or row.members, None)
+            self._watch = self._opened(began_at, before, None)
         self._members = row.members
         if self._watch is None:
             self._lags.append(lag_seconds)
             return None
         self._follow(self._watch, _Look(row, rate, lag_seconds), changed=changed)
+        if self._watch.last_change_at is None:
+            self._lags.append(lag_seconds)  # of use to the watch that takes the place of this one
         return self._closed(self._watch, capacity)
 
     def grade_waiting(self, capacity: MessagesPerSecond) -> list[GradedMove]:
@@ -213,8 +223,6 @@ class Grader:
         if command is not None and watch.first_change_at is not None:
             took = (watch.first_change_at - watch.began_at).total_seconds()
         down = watch.after < watch.before
-        # Another scaler may change the group while the command waits: that would be no start-up time.
-        is_as_advised = command is not None and watch.after == command.to_replicas
         hidden = watch.late_messages > 0.0 and watch.short_seconds > SHORT_SHARE * self.max_lag_seconds
         outcome = MoveOutcome(
             from_replicas=watch.before,
@@ -228,7 +236,10 @@ class Grader:
             ungraceful=(took > UNGRACEFUL_SHARE_OF_SESSION * self.profile.session_timeout_seconds)
             if down and took is not None
             else None,
-            start_up_seconds=took if command is not None and command.adds and is_as_advised else None,
+            # Another scaler may change the group while the command waits: that would be no start-up time.
+            start_up_seconds=took
+            if command is not None and command.adds and watch.after == command.to_replicas
+            else None,
             advised_as=command.recommendation_id if command else None,
         )
         return GradedMove(

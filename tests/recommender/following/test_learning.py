@@ -144,6 +144,30 @@ def test_replicas_that_come_long_after_the_command_show_their_start_up_time(
     assert graded.start_up_seconds == start_up_seconds
 
 
+@pytest.mark.parametrize("is_advised", [False, True], ids=["by another scaler", "as advised since"])
+def test_a_removal_is_no_effect_of_a_command_to_add(*, is_advised: bool) -> None:
+    """Nothing comes of a command to add two for five minutes, then two leave: gracefully, 15 s after their command."""
+    grader = Grader(profile=PROFILE, max_lag_seconds=10.0)
+    seen = [grader.observe(row(place), RATE) for place in range(8)]
+    add = Command(
+        at=row(7).interval_end_at,
+        from_replicas=8,
+        to_replicas=10,
+        rebalance_pause_seconds=12,
+        late_messages=0,
+        stopped_share=1,
+        recommendation_id="add",
+    )
+    grader.commanded(add)
+    seen += [grader.observe(row(place), RATE) for place in range(8, 28)]
+    if is_advised:
+        grader.commanded(replace(add, at=row(27).interval_end_at, to_replicas=6, recommendation_id="remove"))
+    seen += [grader.observe(row(place, members=6), RATE) for place in range(28, 36)]
+    (graded,) = [one.outcome for one in seen if one is not None]
+    assert (graded.from_replicas, graded.to_replicas, graded.start_up_seconds) == (8, 6, None)
+    assert (graded.advised_as, graded.ungraceful) == (("remove", False) if is_advised else (None, None))
+
+
 @pytest.mark.parametrize(("rate", "late_messages"), [(9000.0, 0.0), (6000.0, 180_000.0)])
 def test_what_a_shortage_makes_late_is_not_charged_to_the_move(rate: float, late_messages: float) -> None:
     """9,000/s on 8 replicas add 1.67 s of lag in each row, and no move is to blame; at 6,000/s nothing else is.
