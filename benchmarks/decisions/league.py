@@ -35,8 +35,7 @@ history, and passes through the Spark features job. This page is written by
 
 - `fixed` never moves. `hpa`, `hpa-behavior` and `keda` have a lag target of 10,000 messages, the figure most often
   copied; neither was tuned to the load. `useful-counts` knows the produce rate, one replica's capacity and the
-  partition
-  useful counts: the reactive rival to beat.
+  useful replica counts: the reactive rival to beat.
 - `hindsight` is the best plan found by someone who saw the whole load: an upper bound of the optimum, not the optimum.
 - The late share counts messages that waited longer than 10 s. Costs are in the currency of the prices. One seed each;
   `--seed` gives others.

@@ -165,8 +165,8 @@ def _advising(setup: ClusterSetup, mode: str, *words: str) -> Iterator[None]:
         settings = {"LAGCAST_STATE_DIR": str(folder), "LAGCAST_DECISION__CYCLE_SECONDS": str(CYCLE_SECONDS)}
         with _running(command, folder / "serve.log", **settings):
             path = 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}'
-            command = ["-n", setup.namespace, "get", "cgs", names.group, "-o", path]
-            wait_until(lambda: setup.cluster.kubectl(*command) == "Advised", seconds=FIRST_ADVICE_SECONDS)
+            ready = ["-n", setup.namespace, "get", "cgs", names.group, "-o", path]
+            wait_until(lambda: setup.cluster.kubectl(*ready) == "Advised", seconds=FIRST_ADVICE_SECONDS)
             yield
 
 

@@ -33,7 +33,7 @@ def simulation_inputs_of(situation: Situation, uncertainty: Uncertainty) -> tupl
     class_shares, class_replicas = replica_classes(profile, choices)
     keeping_up = move_effects_now(situation, choices, behind=False)
     move_prices = price_moves(situation, choices, keeping_up)
-    # A copy, because numba compiles the loop, for 10 s, a second time for a read-only array.
+    # A copy, because numba compiles the loop, for 6 s, a second time for a read-only array.
     demand = np.array(uncertainty.demand_messages_per_second, order="C")
     pauses, capacities = _drawn(demand.shape[0], situation.pause_spread, float(np.log(known.p90 / each) / 1.2816))
     lead = keeping_up.lead_seconds / step
