@@ -117,10 +117,10 @@ ROUNDS := 4
 bench-rebalances: $(READY) ## what rebalances stop and repeat, on a real Kafka: make bench-rebalances OUT=FILE ROUNDS=4
 	@$(BIN)/python -m benchmarks.rebalances --out "$(OUT)" --rounds $(ROUNDS)
 
-bench-scalers: $(READY) ## what it costs to tell 1,000 ConsumerGroupScalers, on a real control plane that it starts
+bench-scalers: $(READY) ## what it costs to update 1,000 ConsumerGroupScalers, on a real control plane that it starts
 	@$(BIN)/python -m benchmarks.speed.scalers --objects 1000
 
-bench-failover: $(READY) ## how long nobody leads after a leader was killed, on a real control plane that it starts
+bench-failover: $(READY) ## how long no recommender leads after a leader was killed, on a real control plane that it starts
 	@$(BIN)/python -m benchmarks.speed.failover --leases 20 --kills 10
 
 PROTOCOL := cooperative
