@@ -57,7 +57,7 @@ def collect(
     from collector.run import collect_forever
 
     if out is None and topic is None:
-        message = "nothing is said of where samples go; give --out DIR, --topic NAME, or both"
+        message = "samples have no destination; give --out DIR, --topic NAME, or both"
         raise InputError(message)
     log_to_stderr()
     settings = client_settings(client_config)

@@ -88,7 +88,7 @@ def run_with_exit_code(command: Callable[[], int], *, debug: bool) -> int:
         if code is ExitCode.FAILURE:
             # Messages of Java are pages long; their first lines name the failure.
             sentence = textwrap.shorten(str(error), width=500, placeholder=" ...")
-            return _say(f"a bug of ours, {type(error).__name__}: {sentence}. `--debug` shows where.", code)
+            return _say(f"a bug in lagcast, {type(error).__name__}: {sentence}. `--debug` shows where.", code)
         return _say(str(error), code)
 
 

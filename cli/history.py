@@ -52,7 +52,7 @@ def history(
     A second run resumes where the first one stopped. From Kafka it needs Describe on groups and topics.
     """
     if bool(bootstrap) == bool(prometheus):
-        message = "history wants one source: give --bootstrap HOST:PORT for Kafka, or --prometheus URL, not both"
+        message = "history needs one source: give --bootstrap HOST:PORT for Kafka, or --prometheus URL, not both"
         raise InputError(message)
     log_to_stderr()
     talk = Talk()
@@ -93,7 +93,7 @@ def backfill(
     from collector.sinks import first_samples, write_samples
 
     now = read_clock()
-    with talk.stage("history", f"asking {bootstrap} how far back its messages reach") as stage:
+    with talk.stage("history", f"reading from {bootstrap} how far back its messages reach") as stage:
         make = partial(KafkaAdminCollector, bootstrap, cluster=cluster, client_config=settings)
         with IsolatedCollector(make) as collector:
             collected = collector.collect(groups, now=now)
@@ -104,7 +104,9 @@ def backfill(
         known_from = first_samples(out, cluster=cluster, groups=watched)
         plan = plan_backfill(kafka, collected.samples, since=now - timedelta(days=days), known_from=known_from)
         for topic in sorted(plan.left_out):
-            talk.line(f"    topic {topic} is compacted: old messages vanish by key, so its past cannot be counted")
+            talk.line(
+                f"    topic {topic} is compacted: Kafka removes old messages by key, so its past cannot be counted"
+            )
         for topic, seconds in sorted(stamped_ahead(kafka, plan.present, now=now).items()):
             talk.line(
                 f"    messages of topic {topic} are stamped {seconds:,.0f} s after now: set this machine's clock and "
@@ -143,7 +145,7 @@ def backfill_from_prometheus(
 
     now = read_clock()
     with (
-        talk.stage("history", f"asking {url} what it knows of consumer groups") as stage,
+        talk.stage("history", f"reading the consumer groups of {url}") as stage,
         PrometheusRequests(url, settings=settings) as prometheus,
     ):
         found = discover(prometheus, cluster=cluster, groups=groups, since=now - timedelta(days=days), now=now)

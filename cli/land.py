@@ -41,5 +41,7 @@ def land(
             stop=stop,
             begun=lambda: talk.line(f"lagcast lands topic {topic} of {bootstrap} in {out}; Ctrl-C stops"),
         )
-    talk.line(f"{done.messages:,} batches landed, {done.parked:,} set aside, {done.gone:,} gone before they were read")
+    talk.line(
+        f"{done.messages:,} batches landed, {done.parked:,} set aside, {done.expired:,} expired before they were read"
+    )
     return ExitCode.OK

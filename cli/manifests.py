@@ -116,7 +116,7 @@ def _followed(config: Path, cluster: str, group: str) -> "FollowedGroup":
     most = settings.max_replicas or settings.partitions
     if most is None:
         message = (
-            f"groups.{group}.max_replicas is not set in {config}, and partitions neither; HPA and KEDA want a most: "
+            f"groups.{group}.max_replicas is not set in {config}, and partitions neither; HPA and KEDA need a maximum: "
             "set one of them"
         )
         raise InputError(message)

@@ -36,6 +36,6 @@ def own_rivals(paths: Iterable[Path], *, ceiling: int) -> "dict[str, Declared]":
                 message = f"{path}: {place}: {error}"
                 raise InputError(message) from error
             except (KeyError, TypeError, AttributeError, ValueError) as error:
-                message = f"{path}: {place} is not what {document.get('apiVersion')} asks for: {error!r}"
+                message = f"{path}: {place} does not match {document.get('apiVersion')}: {error!r}"
                 raise InputError(message) from error
     return found

@@ -78,7 +78,7 @@ def _wait_until_up(server: uvicorn.Server, thread: threading.Thread) -> None:
     waited, pause = 0.0, 0.02
     while not server.started:
         if not thread.is_alive() or waited > START_LIMIT_SECONDS:
-            message = "the REST service did not come up; its reason stands above"
+            message = "the REST service did not start; the reason is above"
             raise UnreachableError(message)
         thread.join(pause)
         waited += pause

@@ -89,9 +89,11 @@ def _referred(provider: str, name: str, environment: Mapping[str, str], *, where
             return Path(name).read_text(encoding="utf-8").rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
-            message = f"{where} refers to the file {name}, which cannot be read ({reason}); write it or mend the path"
+            message = (
+                f"{where} refers to the file {name}, which cannot be read ({reason}); write it or correct the path"
+            )
             raise ClientConfigError(message) from None
     if name not in environment:
-        message = f"{where} refers to the environment variable {name}, which is not set; export it or mend the name"
+        message = f"{where} refers to the environment variable {name}, which is not set; export it or correct the name"
         raise ClientConfigError(message)
     return environment[name]

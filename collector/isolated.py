@@ -1,7 +1,7 @@
 """A collector in a child process: if the client crashes, one round is lost and the collector goes on.
 
-librdkafka ends its process (`Assertion eonce->refcnt > 0`, issue 4605 of confluentinc/librdkafka) when a broker goes
-away while it is queried for the groups that it coordinates: most restarts of a broker are enough.
+librdkafka ends its process (`Assertion eonce->refcnt > 0`, issue 4605 of confluentinc/librdkafka) when a broker
+stops while it is queried for the groups that it coordinates: most restarts of a broker are enough.
 """
 
 import multiprocessing
@@ -96,7 +96,7 @@ class IsolatedCollector:
         process.join()
         self.close()
         if process.exitcode is None or process.exitcode >= 0:
-            return RuntimeError("the collector's process ended by itself; what it said is above")
+            return RuntimeError("the collector's process ended by itself; its output is above")
         name = signal.Signals(-process.exitcode).name
         return UnavailableError(f"Kafka's client died ({name}) during a request; the next round starts a new one")
 

@@ -150,7 +150,7 @@ class KafkaAdminCollector:
         others = unsupported(self._kafka, {name: every_kind.got[name] for name in every_kind.got.keys() & names})
         unseen = every_kind.failed.get("")
         missing = {
-            name: unseen or RejectedError(f"{self._kafka.where} knows no group {name!r}; check its name")
+            name: unseen or RejectedError(f"{self._kafka.where} has no group {name!r}; check its name")
             for name in names
         }
         return {**missing, **others}

@@ -31,11 +31,11 @@ _PASSING = frozenset(
 _NEXT_STEPS: tuple[tuple[str, str], ...] = (
     ("sasl authentication error", "check user, password or token, and that sasl.mechanisms is the user's own"),
     ("unsupported sasl mechanism", "set sasl.mechanisms to one that the broker supports"),
-    ("current sasl state", "this listener takes no SASL: name another port, or another security.protocol"),
-    ("certificate verify failed", "let ssl.ca.location name the CA that signed the broker's certificate"),
-    ("connecting to a plaintext", "this listener speaks no TLS: name another port, or another security.protocol"),
+    ("current sasl state", "this listener does not accept SASL: name another port, or another security.protocol"),
+    ("certificate verify failed", "set ssl.ca.location to the CA that signed the broker's certificate"),
+    ("connecting to a plaintext", "this listener does not use TLS: name another port, or another security.protocol"),
     ("ssl/tls alert", "name a certificate that the broker trusts: ssl.keystore.location, or ssl.certificate.location"),
-    ("brokers are down", "see that the broker runs and that security.protocol is what this port speaks, such as SSL"),
+    ("brokers are down", "check that the broker runs and that security.protocol is that of this port, such as SSL"),
     ("failed to resolve", "check the name of the host"),
     ("connection refused", "check host and port, and that the broker runs"),
 )

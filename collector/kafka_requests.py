@@ -107,7 +107,7 @@ class KafkaRequests:
             self._client = AdminClient(settings, logger=_client_log)
         except KafkaException as cause:
             complaint = without_secrets(said(cause.args[0]), client_config)
-            message = f"the Kafka client of {self.where} does not take its settings: {complaint}"
+            message = f"the Kafka client of {self.where} does not accept its settings: {complaint}"
             # The client's message repeats the rejected value: a cause with a secret is left out of the traceback.
             raise RejectedError(message) from (cause if complaint == said(cause.args[0]) else None)
 
@@ -257,7 +257,7 @@ class KafkaRequests:
     def _odd_offset(self, offset: int, words: str) -> AdapterError:
         if offset == OFFSET_INVALID:  # the client could not reach the leader
             return UnavailableError(f"request to {self.where} for {words} got no answer; is its leader down?")
-        return MalformedError(f"{self.where} gave {offset} as {words}")
+        return MalformedError(f"{self.where} returned {offset} as {words}")
 
     def _answers(
         self, send: Callable[[], Mapping[Key, "Future[Any]"]], question: Callable[[Key], Question]

@@ -52,7 +52,7 @@ class Landed:
 
     messages: int = 0
     parked: int = 0
-    gone: int = 0
+    expired: int = 0
 
 
 class Landing:
@@ -65,7 +65,7 @@ class Landing:
         self._out = out
         self._topic = topic
         self._clock = clock
-        self._told_ahead: set[str] = set()
+        self._reported_ahead: set[str] = set()
         self._path = _offsets_path(out, kafka=kafka, topic=topic)
         self.next_offsets: dict[int, int] = _read(self._path)
         self.done = Landed()
@@ -77,7 +77,7 @@ class Landing:
         """
         folders: set[Path] = set()
         following = dict(self.next_offsets)
-        counts = {"messages": 0, "parked": 0, "gone": 0}
+        counts = {"messages": 0, "parked": 0, "expired": 0}
         refused: UnknownVersionError | None = None
         for message in messages:
             try:
@@ -95,7 +95,7 @@ class Landing:
                 folders.update(path.parent for path in write_table(table, self._out))
                 self._look_at_clock(table)
                 counts["messages"] += 1
-            counts["gone"] += self._gone(message, following.get(message.partition))
+            counts["expired"] += self._expired(message, following.get(message.partition))
             following[message.partition] = message.offset + 1
         for folder in folders:
             sync_folder(folder)
@@ -110,9 +110,9 @@ class Landing:
         """Log once per cluster that its collector's clock is ahead of ours: rows are used only once they are past."""
         newest = pc.max(table["sampled_at"]).as_py()
         ahead = newest - self._clock()
-        for cluster in set(table["cluster"].to_pylist()) - self._told_ahead:
+        for cluster in set(table["cluster"].to_pylist()) - self._reported_ahead:
             if ahead > CLOCK_TOLERANCE:
-                self._told_ahead.add(cluster)
+                self._reported_ahead.add(cluster)
                 next_step = "set the clocks of both machines by NTP; until then advice is late by as much"
                 seconds = round(ahead.total_seconds())
                 _log.warning("clock_ahead", cluster=cluster, ahead_seconds=seconds, next_step=next_step)
@@ -126,12 +126,12 @@ class Landing:
         _log.warning("message_set_aside", error=f"{self._where(message)}: {error}", kept_as=str(path))
         return path.parent
 
-    def _gone(self, message: Arrived, expected: int | None) -> int:
-        gone = 0 if expected is None else max(0, message.offset - expected)
-        if gone:
-            next_step = "let the topic keep messages for longer than `lagcast land` may be away"
-            _log.warning("messages_expired", messages=gone, before=self._where(message), next_step=next_step)
-        return gone
+    def _expired(self, message: Arrived, expected: int | None) -> int:
+        expired = 0 if expected is None else max(0, message.offset - expected)
+        if expired:
+            next_step = "set the topic's retention to more than the longest downtime of `lagcast land`"
+            _log.warning("messages_expired", messages=expired, before=self._where(message), next_step=next_step)
+        return expired
 
 
 @contextmanager
@@ -165,8 +165,8 @@ def _read(path: Path) -> dict[int, int]:
         return {int(partition): int(offset) for partition, offset in content[_NEXT_OFFSETS].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         message = (
-            f"{path} does not say how far the topic was landed; remove it, and all that the topic still keeps is "
-            "landed again, over the files that are there"
+            f"{path} does not contain the next offsets of the topic; remove it, and all that the topic still keeps is "
+            "landed again, over the existing files"
         )
         raise LandingError(message) from error
 

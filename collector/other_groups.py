@@ -7,7 +7,7 @@ from collector.kafka_requests import KafkaRequests
 
 _STREAMS = (
     "a Kafka Streams group of the newer protocol (KIP-1071) is not supported: its members own tasks, and Kafka's "
-    "client cannot ask for them or for its state; leave it out, or set group.protocol=classic in that application"
+    "client can request neither them nor its state; leave it out, or set group.protocol=classic in that application"
 )
 _SHARE = (
     "a share group (KIP-932), or a Kafka Streams group (KIP-1071) that has committed nothing yet, is not supported: a "

@@ -251,7 +251,7 @@ def detect(names: Collection[str]) -> Spoken:
             halves.append(_half(dialect, has_ends=ends is not None))
     looked_for = ", ".join(f"{dialect.ends[0]} ({dialect.name})" for dialect in DIALECTS)
     what = "; ".join(halves) if halves else f"none of {looked_for} is there"
-    step = "let Prometheus scrape an exporter of Kafka's offsets, or ask Kafka itself with --bootstrap"
+    step = "let Prometheus scrape an exporter of Kafka's offsets, or read from Kafka itself with --bootstrap"
     message = f"no known exporter among the {len(in_order):,} metric names: {what}; {step}"
     raise RejectedError(message)
 

@@ -53,8 +53,8 @@ def discover(
     topics = _topics(dialect, [labels for labels in label_sets if where.items() <= labels.items()], groups)
     missing = sorted(set(groups or ()) - topics.keys())
     if missing:
-        everybody = prometheus.label_sets(spoken.progress.text(), first_seconds=first, last_seconds=last)
-        raise _unknown(prometheus.where, missing[0], sorted(_topics(dialect, everybody, None)))
+        every_set = prometheus.label_sets(spoken.progress.text(), first_seconds=first, last_seconds=last)
+        raise _unknown(prometheus.where, missing[0], sorted(_topics(dialect, every_set, None)))
     read = frozenset().union(*topics.values())
     ends = spoken.ends.text({label: [value] for label, value in where.items()}, like=_topic_patterns(dialect, read))
     places = {
@@ -149,5 +149,5 @@ def _unknown(where: str, group: str, groups: Sequence[str]) -> RejectedError:
     some = ", ".join(groups[:5])
     rest = f" and {len(groups) - 5} more" if len(groups) > 5 else ""
     return RejectedError(
-        f"{where} knows no group {group!r} in that time, but {some}{rest}; check its name", group=group
+        f"{where} has no group {group!r} in that time, but has {some}{rest}; check its name", group=group
     )

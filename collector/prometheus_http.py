@@ -153,7 +153,7 @@ class PrometheusRequests:
             answer = self._http.request(method, path, **carried)  # type: ignore[arg-type]  # both take such a mapping
         except httpx2.HTTPError as error:
             step = (
-                "let ssl.ca.location in the file of --client-config name the CA that signed its certificate"
+                "set ssl.ca.location in the file of --client-config to the CA that signed its certificate"
                 if "CERTIFICATE" in str(error)
                 else "check the address, and that the server runs"
             )
@@ -161,13 +161,13 @@ class PrometheusRequests:
             raise UnavailableError(message) from error
         self._has_answered = True
         if answer.status_code in _BUSY:
-            raise UnavailableError(self._words(what, _status(answer), "ask again later, or for less with --group"))
+            raise UnavailableError(self._words(what, _status(answer), "retry later, or request less with --group"))
         if answer.is_error or answer.is_redirect:
             raise self._refusal(answer, what)
         try:
             return answer.json()["data"]
         except (ValueError, KeyError, TypeError) as error:
-            step = "name the address that stands before /api/v1 of a server that speaks Prometheus' API"
+            step = "give the address before /api/v1 of a server with Prometheus' API"
             message = self._words(what, "an answer that is no JSON with `data`", step)
             raise MalformedError(message) from error
 
@@ -180,13 +180,13 @@ class PrometheusRequests:
         if answer.status_code == httpx2.codes.UNAUTHORIZED:
             step = "put bearer.token, or basic.username and basic.password, into the file of --client-config"
         elif answer.status_code == httpx2.codes.FORBIDDEN:
-            step = "let this user query the server"
+            step = "allow this user to query the server"
         elif answer.status_code == httpx2.codes.NOT_FOUND or answer.is_redirect:
-            step = "name the address that stands before /api/v1"
+            step = "give the address before /api/v1"
         elif _LIMITS.search(said):
-            step = "ask for less: name groups with --group, or give fewer --days; or let the server allow more"
+            step = "request less: name groups with --group, or give fewer --days; or raise the server's limit"
         else:
-            step = "the server does not understand the question: is it Prometheus 2.26 or newer?"
+            step = "the server does not support this request: is it Prometheus 2.26 or newer?"
         return RejectedError(self._words(what, detail, step))
 
     def _words(self, what: str, came_back: str, step: str) -> str:
@@ -238,7 +238,7 @@ def _tls(settings: Mapping[str, str]) -> ssl.SSLContext:
         if "ssl.certificate.location" in settings:
             context.load_cert_chain(settings["ssl.certificate.location"], settings.get("ssl.key.location"))
     except OSError as error:  # ssl.SSLError is one
-        message = f"--client-config: a file of ssl.*.location cannot be used ({error}); mend its path or its content"
+        message = f"--client-config: a file of ssl.*.location cannot be used ({error}); correct its path or its content"
         raise ClientConfigError(message) from error
     return context
 

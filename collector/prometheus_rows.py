@@ -247,7 +247,7 @@ def _partition(dialect: Dialect, series: Series) -> Partition:
     try:
         return topic, int(number)
     except ValueError as error:
-        message = f"the label {dialect.partition} of a series of {dialect.name} is {number!r}; a number is wanted"
+        message = f"the label {dialect.partition} of a series of {dialect.name} is {number!r}; it must be a number"
         raise MalformedError(message) from error
 
 

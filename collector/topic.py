@@ -189,7 +189,7 @@ def _made(make: Callable[..., Any], settings: dict[str, Any], where: str, client
     except KafkaException as cause:
         words = said(cause.args[0])
         complaint = without_secrets(words, client_config)
-        message = f"the Kafka client of {where} does not take its settings: {complaint}"
+        message = f"the Kafka client of {where} does not accept its settings: {complaint}"
         # The client's message repeats the rejected value: a cause with a secret is left out of the traceback.
         raise RejectedError(message) from (cause if complaint == words else None)
 
@@ -229,9 +229,7 @@ def _messages(consumer: Consumer, topic: str, where: str) -> list[Message]:
         if error is None:
             messages.append(message)
         elif _is_denied(error):
-            sentence = (
-                f"{where} does not let topic {topic!r} be read: {said(error)}; grant this user Read on Topic {topic!r}"
-            )
+            sentence = f"{where} denies reading topic {topic!r}: {said(error)}; grant this user Read on Topic {topic!r}"
             raise RejectedError(sentence)
         elif not error.retriable() and error.name() not in ("_TRANSPORT", "_ALL_BROKERS_DOWN", "_MAX_POLL_EXCEEDED"):
             _log.warning("reading_failed", where=where, topic=topic, error=said(error))

@@ -37,7 +37,7 @@ def horizontal(source: Document, *, cluster: str, group: str | None) -> Imported
         made += Imported(documents=(modern(source),), warnings=(words,))
     consumed = _group_of(spec) or group
     if consumed is None:
-        words = "no label of its metrics names a consumer group: say which with --group, one HPA a run"
+        words = "no label of its metrics names a consumer group: name it with --group, one HPA a run"
         return made + Imported(warnings=(words,))
     target, warnings = target_of(spec["scaleTargetRef"], path="spec.scaleTargetRef")
     least, said = least_replicas(spec.get("minReplicas"), path="spec.minReplicas")

@@ -29,7 +29,7 @@ def imported(text: str, *, cluster: str | None, group: str | None) -> Imported:
             found = read_it()
         except (KeyError, TypeError, AttributeError) as error:
             message = (
-                f"{place_of(document)}: it is not what {document['apiVersion']} asks for: {error!r} is missing or odd"
+                f"{place_of(document)}: it does not match {document['apiVersion']}: {error!r} is missing or invalid"
             )
             raise ManifestError(message) from error
         warnings = tuple(f"{place_of(document)}: {sentence}" for sentence in found.warnings)

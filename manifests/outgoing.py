@@ -179,7 +179,7 @@ def kubernetes_version(text: str) -> tuple[int, int]:
     """
     found = re.match(r"v?(\d+)\.(\d+)", text)
     if found is None:
-        message = f"{text!r} is no version of Kubernetes; say it like 1.33"
+        message = f"{text!r} is no version of Kubernetes; write it like 1.33"
         raise ManifestError(message)
     return int(found[1]), int(found[2])
 

@@ -94,7 +94,7 @@ def _probe(java: Path) -> _Probe | str:
     version = re.search(r"java\.specification\.version = (?:1\.)?(\d+)", answer)
     home = re.search(r"java\.home = (.+)", answer)
     if version is None or home is None:
-        return "it does not answer like a Java"
+        return "its output is not that of a Java"
     major = int(version[1])
     if not OLDEST_JAVA <= major <= NEWEST_JAVA:
         return f"it is Java {major}, and Spark runs on {_RANGE}"
@@ -111,7 +111,7 @@ def _ask(java: Path, question: str) -> str:
 def _shim_home(home: Path, environment: Mapping[str, str]) -> Path:
     """A JAVA_HOME whose `bin/java` drops the argument that this runtime does not accept, and runs the real one."""
     script = f"""#!/bin/sh
-# Spark asks for {VECTOR_MODULE}, which this runtime lacks and nothing here uses: drop that one argument.
+# Spark requests {VECTOR_MODULE}, which this runtime lacks and nothing here uses: drop that one argument.
 for argument do
     shift
     [ "$argument" = "--add-modules={VECTOR_MODULE}" ] || set -- "$@" "$argument"

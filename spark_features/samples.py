@@ -75,7 +75,7 @@ def reading(samples_dir: Path) -> Iterator[None]:
 def require_folder(samples_dir: Path) -> None:
     """Check that `samples_dir` is a folder, empty or not. Errors: FeaturesError if it is none."""
     if not samples_dir.is_dir():
-        message = f"{samples_dir} is no folder; --samples wants the folder that the collector writes parquet files to"
+        message = f"{samples_dir} is no folder; --samples is the folder that the collector writes parquet files to"
         raise FeaturesError(message)
 
 
@@ -130,7 +130,7 @@ def _check_column(path: Path, footer: pq.FileMetaData, column: Column, *, positi
     stored = footer.schema.column(position)
     if (stored.physical_type, stored.converted_type) not in _STORED[column.kind]:
         found = f"{stored.physical_type} {stored.logical_type.type}"
-        message = f"{path}: column {column.name} is {found}, {_wanted(column)} is wanted; write it with that type"
+        message = f"{path}: column {column.name} is {found}, and has to be {_wanted(column)}; write it with that type"
         raise FeaturesError(message)
     nulls = 0 if column.nullable else _null_count(footer, position)
     if nulls:

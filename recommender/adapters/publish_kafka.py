@@ -79,7 +79,7 @@ class KafkaPublisher:
             self._admin = AdminClient(connection, logger=_client_log)
         except KafkaException as cause:
             complaint = unshown(cause.args[0].str())
-            message = f"the Kafka client of {self._where} does not take its settings: {complaint}"
+            message = f"the Kafka client of {self._where} does not accept its settings: {complaint}"
             # The client's error repeats a rejected value: without its message, no traceback shows a secret.
             raise RejectedError(message) from (cause if complaint == cause.args[0].str() else None)
 
@@ -119,7 +119,7 @@ class KafkaPublisher:
                 self._producer.produce(topic, body, key, headers=headers, on_delivery=self._delivered)
                 self._waiting += 1
         except BufferError as cause:
-            message = f"{self._where} takes no more decisions: {self._waiting} messages wait to be delivered"
+            message = f"{self._where} accepts no more decisions: {self._waiting} messages wait to be delivered"
             raise UnavailableError(message) from cause
         finally:
             self._producer.poll(0)

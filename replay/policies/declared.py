@@ -149,7 +149,7 @@ def _want_of(metric: Document, near: Tolerance) -> tuple[Want | None, str]:
     target = block["target"]
     if kind in ("Resource", "ContainerResource"):
         if block["name"] != "cpu" or "averageUtilization" not in target:
-            return None, f"its {kind} metric {block['name']} is left out: a replay knows the utilisation of CPU only"
+            return None, f"its {kind} metric {block['name']} is left out: a replay has the utilisation of CPU only"
         percent = target["averageUtilization"]
         want = HpaCpu(target_percent=percent, rules=LegacyRules()).want
         return want, f"CPU is taken for the share of its capacity that a replica uses; the target is {percent} %"

@@ -54,7 +54,7 @@ def test_a_secret_that_is_not_there(command: str, lagcast_process: Lagcast, tmp_
     assert (code, out) == (2, "")
     assert err.startswith("lagcast: --client-config ")
     assert err.endswith(
-        "line 2: sasl.password refers to the environment variable NO_SUCH_NAME, which is not set; export it or mend "
+        "line 2: sasl.password refers to the environment variable NO_SUCH_NAME, which is not set; export it or correct "
         "the name\n"
     )
     assert err.count("\n") == 1

@@ -19,7 +19,7 @@ def _raising(error: BaseException) -> int:
         (InputError("--days is 0; give 1 or more"), 2, "lagcast: --days is 0; give 1 or more\n"),
         (UnreachableError("no broker at localhost:9092"), 4, "lagcast: no broker at localhost:9092\n"),
         (KeyboardInterrupt(), 130, "lagcast: interrupted; nothing half-written was left\n"),
-        (KeyError("surprise"), 1, "lagcast: a bug of ours, KeyError: 'surprise'. `--debug` shows where.\n"),
+        (KeyError("surprise"), 1, "lagcast: a bug in lagcast, KeyError: 'surprise'. `--debug` shows where.\n"),
         (
             typer.BadParameter("no number"),
             2,

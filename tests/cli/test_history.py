@@ -66,12 +66,12 @@ def test_the_estimate_requests_no_past_and_writes_nothing(
             "put bearer.token, or basic.username and basic.password, into the file of --client-config",
         ),
         ((200, json.dumps({"data": ["up"]})), (), 4, "no known exporter among the 1 metric names: none of kafka_topic"),
-        (None, ("--group", "odrers"), 4, "knows no group 'odrers' in that time, but orders; check its name"),
+        (None, ("--group", "odrers"), 4, "has no group 'odrers' in that time, but has orders; check its name"),
         (
             (422, json.dumps({"error": "query processing would load too many samples"})),
             (),
             4,
-            "ask for less: name groups with --group, or give fewer --days",
+            "request less: name groups with --group, or give fewer --days",
         ),
         (
             None,
@@ -103,7 +103,7 @@ def test_each_failure_is_one_sentence(
 def test_no_source_and_a_source_that_is_not_there(lagcast: Lagcast, tmp_path: Path) -> None:
     """Without a source the error names the options, and a wrong address is an error at once."""
     code, _, err = lagcast("history", "--out", tmp_path)
-    assert (code, "history wants one source" in err) == (2, True)
+    assert (code, "history needs one source" in err) == (2, True)
     code, _, err = lagcast("history", "--prometheus", "http://127.0.0.1:1", "--out", tmp_path)
     assert code == 4
     assert err.endswith("check the address, and that the server runs\n")

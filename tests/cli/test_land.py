@@ -18,7 +18,7 @@ def quick(folder: Path, *lines: str) -> Path:
 def test_samples_need_a_folder_or_a_topic(lagcast: Lagcast) -> None:
     """Without a folder and a topic the command exits 2 before any request."""
     code, _, err = lagcast("collect", "--bootstrap", "127.0.0.1:1")
-    assert (code, err) == (2, "lagcast: nothing is said of where samples go; give --out DIR, --topic NAME, or both\n")
+    assert (code, err) == (2, "lagcast: samples have no destination; give --out DIR, --topic NAME, or both\n")
 
 
 @pytest.mark.slow

@@ -113,7 +113,7 @@ def test_b3_the_users_own_autoscalers_are_judged_beside_the_others(
     [
         ("kind: Service\nspec: {}", "holds neither a HorizontalPodAutoscaler nor a ScaledObject"),
         ("a: [", "this is not YAML"),
-        ("apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nspec: {}", "is not what autoscaling/v2 asks for"),
+        ("apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nspec: {}", "does not match autoscaling/v2"),
         ("apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nspec: {triggers: []}", "it has no trigger of type kafka"),
     ],
 )

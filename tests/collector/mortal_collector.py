@@ -31,4 +31,4 @@ class Unmakeable(MortalCollector):
     """Refuses its settings."""
 
     def __init__(self) -> None:
-        raise RejectedError("does not take its settings")  # noqa: EM101, TRY003
+        raise RejectedError("does not accept its settings")  # noqa: EM101, TRY003

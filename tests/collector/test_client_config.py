@@ -61,7 +61,7 @@ def test_other_dollars_stay(tmp_path: Path) -> None:
     [
         (
             "security.protocol=SSL\nsasl.password=${env:KAFKA_WORD}\n",
-            "line 2: sasl.password refers to the environment variable KAFKA_WORD, which is not set; export it or mend",
+            "line 2: sasl.password refers to the environment variable KAFKA_WORD, which is not set; export it or",
         ),
         (
             "sasl.password=${file:/no/word}\n",

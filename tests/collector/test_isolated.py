@@ -78,7 +78,7 @@ def test_a_bug_is_no_outage(collector: IsolatedCollector) -> None:
 def test_settings_are_refused_before_the_first_request() -> None:
     """An exception from the constructor of the collector is raised where the block begins, not in the first round."""
     with (
-        pytest.raises(RejectedError, match="does not take its settings"),
+        pytest.raises(RejectedError, match="does not accept its settings"),
         IsolatedCollector(Unmakeable),
     ):
         pytest.fail("the block began")

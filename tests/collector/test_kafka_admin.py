@@ -101,7 +101,7 @@ def test_unknown_group_is_named(collector: KafkaAdminCollector) -> None:
         (
             RejectedError,
             "odrers",
-            "group 'odrers': cluster 'prod-eu' at 127.0.0.1:9092 knows no group 'odrers'; check its name",
+            "group 'odrers': cluster 'prod-eu' at 127.0.0.1:9092 has no group 'odrers'; check its name",
         )
     ]
 
@@ -131,7 +131,7 @@ def test_an_impossible_offset_is_malformed(collector: KafkaAdminCollector, clust
     collected = collector.collect(["orders"], now=NOON)
     assert [row.partition for row in collected.samples] == [0, 2]
     assert [type(error) for error in collected.errors] == [MalformedError]
-    assert "gave -1 as the end offset of partition orders-in-1" in str(collected.errors[0])
+    assert "returned -1 as the end offset of partition orders-in-1" in str(collected.errors[0])
 
 
 def test_a_missing_leader_is_not_a_malformed_answer(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:

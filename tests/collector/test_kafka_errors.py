@@ -60,11 +60,11 @@ def test_the_error_with_a_next_step_is_kept(complaints: Complaints, order: Seque
         complaints.hear(complaint)
     sentence = error_message(complaints)
     assert "connecting to a PLAINTEXT broker listener?" in sentence
-    assert sentence.endswith("this listener speaks no TLS: name another port, or another security.protocol")
+    assert sentence.endswith("this listener does not use TLS: name another port, or another security.protocol")
 
 
 def test_of_two_errors_with_a_next_step_the_newer_is_kept(complaints: Complaints) -> None:
-    """When a broker comes back and refuses the password, that error replaces the refused connection."""
+    """When a broker is up again and refuses the password, that error replaces the refused connection."""
     complaints.hear(KafkaError(KafkaError._TRANSPORT, REFUSED))
     complaints.hear(KafkaError(KafkaError._AUTHENTICATION, "SASL authentication error: no such user"))
     assert error_message(complaints).endswith(

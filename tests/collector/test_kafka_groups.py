@@ -32,7 +32,7 @@ def test_a_named_share_group_is_not_called_unknown(collector: KafkaAdminCollecto
     assert {row.group for row in collected.samples} == {"orders"}
     clicks, misspelt = map(str, collected.errors)
     assert "a share group (KIP-932)" in clicks
-    assert "knows no group 'odrers'" in misspelt
+    assert "has no group 'odrers'" in misspelt
 
 
 def test_without_the_list_of_every_kind(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:

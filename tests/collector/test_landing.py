@@ -103,7 +103,7 @@ def test_damaged_messages_are_kept_aside_and_logged_in_one_sentence(tmp_path: Pa
     with capture_logs() as lines:
         folder.land([arrived(0), Arrived(0, 1, HEADERS, b"PAR1"), Arrived(0, 2, {}, b"hello"), arrived(3)])
     assert Counter(read(tmp_path)) == Counter([*rows_of(0), *rows_of(3)])
-    assert (folder.done.messages, folder.done.parked, folder.done.gone) == (2, 2, 0)
+    assert (folder.done.messages, folder.done.parked, folder.done.expired) == (2, 2, 0)
     assert [line["event"] for line in lines] == ["message_set_aside"] * 2
     assert lines[0]["error"].startswith("message 1 in partition 0 of topic 'samples': its value holds no samples (")
     assert Path(str(lines[1]["kept_as"])).read_bytes() == b"hello"
@@ -129,7 +129,7 @@ def test_messages_that_retention_removed_before_they_were_read_are_counted_and_l
     with capture_logs() as lines:
         folder.land([arrived(0, offset=70), arrived(1, partition=1, offset=5)])
         folder.land([arrived(2, offset=80), arrived(3, partition=1, offset=6)])
-    assert folder.done.gone == 9
+    assert folder.done.expired == 9
     assert [(line["event"], line["messages"]) for line in lines] == [("messages_expired", 9)]
     assert land(tmp_path).next_offsets == {0: 81, 1: 7}
 
@@ -181,7 +181,9 @@ def test_offsets_that_cannot_be_read_are_not_guessed(tmp_path: Path, content: st
     folder.land([arrived(0)])
     (path,) = tmp_path.glob(".landed/k/samples.json")
     path.write_text(content)
-    with pytest.raises(LandingError, match=r"samples.json does not say how far the topic was landed; remove it, and"):
+    with pytest.raises(
+        LandingError, match=r"samples.json does not contain the next offsets of the topic; remove it, and"
+    ):
         land(tmp_path)
     path.unlink()
     land(tmp_path).land([arrived(0)])

@@ -104,7 +104,7 @@ def test_the_error_for_no_known_exporter_names_the_metrics_of_all() -> None:
     assert all(str(dialect.ends[0]) in sentence for dialect in DIALECTS)
     assert "among the 2 metric names" in sentence
     assert sentence.endswith(
-        "let Prometheus scrape an exporter of Kafka's offsets, or ask Kafka itself with --bootstrap"
+        "let Prometheus scrape an exporter of Kafka's offsets, or read from Kafka itself with --bootstrap"
     )
 
 

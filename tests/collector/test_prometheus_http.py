@@ -41,30 +41,30 @@ def refused(error: str) -> str:
             RejectedError,
             "401 Unauthorized; put bearer.token, or basic.username and basic.password",
         ),
-        (403, "", RejectedError, "403 Forbidden; let this user query the server"),
-        (404, "<html>", RejectedError, "404 Not Found; name the address that stands before /api/v1"),
+        (403, "", RejectedError, "403 Forbidden; allow this user to query the server"),
+        (404, "<html>", RejectedError, "404 Not Found; give the address before /api/v1"),
         (
             422,
             refused("query processing would load too many samples into memory"),
             RejectedError,
-            "too many samples into memory; ask for less: name groups with --group, or give fewer --days",
+            "too many samples into memory; request less: name groups with --group, or give fewer --days",
         ),
         (
             400,
             refused("exceeded maximum resolution of 11,000 points per timeseries"),
             RejectedError,
-            "points per timeseries; ask for less",
+            "points per timeseries; request less",
         ),
         (400, refused('unknown function with name "last_over_time"'), RejectedError, "is it Prometheus 2.26 or newer?"),
-        (429, "", UnavailableError, "429 Too Many Requests; ask again later, or for less with --group"),
-        (200, "<html>welcome</html>", MalformedError, "no JSON with `data`; name the address that stands before"),
+        (429, "", UnavailableError, "429 Too Many Requests; retry later, or request less with --group"),
+        (200, "<html>welcome</html>", MalformedError, "no JSON with `data`; give the address before"),
         (200, '{"data": {"result": 7}}', MalformedError, "an answer of another shape"),
     ],
 )
 def test_every_refusal_is_one_sentence(
     memory: MemoryPrometheus, status: int, body: str, kind: type[AdapterError], message: str
 ) -> None:
-    """The error has the server, the request, the answer that came back, and the next step, in one sentence."""
+    """The error has the server, the request, the answer, and the next step, in one sentence."""
     memory.refusals = [(status, body)] * 4  # the request is repeated where the server is busy
     with pytest.raises(kind) as caught:
         names(memory)

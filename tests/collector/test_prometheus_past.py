@@ -130,7 +130,7 @@ def test_absent_commits_are_none_and_not_minus_one(memory: MemoryPrometheus) -> 
 def test_an_unknown_group_is_one_sentence_that_names_some_that_exist(memory: MemoryPrometheus) -> None:
     """The error for a misspelt name of a group names groups that exist."""
     steady(memory, minutes=5)
-    with pytest.raises(RejectedError, match="knows no group 'odrers' in that time, but orders; check its name"):
+    with pytest.raises(RejectedError, match="has no group 'odrers' in that time, but has orders; check its name"):
         found(memory, "odrers")
 
 

@@ -23,8 +23,8 @@ from tests.live.harness.clients import NOON, commit, create_topic, fresh_name, h
 
 pytestmark = pytest.mark.kafka
 
-# A broker on loopback that does not answer in five seconds is away, and is tried again twice a second; defaults of
-# ten seconds are meant for rounds that are fifteen apart.
+# A broker on loopback that does not answer in five seconds is unreachable, and is tried again twice a second; defaults
+# of ten seconds are meant for rounds that are fifteen apart.
 QUICK = {"socket.timeout.ms": "5000", "reconnect.backoff.max.ms": "500"}
 
 
@@ -144,7 +144,7 @@ def test_group_deleted(bootstrap: str, admin: AdminClient, collector: KafkaAdmin
     admin.delete_consumer_groups([group])[group].result()
     named, everything = collector.collect([group, other], now=NOON), collector.collect(None, now=NOON)
     assert {row.group for row in named.samples} == {other}
-    assert f"knows no group {group!r}" in str(errors(named)[group])
+    assert f"has no group {group!r}" in str(errors(named)[group])
     assert other in {row.group for row in everything.samples}
     assert group not in {row.group for row in everything.samples} | errors(everything).keys()
 

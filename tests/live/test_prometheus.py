@@ -117,7 +117,7 @@ def sleep_until(instant: datetime) -> None:
 
 @pytest.fixture(scope="module")
 def scene(jars: Path, program: Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """Three minutes of traffic; klag-exporter is away at the second of them."""
+    """Three minutes of traffic; klag-exporter is down at the second of them."""
     folder = tmp_path_factory.mktemp("prometheus")
     klag_port, broker_port, client_port = free_ports(3)
     options = {
@@ -294,7 +294,7 @@ def test_the_error_for_a_low_sample_limit_names_a_smaller_query(program: Program
         # From a second that is not over yet, so that the first scrape is before it: five series at least, ten times.
         first = math.ceil(now().timestamp())
         query = RangeQuery(expression="{job='self'}", first_seconds=first, last_seconds=first + 9, step_seconds=1)
-        with pytest.raises(RejectedError, match=r"too many samples.*; ask for less: name groups with --group"):
+        with pytest.raises(RejectedError, match=r"too many samples.*; request less: name groups with --group"):
             prometheus.ranges([query])
 
 
@@ -320,5 +320,5 @@ def test_passwords_and_certificates_of_a_real_server(program: Program, tmp_path:
         assert isinstance(names(), frozenset)
         with pytest.raises(RejectedError, match=r"401 Unauthorized; put bearer\.token, or basic\.username"):
             names(**{"basic.password": "wrong"})
-        with pytest.raises(UnavailableError, match=r"let ssl\.ca\.location in the file of --client-config name the CA"):
+        with pytest.raises(UnavailableError, match=r"set ssl\.ca\.location in the file of --client-config to the CA"):
             names(**{"ssl.ca.location": ""})

@@ -75,12 +75,12 @@ def test_every_way_in(secured: Secured, group: str, way: str, tmp_path: Path) ->
             WAYS["SCRAM"],
             ("supported mechanisms: PLAIN", "set sasl.mechanisms to one that the broker supports"),
         ),
-        ("TLS", "security.protocol=SSL\n", ("certificate verify failed", "let ssl.ca.location name the CA")),
+        ("TLS", "security.protocol=SSL\n", ("certificate verify failed", "set ssl.ca.location to the CA")),
         ("MTLS", TLS, ("alert bad certificate", "name a certificate that the broker trusts: ssl.keystore.location")),
-        ("TLS", "", ("brokers are down", "security.protocol is what this port speaks")),
-        ("PLAIN", "", ("brokers are down", "security.protocol is what this port speaks")),
-        ("PLAINTEXT", TLS, ("connecting to a PLAINTEXT broker listener", "this listener speaks no TLS")),
-        ("PLAINTEXT", WAYS["PLAIN"], ("current SASL state", "this listener takes no SASL")),
+        ("TLS", "", ("brokers are down", "security.protocol is that of this port")),
+        ("PLAIN", "", ("brokers are down", "security.protocol is that of this port")),
+        ("PLAINTEXT", TLS, ("connecting to a PLAINTEXT broker listener", "this listener does not use TLS")),
+        ("PLAINTEXT", WAYS["PLAIN"], ("current SASL state", "this listener does not accept SASL")),
     ],
 )
 def test_no_way_in(secured: Secured, listener: str, config: str, messages: tuple[str, str], tmp_path: Path) -> None:

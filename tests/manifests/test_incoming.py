@@ -236,7 +236,7 @@ def test_an_hpa_without_a_group_needs_the_option() -> None:
     """A line names the option --group, and the v2 form is printed."""
     made = read(OLD_HPA)
     assert [document["kind"] for document in made.documents] == ["HorizontalPodAutoscaler"]
-    assert any("say which with --group" in warning for warning in made.warnings)
+    assert any("name it with --group" in warning for warning in made.warnings)
 
 
 def test_an_hpa_on_an_external_metric_names_its_group_by_a_label() -> None:

@@ -145,7 +145,7 @@ def test_another_programs_manifest_is_left_alone(folder: Path) -> None:
 
 def test_folders_without_samples_are_refused_in_one_sentence(folder: Path, night: list[OffsetSample]) -> None:
     """The error for no folder, no file, no row and no day in the span has the folder and the next step."""
-    with pytest.raises(FeaturesError, match=r"missing is no folder; --samples wants"):
+    with pytest.raises(FeaturesError, match=r"missing is no folder; --samples is the folder"):
         find_samples(folder / "missing", first=None, last=None)
     with pytest.raises(FeaturesError, match="holds no parquet file; let the collector run first"):
         find_samples(folder, first=None, last=None)
@@ -160,7 +160,7 @@ def test_folders_without_samples_are_refused_in_one_sentence(folder: Path, night
         (lambda table: table.drop_columns(["end_offset", "topic"]), "lacks topic, end_offset; a sample has cluster,"),
         (
             lambda table: table.set_column(5, "end_offset", table["end_offset"].cast(pa.float64())),
-            "column end_offset is DOUBLE NONE, int64 is wanted",
+            "column end_offset is DOUBLE NONE, and has to be int64",
         ),
         (
             lambda table: table.set_column(1, "group", pa.nulls(table.num_rows, pa.string())),
