@@ -51,7 +51,7 @@ def _meaning(request: Request, error: Exception) -> tuple[HTTPStatus, str]:
             unfit = isinstance(error, UnfitError)
             return HTTPStatus.UNPROCESSABLE_ENTITY if unfit else HTTPStatus.NOT_FOUND, str(error.args[0])
         case AdapterError():
-            return HTTPStatus.SERVICE_UNAVAILABLE, f"{error}; ask again later"
+            return HTTPStatus.SERVICE_UNAVAILABLE, f"{error}; retry later"
         case HTTPException(status_code=404):
             return HTTPStatus.NOT_FOUND, f"there is nothing at {request.url.path}; GET / lists what there is"
         case HTTPException():

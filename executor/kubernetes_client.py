@@ -44,5 +44,5 @@ def translate_error(error: ApiException | HTTPError, action: str) -> ScaleError:
     if error.status == FORBIDDEN:
         remedy = "; apply deploy/manifests/executor/target-role.yaml in its namespace"
     elif error.status == NOT_FOUND:
-        remedy = "; is it there?"
+        remedy = "; does it exist?"
     return ScaleError(f"could not {action}: the API server answered {error.status} {error.reason}{remedy}")

@@ -42,7 +42,7 @@ class KubernetesLease:
             message = f"{error}; is the cluster reachable?"
             raise ScaleError(message) from error
         except ApiException as error:
-            message = f"the API server answered {error.status} {error.reason}; is it there, and get on it granted?"
+            message = f"the API server answered {error.status} {error.reason}; does it exist, and is get on it granted?"
             raise ScaleError(message) from error
         document, _, headers = answer
         spec = document.get("spec") or {}

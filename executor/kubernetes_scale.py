@@ -164,7 +164,7 @@ class KubernetesScales:
             if isinstance(error, ApiException) and error.status == NOT_FOUND:
                 message = f"{what} is not known to the cluster; correct the target, or install what defines {kind}"
                 raise ScaleError(message) from error
-            raise translate_error(error, f"ask what {group}/{version} has") from error
+            raise translate_error(error, f"read the resources of {group}/{version}") from error
         names = {resource.name for resource in known}
         plural = next((each.name for each in known if each.kind == kind and "/" not in each.name), None)
         if plural is None:

@@ -154,7 +154,7 @@ def read_advice(body: bytes) -> RecommendationV1 | RefusalV1 | Held:
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
-        return Held(reason="advice_unreadable", sentence=f"the advice does not read: {field}: {first['msg']}")
+        return Held(reason="advice_unreadable", sentence=f"the advice cannot be read: {field}: {first['msg']}")
 
 
 def due_move(

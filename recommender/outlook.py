@@ -198,7 +198,5 @@ def fitted_to(
         wider += coarsest
     if step_seconds is None:
         return coarser
-    message = (
-        f"that is {fit.points:,} points; the limit is {most_points:,}. Ask for step={wider}, or for a shorter span"
-    )
+    message = f"that is {fit.points:,} points; the limit is {most_points:,}. Request step={wider}, or a shorter span"
     raise ValueError(message)

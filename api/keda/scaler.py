@@ -97,7 +97,7 @@ class ExternalScaler:
     async def _replicas(self, reference: Any, context: Any) -> int:  # noqa: ANN401  # gRPC's
         found = await asyncio.to_thread(due, self._store, dict(reference.scalerMetadata), now=self._clock())
         if not self._leads():
-            failure = "another lagcast leads, or none; ask again over a new connection"
+            failure = "another lagcast leads, or none; retry over a new connection"
             found = Due(failure=failure, code=grpc.StatusCode.UNAVAILABLE)
         if found.failure:
             await _abort(context, found)

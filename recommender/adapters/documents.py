@@ -55,7 +55,7 @@ def from_outcome_document(document: str) -> GradedMove:
         return _MOVE.validate_json(document)
 
 
-def _document(fields: Any) -> str:  # noqa: ANN401  # whatever JSON can say
+def _document(fields: Any) -> str:  # noqa: ANN401  # whatever JSON can hold
     return json.dumps(fields, allow_nan=False, separators=(",", ":"))
 
 
@@ -67,5 +67,5 @@ def _translated_errors(name: str) -> Iterator[None]:
     except ValidationError as cause:
         first = cause.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "document"
-        message = f"a stored {name} does not read: field {field}: {first['msg']}"
+        message = f"a stored {name} cannot be read: field {field}: {first['msg']}"
         raise MalformedError(message) from cause

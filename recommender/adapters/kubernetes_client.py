@@ -47,7 +47,7 @@ def asking_once(api: Connection) -> Connection:
 
 
 @contextmanager
-def translate_error(action: str, *, grant: str, missing: str = "is it there?") -> Iterator[None]:
+def translate_error(action: str, *, grant: str, missing: str = "does it exist?") -> Iterator[None]:
     """Translate the client's exceptions into the ports' errors, each a sentence with the next step.
 
     `grant` names the permission to add where access is denied, `missing` the check where the object does not exist.

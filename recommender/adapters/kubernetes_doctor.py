@@ -33,7 +33,7 @@ class KubernetesDoctor:
 
     def version(self) -> str:
         """The version of the API server. Errors: AdapterError."""
-        with translate_error("ask the API server for its version", grant="get on the path /version"):
+        with translate_error("read the version of the API server", grant="get on the path /version"):
             return str(self._version.get_code(_request_timeout=TIMEOUT_SECONDS).git_version)
 
     def definition(self) -> Literal["absent", "outdated", "current"]:
@@ -69,7 +69,7 @@ class KubernetesDoctor:
             )
         )
         with translate_error(
-            f"ask what the service account {account} may do",
+            f"check the rights of the service account {account}",
             grant="create on subjectaccessreviews.authorization.k8s.io",
         ):
             answer: Any = self._reviews.create_subject_access_review(review, _request_timeout=TIMEOUT_SECONDS)
@@ -80,7 +80,7 @@ class KubernetesDoctor:
         group, _, version = target.api_version.rpartition("/")
         if not group:
             return None
-        with translate_error(f"ask what {target.api_version} has", grant="get on the path /apis"):
+        with translate_error(f"read the resources of {target.api_version}", grant="get on the path /apis"):
             found = _if_there(self._custom.get_api_resources, group, version)
         known = [] if found is None else found.resources
         names = {each.name for each in known}

@@ -70,7 +70,7 @@ def _has_scale(custom: client.CustomObjectsApi, api_version: str, kind: str) -> 
         return False
     try:
         with translate_error(
-            f"ask what {api_version} has", grant="get on the path /apis", missing=f"is {kind} still installed?"
+            f"read the resources of {api_version}", grant="get on the path /apis", missing=f"is {kind} still installed?"
         ):
             known = custom.get_api_resources(group, version, _request_timeout=TIMEOUT_SECONDS).resources
     except RejectedError:  # the definition of the pods' owner was deleted

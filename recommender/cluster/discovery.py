@@ -85,7 +85,7 @@ def _discover_one(
 ) -> Found | NotFound:
     members = len(hosts)
     if not hosts:
-        return _no_target(members, "The group has no members now; ask again while its consumers run")
+        return _no_target(members, "The group has no members now; retry while its consumers run")
     owners = {host: {pod.workload for pod in at_address[host]} for host in sorted(set(hosts)) if host in at_address}
     disagreement = _disagreement(hosts, owners)
     if disagreement is not None:

@@ -108,7 +108,9 @@ def examine(
     view: ClusterView, settings: Settings, namespaces: Sequence[str], *, now: datetime
 ) -> tuple[Diagnosis, ...]:
     """Every finding, in the order of installation. Errors: UnavailableError where the cluster does not respond."""
-    findings = [Diagnosis(check="API server", where="-", state="ok", sentence=f"Kubernetes {view.version()} answers.")]
+    findings = [
+        Diagnosis(check="API server", where="-", state="ok", sentence=f"Kubernetes {view.version()} is reachable.")
+    ]
     findings += _answered("definition", "-", partial(_definition, view))
     documents: list[Document] = []
     for namespace in namespaces:
@@ -192,7 +194,7 @@ def _autoscalers(view: ClusterView, namespace: str, here: Sequence[GroupRequest]
         target = request.group.target
         for name in claims.get((target.kind, target.name), ()) if target is not None else ():
             state: State = "problem" if request.group.mode == "apply" else "note"
-            sentence = f"{name} scales the same workload; the executor leaves it alone."
+            sentence = f"{name} scales the same workload; the executor does not change it."
             remedy = "remove one of them, or let it follow the advice: lagcast export"
             yield _finding("autoscalers", _place(request), state, sentence, remedy)
 
@@ -202,7 +204,7 @@ def _rights(view: ClusterView, actor: Actor, namespace: str, here: Sequence[Grou
     needed = _RECOMMENDERS if actor == "recommender" else [*_EXECUTORS, *_rules_of_targets(view, here)]
     missing = [str(rule) for rule in needed if not view.may(actor, namespace, rule)]
     if not missing:
-        yield _finding("rights", namespace, "ok", f"The {actor} may do what it has to.")
+        yield _finding("rights", namespace, "ok", f"The {actor} has every right that it needs.")
         return
     idle = actor == "executor" and all(request.group.mode != "apply" for request in here)
     sentence = f"The {actor} may not {', '.join(missing)}{'; no object here has mode Apply' if idle else ''}."

@@ -1,6 +1,6 @@
 """The `status` of a ConsumerGroupScaler, the changes of it that are written, and those that are an Event.
 
-Numbers that are not whole are decimal strings, as the API conventions of Kubernetes want them.
+Numbers that are not whole are decimal strings, as the API conventions of Kubernetes require.
 """
 
 from collections.abc import Mapping, Sequence
@@ -168,7 +168,9 @@ def _verdicts(request: GroupRequest, decision: Decision | None, *, now: datetime
         known = dict.fromkeys(("Ready", "DataSufficient", "CapacityKnown", "ForecastTrusted"), none)
         if request.group.mode == "off":
             known["Ready"] = Verdict(
-                holds=False, reason="Off", sentence="mode is Off: the group is left out; Recommend brings it back."
+                holds=False,
+                reason="Off",
+                sentence="mode is Off: no advice is given for the group; Recommend resumes it.",
             )
     return known | {
         "Executing": _executing(request),
@@ -224,7 +226,7 @@ def _executing(request: GroupRequest) -> Verdict:
         return Verdict(holds=False, reason=f"Mode{mode.capitalize()}", sentence=sentence)
     if request.group.target is None:
         return Verdict(holds=False, reason="NoTarget", sentence="No target is named: there is nothing to scale.")
-    sentence = "An executor may act on this advice; whether one runs is not seen from here."
+    sentence = "An executor may act on this advice; whether one runs is not known here."
     return Verdict(holds=None, reason="LeftToExecutor", sentence=sentence)
 
 

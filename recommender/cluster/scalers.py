@@ -15,7 +15,7 @@ from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Decision
 from recommender.ports import AdapterError, Group, Obstacle, UnavailableError
 
-_REMEDY = "Mend the ConsumerGroupScaler, or remove it: the settings hold then."
+_REMEDY = "Correct the ConsumerGroupScaler, or remove it: the settings apply then."
 _HELD_REMEDY = "Remove hold from the ConsumerGroupScaler to have advice again."
 _NO_ROWS = "No offsets of this group have been seen yet."
 _NO_ROWS_REMEDY = "Check cluster and groupId of the ConsumerGroupScaler, and that the collector may read the group."
@@ -27,7 +27,7 @@ class ScalerObjects(Protocol):
     """The ConsumerGroupScalers of a cluster, as they are known now. Errors: those of `recommender.ports`."""
 
     def documents(self) -> Sequence[Document]:
-        """All of them; asking costs nothing."""
+        """All of them; a call costs nothing."""
         ...
 
     def write_status(self, document: Document, status: Status) -> None:
@@ -112,7 +112,7 @@ class Scalers:
         return unseen | held | bad
 
     def report(self, decisions: Sequence[Decision], *, now: datetime) -> int:
-        """Tell each object what was decided, where that is news; how many statuses were written.
+        """Write the decision to each object where it has changed; how many statuses were written.
 
         An object that cannot be written is logged once, and the rest go on; a cluster that does not answer is left
         alone until the next cycle, and logged when that begins and when it is over.

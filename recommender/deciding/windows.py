@@ -49,7 +49,7 @@ class Window:
             next(CronSim(self.schedule, _SOME_INSTANT.astimezone(zone)))
         except (CronSimError, StopIteration) as error:
             reason = str(error) or "it never comes"
-            message = f"schedule is {self.schedule!r}, which cron does not read ({reason}); one is 0 22 * * 5"
+            message = f"schedule is {self.schedule!r}, which is not a valid cron schedule ({reason}); one is 0 22 * * 5"
             raise ValueError(message) from error
 
     def opens_after(self, instant: datetime) -> datetime:

@@ -46,7 +46,7 @@ def _while_at_zero(context: DecisionContext, rule: ScaleToZero) -> Proposal:
     elif _has_rested_long(context):
         count = context.profile.min_replicas
         sentence = (
-            f"The group has had no members for {LONGEST_REST_DAYS} days, and Kafka forgets where such a group stood "
+            f"The group has had no members for {LONGEST_REST_DAYS} days, and Kafka deletes the offsets of such a group "
             f"after 7 (offsets.retention.minutes): start {count} for a moment."
         )
     else:

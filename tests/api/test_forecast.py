@@ -114,9 +114,7 @@ def test_a_whole_week_has_at_most_the_points_of_a_chart(
     assert hourly["step_seconds"] == [3600] * 168
     answer = service.get(FORECAST, params={"step": 60})
     assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
-    assert answer.json()["detail"] == (
-        "that is 2,064 points; the limit is 2,000. Ask for step=600, or for a shorter span"
-    )
+    assert answer.json()["detail"] == "that is 2,064 points; the limit is 2,000. Request step=600, or a shorter span"
 
 
 def test_csv_is_sent_to_clients_that_accept_it(

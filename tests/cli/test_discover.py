@@ -106,7 +106,7 @@ def test_objects_are_printed_for_certain_groups(lagcast: Lagcast) -> None:
             },
         }
     ]
-    assert "group 'audit': The group has no members now; ask again while its consumers run." in err
+    assert "group 'audit': The group has no members now; retry while its consumers run." in err
 
 
 def test_of_two_groups_of_one_workload_neither_has_an_object(lagcast: Lagcast, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ from recommender.ports import UnavailableError
 
 Lagcast = Callable[..., tuple[int, str, str]]
 FINDINGS = (
-    Diagnosis(check="API server", where="-", state="ok", sentence="Kubernetes v1.36.3 answers."),
-    Diagnosis(check="target", where="shop/orders", state="problem", sentence="It is gone.", remedy="deploy it"),
+    Diagnosis(check="API server", where="-", state="ok", sentence="Kubernetes v1.36.3 is reachable."),
+    Diagnosis(check="target", where="shop/orders", state="problem", sentence="It is missing.", remedy="deploy it"),
 )
 
 
@@ -30,8 +30,8 @@ def test_each_finding_is_a_line(lagcast: Lagcast) -> None:
     code, out, err = lagcast("doctor", "--kubernetes", "shop")
     assert (code, err) == (0, "")
     assert out.splitlines() == [
-        "ok       API server: Kubernetes v1.36.3 answers.",
-        "problem  target shop/orders: It is gone. -> deploy it",
+        "ok       API server: Kubernetes v1.36.3 is reachable.",
+        "problem  target shop/orders: It is missing. -> deploy it",
     ]
 
 
@@ -50,7 +50,7 @@ def test_a_cluster_that_does_not_answer_is_exit_code_4(lagcast: Lagcast, monkeyp
     """The command prints one sentence and no table."""
 
     def away(*_positional: object, **_named: object) -> None:
-        message = "could not ask the API server for its version: no answer; is the cluster reachable?"
+        message = "could not read the version of the API server: no answer; is the cluster reachable?"
         raise UnavailableError(message)
 
     monkeypatch.setattr(doctor, "examine", away)

@@ -309,7 +309,10 @@ def test_a_workload_with_nothing_due_is_read_once_for_each_decision(
         ({"kind": "Rollout"}, "Rollout of apps/v1 is not known to the cluster"),
         ({"kind": "Rollout", "api_version": "argoproj.io/v1alpha1"}, "Rollout of argoproj.io/v1alpha1 is not known"),
         ({"kind": "ReplicationController", "api_version": "v1"}, "ReplicationController of v1 cannot be scaled"),
-        ({"name": "gone"}, "could not read Deployment shop/gone: the API server answered 404 Not Found; is it there?"),
+        (
+            {"name": "gone"},
+            "could not read Deployment shop/gone: the API server answered 404 Not Found; does it exist?",
+        ),
     ],
 )
 def test_a_workload_that_cannot_be_scaled_is_one_sentence(

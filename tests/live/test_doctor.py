@@ -40,12 +40,13 @@ def test_a_complete_setup_is_ok_and_each_fault_is_reported(
         "patch consumergroupscalers/status.lagcast.io, create events, get deployments.apps, "
         "patch deployments/scale.apps"
     )
+    autoscaled = f"HorizontalPodAutoscaler {place} scales the same workload; the executor does not change it."
     assert found["problem"] == [
         f"target {place}: Deployment orders is not in namespace {namespace}.",
-        f"autoscalers {place}: HorizontalPodAutoscaler {place} scales the same workload; the executor leaves it alone.",
+        f"autoscalers {place}: {autoscaled}",
         f"rights {namespace}: The executor may not {missing}.",
     ]
-    assert f"rights {namespace}: The recommender may do what it has to." in found["ok"]
+    assert f"rights {namespace}: The recommender has every right that it needs." in found["ok"]
 
     orders_in(installed, namespace)
     executor_in(installed, namespace)
@@ -54,7 +55,7 @@ def test_a_complete_setup_is_ok_and_each_fault_is_reported(
     assert (found["problem"], found["unknown"]) == ([], [])
     assert "definition -: consumergroupscalers.lagcast.io v1alpha1 is installed." in found["ok"]
     assert f"target {place}: Deployment orders is there, and has a /scale." in found["ok"]
-    assert f"rights {namespace}: The executor may do what it has to." in found["ok"]
+    assert f"rights {namespace}: The executor has every right that it needs." in found["ok"]
 
 
 def test_a_user_without_the_right_to_query_gets_the_grant(kubeconfig: Path, namespace: str, lagcast: Lagcast) -> None:

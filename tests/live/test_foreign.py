@@ -205,7 +205,7 @@ def test_b22_any_kind_with_a_scale_is_scaled(shop: Shop) -> None:
     ],
 )
 def test_a_target_that_cannot_be_scaled_gets_one_sentence_and_no_write(shop: Shop, sentence: str) -> None:
-    """A kind without a /scale, unknown kinds, a workload that is gone, and a missing grant have one sentence each."""
+    """A kind without a /scale, unknown kinds, a missing workload, and a missing grant have one sentence each."""
     connectors(shop)
     shop.advise(1)
     (failed,) = shop.executor().run_once(None)

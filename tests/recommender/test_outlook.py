@@ -147,7 +147,7 @@ def test_a_step_that_does_not_fit_is_an_error(advice: MakeAdvice) -> None:
     def outlook_of(step_seconds: int | None) -> Outlook:
         return fitted_to(ahead, since=NOW, until=None, step_seconds=step_seconds, most_points=2000)
 
-    with pytest.raises(ValueError, match=r"that is 2,064 points; the limit is 2,000\. Ask for step=600, or"):
+    with pytest.raises(ValueError, match=r"that is 2,064 points; the limit is 2,000\. Request step=600, or"):
         outlook_of(60)
     with pytest.raises(ValueError, match="step is 420 s; it has to be a multiple of 300 s"):
         outlook_of(420)

@@ -51,7 +51,7 @@ def test_a_move_of_another_version_is_malformed(graded_move: Callable[..., Grade
     """A field that cannot be read is named with its path in the document."""
     document = json.loads(to_outcome_document(graded_move()))
     document["outcome"]["rebalance_pause_seconds"] = "long"
-    with pytest.raises(MalformedError, match=r"GradedMove does not read: field outcome\.rebalance_pause_seconds"):
+    with pytest.raises(MalformedError, match=r"GradedMove cannot be read: field outcome\.rebalance_pause_seconds"):
         from_outcome_document(json.dumps(document))
 
 

@@ -42,7 +42,7 @@ def test_members_and_pods_are_counted_separately() -> None:
 @pytest.mark.parametrize(
     ("hosts", "reason", "sentence"),
     [
-        ((), "no_target", "The group has no members now; ask again while its consumers run."),
+        ((), "no_target", "The group has no members now; retry while its consumers run."),
         (
             ("8.8.8.8", "8.8.4.4"),
             "no_target",

@@ -58,7 +58,7 @@ class MemoryCluster:
         """True unless denied; raises if the cluster does not answer."""
         del namespace
         if self.ungraceful:
-            message = "could not ask: the API server answered 403 Forbidden; grant create on subjectaccessreviews"
+            message = "could not check: the API server answered 403 Forbidden; grant create on subjectaccessreviews"
             raise RejectedError(message)
         self.queries.append(f"{actor}: {rule}")
         return (actor, rule.resource) not in self.denied
@@ -102,12 +102,12 @@ def test_a_cluster_in_order_has_no_trouble(cluster: MemoryCluster) -> None:
     assert found(cluster, "problem", "unknown") == []
     sentences = [(each.check, each.sentence) for each in found(cluster, "ok")]
     assert sentences == [
-        ("API server", "Kubernetes v1.36.3 answers."),
+        ("API server", "Kubernetes v1.36.3 is reachable."),
         ("definition", "consumergroupscalers.lagcast.io v1alpha1 is installed."),
         ("objects", "1 ConsumerGroupScaler here."),
         ("target", "Deployment orders is there, and has a /scale."),
-        ("rights", "The recommender may do what it has to."),
-        ("rights", "The executor may do what it has to."),
+        ("rights", "The recommender has every right that it needs."),
+        ("rights", "The executor has every right that it needs."),
     ]
 
 
@@ -202,7 +202,7 @@ def test_an_executor_that_no_object_needs_is_no_problem(cluster: MemoryCluster) 
     assert found(cluster, "problem") == []
     notes = [each.sentence for each in found(cluster, "note") if each.check in ("rights", "autoscalers")]
     assert notes == [
-        "HorizontalPodAutoscaler shop/x scales the same workload; the executor leaves it alone.",
+        "HorizontalPodAutoscaler shop/x scales the same workload; the executor does not change it.",
         "The executor may not patch deployments/scale.apps; no object here has mode Apply.",
     ]
 

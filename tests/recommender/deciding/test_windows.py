@@ -98,8 +98,8 @@ def test_a_move_may_wait_until_a_window_opens_and_no_longer() -> None:
     ("changes", "message"),
     [
         ({"schedule": "0 22 * *"}, "schedule is '0 22 * *'; it has to have the five fields of cron"),
-        ({"schedule": "0 25 * * 5"}, "schedule is '0 25 * * 5', which cron does not read"),
-        ({"schedule": "0 0 30 2 *"}, "schedule is '0 0 30 2 *', which cron does not read"),
+        ({"schedule": "0 25 * * 5"}, "schedule is '0 25 * * 5', which is not a valid cron schedule"),
+        ({"schedule": "0 0 30 2 *"}, "schedule is '0 0 30 2 *', which is not a valid cron schedule"),
         ({"duration_seconds": 0.0}, "duration_seconds is 0; it has to be above 0 and at most 604800"),
         ({"duration_seconds": 604_801.0}, "duration_seconds is 604801; it has to be above 0"),
         ({"time_zone": "Berlin"}, "time_zone is 'Berlin', which is not known; one is Europe/Berlin"),

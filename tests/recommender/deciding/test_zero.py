@@ -198,7 +198,7 @@ def test_a_group_is_started_briefly_before_kafka_deletes_its_offsets(
     rested = history(0.0, minutes=minutes, members=0)
     activated = advised(rested, nothing, lazy, previous=scaled_to_zero)
     assert (activated.desired_replicas, activated.reason) == (1, "activating")
-    assert "Kafka forgets where such a group stood after 7 (offsets.retention.minutes)" in activated.sentences[0]
+    assert "Kafka deletes the offsets of such a group after 7 (offsets.retention.minutes)" in activated.sentences[0]
     members = rested.members.copy()
     members[0] = 1.0
     seen = replace(rested, members=read_only(members))
