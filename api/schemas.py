@@ -132,7 +132,7 @@ class RefusalV1(Wire):
     mode: Mode
     reason: Reason
     evidence: dict[str, FiniteFloat]
-    """The quantities that say so, units in their names, the limit that was missed included."""
+    """The quantities behind the reason, units in their names, with the limit that was missed."""
     hold_replicas: int | None = None
     remedy: Remedy
     retry_at: Instant | None = None

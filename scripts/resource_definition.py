@@ -42,7 +42,7 @@ def definition() -> Schema:
     """The whole CustomResourceDefinition."""
     schema = {
         "type": "object",
-        "description": "What the owner of one Kafka consumer group asks of lagcast, and what lagcast advises.",
+        "description": "Settings of one Kafka consumer group by its owner, and the advice of lagcast.",
         "required": ["spec"],
         "properties": {"spec": spec(), "status": status()},
     }
@@ -68,7 +68,7 @@ def spec() -> Schema:
     parts = Settings.model_json_schema()["$defs"]
     properties: Schema = {
         "cluster": {**TEXT, "description": "Name of the Kafka cluster, as the collector was given it."},
-        "groupId": {**TEXT, "description": "Consumer group, as Kafka calls it."},
+        "groupId": {**TEXT, "description": "Name of the consumer group in Kafka."},
         "target": target(),
         "scaleToZero": field(parts["GroupSettings"]["properties"]["scale_to_zero"], parts),
         "hold": hold(),
@@ -94,7 +94,7 @@ def spec() -> Schema:
             {
                 "rule": "!has(self.minReplicas) || self.minReplicas > 0 || "
                 "(has(self.scaleToZero) && has(self.scaleToZero.enabled) && self.scaleToZero.enabled)",
-                "message": "minReplicas is 0 and scaleToZero.enabled is not true; say 1 or more",
+                "message": "minReplicas is 0 and scaleToZero.enabled is not true; set 1 or more",
             },
         ],
     }
@@ -167,10 +167,13 @@ def status() -> Schema:
     return {
         "type": "object",
         "properties": {
-            "observedGeneration": {"type": "integer", "description": "The generation of spec that all this is about."},
+            "observedGeneration": {
+                "type": "integer",
+                "description": "The generation of spec that the status describes.",
+            },
             "mode": {**text, "description": "The mode in force, by spec or settings."},
             "recommendation": record(
-                "The newest advice; absent while there is none. Written when it is news, and before it lapses.",
+                "The newest advice; absent while there is none. Written when it changes, and before it expires.",
                 recommendationId=text,
                 action=text,
                 reason=text,

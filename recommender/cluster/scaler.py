@@ -1,6 +1,6 @@
 """A ConsumerGroupScaler: the settings of one consumer group in the cluster, laid over the common ones.
 
-The words of its `spec` are those of the settings in camelCase, letter by letter; nothing here knows a cluster.
+The words of its `spec` are those of the settings in camelCase, letter by letter; nothing here contacts a cluster.
 """
 
 import re
@@ -68,7 +68,7 @@ class ScalerError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """No advice before `until` (None: for as long as it is said): the group is to keep `replicas`."""
+    """No advice before `until` (None: until it is removed): the group is to keep `replicas`."""
 
     replicas: int
     until: datetime | None
@@ -148,7 +148,7 @@ def place_of(document: Document) -> tuple[str, str]:
 
 
 def read_scaler(document: Document) -> Scaler:
-    """The object behind `document`. Errors: ScalerError for what it may not say, or not in this way."""
+    """The object behind `document`. Errors: ScalerError for what it may not contain, or not in this form."""
     try:
         return _read(document)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -156,7 +156,7 @@ def read_scaler(document: Document) -> Scaler:
             raise
         # Kept from before its definition was as it is now; the API server checks what is written, not what lies there.
         message = (
-            f"spec does not read ({type(error).__name__}: {error}); apply the object again, and see what is refused"
+            f"spec cannot be read ({type(error).__name__}: {error}); apply the object again, and see what is refused"
         )
         raise ScalerError(message) from error
 
@@ -249,7 +249,7 @@ def _read(document: Document) -> Scaler:
         group_keys["scale_to_zero"] = _snake(spec["scaleToZero"])
     if group_keys.get("min_replicas") == 0:
         if not group_keys.get("scale_to_zero", {}).get("enabled"):
-            message = "minReplicas is 0 and scaleToZero.enabled is not true; say 1 or more"
+            message = "minReplicas is 0 and scaleToZero.enabled is not true; set 1 or more"
             raise ScalerError(message)
         group_keys["min_replicas"] = 1  # while it is active
     if "target" in spec:
@@ -267,7 +267,7 @@ def _read(document: Document) -> Scaler:
 
 
 def _group_of(document: Document) -> Group | None:
-    """The group that an object names, whatever else it says; None where it names none."""
+    """The group that an object names, whatever else it contains; None where it names none."""
     spec = document.get("spec")
     named = (spec.get("cluster"), spec.get("groupId")) if isinstance(spec, Mapping) else (None, None)
     return (named[0], named[1]) if isinstance(named[0], str) and isinstance(named[1], str) else None

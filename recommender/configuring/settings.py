@@ -128,7 +128,7 @@ class Settings(BaseSettings):
         return GroupSettings.model_validate(shared.model_copy(update=keys).model_dump())
 
     def of(self, _cluster: str, group: str) -> GroupSettings:
-        """The same, of a group of any cluster: the file knows groups by name alone."""
+        """The same, of a group of any cluster: the file names groups without their cluster."""
         return self.group(group)
 
     def decision_of(self, _cluster: str, _group: str) -> DecisionSettings:

@@ -17,7 +17,7 @@ class SettingsError(ValueError):
     """Settings that do not validate; the sentence names source, key, value and expectation."""
 
 
-# Limits of `DecisionSettings`, which checks nothing itself: what must hold, and how a person would say it.
+# Limits of `DecisionSettings`, which checks nothing itself: what must hold, and the words for it.
 _LIMITS: dict[str, tuple[Callable[[float], bool], str]] = {
     "price_per_replica_hour": (lambda price: price > 0, "above 0; without a price there is nothing to weigh"),
     "price_per_late_message": (lambda price: price >= 0, "0 or more"),
@@ -69,8 +69,8 @@ def sentence(
 ) -> str:
     """The first thing wrong, as one sentence.
 
-    `source` says where the value at a place came from, `known_keys` which keys may stand at a place, and `below` at
-    which place the value that was checked stands itself.
+    `source` names the origin of the value at a place, `known_keys` lists the keys that may stand at a place, and
+    `below` is the place of the value that was checked.
     """
     first = error.errors()[0]
     place = (*below, *(str(part) for part in first["loc"]))

@@ -114,7 +114,7 @@ class ScaleToZeroSettings(BaseModel):
 
 
 class GroupSettings(BaseModel):
-    """Settings of a consumer group, as its owner knows it. Under the name `*`: values for all other groups."""
+    """Settings of a consumer group. Under the name `*`: values for all other groups."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 

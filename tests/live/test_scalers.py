@@ -31,7 +31,7 @@ MANY = 1000
     ("spec", "sentence"),
     [
         ({"minReplicas": 5, "maxReplicas": 3}, "minReplicas is above maxReplicas; lower one or raise the other"),
-        ({"minReplicas": 0}, "minReplicas is 0 and scaleToZero.enabled is not true; say 1 or more"),
+        ({"minReplicas": 0}, "minReplicas is 0 and scaleToZero.enabled is not true; set 1 or more"),
         ({"hold": {"until": "2026-01-05T12:00:00Z"}}, "hold names no replicas; give hold.replicas, or remove hold"),
         ({"maxReplicas": 0}, "should be greater than or equal to 1"),
         ({"mode": "apply"}, 'supported values: "Off", "Recommend", "Apply"'),

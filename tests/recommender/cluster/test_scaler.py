@@ -212,7 +212,7 @@ def test_a_hold_ends_to_the_second() -> None:
             "timeZone is 'Berlin', which is not known; one is Europe/Berlin",
         ),
         ({"windows": [{"schedule": "0 22 * * 5"}]}, "durationSeconds"),
-        ({"minReplicas": 0}, "minReplicas is 0 and scaleToZero.enabled is not true; say 1 or more"),
+        ({"minReplicas": 0}, "minReplicas is 0 and scaleToZero.enabled is not true; set 1 or more"),
         ({"scaleToZero": {"idleSeconds": 5}}, "scaleToZero.idleSeconds is 5; input should be greater than or equal"),
     ],
 )
