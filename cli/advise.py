@@ -113,7 +113,7 @@ def serve(
 
     With --bootstrap each decision is published on two Kafka topics as well. With --kubernetes, what a group's
     ConsumerGroupScaler requests wins over the settings, and its status has the decision. With --lease several
-    may run on one store: one of them decides, and another takes over when it is gone.
+    may run on one store: one of them decides, and another takes over when it stops.
     """
     from api.app import create_app
     from cli.server import listen, serving, url_of

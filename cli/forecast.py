@@ -28,7 +28,7 @@ def forecast(
     """Forecast the week ahead of every group, in steps of five minutes, and score the model on its last eight days.
 
     Adds one issue to the existing ones; the same instant again replaces its issue. Readers see an issue whole
-    or not at all. Prints the folder. A group that cannot be forecast is a row that says why. Once a day is enough.
+    or not at all. Prints the folder. A group that cannot be forecast is a row with the reason. Once a day is enough.
     """
     from cli.advise import instant_of
     from cli.spark import spark_beside

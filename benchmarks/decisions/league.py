@@ -34,9 +34,10 @@ history, and passes through the Spark features job. This page is written by
     python -m benchmarks.decisions.league --traces DIR
 
 - `fixed` never moves. `hpa`, `hpa-behavior` and `keda` have a lag target of 10,000 messages, the figure most often
-  copied; neither was tuned to the load. `useful-counts` knows the produce rate, one replica's capacity and the
+  copied; neither was tuned to the load. `useful-counts` is given the produce rate, one replica's capacity and the
   useful replica counts: the reactive rival to beat.
-- `hindsight` is the best plan found by someone who saw the whole load: an upper bound of the optimum, not the optimum.
+- `hindsight` is the best plan found by a search that sees the whole load: an upper bound of the optimum, not the
+  optimum.
 - The late share counts messages that waited longer than 10 s. Costs are in the currency of the prices. One seed each;
   `--seed` gives others.
 - Rebalances here are those of short batches and heartbeats in step, as measured on a real broker: pauses of a second.

@@ -44,7 +44,7 @@ All of this page is written from figures in JSON, and those by one command:
   the HPA controller looks each {look:g} s (15 s), goes down after {window} s (300 s), KEDA polls each {poll} s (30 s;
   it takes whole seconds), lagcast moves at most every {move} s (300 s) and decides each {cycle} s (60 s). lagcast's
   rows stay what they are, 15 s, which is a quarter of an hour of this load; consumers, their commits each 5 s and
-  rebalances are not quicker either. So lagcast hears of a load late, and every move is more expensive than in life.
+  rebalances are not quicker either. So lagcast sees a load late, and every move is more expensive than in life.
 - **HPA and KEDA** have {lag} messages of lag as target for each pod, 5 s of its work. The HPA reads Kafka's lag through
   a stand-in for an adapter of external metrics, KEDA by its own Kafka scaler.
 - **lagcast** is `lagcast serve --kubernetes` with the ConsumerGroupScaler of the group and the roles of the manifests,
@@ -59,7 +59,7 @@ All of this page is written from figures in JSON, and those by one command:
 One run of each policy, by {commands}: differences of a few per cent mean nothing.
 """
 
-MOVES = """What each asked for, as `spec.replicas` at the second of the load; before 0 are the replicas to begin with:
+MOVES = """What each requested, as `spec.replicas` at the second of the load; before 0 are the replicas to begin with:
 """
 
 

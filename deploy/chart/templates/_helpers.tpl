@@ -27,7 +27,7 @@ imagePullPolicy: {{ . }}
 {{- end }}
 {{- end }}
 
-{{/* A service account that gets no token unless its pod asks for one; arguments: root, component. */}}
+{{/* A service account that gets no token unless its pod requests one; arguments: root, component. */}}
 {{- define "lagcast.serviceAccount" -}}
 apiVersion: v1
 kind: ServiceAccount
