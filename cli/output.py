@@ -81,7 +81,7 @@ def plain_text(table: Table) -> str:
     return "".join(f" {line.rstrip()}\n" for line in lines)
 
 
-def write_json(document: Any) -> None:  # noqa: ANN401  # whatever JSON can say
+def write_json(document: Any) -> None:  # noqa: ANN401  # whatever JSON can hold
     """One JSON document on stdout, keys in the order given, instants in RFC 3339."""
     sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False, default=str) + "\n")
 

@@ -165,7 +165,7 @@ def _expressions(discovered: Discovered, *, window_seconds: int) -> dict[str, st
     """The expressions of a stretch, by the field of `Readings` that their answer fills.
 
     Two exporters of one cluster are one: the higher of two offsets is the newer one. States and members are queried
-    as of the minute, so that a label that has gone is gone at once.
+    as of the minute, so that a label that is removed is missing at once.
     """
     spoken, dialect = discovered.spoken, discovered.spoken.dialect
     where = {label: [value] for label, value in discovered.where.items()}

@@ -13,7 +13,7 @@ class OffsetSample:
 
     `committed_offset` is read before `end_offset`: the other way round, a group that commits between the two reads
     shows negative lag (end 1,203,900, then committed 1,203,950, is -50 messages). None: nothing committed yet.
-    `static_members` of the `members` have a `group.instance.id`: Kafka keeps their place while they are away.
+    `static_members` of the `members` have a `group.instance.id`: Kafka keeps their place while they are down.
     `group_state` is Kafka's term (`STABLE`, `PREPARING_REBALANCING`, ...), `UNKNOWN` where the broker returned none.
     """
 

@@ -20,7 +20,7 @@ from forecasting.refusal import Refusal
 # Steps of five minutes that begin and end at multiples of five minutes.
 ISSUE_SECONDS = 300
 
-# After two days of silence the group or its collector is gone: its last week does not predict its next one.
+# After two days of silence the group or its collector has stopped: its last week does not predict its next one.
 SILENT_AFTER = timedelta(days=2)
 
 

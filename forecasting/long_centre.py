@@ -19,7 +19,7 @@ _LEVEL_DAYS = 3
 class LongCentre:
     """The median of the season and of each week before that is known; with eight to fourteen days, their mean.
 
-    They err differently: a season follows shifts late and knows no weekdays before two weeks, one week repeats its
+    They err differently: a season follows shifts late and has no weekdays before two weeks, one week repeats its
     chances. An outage in a week, or a shift since, is outvoted once two weeks before are known.
 
     `raises` has for each week before how far the last three days lie above the same days so long before.

@@ -82,7 +82,7 @@ class FittedLongTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongTermForecaster:
-    """A week in slots of five minutes; needs two days, knows weeks from fourteen.
+    """A week in slots of five minutes; needs two days, uses weeks from fourteen.
 
     `holidays` are days (UTC) that run like the holidays seen so far, or like Sundays where none was seen.
     """

@@ -14,7 +14,7 @@
 # # Tuning: target utilization and prices against what came of them
 #
 # Each point is a replay of the same half day, with the same arrivals, by the same decision code that `lagcast serve`
-# runs. Only the settings differ. Everybody is charged at the default prices, so the points can be compared.
+# runs. Only the settings differ. Every run is charged at the default prices, so the points can be compared.
 
 # %%
 from dataclasses import replace

@@ -1,6 +1,6 @@
 """Minute plans: how many replicas in each minute, made by a search on the true rates, and changed in small ways.
 
-A plan is an array with one count for each minute. It knows capacity and the useful replica counts; the effects of
+A plan is an array with one count for each minute. It is given capacity and the useful replica counts; the effects of
 rebalances are left to a replay.
 """
 

@@ -39,7 +39,7 @@ class Processes(Generic[Process]):
     """One consumer process for each pod that is ready; `follow` gets the list of pods whenever it may have changed.
 
     `make(pod)` starts the process of a pod and makes it join, `end(host)` makes it leave. A pod counts from its first
-    listing until it is gone, or until its process is gone where it had one.
+    listing until it is removed, or until its process has ended where it had one.
     """
 
     def __init__(self, make: Callable[[str], Process], end: Callable[[Process], None]) -> None:

@@ -147,7 +147,7 @@ class GroupProfile:
 
     @property
     def batch_p99_seconds(self) -> Seconds:
-        """Time a replica may need before it can answer: its slowest message, or its batch if that is longer."""
+        """Time a replica may need before it can respond: its slowest message, or its batch if that is longer."""
         return Seconds(max(self.processing_p99_seconds, self.poll_batch_seconds))
 
 

@@ -12,7 +12,7 @@ class Ending:
     """The price of the state a plan ends in; without it every plan would drop replicas and leave lag at the end.
 
     From (n, backlog) the group moves to the cheapest count that carries the last demand: the move there, replica time
-    for working the backlog off, and the messages that are late until it is gone.
+    for working the backlog off, and the messages that are late until then.
     Shapes: `moves` is (a, 5): pause_late, duplicates, start_up, restore, risk of the move from each choice.
     """
 

@@ -34,7 +34,7 @@ class Rules(NamedTuple):
     """One value for each scaler (n,): room for `margin_factor` times the produce rate, and down after `hold_seconds`.
 
     Backlogs are to drain within `drain_seconds`. It never has less than the count in place `least`. What is STEERED has
-    no rule: `kind` says which.
+    no rule: `kind` names it.
     """
 
     kind: IntArray

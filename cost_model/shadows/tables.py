@@ -74,8 +74,8 @@ def tables_of(profile: GroupProfile, beliefs: Beliefs, *, max_lag_seconds: float
         quiet_seconds=None,
     )
     pauses, stopped = effects.rebalance_pause_seconds, effects.pause_shares
-    everybody = stopped.sum(axis=2) >= _ALL
-    whole = np.where(everybody, np.where(stopped > 0.0, pauses, np.inf).min(axis=2), 0.0)
+    all_stop = stopped.sum(axis=2) >= _ALL
+    whole = np.where(all_stop, np.where(stopped > 0.0, pauses, np.inf).min(axis=2), 0.0)
     longer = pauses > whole[:, :, None]
     leads = [
         [

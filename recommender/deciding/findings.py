@@ -21,7 +21,7 @@ STANDING_GROWTH = 0.8
 # The lag also grows by no more than one partition's share of all produce rates: over half of the mean, because keys
 # are uneven, and under twice the mean.
 LEAST_LEFT, MOST_LEFT = 0.5, 2.0
-# A pod that crashes and comes back makes two rebalances; a rolling restart makes one or two for each pod.
+# A pod that crashes and restarts makes two rebalances; a rolling restart makes one or two for each pod.
 REBALANCES_OF_A_ROLLOUT = 3
 ROLLOUT_LOOK_BACK = timedelta(minutes=5)
 # Pods of a rollout follow each other within this time; later it is over.

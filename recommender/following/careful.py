@@ -35,7 +35,7 @@ class Caller(Protocol):
     """A way to call code that may fail: `call`, which has no time limit, or one with a limit."""
 
     def __call__(self, question: Callable[[], Answer], /) -> Answer | ForecasterFailure:
-        """The answer, or the failure; exceptions of the question are not raised."""
+        """The answer, or the failure; exceptions of the call are not raised."""
         ...
 
 

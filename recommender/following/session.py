@@ -116,7 +116,7 @@ class Session:
         return self._surprised() or self._wanted_otherwise()
 
     def _wanted_otherwise(self) -> bool:
-        """True if the fallback policy that is followed wants another count than the advice in force."""
+        """True if the fallback policy that is followed has another count than the advice in force."""
         wanted = None if self._experts is None else self._experts.wanted
         return wanted is not None and self._previous is not None and wanted != self._previous.desired_replicas
 

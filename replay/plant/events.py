@@ -53,7 +53,7 @@ def leave(state: State, physics: Physics, pod: int, now: float) -> None:
 
 @compiled
 def expire(state: State, physics: Physics, pod: int, now: float) -> None:
-    """The pod is no longer a member, and the coordinator knows it."""
+    """The pod is no longer a member, and the coordinator has removed it."""
     free_partitions(state, pod, now)
     state.pods.status[pod] = FREE
     membership_changed(state, physics, now, 0.0)
@@ -61,7 +61,7 @@ def expire(state: State, physics: Physics, pod: int, now: float) -> None:
 
 @compiled
 def go_silent(state: State, pod: int, session_ends_at: float, now: float) -> None:
-    """The pod is gone, but the coordinator is not informed: its partitions stand still until the session ends."""
+    """The pod has stopped, but the coordinator is not informed: its partitions stand still until the session ends."""
     for partition in range(state.partitions.owner.size):
         if state.partitions.owner[partition] == pod:
             stop_partition(state, partition, now)

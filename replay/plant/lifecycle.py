@@ -58,7 +58,7 @@ def next_victim(state: State) -> int:
 
 @compiled
 def stop_pod(state: State, physics: Physics, pod: int, now: float) -> None:
-    """Stop a pod: it is gone at once if it was only starting, killed if it cannot close within the grace."""
+    """Stop a pod: it ends at once if it was only starting, and is killed if it cannot close within the grace."""
     pods = state.pods
     if pods.status[pod] == STARTING:
         pods.status[pod] = FREE

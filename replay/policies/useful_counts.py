@@ -1,4 +1,4 @@
-"""Useful counts: a reactive scaler that knows the produce rate, one replica's capacity and the useful replica counts.
+"""Useful counts: a reactive scaler with the produce rate, one replica's capacity and the useful replica counts.
 
 The reactive rival to beat: it needs no forecast and makes none of the mistakes of a lag target.
 """

@@ -57,7 +57,7 @@ def test_on_a_terminal_a_spinner_turns_and_leaves_only_lines() -> None:
     while True:
         try:
             shown += os.read(ours, 4096)
-        except OSError:  # the child has gone
+        except OSError:  # the child has ended
             break
     os.close(ours)
     assert child.wait(timeout=10) == 0

@@ -21,11 +21,11 @@ from collector.sample import OffsetSample
 from tests.collector.memory_cluster import settled
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-Log = Sequence[datetime]  # when each message was made; its offset is its place, behind those that are gone
+Log = Sequence[datetime]  # when each message was made; its offset is its place, behind those that were removed
 
 
 class MemoryLogs:
-    """Partitions as lists of instants, some of their first messages gone."""
+    """Partitions as lists of instants, some of their first messages removed."""
 
     def __init__(
         self, logs: Mapping[int, Log], *, gone: Mapping[int, int] | None = None, policy: str = "delete"
@@ -163,7 +163,7 @@ def test_chunks_come_newest_first_and_each_minute_is_one_request() -> None:
 
 
 def test_a_partition_without_an_answer_is_left_out_and_a_topic_without_any_is_an_error() -> None:
-    """With one leader away the other partition has its samples; with all away an error is raised."""
+    """With one leader down the other partition has its samples; with all down an error is raised."""
     cluster = MemoryLogs({0: minutes_ago(9, 5), 1: minutes_ago(8, 4)})
     kafka = cluster.requests()
     plan = plan_backfill(kafka, cluster.present(), since=NOON - timedelta(days=1), known_from={})

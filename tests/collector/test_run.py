@@ -146,7 +146,7 @@ def test_a_first_round_that_fails_is_raised() -> None:
 
 
 def test_a_later_failure_is_logged_and_survived() -> None:
-    """A broker that is away for one round costs that round and one line in the log."""
+    """A broker that is unreachable for one round costs that round and one line in the log."""
     world = Flaky(rounds=3, failing=[2], error=UnavailableError("no answer"))
     batches: list[int] = []
     with capture_logs() as lines:

@@ -34,13 +34,13 @@ SAMPLE = OffsetSample(
 class Kafka:
     """A cluster with 40 messages a second, not consumed from the 20th to the 26th second; its clock moves by waiting.
 
-    Readings in the seconds of `away` fail.
+    Readings in the seconds of `down` fail.
     """
 
-    def __init__(self, *, away: tuple[float, float] = (0.0, 0.0)) -> None:
+    def __init__(self, *, down: tuple[float, float] = (0.0, 0.0)) -> None:
         self.seconds, self.waits = 0.0, list[float]()
         self.requested: list[tuple[str, ...]] = []
-        self._away = away
+        self._down = down
 
     def clock(self) -> datetime:
         return NOON + timedelta(seconds=self.seconds)
@@ -52,7 +52,7 @@ class Kafka:
 
     def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
         self.requested.append(tuple(groups or ()))
-        if self._away[0] <= self.seconds < self._away[1]:
+        if self._down[0] <= self.seconds < self._down[1]:
             message = "no answer"
             raise UnavailableError(message)
         is_rebalancing = 20.0 <= self.seconds < 26.0
@@ -91,7 +91,7 @@ def test_it_reads_twice_a_second_and_more_often_in_an_interruption() -> None:
 
 def test_a_reading_that_fails_is_a_gap() -> None:
     """A rebalance is reported although readings fail for five of its seconds."""
-    found = watched(Kafka(away=(21.0, 25.0)), "orders")
+    found = watched(Kafka(down=(21.0, 25.0)), "orders")
     assert [each.kind for each in found] == ["rebalance"]
 
 

@@ -1,4 +1,4 @@
-"""A cluster whose API server is away for a minute, and the executor's behavior when it is back.
+"""A cluster whose API server is down for a minute, and the executor's behavior when it is up again.
 
 The cluster is the test's own: after a minute without API server its controllers wait for up to another before they
 send requests again, and the next tests would wait for them.

@@ -156,7 +156,7 @@ def test_keda_has_as_many_replicas_as_are_due_and_keeps_them_while_nothing_is(
         advise(9)
         wait_until(lambda: replicas() == 9, seconds=LIMIT_SECONDS)
     time.sleep(SOME_LOOKS_SECONDS)
-    assert replicas() == 9  # lagcast is gone: neither 0 nor the most
+    assert replicas() == 9  # lagcast has stopped: neither 0 nor the most
 
 
 @pytest.mark.parametrize("way", [polled_directly, scraped])

@@ -202,11 +202,11 @@ def test_no_shadow_has_fewer_pods_than_the_minimum_or_more_late_messages_than_ca
     rates: list[float], members: int
 ) -> None:
     """For any load pods are within the bounds, and a message is late once at most, except by stops of parts of it."""
-    everybody = stage(reacting((1.02, 30.0), (1.7, 1800.0)), members=members)
-    everybody.play(rates)
+    whole = stage(reacting((1.02, 30.0), (1.7, 1800.0)), members=members)
+    whole.play(rates)
     seconds, total = 15.0 * len(rates), 15.0 * sum(rates)
     slack = 1e-6 * (1.0 + total)
-    assert (everybody.account[:, PODS] >= seconds - slack).all()
-    assert (everybody.account[:, PODS] <= 24.0 * seconds + slack).all()
-    assert (everybody.account[:, LATE] >= 0.0).all()
-    assert (everybody.account[:, LATE] <= 1.05 * total + slack).all()
+    assert (whole.account[:, PODS] >= seconds - slack).all()
+    assert (whole.account[:, PODS] <= 24.0 * seconds + slack).all()
+    assert (whole.account[:, LATE] >= 0.0).all()
+    assert (whole.account[:, LATE] <= 1.05 * total + slack).all()

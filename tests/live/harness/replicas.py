@@ -105,7 +105,7 @@ class Replica:
 
 @contextmanager
 def ended(replicas: list[Replica]) -> Iterator[list[Replica]]:
-    """Those that a test has started, frozen ones too, are gone after the block."""
+    """Those that a test has started, frozen ones too, are ended after the block."""
     try:
         yield replicas
     finally:

@@ -158,7 +158,7 @@ def test_a_foreign_manifest_is_refused(content: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("harm", [lambda part: part.unlink(), lambda part: part.write_bytes(b"PAR1")])
 def test_a_damaged_part_is_the_adapters_error(harm: Callable[[Path], None], row: MakeRow, tmp_path: Path) -> None:
-    """A file that is gone or cut short is an error and no empty history; the loop turns it into refusals."""
+    """A file that is missing or cut short is an error and no empty history; the loop turns it into refusals."""
     _write(tmp_path, [row(_at(15), 1.0)])
     table = FeatureTable(tmp_path)
     harm(next(tmp_path.rglob("*.parquet")))

@@ -16,7 +16,7 @@ from tests.recommender.following.by_the_row import NOON, PROFILE, RATE, row
 
 PRICES = Prices.from_replica_hour(0.05, capacity=RATE)
 LEARNED = Learned.assumed(rebalance_pause_seconds=5.0, risk=0.1)
-# What changing to somebody else has to be worth: 0.05 hours of 24 replicas.
+# What changing to another scaler has to be worth: 0.05 hours of 24 replicas.
 CHANGE = CHANGE_HOURS_OF_ALL * 24 * 0.05
 
 
@@ -35,7 +35,7 @@ def decide(beside: Experts, rows: list[GroupInterval], *, learned: Learned = LEA
 
 
 def test_before_anything_was_seen_plans_are_followed() -> None:
-    """Nobody is believed to know better than they do."""
+    """No scaler is believed to be cheaper than they are."""
     assert experts().choose() is None
 
 
@@ -51,7 +51,7 @@ def test_plans_are_followed_until_a_simple_scaler_was_cheaper_by_more_than_a_cha
 
 
 def test_a_group_that_is_late_all_the_time_has_somebody_else_followed() -> None:
-    """Eight that have shown to carry 6,000/s, not the 8,000/s believed, are a minute behind: more is asked for."""
+    """Eight that have shown to carry 6,000/s, not the 8,000/s believed, are a minute behind: more is requested."""
     wanted = decide(experts(), [row(place, lag_seconds=60.0) for place in range(480)])
     assert wanted[-1] is not None
     assert wanted[-1] > 8
@@ -82,7 +82,7 @@ def test_nobody_and_standstill_show_no_strength(members: int, consumed: float) -
 
 
 def test_at_the_ceiling_staying_is_as_late_as_the_group() -> None:
-    """24 replicas that do 5,000/s of 6,000/s for an hour: nobody would have done better, and 24 stay."""
+    """24 replicas that do 5,000/s of 6,000/s for an hour: no scaler would have done better, and 24 stay."""
     behind = [row(place, members=24, lag_seconds=60.0 + 2.5 * place) for place in range(240)]
     late = [replace(each, consume_messages_per_second=5000.0) for each in behind]
     assert decide(experts(members=24), late)[-1] in (None, 24)
@@ -158,10 +158,10 @@ def test_whoever_is_followed_never_costs_more_than_the_best_one_and_one_change(
 
 
 def test_a_load_that_surges_whenever_replicas_have_gone_removes_them_ever_more_rarely() -> None:
-    """20 hours: 500/s until somebody with fewer than 24 is followed, two minutes more, then 23,000/s for ten: a foe.
+    """20 hours: 500/s until a scaler with fewer than 24 is followed, two minutes more, then 23,000/s for ten: a foe.
 
     A surge meets one replica, two rows before the others work: half a million messages, consumed at 1,000/s. Each lull
-    has to be longer than the one before, for the regret is added to the lead that somebody with fewer needs.
+    has to be longer than the one before, for the regret is added to the lead that a scaler with fewer needs.
     """
     beside = experts(members=24)
     members, requested, backlog, fewer_rows, surge_rows = 24, 24, 0.0, 0, 0

@@ -42,7 +42,7 @@ def jumps() -> FloatArray:
 
 @dataclass
 class Foresight:
-    """Knows what comes, or something else that it is given; asked for nothing before it is fitted."""
+    """Forecasts what comes, or something else that it is given; not called before it is fitted."""
 
     rates: FloatArray
     name: str = "foresight"
@@ -68,7 +68,7 @@ class Foresight:
 
 
 class Failing:
-    """Fails whenever it is asked."""
+    """Fails at every call."""
 
     name = "failing"
 
@@ -109,7 +109,7 @@ def session_with(
 
 
 def test_c17_a_forecast_that_knows_the_jumps_is_used(quick: GroupProfile, row: MakeRow) -> None:
-    """To be there when the load comes is cheaper than to come late: the tier with the forecast is taken, and said."""
+    """To be there when the load comes is cheaper than to come late: the tier with the forecast is used and reported."""
     session = session_with(Foresight(jumps()), quick, row, jumps())
     standing = session.review(NOW)
     assert standing is not None
@@ -156,7 +156,7 @@ def test_a_forecaster_that_fails_leaves_nothing_to_compare(quick: GroupProfile, 
 
 
 def test_p8_a_slow_forecaster_does_not_hold_up_the_loop(quick: GroupProfile, row: MakeRow) -> None:
-    """Each answer comes in time, sixty of them do not: the review gives up, and says nothing of what they are worth."""
+    """Each answer comes in time, sixty of them do not: the review ends without a result."""
 
     class Slow(Foresight):
         def forecast(self, history: History, *, steps: int) -> Forecast:
@@ -257,8 +257,8 @@ def test_what_a_forecast_is_worth_is_said_in_a_sentence(advice: Callable[..., Re
         currency="USD",
     )
     plain = advice()
-    told = beliefs(replace(plain, forecast=replace(plain.forecast, gate=standing)))
-    assert told[-1] == (
+    sentences = beliefs(replace(plain, forecast=replace(plain.forecast, gate=standing)))
+    assert sentences[-1] == (
         "The weekly forecast is used: in USD each, 61 decisions of the days before 2026-01-05 12:00 would have cost "
         "1.845 without a forecast, 1.779 with the weekly one."
     )

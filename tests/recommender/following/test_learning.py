@@ -68,7 +68,7 @@ def test_leavers_are_believed_graceful_until_one_was_silent(
 @pytest.mark.parametrize(
     ("lost_seconds", "resolution_seconds", "graded"),
     [(1.5, 0.9, 3.0), (1.5, 4.0, 2.0), (0.0, 0.9, 2.0)],
-    ids=["measured", "too coarse to say", "nothing was seen to stop"],
+    ids=["measured", "too coarse to measure", "nothing was seen to stop"],
 )
 def test_a_stop_that_was_measured_is_graded_as_measured(
     lost_seconds: float, resolution_seconds: float, graded: float
@@ -239,7 +239,7 @@ def test_a_move_is_graded_alike_whenever_the_capacity_becomes_known(known_from: 
 
 
 def test_a_move_that_never_comes_is_forgotten() -> None:
-    """A command that nobody carried out teaches nothing, and the next move is graded by itself."""
+    """A command that was not carried out teaches nothing, and the next move is graded by itself."""
     grader = Grader(profile=PROFILE, max_lag_seconds=10.0)
     grader.observe(row(0), RATE)
     grader.commanded(
@@ -316,7 +316,7 @@ def test_a_backlog_at_what_a_replica_may_well_do_lowers_the_target_utilization()
 
 
 def test_a_burst_does_not_lower_the_target_utilization() -> None:
-    """More than the group carries builds a backlog by itself; it says nothing of how full the group may run."""
+    """More than the group carries builds a backlog by itself; nothing is learned of how full the group may run."""
     room = TargetUtilization(most=0.95, commit_interval_seconds=Seconds(5.0))
     for place in range(120):
         room.observe(row(place, rate=9000.0, lag_seconds=60.0), RATE, likely=RATE)
@@ -331,7 +331,7 @@ def test_a_backlog_that_is_being_consumed_does_not_lower_the_target_utilization(
     assert room.value == 0.95
 
 
-def said(rate: float) -> Forecast:
+def constant(rate: float) -> Forecast:
     return Forecast(
         cluster="c",
         group="g",
@@ -348,13 +348,13 @@ def test_a_forecaster_that_loses_is_not_listened_to_until_it_wins() -> None:
     trust = Trust()
     for minute in range(60):
         trust.seen(6000.0, minute=minute)
-        trust.note(said(9000.0), said(6100.0), minute=minute)
+        trust.note(constant(9000.0), constant(6100.0), minute=minute)
     assert not trust.trusted
     assert trust.skill is not None
     assert trust.skill < 0.0
     for minute in range(60, 400):
         trust.seen(6000.0, minute=minute)
-        trust.note(said(6000.0), said(6100.0), minute=minute)
+        trust.note(constant(6000.0), constant(6100.0), minute=minute)
     assert trust.trusted
 
 
@@ -363,6 +363,6 @@ def test_a_minute_whose_rate_is_unknown_scores_no_forecaster() -> None:
     trust = Trust()
     for minute in range(60):
         trust.seen(float("nan") if minute == 50 else 6000.0, minute=minute)
-        trust.note(said(6000.0), said(6100.0), minute=minute)
+        trust.note(constant(6000.0), constant(6100.0), minute=minute)
     assert trust.trusted
     assert trust.skill == 1.0

@@ -184,7 +184,7 @@ def moved_day(row: MakeRow) -> list[GroupInterval]:
 
 
 def test_moves_from_before_the_capacity_was_known_teach_as_soon_as_it_is(row: MakeRow, profile: GroupProfile) -> None:
-    """A session begun on a day with six moves decides knowing them, as one that was told the capacity does.
+    """A session begun on a day with six moves decides by them, as one whose capacity is configured does.
 
     Lag rises from 2.5 s to 6 s in each: a stop of 3.5 s.
     """
@@ -194,13 +194,13 @@ def test_moves_from_before_the_capacity_was_known_teach_as_soon_as_it_is(row: Ma
     assert session.learned.moves == 0
     assert session.drain_outcomes() == ()
     decision = session.recommend(now)
-    told = Session(replace(profile, capacity=decision_capacity(decision)), DecisionSettings(), rows)
+    configured = Session(replace(profile, capacity=decision_capacity(decision)), DecisionSettings(), rows)
     assert isinstance(decision, Recommendation)
     assert decision.learned is not None
     assert decision.learned.moves == 6
-    assert session.learned.pause_scale_out == told.learned.pause_scale_out
+    assert session.learned.pause_scale_out == configured.learned.pause_scale_out
     outcomes = session.drain_outcomes()
-    assert outcomes == told.drain_outcomes()
+    assert outcomes == configured.drain_outcomes()
     assert [move.outcome.rebalance_pause_seconds for move in outcomes] == pytest.approx([3.5] * 6)
 
 
@@ -219,10 +219,10 @@ def test_moves_that_were_kept_do_not_teach_again_once_the_capacity_is_known(
     assert second.learned == first.learned
 
 
-# A row, as (members, seconds of lag), or a question.
+# A row, as (members, seconds of lag), or a request.
 SHOWN = st.tuples(st.integers(6, 10), st.sampled_from([2.5, 4.0, 6.0]))
 STEPS = st.lists(st.one_of(SHOWN, SHOWN, st.sampled_from(["recommend", "learned", "drain", "due"])), max_size=40)
-# A move costs so much that every decision is to stay: nothing that is asked leads to another row.
+# A move costs so much that every decision is to stay: no request leads to another row.
 STAYING = DecisionSettings(price_per_move=1e6)
 
 
@@ -233,7 +233,7 @@ def begun(row: MakeRow) -> list[GroupInterval]:
 
 
 def stepped(session: Session, steps: Sequence[object], row: MakeRow) -> tuple[list[GroupInterval], list[GradedMove]]:
-    """The rows that `session` was shown between what it was asked, and the outcomes that it was drained of."""
+    """The rows that `session` received between requests, and the outcomes that it was drained of."""
     rows = begun(row)
     drained: list[GradedMove] = []
     for observed in rows:
@@ -262,10 +262,10 @@ def test_questions_in_any_order_change_nothing_that_rows_teach(
     row: MakeRow, profile: GroupProfile, steps: list[object]
 ) -> None:
     """Beliefs and outcomes are those of the rows alone, whatever was requested in between or fetched at any time."""
-    asked = Session(profile, STAYING)
-    rows, outcomes = stepped(asked, steps, row)
+    queried = Session(profile, STAYING)
+    rows, outcomes = stepped(queried, steps, row)
     at_once = Session(profile, STAYING, rows)
-    assert asked.learned == at_once.learned
+    assert queried.learned == at_once.learned
     assert tuple(outcomes) == at_once.drain_outcomes()
 
 
@@ -274,13 +274,13 @@ def test_questions_in_any_order_change_nothing_that_rows_teach(
 def test_whenever_the_capacity_becomes_known_the_same_moves_have_taught(
     row: MakeRow, profile: GroupProfile, steps: list[object]
 ) -> None:
-    """A capacity that nobody has told is found when advice is asked for: early or late, each move teaches once."""
+    """A capacity that is not configured is found when advice is requested: early or late, each move teaches once."""
     unknown = replace(profile, capacity=None)
-    asked = Session(unknown, STAYING)
-    rows, outcomes = stepped(asked, [*steps, "recommend"], row)
+    queried = Session(unknown, STAYING)
+    rows, outcomes = stepped(queried, [*steps, "recommend"], row)
     at_once = Session(unknown, STAYING, rows)
     at_once.recommend(rows[-1].interval_end_at)
-    assert asked.learned.moves == at_once.learned.moves == len(outcomes)
+    assert queried.learned.moves == at_once.learned.moves == len(outcomes)
     moves = [
         [(each.graded_at, each.outcome.from_replicas, each.outcome.to_replicas) for each in graded]
         for graded in (outcomes, at_once.drain_outcomes())

@@ -44,9 +44,9 @@ def test_pods_that_are_not_ready_never_raise_the_want(busy: float, ready: int, u
     replicas = ready + unready
     want = wanted_for_cpu(busy, ready=ready, unready=unready, target_percent=target, replicas=replicas)
     if want is not None:
-        everybody = wanted_for_cpu(busy, ready=replicas, unready=0, target_percent=target, replicas=replicas)
-        assert everybody is not None
-        assert 0 <= want <= max(everybody, replicas)
+        all_ready = wanted_for_cpu(busy, ready=replicas, unready=0, target_percent=target, replicas=replicas)
+        assert all_ready is not None
+        assert 0 <= want <= max(all_ready, replicas)
 
 
 def minute(*, rate: float, lag: float = 0.0, busy: float = 0.5) -> Minute:
