@@ -212,9 +212,10 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
 
     `plan` holds pairs (effective step, choice), NO_MOVE after the last. An intended move up happens unless the group is
     that large already; one down happens once the arrivals then allow it. Reactions see the arrivals of the step before,
-    and come from the next decision on: a move for now has to be in the plan. No reaction goes up in the step in which a
-    move down is planned, because the load seen then is the one that the plan was up for. Down only when the plan's own
-    moves are done, and when idle replicas have cost as much as the move.
+    and come from the next decision on: a move for now has to be in the plan. A move of the plan that comes sooner than
+    the reaction takes its place. No reaction goes up in the step in which a move down is planned, because the load seen
+    then is the one that the plan was up for. Down only when the plan's own moves are done, and when idle replicas have
+    cost as much as the move.
     """
     factor = field.capacity_factor[scenario]
     choice, idle = start.choice, start.idle_cost
@@ -258,7 +259,8 @@ def play_plan(  # noqa: C901, PLR0912, PLR0915 - one loop: split, its calls woul
                 idle = 0.0
                 known = Seen(seen, slow_lag, heavy_lag, light_lag)
                 rested = step - moved_at >= field.rest_up_steps
-                if rested and not returning and move_pays(field, choice, need, known, scenario):
+                sooner = not pending or plan[cursor + 1] < need or step + field.reaction[choice, need] < plan[cursor]
+                if rested and sooner and not returning and move_pays(field, choice, need, known, scenario):
                     coming, coming_step = need, step + int(field.reaction[choice, need])
                     if coming_step == step:
                         choice, coming, part = need, NO_MOVE, field.reaction[before, need] % 1.0

@@ -75,6 +75,17 @@ def test_oracle_3_a_step_is_met_when_it_comes(plain: Situation) -> None:
     assert found.window(best, 0.025) == (6, 8)
 
 
+@pytest.mark.parametrize("seconds", [30.0, 60.0, 90.0, 120.0, 180.0, 240.0, 600.0])
+def test_missing_replicas_are_added_at_once_however_slowly_pods_start(plain: Situation, seconds: float) -> None:
+    """1,800 messages/s on 10 replicas want 20: a reaction, which comes half a minute later, is no reason to wait."""
+    found = weighed(_starting(replace(plain, demand_messages_per_second=steady(1800.0), replicas=10), seconds, most=20))
+    best = found.best()
+    assert best is not None
+    assert (best.target, best.command_step) == (20, 0)
+    reacting = 1
+    assert single_move(found, 20, best.effective_step).total < found.cost(reacting).total
+
+
 def test_a_long_pause_is_taken_before_the_ramp(plain: Situation) -> None:
     """A pause of 10 s with a promise of 5 s is cheap at 600 messages/s, and costs 0.85 more at 1,800.
 
