@@ -246,10 +246,11 @@ class Expected(Wire):
 class Happened(Wire):
     """Measured effects of a move, from the rows around it."""
 
-    rebalance_pause_seconds: FiniteFloat
-    """Work of the partitions that were moved, in seconds of arrivals, that was lost."""
+    rebalance_pause_seconds: FiniteFloat | None = None
+    """Work of the partitions that were moved, in seconds of arrivals, that was lost; absent where a lack of replicas
+    hides it."""
     late_messages: FiniteFloat | None = None
-    """Messages that waited longer than promised until the group settled; absent where a jump of the load hides them."""
+    """Messages that waited longer than promised until the group settled; absent where a lack of replicas hides them."""
     start_up_seconds: FiniteFloat | None = None
     """From the command to the first added replica; absent where the advised count was not reached by adding."""
     left_ungracefully: bool | None = None

@@ -55,7 +55,7 @@ class MoveOutcome:
     """One move that is over: its expected effects, and those that the rows show.
 
     `rebalance_pause_seconds` is the whole group's work that was lost, in seconds of the load; `late_messages` those
-    that waited longer than promised while it settled, None where a jump of the load hides the effect of the move.
+    that waited longer than promised while it settled; None where a lack of replicas hides the effect of the move.
     `ungraceful` is true if leavers were removed only when their session ran out; None where no member left or this
     could not be measured. `start_up_seconds` is None unless replicas were added up to the advised count.
     `advised_as` is the id of the advice for the move; None: the move was not advised, and nothing was expected.
@@ -64,7 +64,7 @@ class MoveOutcome:
     from_replicas: int
     to_replicas: int
     expected_rebalance_pause_seconds: float
-    rebalance_pause_seconds: float
+    rebalance_pause_seconds: float | None
     expected_late_messages: float
     late_messages: float | None
     ungraceful: bool | None = None
@@ -126,8 +126,12 @@ class Learned:
 
     def after(self, outcome: MoveOutcome, *, late_price: float) -> "Learned":
         """The beliefs after one more move."""
-        stop = max(outcome.rebalance_pause_seconds, LEAST_SEEN_SECONDS)
-        own, other = (1.0, OTHER_DIRECTION) if outcome.up else (OTHER_DIRECTION, 1.0)
+        pause_scale_out, pause_scale_in = self.pause_scale_out, self.pause_scale_in
+        if outcome.rebalance_pause_seconds is not None:
+            stop = max(outcome.rebalance_pause_seconds, LEAST_SEEN_SECONDS)
+            own, other = (1.0, OTHER_DIRECTION) if outcome.up else (OTHER_DIRECTION, 1.0)
+            pause_scale_out = pause_scale_out.seen(stop, weight=own)
+            pause_scale_in = pause_scale_in.seen(stop, weight=other)
         # Unknown values are taken as expected.
         late = outcome.expected_late_messages if outcome.late_messages is None else outcome.late_messages
         excess = late_price * (late - outcome.expected_late_messages)
@@ -136,8 +140,8 @@ class Learned:
             start_up = (start_up or LogBelief.around(outcome.start_up_seconds)).seen(outcome.start_up_seconds)
         return replace(
             self,
-            pause_scale_out=self.pause_scale_out.seen(stop, weight=own),
-            pause_scale_in=self.pause_scale_in.seen(stop, weight=other),
+            pause_scale_out=pause_scale_out,
+            pause_scale_in=pause_scale_in,
             risk_excess=self.risk_excess + excess,
             late_cost=self.late_cost + late_price * late,
             moves=self.moves + 1,

@@ -50,10 +50,9 @@ def outcome_sentence(move: GradedMove) -> str:
     outcome = move.outcome
     counts = f"{outcome.from_replicas} -> {outcome.to_replicas}"
     if outcome.advised_as is None:
-        pause = f"stopped {outcome.rebalance_pause_seconds:.1f} s"
-        return f"{counts}, not by our advice: {pause}, {_late(outcome)}{_how(move)}."
+        return f"{counts}, not by our advice: {_stopped(outcome)}, {_late(outcome)}{_how(move)}."
     did = (
-        f"stopped {outcome.rebalance_pause_seconds:.1f} s (expected {outcome.expected_rebalance_pause_seconds:.1f}), "
+        f"{_stopped(outcome)} (expected {outcome.expected_rebalance_pause_seconds:.1f}), "
         f"{_late(outcome)} (expected {outcome.expected_late_messages:,.0f})"
     )
     promised = move.promised
@@ -61,9 +60,15 @@ def outcome_sentence(move: GradedMove) -> str:
     return f"{counts} as advised: {did}{_how(move)}{to_save}."
 
 
+def _stopped(outcome: MoveOutcome) -> str:
+    if outcome.rebalance_pause_seconds is None:
+        return "stop unknown because replicas were too few"
+    return f"stopped {outcome.rebalance_pause_seconds:.1f} s"
+
+
 def _late(outcome: MoveOutcome) -> str:
     if outcome.late_messages is None:
-        return "late messages unknown because the produce rate jumped"
+        return "late messages unknown because replicas were too few"
     return f"{outcome.late_messages:,.0f} messages late"
 
 

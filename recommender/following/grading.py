@@ -2,8 +2,9 @@
 
 A move is watched from its command (or, where it was not advised, from the first row that shows it) until the group has
 been quiet for a while. Its stop is the measured one of its rebalances, where samples were frequent enough; else how far
-lag rose, in seconds of arrivals, above its value before and above the part that a lack of replicas alone would have
-built up. That takes the capacity of a replica: a move that is over before the capacity is known waits for it.
+lag rose above its value before and above the part that a lack of replicas alone would have built up, in seconds of the
+highest produce rate until then: a rate that falls makes no lag. That takes the capacity of a replica: a move that is
+over before the capacity is known waits for it.
 """
 
 from collections import deque
@@ -78,7 +79,12 @@ class _Look(NamedTuple):
 
     row: GroupInterval
     rate: float
-    lag_seconds: float
+    lag_messages: float
+
+    @property
+    def lag_seconds(self) -> float:
+        """The lag in seconds of arrivals."""
+        return self.lag_messages / self.rate
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,7 +100,10 @@ class _Watch:
     first_change_at: datetime | None = None
     after: int = 0
     peak_seconds: float = 0.0
+    highest_rate: float = 0.0
+    short_seconds_at_peak: float = 0.0
     short_seconds: float = 0.0
+    short_messages: float = 0.0
     late_messages: float = 0.0
     looks: deque[_Look] = field(default_factory=lambda: deque(maxlen=LOOKS_KEPT))
 
@@ -142,7 +151,7 @@ class Grader:
             return None
         if row.members is None or row.lag_messages is None or rate <= 0.0:
             return None
-        lag_seconds = row.lag_messages / rate
+        look = _Look(row, rate, row.lag_messages)
         before = row.members if self._members is None else self._members
         changed = row.members != before
         if changed and (self._watch is None or self._watch.is_refuted_by(adds=row.members > before)):
@@ -150,11 +159,11 @@ class Grader:
             self._watch = self._opened(began_at, before, None)
         self._members = row.members
         if self._watch is None:
-            self._lags.append(lag_seconds)
+            self._lags.append(look.lag_seconds)
             return None
-        self._follow(self._watch, _Look(row, rate, lag_seconds), changed=changed)
+        self._follow(self._watch, look, changed=changed)
         if self._watch.last_change_at is None:
-            self._lags.append(lag_seconds)  # of use to the watch that takes the place of this one
+            self._lags.append(look.lag_seconds)  # of use to the watch that takes the place of this one
         return self._closed(self._watch, capacity)
 
     def grade_waiting(self, capacity: MessagesPerSecond) -> list[GradedMove]:
@@ -179,13 +188,19 @@ class Grader:
 
     def _count(self, watch: _Watch, capacity: MessagesPerSecond) -> None:
         """Add up lag and lateness of the rows that are not counted yet."""
-        for row, rate, lag_seconds in watch.looks:
-            watch.peak_seconds = max(watch.peak_seconds, lag_seconds - watch.lag_seconds_before - watch.short_seconds)
+        for look in watch.looks:
+            row, rate = look.row, look.rate
+            watch.highest_rate = max(watch.highest_rate, rate)
+            above = look.lag_messages - rate * watch.lag_seconds_before - watch.short_messages
+            if above / watch.highest_rate > watch.peak_seconds:
+                watch.peak_seconds, watch.short_seconds_at_peak = above / watch.highest_rate, watch.short_seconds
             if row.members:
                 partitions = Partitions(row.partitions)
                 carried = group_capacity(Replicas(row.members), partitions=partitions, capacity=capacity)
-                watch.short_seconds += max(0.0, rate - carried) * row.interval_seconds / rate
-            waiting = lag_seconds - self.profile.commit_interval_seconds / 2.0
+                short_messages = max(0.0, rate - carried) * row.interval_seconds
+                watch.short_messages += short_messages
+                watch.short_seconds += short_messages / rate
+            waiting = look.lag_seconds - self.profile.commit_interval_seconds / 2.0
             if waiting - watch.short_seconds > self.max_lag_seconds:
                 watch.late_messages += rate * row.interval_seconds
         watch.looks.clear()
@@ -250,10 +265,11 @@ class Grader:
             promised=command.promised if command else None,
         )
 
-    def _rebalance_pause_seconds(self, watch: _Watch, *, stopped_share: float) -> float:
+    def _rebalance_pause_seconds(self, watch: _Watch, *, stopped_share: float) -> float | None:
         """The measured pause, if there is one above the resolution; else the pause that explains the rise of the lag.
 
-        Rows of 15 s show the lag at the time when they are read: a stop of 3 s may be caught up by then.
+        Rows of 15 s show the lag at the time when they are read: a stop of 3 s may be caught up by then. None where the
+        lack of replicas alone had made messages late by then: stops of 1 s were measured as 24 s.
         """
         stops = [
             stop for stop in self._measured if watch.began_at <= stop.ended_at and stop.began_at <= watch.seen_until
@@ -261,4 +277,6 @@ class Grader:
         measured = sum(stop.lost_seconds for stop in stops) / stopped_share
         if measured > max((stop.resolution_seconds for stop in stops), default=0.0):
             return measured
+        if watch.short_seconds_at_peak > self.max_lag_seconds:
+            return None
         return max(0.0, watch.peak_seconds) / stopped_share

@@ -112,4 +112,4 @@ def test_a_move_by_another_actor_is_reported_without_an_expectation(
 def test_a_quantity_that_a_jump_of_the_load_hides_is_reported_as_unknown(graded_move: MakeMove) -> None:
     """An unknown quantity has no figure; its expected value is still reported."""
     move = graded_move(outcome=replace(graded_move().outcome, late_messages=None))
-    assert "late messages unknown because the produce rate jumped (expected 18,400)" in outcome_sentence(move)
+    assert "late messages unknown because replicas were too few (expected 18,400)" in outcome_sentence(move)

@@ -9,6 +9,7 @@ import pytest
 from cost_model.physics.learned import Learned, MoveOutcome
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.units import MessagesPerSecond, Seconds
+from recommender.deciding.beliefs import outcome_sentence
 from recommender.following.grading import Command, Grader, MeasuredPause
 from recommender.following.trust import Trust
 from recommender.following.utilization import TargetUtilization
@@ -236,6 +237,43 @@ def test_a_move_is_graded_alike_whenever_the_capacity_becomes_known(known_from: 
     assert graded.outcome.rebalance_pause_seconds == pytest.approx(3.0)
     assert graded.outcome.late_messages == 0.0
     assert grader.grade_waiting(RATE) == []
+
+
+def test_a_load_that_ends_has_stopped_nothing() -> None:
+    """500 messages that wait at 6,000/s are 0.1 s of it, and no stop of 50 s when only 10/s come later."""
+    grader = Grader(profile=PROFILE, max_lag_seconds=10.0)
+    shown = [*[(8, 6000.0, 2.5)] * 8, (10, 6000.0, 2.6), (10, 10.0, 52.5), *[(10, 10.0, 2.5)] * 4]
+    seen = [
+        grader.observe(row(place, members=members, rate=rate, lag_seconds=lag), RATE)
+        for place, (members, rate, lag) in enumerate(shown)
+    ]
+    (graded,) = [one.outcome for one in seen if one is not None]
+    assert graded.rebalance_pause_seconds == pytest.approx(0.1)
+
+
+def test_a_stop_is_unknown_where_replicas_were_too_few() -> None:
+    """16,000/s on 2 replicas of 1,000/s: lag tells of the twelve that are missing, not of the stop when they come."""
+    grader = Grader(profile=PROFILE, max_lag_seconds=10.0)
+    shown = [(2, 2.5)] * 8 + [(2, 2.5 + 13.2 * rows) for rows in range(1, 5)] + [(24, 70.0), *[(24, 2.5)] * 5]
+    command = Command(
+        at=row(7).interval_end_at,
+        from_replicas=2,
+        to_replicas=24,
+        rebalance_pause_seconds=12,
+        late_messages=0,
+        stopped_share=1,
+    )
+    seen = []
+    for place, (members, lag) in enumerate(shown):
+        if place == 8:
+            grader.commanded(command)
+        rate = 1000.0 if place < 8 else 16_000.0
+        seen.append(grader.observe(row(place, members=members, rate=rate, lag_seconds=lag), RATE))
+    (graded,) = [one for one in seen if one is not None]
+    assert graded.outcome.rebalance_pause_seconds is None
+    before = Learned.assumed(rebalance_pause_seconds=12.0, risk=0.1)
+    assert before.after(graded.outcome, late_price=0.0).pause_scale_out == before.pause_scale_out
+    assert "stop unknown because replicas were too few" in outcome_sentence(graded)
 
 
 def test_a_move_that_never_comes_is_forgotten() -> None:
