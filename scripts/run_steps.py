@@ -1,11 +1,15 @@
 # ruff: noqa: INP001, T201 - a script is run, never imported, and prints
 """Runs every step, also after a failed step, runs failed live tests a second time, and prints a summary at the end.
 
-    run_steps.py [--beside NAME COMMAND]... [--along NAME COMMAND]... [--step NAME COMMAND]... [--live NAME COMMAND]...
+    run_steps.py [--beside NAME COMMAND]... [--along NAME COMMAND]... [--step NAME COMMAND]... [--under NAME COMMAND]...
+        [--live NAME COMMAND]...
 
 A step is a shell command, which fails with any exit code but 0. Steps run one after the other in the order given, the
 live steps last. A step of `--along` starts with the first step, and its output is kept: it is shown after the first
 step that ends later, and before the live steps. It is for steps that compute in one process only.
+
+A step of `--under` starts with the last live step, at low priority: it takes the computing time that this one leaves,
+and is shown after it.
 
 A command of `--beside` runs at low priority beside all steps and is ended with them: it prepares parts that tests would
 otherwise wait for, and has no effect on the result.
@@ -52,7 +56,7 @@ class Outcome:
 def main(words: Sequence[str]) -> int:
     """Run the steps of the command line; 0 if nothing failed."""
     parser = argparse.ArgumentParser(description="Runs every step, and sums up last.")
-    for option in ("--beside", "--along", "--step", "--live"):
+    for option in ("--beside", "--along", "--step", "--under", "--live"):
         parser.add_argument(option, nargs=2, action="append", default=[], metavar=("NAME", "COMMAND"))
     given = parser.parse_args(words)
     began = time.monotonic()
@@ -61,9 +65,20 @@ def main(words: Sequence[str]) -> int:
         for name, command in given.step:
             outcomes += [run(name, command), *along.ended()]
         outcomes += along.ended(wait=True)
-        outcomes += [run_live(name, command) for name, command in given.live]
+        outcomes += [run_live(name, command) for name, command in given.live[:-1]]
+        with running_along([(name, at_low_priority(command)) for name, command in given.under]) as under:
+            outcomes += [run_live(name, command) for name, command in given.live[-1:]]
+            outcomes += under.ended(wait=True)
         outcomes, flaky = run_again(outcomes)
     return sum_up(outcomes, flaky, seconds=time.monotonic() - began)
+
+
+def at_low_priority(command: str) -> str:
+    """The command at the lowest priority, among the processes of its session and among sessions.
+
+    Linux may weigh sessions against each other: a low priority counts within the session alone then.
+    """
+    return f"(echo 19 > /proc/self/autogroup) 2>/dev/null; exec nice -n 19 sh -c {shlex.quote(command)}"
 
 
 def run(name: str, command: str, *, environment: dict[str, str] | None = None) -> Outcome:
@@ -169,8 +184,7 @@ def running_beside(commands: Sequence[tuple[str, str]]) -> Iterator[None]:
     processes = []
     try:
         for _, command in commands:
-            # Linux may weigh sessions against each other: a low priority counts within the session alone then.
-            low = f"(echo 19 > /proc/self/autogroup) 2>/dev/null; exec nice -n 19 sh -c {shlex.quote(command)}"
+            low = at_low_priority(command)
             processes.append(subprocess.Popen(low, shell=True, start_new_session=True))  # noqa: S602  # of the Makefile
         yield
     finally:

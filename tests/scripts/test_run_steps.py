@@ -145,6 +145,26 @@ def test_live_steps_begin_after_the_steps_that_run_along(folder: Path) -> None:
     assert summary(lines) == [("first", "done"), ("types", "done"), ("live", "done"), ("all", "done")]
 
 
+def test_a_step_under_the_live_ones_starts_with_the_last_of_them(folder: Path) -> None:
+    """The last live step does not wait for it; it has the lowest priority, is shown after that step, and may fail."""
+    last = f"until test -e begun; do sleep 0.01; done; {PYTEST}"
+    under = ": > begun; sleep 0.5; nice; cat /proc/self/autogroup; echo 1 failed in 0.5s; exit 1"
+    first = f"test ! -e begun && {PYTEST}"
+    code, lines = run(
+        folder, "--under", "slow", under, "--step", "first", "true", "--live", "live", first, "--live", "timed", last
+    )
+    assert code == 1
+    assert lines.index("== live") < lines.index("== timed") < lines.index("== slow") < lines.index("19")
+    assert not any("autogroup" in line and not line.endswith("nice 19") for line in lines)
+    assert summary(lines) == [
+        ("first", "done"),
+        ("live", "done"),
+        ("timed", "done"),
+        ("slow", "FAILED"),
+        ("all", "FAILED"),
+    ]
+
+
 def test_a_program_that_runs_beside_ends_with_the_steps(folder: Path) -> None:
     """It is started before the first step, ends with the last one, and has no verdict."""
     beside = "echo begun > begun; sleep 600; echo over > over"
