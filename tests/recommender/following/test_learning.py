@@ -15,6 +15,8 @@ from recommender.following.trust import Trust
 from recommender.following.utilization import TargetUtilization
 from tests.recommender.following.by_the_row import NOON, PROFILE, RATE, row
 
+EIGHTH_ROW_AT = row(7).interval_end_at
+
 
 def outcome(rebalance_pause_seconds: float, *, to_replicas: int = 10) -> MoveOutcome:
     return MoveOutcome(
@@ -82,14 +84,33 @@ def test_a_stop_that_was_measured_is_graded_as_measured(
     seen = [grader.observe(row(place), RATE) for place in range(8)]
     at = row(7).interval_end_at
     grader.measured(stop_at(at - timedelta(minutes=9), 7.0, 0.9))  # of the move before
-    grader.commanded(
-        Command(at=at, from_replicas=8, to_replicas=16, rebalance_pause_seconds=12, late_messages=0, stopped_share=0.5)
-    )
+    grader.commanded(advised(8, 16, at=at, stopped_share=0.5))
     grader.measured(stop_at(at + timedelta(seconds=20), lost_seconds, resolution_seconds))
     seen += [grader.observe(row(8, members=16, lag_seconds=3.5), RATE)]
     seen += [grader.observe(row(place, members=16), RATE) for place in range(9, 16)]
     (found,) = [one.outcome for one in seen if one is not None]
     assert found.rebalance_pause_seconds == pytest.approx(graded)
+
+
+def advised(
+    from_replicas: int,
+    to_replicas: int,
+    *,
+    at: datetime = EIGHTH_ROW_AT,
+    late_messages: float = 0.0,
+    stopped_share: float = 1.0,
+    recommendation_id: str | None = None,
+) -> Command:
+    """A command that was given with the eighth row, with a stop of 12 s expected."""
+    return Command(
+        at=at,
+        from_replicas=from_replicas,
+        to_replicas=to_replicas,
+        rebalance_pause_seconds=12.0,
+        late_messages=late_messages,
+        stopped_share=stopped_share,
+        recommendation_id=recommendation_id,
+    )
 
 
 def stop_at(at: datetime, lost_seconds: float, resolution_seconds: float) -> MeasuredPause:
@@ -105,16 +126,7 @@ def test_a_stop_is_read_from_how_far_lag_rose() -> None:
     """Lag goes from 2.5 s to 11.5 s when two members join: a stop of 9 s, seen a start-up of 30 s after the command."""
     grader = Grader(profile=PROFILE, max_lag_seconds=10.0)
     seen = [grader.observe(row(place), RATE) for place in range(8)]
-    grader.commanded(
-        Command(
-            at=row(7).interval_end_at,
-            from_replicas=8,
-            to_replicas=10,
-            rebalance_pause_seconds=12,
-            late_messages=0,
-            stopped_share=1,
-        )
-    )
+    grader.commanded(advised(8, 10))
     seen += [grader.observe(row(8), RATE), grader.observe(row(9, members=10, lag_seconds=11.5), RATE)]
     seen += [grader.observe(row(place, members=10), RATE) for place in range(10, 16)]
     (graded,) = [one.outcome for one in seen if one is not None]
@@ -135,9 +147,7 @@ def test_replicas_that_come_long_after_the_command_show_their_start_up_time(
     grader = Grader(profile=PROFILE, max_lag_seconds=10.0)
     seen = [grader.observe(row(place), RATE) for place in range(8)]
     at = row(7).interval_end_at
-    grader.commanded(
-        Command(at=at, from_replicas=8, to_replicas=10, rebalance_pause_seconds=12, late_messages=0, stopped_share=1)
-    )
+    grader.commanded(advised(8, 10, at=at))
     until = 8 + rows_without_effect
     seen += [grader.observe(row(place), RATE) for place in range(8, until)]
     seen += [grader.observe(row(place, members=members), RATE) for place in range(until, until + 8)]
@@ -150,15 +160,7 @@ def test_a_removal_is_no_effect_of_a_command_to_add(*, is_advised: bool) -> None
     """Nothing comes of a command to add two for five minutes, then two leave: gracefully, 15 s after their command."""
     grader = Grader(profile=PROFILE, max_lag_seconds=10.0)
     seen = [grader.observe(row(place), RATE) for place in range(8)]
-    add = Command(
-        at=row(7).interval_end_at,
-        from_replicas=8,
-        to_replicas=10,
-        rebalance_pause_seconds=12,
-        late_messages=0,
-        stopped_share=1,
-        recommendation_id="add",
-    )
+    add = advised(8, 10, recommendation_id="add")
     grader.commanded(add)
     seen += [grader.observe(row(place), RATE) for place in range(8, 28)]
     if is_advised:
@@ -178,14 +180,7 @@ def test_what_a_shortage_makes_late_is_not_charged_to_the_move(rate: float, late
     grader = Grader(profile=PROFILE, max_lag_seconds=10.0)
     for place in range(8):
         grader.observe(row(place, rate=rate), RATE)
-    command = Command(
-        at=row(7).interval_end_at,
-        from_replicas=8,
-        to_replicas=12,
-        rebalance_pause_seconds=12,
-        late_messages=0,
-        stopped_share=1,
-    )
+    command = advised(8, 12)
     grader.commanded(command)
     short = [15.0 * (9000.0 - 8000.0) / 9000.0 * rows for rows in range(1, 9)]
     lags = [2.5 + seconds for seconds in (*short, 8.3, 3.3, 0.0, 0.0, 0.0)]
@@ -202,14 +197,7 @@ def test_a_jump_of_the_load_hides_what_the_move_did() -> None:
     grader = Grader(profile=PROFILE, max_lag_seconds=10.0)
     for place in range(8):
         grader.observe(row(place), RATE)
-    command = Command(
-        at=row(7).interval_end_at,
-        from_replicas=8,
-        to_replicas=12,
-        rebalance_pause_seconds=12,
-        late_messages=500,
-        stopped_share=1,
-    )
+    command = advised(8, 12, late_messages=500)
     grader.commanded(command)
     seen = [
         grader.observe(row(place, members=8 if place < 12 else 12, rate=16_000.0, lag_seconds=45.0), RATE)
@@ -255,14 +243,7 @@ def test_a_stop_is_unknown_where_replicas_were_too_few() -> None:
     """16,000/s on 2 replicas of 1,000/s: lag tells of the twelve that are missing, not of the stop when they come."""
     grader = Grader(profile=PROFILE, max_lag_seconds=10.0)
     shown = [(2, 2.5)] * 8 + [(2, 2.5 + 13.2 * rows) for rows in range(1, 5)] + [(24, 70.0), *[(24, 2.5)] * 5]
-    command = Command(
-        at=row(7).interval_end_at,
-        from_replicas=2,
-        to_replicas=24,
-        rebalance_pause_seconds=12,
-        late_messages=0,
-        stopped_share=1,
-    )
+    command = advised(2, 24)
     seen = []
     for place, (members, lag) in enumerate(shown):
         if place == 8:
@@ -280,9 +261,7 @@ def test_a_move_that_never_comes_is_forgotten() -> None:
     """A command that was not carried out teaches nothing, and the next move is graded by itself."""
     grader = Grader(profile=PROFILE, max_lag_seconds=10.0)
     grader.observe(row(0), RATE)
-    grader.commanded(
-        Command(at=NOON, from_replicas=8, to_replicas=10, rebalance_pause_seconds=12, late_messages=0, stopped_share=1)
-    )
+    grader.commanded(advised(8, 10, at=NOON))
     assert all(grader.observe(row(place), RATE) is None for place in range(1, 60))
     later = [grader.observe(row(place, members=6), RATE) for place in range(60, 70)]
     assert [one.outcome.to_replicas for one in later if one is not None] == [6]
