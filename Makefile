@@ -35,12 +35,14 @@ LINT := \
 LOOPS := --step loops 'PYTHONPATH=. $(BIN)/python scripts/compile_loops.py'
 
 # What needs a JVM, a broker or a cluster of its own waits most of the time, and stays in one process by its file: there
-# it is started once. The slow tests, which only compute, take what the timed ones leave: three quarters of two cores.
+# it is started once. The slow tests that only compute take what the timed ones leave: three quarters of two cores. Those
+# with limits in seconds run before, at full priority.
 # A JVM of a test lives for a minute: the quick compiler alone took 73 s instead of 92 for 32 tests of Spark.
 QUICK := SPARK_SUBMIT_OPTS=-XX:TieredStopAtLevel=1
 LIVE := spark or kafka or kubernetes or postgres
 FAST_TESTS := --step fast-tests '$(BIN)/pytest -q -n 2 -m "not ($(LIVE)) and not slow"'
-SLOW_TESTS := slow-tests '$(BIN)/pytest -q -n 2 -m "slow and not ($(LIVE))" --durations=15'
+LIMITED_TESTS := --step limited-tests '$(BIN)/pytest -q -n 2 -m "slow and alone and not ($(LIVE))"'
+SLOW_TESTS := slow-tests '$(BIN)/pytest -q -n 2 -m "slow and not alone and not ($(LIVE))" --durations=15'
 LIVE_TESTS := \
 	--live live-tests '$(QUICK) $(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m "($(LIVE)) and not alone" --durations=15' \
 	--live timed-tests '$(QUICK) $(BIN)/pytest -q -m "($(LIVE)) and alone" --durations=15'
@@ -53,7 +55,7 @@ check: $(READY) ## lint and the fast tests, before each commit
 	@$(STEPS) $(LINT) $(LOOPS) $(FAST_TESTS)
 
 test: $(READY) ## lint and every test there is; live tests are skipped where their tools are missing, unless CI=true
-	@$(STEPS) $(PARTS) $(LINT) $(LOOPS) $(FAST_TESTS) --under $(SLOW_TESTS) $(LIVE_TESTS)
+	@$(STEPS) $(PARTS) $(LINT) $(LOOPS) $(FAST_TESTS) $(LIMITED_TESTS) --under $(SLOW_TESTS) $(LIVE_TESTS)
 
 test-fast: $(READY) ## tests that need no JVM, no broker, no cluster and no patience
 	@$(STEPS) $(LOOPS) $(FAST_TESTS)
@@ -68,7 +70,7 @@ test-live-kubernetes: $(READY) ## the cluster's side and its chart against a rea
 	@scripts/step kubernetes $(BIN)/pytest -q -m "kubernetes"
 
 test-slow: $(READY) ## the tests that take more than a few seconds, without JVM, broker and cluster
-	@$(STEPS) $(LOOPS) --step $(SLOW_TESTS)
+	@$(STEPS) $(LOOPS) $(LIMITED_TESTS) --step $(SLOW_TESTS)
 
 bench: $(READY) ## forecasters and policies on the traces of a folder: make bench TRACES=DIR
 	@test -d "$(TRACES)" || { echo "name a folder of traces: make bench TRACES=DIR" >&2; exit 2; }

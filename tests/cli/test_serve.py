@@ -35,6 +35,7 @@ def server(feature_table: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Pop
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_it_decides_answers_and_stops(server: tuple[subprocess.Popen[str], str, str]) -> None:
     """It is ready after the first cycle, with a decision and a JSON log line for each group, and exits 0 on SIGTERM.
 

@@ -320,6 +320,7 @@ def test_nothing_is_sent_without_a_leader(
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_resident_executor_acts_on_time_and_ends_on_sigterm(
     service: Service, cluster: Cluster, kubeconfig: Path, due_advice: MakeAdvice, wall_clock: Callable[[], datetime]
 ) -> None:

@@ -13,6 +13,7 @@ LIMIT_SECONDS = 300
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs(path: Path) -> None:
     """Every cell runs, and every figure is drawn."""
