@@ -269,7 +269,8 @@ class Grader:
         """The measured pause, if there is one above the resolution; else the pause that explains the rise of the lag.
 
         Rows of 15 s show the lag at the time when they are read: a stop of 3 s may be caught up by then. None where the
-        lack of replicas alone had made messages late by then: stops of 1 s were measured as 24 s.
+        lack of replicas alone had made messages late by then: replicas that come within a row of 15 s are counted from
+        its begin, and leave up to 15 s of lag that no stop has caused.
         """
         stops = [
             stop for stop in self._measured if watch.began_at <= stop.ended_at and stop.began_at <= watch.seen_until
