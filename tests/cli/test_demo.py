@@ -4,14 +4,19 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cli.demo import clock_from, contest_of
 from cli.demo_folder import FeatureFolder, decisions_file
 from cli.errors import InputError
+from recommender.deciding.recommendation import Recommendation
+from replay.contest import Entry, RunCost
+from replay.league import League
 
 Lagcast = Callable[..., tuple[int, str, str]]
 POLICIES = ["fixed", "hpa", "hpa-behavior", "keda", "useful-counts", "lagcast", "hindsight"]
@@ -19,29 +24,12 @@ POLICIES = ["fixed", "hpa", "hpa-behavior", "keda", "useful-counts", "lagcast", 
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_the_demo_ends_with_a_league_and_a_decision(lagcast_process: Lagcast) -> None:
+def test_the_demo_ends_with_a_league_and_a_decision(tmp_path: Path) -> None:
     """Off a terminal the demo ends by itself, with a league, the decision at the end of the data, and a served address.
 
+    Without Java on PATH and with an empty home the packaged runtime is used, and its shim is put into the cache.
     A second run takes the features of the first and gives the same league, and `explain` prints its decision.
     """
-    arguments = ("demo", "--days", 2, "--port", 0, "-o", "json")
-    code, out, err = lagcast_process(*arguments)
-    first = json.loads(out)
-    assert code == 0
-    assert [policy["policy"] for policy in first["policies"]] == POLICIES
-    assert first["decision"]["issued_at"] == "2026-05-06T00:00:00Z"
-    assert f"GET {first['url']}/api/v1/groups answered 200: 1 group" in err
-    _, again, err = lagcast_process(*arguments)
-    assert "features reused" in err
-    assert json.loads(again) | {"url": ""} == first | {"url": ""}
-    code, explained, _ = lagcast_process("explain", "orders", "-o", "json")
-    assert (code, json.loads(explained)["recommendation_id"]) == (0, first["decision"]["recommendation_id"])
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-def test_the_demo_needs_no_installed_java(tmp_path: Path) -> None:
-    """Without Java on PATH and with an empty home the packaged runtime is used, and its shim is put into the cache."""
     # Spark's launcher and Hadoop call the system's small programs; all of them stay, except Java.
     tools = tmp_path / "bin"
     tools.mkdir()
@@ -49,12 +37,37 @@ def test_the_demo_needs_no_installed_java(tmp_path: Path) -> None:
         if not tool.name.startswith("java"):
             (tools / tool.name).symlink_to(tool)
     environment = {"PATH": str(tools), "HOME": str(tmp_path), "LANG": "C.UTF-8"}
-    command = [sys.executable, "-m", "cli.main", "demo", "--days", "2", "--port", "0", "--headless"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "(packaged)" in done.stderr
+
+    def run(*arguments: str) -> tuple[dict[str, Any], str]:
+        command = [sys.executable, "-m", "cli.main", *arguments, "-o", "json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout), done.stderr
+
+    first, err = run("demo", "--days", "2", "--port", "0")
+    assert "(packaged)" in err
     assert (tmp_path / ".cache" / "lagcast" / "java-home" / "bin" / "java").exists()
-    assert len(done.stdout.splitlines()) == 1 + len(POLICIES)
+    assert [policy["policy"] for policy in first["policies"]] == POLICIES
+    assert first["decision"]["issued_at"] == "2026-05-06T00:00:00Z"
+    assert f"GET {first['url']}/api/v1/groups answered 200: 1 group" in err
+    again, err = run("demo", "--days", "2", "--port", "0", "--headless")
+    assert "features reused" in err
+    assert again | {"url": ""} == first | {"url": ""}
+    explained, _ = run("explain", "orders")
+    assert explained["recommendation_id"] == first["decision"]["recommendation_id"]
+
+
+def test_the_demo_prints_a_line_a_policy(
+    lagcast: Lagcast, advice: Callable[..., Recommendation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without `-o json` the league is a table with a heading."""
+    _, contest = contest_of(days=2, seed=7)
+    day = RunCost(pods=1.0, late=0.0, duplicates=0.0)
+    figures = {field.name: 0 for field in fields(Entry)} | {"daily": (day,)}
+    league = League(contest=contest, entries=tuple(Entry(**figures | {"policy": name}) for name in POLICIES))  # type: ignore[arg-type]  # zeros are figures of every type
+    monkeypatch.setattr("cli.demo._run", lambda *_, **__: (league, advice()))
+    code, out, _ = lagcast("demo", "--days", 2, "--port", 0, "--headless")
+    assert (code, len(out.splitlines())) == (0, 1 + len(POLICIES))
 
 
 def test_the_last_day_is_judged() -> None:
