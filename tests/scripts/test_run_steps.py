@@ -165,6 +165,14 @@ def test_a_step_under_the_live_ones_starts_with_the_last_of_them(folder: Path) -
     ]
 
 
+def test_a_step_under_no_live_one_runs_after_the_steps(folder: Path) -> None:
+    """Without a live step it is run, shown and judged as any step."""
+    code, lines = run(folder, "--under", "slow", "echo 1 failed in 0.5s; exit 1", "--step", "first", "true")
+    assert code == 1
+    assert lines.index("== first") < lines.index("== slow") < lines.index("1 failed in 0.5s")
+    assert summary(lines) == [("first", "done"), ("slow", "FAILED"), ("all", "FAILED")]
+
+
 def test_a_program_that_runs_beside_ends_with_the_steps(folder: Path) -> None:
     """It is started before the first step, ends with the last one, and has no verdict."""
     beside = "echo begun > begun; sleep 600; echo over > over"
