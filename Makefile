@@ -37,8 +37,11 @@ LOOPS := --step loops 'PYTHONPATH=. $(BIN)/python scripts/compile_loops.py'
 # What needs a JVM, a broker or a cluster of its own waits most of the time, and stays in one process by its file: there
 # it is started once. The slow tests that only compute take what the timed ones leave: three quarters of two cores. Those
 # with limits in seconds run before, at full priority.
-# A JVM of a test lives for a minute: the quick compiler alone took 73 s instead of 92 for 32 tests of Spark.
-QUICK := SPARK_SUBMIT_OPTS=-XX:TieredStopAtLevel=1
+# A JVM of a test lives for a minute: the quick compiler alone took 73 s instead of 92 for 32 tests of Spark, and
+# expressions that Spark does not compile saved another quarter. The demo and tests/spark_features/test_transforms.py
+# compile them, as Spark does by default.
+INTERPRETED := -Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN
+QUICK := SPARK_SUBMIT_OPTS="-XX:TieredStopAtLevel=1 $(INTERPRETED)"
 LIVE := spark or kafka or kubernetes or postgres
 FAST_TESTS := --step fast-tests '$(BIN)/pytest -q -n 2 -m "not ($(LIVE)) and not slow"'
 LIMITED_TESTS := --step limited-tests '$(BIN)/pytest -q -n 2 -m "slow and alone and not ($(LIVE))"'

@@ -1,6 +1,6 @@
 """Each step on small literal frames: the columns that it adds, and no others."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -33,6 +33,18 @@ Sampled = Callable[..., OffsetSample]
 _S = 1_000_000
 _START_AT = datetime(2026, 5, 4, tzinfo=UTC)
 _FIRST = 1_777_852_800 * _S  # 2026-05-04T00:00:00Z
+
+
+@pytest.fixture(autouse=True)
+def _compiled(spark: SparkSession) -> Iterator[None]:
+    """Expressions are compiled, as Spark does by default, also where the JVM's options say otherwise."""
+    defaults = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+    before = {name: spark.conf.get(name) for name in defaults}
+    for name, value in defaults.items():
+        spark.conf.set(name, value)
+    yield
+    for name, kept in before.items():
+        spark.conf.set(name, str(kept))
 
 
 def _is(spark: SparkSession, found: DataFrame, schema: str, rows: Sequence[tuple[object, ...]]) -> None:
