@@ -271,7 +271,7 @@ class Policy(Wire):
 
 
 class Reason(Wire):
-    """Why, as one code for machines and as sentences with the arithmetic for people."""
+    """The reason of a decision, as one code for machines and as sentences with the arithmetic for people."""
 
     code: str
     sentences: tuple[str, ...]

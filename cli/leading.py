@@ -28,7 +28,7 @@ _NAME = "[a-z0-9]([-a-z0-9.]*[a-z0-9])?"
 
 
 class Lead:
-    """Whether this process may publish, as decided by an `Elector`; `began` is set when it first leads."""
+    """The right of this process to publish, as an `Elector` gives it; `began` is set when it first leads."""
 
     def __init__(self, elector: "Elector") -> None:
         from recommender.cluster.leadership import Fence

@@ -50,8 +50,8 @@ def steered(groups: int) -> Rules:
     return Rules(np.full(groups, STEERED), nothing, nothing, nothing + 1.0, np.zeros(groups, dtype=np.int64))
 
 
-class Believed(NamedTuple):
-    """What is believed of the group: messages/s of one replica, and the promise."""
+class Service(NamedTuple):
+    """Messages/s that one replica consumes, and the wait that the group promises not to exceed."""
 
     capacity: float
     max_lag_seconds: float
@@ -61,8 +61,8 @@ class Shadows(NamedTuple):
     """The state of each scaler's group, changed in place: choices are places among the useful counts.
 
     `members` (n,) work; `starting` (n, MOST_STARTING) is what they become at `ready_at`, `moves` (n,) of them are under
-    way. `backlog` (n, CLASSES) waits, `stop_seconds` (n,) are left of a stop. `needs` (n, MOST_NEEDS) were there at
-    `needed_at`, from place `first_need` on `held` of them. `now` (1,) is seconds since the first row.
+    way. `backlog` (n, CLASSES) waits, `pause_left_seconds` (n,) remain of a rebalance pause. `needs` (n, MOST_NEEDS)
+    were there at `needed_at`, from place `first_need` on `held` of them. `now` (1,) is seconds since the first row.
     """
 
     members: IntArray
@@ -70,7 +70,7 @@ class Shadows(NamedTuple):
     ready_at: FloatArray
     moves: IntArray
     backlog: FloatArray
-    stop_seconds: FloatArray
+    pause_left_seconds: FloatArray
     needs: IntArray
     needed_at: FloatArray
     first_need: IntArray
@@ -86,7 +86,7 @@ def shadows_of(scalers: int, *, members: int) -> Shadows:
         ready_at=np.zeros((scalers, MOST_STARTING)),
         moves=np.zeros(scalers, dtype=np.int64),
         backlog=np.zeros((scalers, CLASSES)),
-        stop_seconds=np.zeros(scalers),
+        pause_left_seconds=np.zeros(scalers),
         needs=np.zeros((scalers, MOST_NEEDS), dtype=np.int64),
         needed_at=np.zeros((scalers, MOST_NEEDS)),
         first_need=np.zeros(scalers, dtype=np.int64),
@@ -103,20 +103,20 @@ def requested(shadows: Shadows, scaler: int) -> int:
 
 
 @compiled
-def become(tables: Tables, shadows: Shadows, scaler: int, after: int, rate: float, believed: Believed) -> float:
+def become(tables: Tables, shadows: Shadows, scaler: int, after: int, rate: float, service: Service) -> float:
     """Change the members: partitions stop and are dealt again; messages late where they stop longer than others."""
     before = shadows.members[scaler]
     if after == before:
         return 0.0
-    shadows.stop_seconds[scaler] += tables.whole_seconds[before, after]
+    shadows.pause_left_seconds[scaler] += tables.whole_seconds[before, after]
     waiting = shadows.backlog[scaler].sum()
     shadows.members[scaler] = after
     for place in range(CLASSES):
         shadows.backlog[scaler, place] = tables.class_shares[after, place] * waiting
-    load = min(rate / max(tables.carried[after] * believed.capacity, LEAST_CARRIED), HIGHEST_LOAD)
+    load = min(rate / max(tables.carried[after] * service.capacity, LEAST_CARRIED), HIGHEST_LOAD)
     late = 0.0
     for place in range(CLASSES):
-        over = tables.longer_seconds[before, after, place] - believed.max_lag_seconds
+        over = tables.longer_seconds[before, after, place] - service.max_lag_seconds
         if over > 0.0:
             late += tables.longer_shares[before, after, place] * min(over / (1.0 - load), LONGEST_CATCH_UP_SECONDS)
     return late * rate
@@ -142,11 +142,11 @@ def scale(tables: Tables, shadows: Shadows, scaler: int, wanted: int) -> int:
 
 
 @compiled
-def need_of(tables: Tables, shadows: Shadows, rules: Rules, scaler: int, rate: float, believed: Believed) -> int:
+def need_of(tables: Tables, shadows: Shadows, rules: Rules, scaler: int, rate: float, service: Service) -> int:
     """The count, by its place, that the scaler requests after a row: up to the need, down to the highest one held."""
     last = tables.counts.size - 1
     drained = shadows.backlog[scaler].sum() / rules.drain_seconds[scaler]
-    wanted = (rules.margin_factor[scaler] * rate + drained) / believed.capacity
+    wanted = (rules.margin_factor[scaler] * rate + drained) / service.capacity
     need = max(min(int(np.searchsorted(tables.carried, wanted)), last), rules.least[scaler])
     first, held, now = shadows.first_need[scaler], shadows.held[scaler], shadows.now[0]
     # Needs that a later one reaches decide nothing any more: the first is the highest.
@@ -189,14 +189,14 @@ def play_row(
     shadows: Shadows,
     rate: float,
     seconds: float,
-    believed: Believed,
+    service: Service,
     account: FloatArray,
 ) -> None:
     """Let the messages of one row come in each group, `rate` of them per second, and let its scaler answer.
 
     Adds pod-seconds, those of pods that start included, and late messages to `account` (n, COLUMNS).
     """
-    limit = believed.max_lag_seconds
+    limit = service.max_lag_seconds
     for scaler in range(rules.kind.size):
         account[scaler, PODS] += tables.counts[requested(shadows, scaler)] * seconds
         late, moves = 0.0, shadows.moves[scaler]
@@ -204,32 +204,32 @@ def play_row(
         while ready < moves and shadows.ready_at[scaler, ready] <= shadows.now[0]:
             ready += 1
         if ready > 0:
-            late += become(tables, shadows, scaler, shadows.starting[scaler, ready - 1], rate, believed)
+            late += become(tables, shadows, scaler, shadows.starting[scaler, ready - 1], rate, service)
             for place in range(ready, moves):
                 shadows.starting[scaler, place - ready] = shadows.starting[scaler, place]
                 shadows.ready_at[scaler, place - ready] = shadows.ready_at[scaler, place]
             shadows.moves[scaler] = moves - ready
-        members, stop = shadows.members[scaler], shadows.stop_seconds[scaler]
+        members, stop = shadows.members[scaler], shadows.pause_left_seconds[scaler]
         stopped = min(stop, seconds)
         for place in range(CLASSES):
             share = tables.class_shares[members, place]
             if share > 0.0:
-                carried = max(tables.class_replicas[members, place] * believed.capacity, LEAST_CARRIED)
+                carried = max(tables.class_replicas[members, place] * service.capacity, LEAST_CARRIED)
                 lag, more = play_class(
                     shadows.backlog[scaler, place], share * rate, carried, stop, stopped, seconds - stopped, limit
                 )
                 shadows.backlog[scaler, place] = lag
                 late += more
-        shadows.stop_seconds[scaler] = stop - stopped
+        shadows.pause_left_seconds[scaler] = stop - stopped
         account[scaler, LATE] += late
     shadows.now[0] += seconds
     for scaler in range(rules.kind.size):
         if rules.kind[scaler] == STEERED:
             continue
-        wanted = need_of(tables, shadows, rules, scaler, rate, believed)
+        wanted = need_of(tables, shadows, rules, scaler, rate, service)
         if wanted != requested(shadows, scaler):
             members = scale(tables, shadows, scaler, wanted)
-            account[scaler, LATE] += become(tables, shadows, scaler, members, rate, believed)
+            account[scaler, LATE] += become(tables, shadows, scaler, members, rate, service)
 
 
 class Rows(NamedTuple):
@@ -249,13 +249,13 @@ class Rows(NamedTuple):
 
 @compiled
 def play_rows(
-    tables: Tables, rules: Rules, shadows: Shadows, rows: Rows, believed: Believed, accounts: FloatArray
+    tables: Tables, rules: Rules, shadows: Shadows, rows: Rows, service: Service, accounts: FloatArray
 ) -> None:
     """Let rows come, oldest first, and add to `accounts` (slots, n, COLUMNS)."""
     for row in range(rows.rate.size):
         account, followed = accounts[rows.account[row]], rows.followed[row]
         pods, late = account[followed, PODS], account[followed, LATE]
-        play_row(tables, rules, shadows, rows.rate[row], rows.seconds[row], believed, account)
+        play_row(tables, rules, shadows, rows.rate[row], rows.seconds[row], service, account)
         if followed >= 0:
             account[followed, PODS] = pods + rows.pod_seconds[row]
             account[followed, LATE] = late + rows.late_messages[row]
@@ -268,4 +268,4 @@ def request(tables: Tables, shadows: Shadows, scaler: int, wanted: int, *, at_on
         shadows.moves[scaler] = 0
     members = wanted if at_once else scale(tables, shadows, scaler, wanted)
     # Nothing is late yet: longer stops of parts of a group are left out here.
-    become(tables, shadows, scaler, members, 0.0, Believed(1.0, 0.0))
+    become(tables, shadows, scaler, members, 0.0, Service(1.0, 0.0))

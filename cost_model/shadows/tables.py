@@ -1,4 +1,4 @@
-"""What the useful counts of one group carry and what moves between them stop, as arrays for the compiled loop."""
+"""The load that each useful count carries, and the stops of moves between them, as arrays for the compiled loop."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from forecasting.units import FloatArray, MessagesPerSecond, Replicas
 
 # Less than this of the group stands still: some partitions go on.
 _ALL = 1.0 - 1e-9
-# Beliefs count to a tenth: less would compute every move anew after each graded one.
+# Times count to a tenth: with less, each graded move would compute every move anew.
 _STEPS_PER_DOUBLING = 7.0
 
 
@@ -36,15 +36,15 @@ class Tables(NamedTuple):
     lead_seconds: FloatArray
 
 
-class Beliefs(NamedTuple):
-    """What is believed of a group's moves, to a tenth: seconds of their stop up and down, and of start-up."""
+class MoveTimes(NamedTuple):
+    """Seconds of a group's rebalance pauses, up and down, and of start-up, to a tenth."""
 
     pause_up_seconds: float
     pause_down_seconds: float
     start_up_seconds: float
 
     @classmethod
-    def of(cls, profile: GroupProfile, learned: Learned) -> "Beliefs":
+    def of(cls, profile: GroupProfile, learned: Learned) -> "MoveTimes":
         """Those that the group's own moves have taught; of start-up as configured until one was seen."""
         start_up = float(profile.start_up_seconds) if learned.start_up is None else learned.start_up.value
         seconds = (learned.pause_scale_out.value, learned.pause_scale_in.value, start_up)
@@ -61,14 +61,14 @@ def to_a_tenth(value: float) -> float:
     return float(2.0 ** (steps / _STEPS_PER_DOUBLING))
 
 
-def tables_of(profile: GroupProfile, beliefs: Beliefs, *, max_lag_seconds: float) -> Tables:
+def tables_of(profile: GroupProfile, times: MoveTimes, *, max_lag_seconds: float) -> Tables:
     """The tables of a group's useful counts within its bounds."""
     counts = useful_counts(profile, minimum=profile.min_replicas, maximum=Replicas(profile.replica_ceiling))
     shares, replicas = replica_classes(profile, counts)
     effects = move_effects_of(
         profile,
         counts,
-        rebalance_pause_prior_seconds=(beliefs.pause_up_seconds, beliefs.pause_down_seconds),
+        rebalance_pause_prior_seconds=(times.pause_up_seconds, times.pause_down_seconds),
         pause_spread=0.0,
         max_lag_seconds=max_lag_seconds,
         quiet_seconds=None,
@@ -79,7 +79,7 @@ def tables_of(profile: GroupProfile, beliefs: Beliefs, *, max_lag_seconds: float
     longer = pauses > whole[:, :, None]
     leads = [
         [
-            beliefs.start_up_seconds
+            times.start_up_seconds
             + capacity_lead_seconds(profile, from_replicas=Replicas(before), to_replicas=Replicas(after))
             for after in counts
         ]

@@ -26,9 +26,9 @@ from cost_model.shadows.playing import (
     LATE,
     PODS,
     REACTING,
-    Believed,
     Rows,
     Rules,
+    Service,
     play_row,
     play_rows,
     request,
@@ -36,7 +36,7 @@ from cost_model.shadows.playing import (
     shadows_of,
     steered,
 )
-from cost_model.shadows.tables import Beliefs, tables_of, to_a_tenth
+from cost_model.shadows.tables import MoveTimes, tables_of, to_a_tenth
 from forecasting.history import GroupInterval
 from forecasting.units import SECONDS_PER_DAY, SECONDS_PER_HOUR, FloatArray, MessagesPerSecond, Replicas
 from recommender.deciding.facts import excess_seconds
@@ -79,7 +79,7 @@ SATURATED_ROWS = 8
 
 
 class _Row(NamedTuple):
-    """What one row has brought, who was `followed` (-1: plans), and pod-seconds and late messages of the group itself.
+    """One row, who was `followed` (-1: plans), and pod-seconds and late messages of the group itself.
 
     They count in the `account` of its `slot`. `plans_pods` and `plans_late` are those of plans; `decided`: there were
     some.
@@ -133,7 +133,7 @@ class Experts:
         self._rows: deque[_Row] = deque()
         self._slot = 0
         self._members, self._waits = members, _Waits(0.0, 0.0, 0.0)
-        self._share = 1.0  # of the capacity that is believed, as seen
+        self._share = 1.0  # of the estimated capacity, as seen
         self._behind: deque[tuple[int, float]] = deque(maxlen=SATURATED_ROWS)
         self._followed: int | None = None
         self._decided = False
@@ -143,9 +143,9 @@ class Experts:
         self._beside = shadows_of(2, members=self._place_of(members))
 
     def _replay(self) -> None:
-        """Play everything that is remembered, with what is believed now."""
-        self._believed = (Beliefs.of(self._profile, self._learned), self._capacity)
-        self._tables = tables_of(self._profile, self._believed[0], max_lag_seconds=self._limit)
+        """Play everything that is remembered again, with the estimates of now."""
+        self._played_with = (MoveTimes.of(self._profile, self._learned), self._capacity)
+        self._tables = tables_of(self._profile, self._played_with[0], max_lag_seconds=self._limit)
         place, scalers = self._place_of(self._members), self._rules.kind.size
         self._shadows = shadows_of(scalers, members=place)
         self._before, self._since = np.zeros((SLOTS, scalers, COLUMNS)), np.zeros((SLOTS, scalers, COLUMNS))
@@ -161,14 +161,14 @@ class Experts:
         return max(int(np.searchsorted(self._tables.counts, members, side="right")) - 1, 0)
 
     @property
-    def _believes(self) -> Believed:
-        return Believed(self._capacity, self._limit)
+    def _service(self) -> Service:
+        return Service(self._capacity, self._limit)
 
     def _play(self, rows: list[_Row], spent: FloatArray) -> None:
         if not rows:
             return
         columns = [np.array(column) for column in zip(*(row[:6] for row in rows), strict=True)]
-        play_rows(self._tables, self._rules, self._shadows, Rows(*columns), self._believes, spent)
+        play_rows(self._tables, self._rules, self._shadows, Rows(*columns), self._service, spent)
         for row in rows:
             self._plans[row.account] += (row.plans_pods, row.plans_late)
 
@@ -190,7 +190,7 @@ class Experts:
         self._capacity, self._learned = MessagesPerSecond(to_a_tenth(self._share) * capacity), learned
         newest = self._row(row.members, rate, seconds, late)
         self._remember(newest)
-        if self._believes_otherwise():
+        if self._estimates_changed():
             self._replay()
         else:
             self._play([newest], self._since)
@@ -227,15 +227,15 @@ class Experts:
         self._regret = max(faded, self._price_of(self._weighted(self._paid)) - alone)
 
     def _weighted(self, spent: FloatArray) -> FloatArray:
-        """What was spent in all slots, as far as each counts."""
+        """The sum over all slots, each with its weight."""
         weighted: FloatArray = np.tensordot(self._weights, spent, axes=1)
         return weighted
 
-    def _believes_otherwise(self) -> bool:
-        """True if what is believed by now differs from what the shadows were played with."""
-        beliefs, capacity = self._believed
+    def _estimates_changed(self) -> bool:
+        """True if the estimates differ from those that the shadows were played with."""
+        times, capacity = self._played_with
         return (
-            beliefs != Beliefs.of(self._profile, self._learned) or abs(self._capacity / capacity - 1.0) > LEAST_CHANGE
+            times != MoveTimes.of(self._profile, self._learned) or abs(self._capacity / capacity - 1.0) > LEAST_CHANGE
         )
 
     def _late_messages(self, row: GroupInterval, members: int, rate: float, lag: float) -> float:
@@ -256,8 +256,8 @@ class Experts:
     def _see_strength(self, members: int, saturated_rate: float | None, capacity: MessagesPerSecond) -> None:
         """Learn from a group that stays behind how much of its capacity it has; half of that is forgotten in 6 h.
 
-        A capacity believed to be twice what it is makes shadows a dream, and following them expensive. Who does nothing
-        at all, or has no member, shows no strength.
+        With an estimate of twice the capacity, shadows are too cheap and following them is expensive. A group that
+        consumes nothing, or has no member, shows no strength.
         """
         if not saturated_rate or not members or (self._behind and self._behind[-1][0] != members):
             self._behind.clear()
@@ -270,12 +270,12 @@ class Experts:
     def _row(self, members: int, rate: float, seconds: float, late: float) -> _Row:
         """The row, with what it has cost the group and plans; these cost what the group does while followed."""
         place, beside = self._place_of(members), self._beside
-        started = max(0, members - self._members) * self._believed[0].start_up_seconds
+        started = max(0, members - self._members) * self._played_with[0].start_up_seconds
         self._members = members
         fade = 0.5 ** (seconds / HALF_LIFE_SECONDS)
         request(self._tables, beside, AS_IT_IS, place, at_once=True)
         played = np.zeros((2, COLUMNS))
-        play_row(self._tables, steered(2), beside, rate, seconds, self._believes, played)
+        play_row(self._tables, steered(2), beside, rate, seconds, self._service, played)
         self._late_seen = self._late_seen * fade + late
         self._late_played = self._late_played * fade + played[AS_IT_IS, LATE]
         pod_seconds, plans_pods, plans_late = members * seconds + started, members * seconds + started, late
@@ -296,7 +296,7 @@ class Experts:
 
     @property
     def lateness_ratio(self) -> float:
-        """Late messages that the group's lag shows, over those of its own shadow: others are believed as far."""
+        """Late messages that the group's lag shows, over those of its own shadow: it scales all shadows."""
         chance, price = CHANCE_HOURS_OF_ALL * self._cost_of_all_hours, self._prices.price_per_late_message
         ratio = (price * self._late_seen + chance) / (price * self._late_played + chance)
         return min(max(ratio, 1.0 / MOST_RATIO), MOST_RATIO)
@@ -307,7 +307,7 @@ class Experts:
         return self._most * self._prices.price_per_replica_hour
 
     def _priced(self, account: FloatArray) -> FloatArray:
-        """(n,): pods at their price, and late messages as far as shadows are believed."""
+        """(n,): pods at their price, and late messages scaled by the ratio of lateness."""
         pods = self._prices.price_per_replica_hour / SECONDS_PER_HOUR * account[:, PODS]
         priced: FloatArray = pods + self.lateness_ratio * self._prices.price_per_late_message * account[:, LATE]
         return priced
@@ -330,7 +330,7 @@ class Experts:
 
     @property
     def regret(self) -> float:
-        """What changes of the followed one have cost, faded, in currency."""
+        """The cost that changes of the followed one have caused, faded, in currency."""
         return self._regret
 
     @property

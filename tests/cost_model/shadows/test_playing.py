@@ -14,9 +14,9 @@ from cost_model.shadows.playing import (
     LATE,
     PODS,
     REACTING,
-    Believed,
     Rows,
     Rules,
+    Service,
     Shadows,
     play_rows,
     request,
@@ -24,7 +24,7 @@ from cost_model.shadows.playing import (
     shadows_of,
     steered,
 )
-from cost_model.shadows.tables import Beliefs, Tables, tables_of
+from cost_model.shadows.tables import MoveTimes, Tables, tables_of
 from forecasting.units import FloatArray, MessagesPerSecond, Partitions, Seconds
 
 RATE = MessagesPerSecond(1000.0)
@@ -53,8 +53,8 @@ class Stage(NamedTuple):
             late_messages=np.full(size, 3.0),
             account=np.zeros(size, dtype=np.int64),
         )
-        believed = Believed(RATE, PROMISE_SECONDS)
-        play_rows(self.tables, self.rules, self.shadows, rows, believed, self.account[None])
+        service = Service(RATE, PROMISE_SECONDS)
+        play_rows(self.tables, self.rules, self.shadows, rows, service, self.account[None])
 
     def count(self, scaler: int = 0) -> int:
         """The count that was requested."""
@@ -77,8 +77,8 @@ def members_of(group: Stage) -> int:
 
 def tables(*, pause_seconds: float = 12.0, profile: GroupProfile = PROFILE) -> Tables:
     learned = Learned.assumed(rebalance_pause_seconds=pause_seconds, risk=0.1)
-    beliefs = Beliefs.of(profile, learned)._replace(pause_up_seconds=pause_seconds, pause_down_seconds=pause_seconds)
-    return tables_of(profile, beliefs, max_lag_seconds=PROMISE_SECONDS)
+    times = MoveTimes.of(profile, learned)._replace(pause_up_seconds=pause_seconds, pause_down_seconds=pause_seconds)
+    return tables_of(profile, times, max_lag_seconds=PROMISE_SECONDS)
 
 
 def stage(rules: Rules, *, members: int = 8, of: Tables | None = None) -> Stage:
@@ -168,7 +168,7 @@ def test_pods_that_start_are_the_first_to_go() -> None:
     group.play([1000.0])
     group.scale(24)
     group.scale(12)
-    assert (group.count(), members_of(group), group.shadows.stop_seconds[0]) == (12, 8, 0.0)
+    assert (group.count(), members_of(group), group.shadows.pause_left_seconds[0]) == (12, 8, 0.0)
     group.play([1000.0] * 3)
     assert members_of(group) == 12
 
@@ -178,7 +178,7 @@ def test_pods_that_have_started_elsewhere_are_members_at_once() -> None:
     group = stage(steered(1))
     group.scale(12, at_once=True)
     assert (group.count(), members_of(group)) == (12, 12)
-    assert group.shadows.stop_seconds[0] == pytest.approx(12.0)
+    assert group.shadows.pause_left_seconds[0] == pytest.approx(12.0)
 
 
 def test_the_groups_own_cost_replaces_that_of_the_followed_scalers_shadow() -> None:
@@ -193,8 +193,8 @@ def test_beliefs_that_differ_by_less_than_a_twentieth_are_one() -> None:
     learned = Learned.assumed(rebalance_pause_seconds=10.0, risk=0.1)
     nearly = Learned.assumed(rebalance_pause_seconds=9.5, risk=0.1)
     other = Learned.assumed(rebalance_pause_seconds=12.0, risk=0.1)
-    assert Beliefs.of(PROFILE, learned) == Beliefs.of(PROFILE, nearly) != Beliefs.of(PROFILE, other)
-    assert Beliefs.of(PROFILE, learned).start_up_seconds == pytest.approx(30.0, rel=0.05)
+    assert MoveTimes.of(PROFILE, learned) == MoveTimes.of(PROFILE, nearly) != MoveTimes.of(PROFILE, other)
+    assert MoveTimes.of(PROFILE, learned).start_up_seconds == pytest.approx(30.0, rel=0.05)
 
 
 @given(rates=st.lists(st.floats(0.0, 60_000.0), min_size=1, max_size=80), members=st.sampled_from([1, 8, 24]))

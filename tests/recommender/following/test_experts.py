@@ -116,8 +116,8 @@ def test_a_scaler_that_yesterdays_next_hour_needed_is_followed_before_it_comes_a
     assert beside.wanted == 12
 
 
-def test_what_is_believed_by_now_is_what_everybody_was_played_with() -> None:
-    """Stops of 40 s believed from the first row on, or only after the last one: the same accounts."""
+def test_all_shadows_are_played_with_the_estimates_of_now() -> None:
+    """Stops of 40 s known from the first row on, or only after the last one: the same accounts."""
     swinging = [row(place, rate=3000.0 if place // 60 % 2 else 7500.0) for place in range(480)]
     slow = Learned.assumed(rebalance_pause_seconds=40.0, risk=0.1)
     always, lately = experts(learned=slow), experts()
