@@ -13,7 +13,7 @@ from recommender.configuring.settings import GroupSettings, TargetSettings
 from recommender.deciding.beliefs import outcome_sentence
 from recommender.deciding.recommendation import (
     Decision,
-    GateStanding,
+    ForecastValue,
     GradedMove,
     LearnedMoves,
     PricedPlan,
@@ -240,21 +240,15 @@ def _forecast(advice: Recommendation) -> parts.Forecast:
         horizon_seconds=len(forecast.p50) * forecast.step_seconds,
         step_seconds=forecast.step_seconds,
         produce_messages_per_second=parts.QuantilePaths(p05=forecast.p05, p50=forecast.p50, p95=forecast.p95),
-        skill_vs_persistence=forecast.skill_vs_persistence,
-        trusted=forecast.trusted,
-        gate=None if forecast.gate is None else _gate(forecast.gate),
+        value=None if forecast.value is None else _value(forecast.value),
     )
 
 
-def _gate(standing: GateStanding) -> parts.Gate:
-    return parts.Gate(
-        reviewed_at=standing.reviewed_at,
-        decisions=standing.decisions,
-        history_tier=standing.history_tier,
-        costs=tuple(
-            parts.HistoryTierCost(history_tier=history_tier, cost=cost) for history_tier, cost in standing.costs
-        ),
-        currency=standing.currency,
+def _value(value: ForecastValue) -> parts.ForecastValue:
+    return parts.ForecastValue(
+        cost_with_forecast=value.cost_with_forecast,
+        cost_without_forecast=value.cost_without_forecast,
+        used=value.used,
     )
 
 

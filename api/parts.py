@@ -72,22 +72,14 @@ class QuantilePaths(Wire):
     p95: tuple[FiniteFloat, ...]
 
 
-class HistoryTierCost(Wire):
-    """Cost of past decisions from one history tier: the mean price over the horizon, on the measured produce rate."""
+class ForecastValue(Wire):
+    """Cost of plans with a forecast and without one, in the currency of the advice; recent hours count more."""
 
-    history_tier: Literal["reactive", "daily", "weekly"]
-    cost: FiniteFloat
-
-
-class Gate(Wire):
-    """The last review of what forecasting is worth: earlier decisions, taken again from each history tier."""
-
-    reviewed_at: Instant
-    decisions: int
-    history_tier: Literal["reactive", "daily", "weekly"]
-    """The highest that cost no more than the cheapest, but for chance; `reactive`: that all stays as it is."""
-    costs: tuple[HistoryTierCost, ...]
-    currency: str
+    cost_with_forecast: FiniteFloat
+    cost_without_forecast: FiniteFloat
+    """The produce rate was taken to stay as it is."""
+    used: bool
+    """Whether plans use the forecast; they do while it has not made them more expensive."""
 
 
 class Forecast(Wire):
@@ -97,12 +89,8 @@ class Forecast(Wire):
     horizon_seconds: FiniteFloat
     step_seconds: int
     produce_messages_per_second: QuantilePaths
-    skill_vs_persistence: FiniteFloat | None = None
-    """Recent skill of the forecaster: 1 minus its loss over that of "all stays as it is"; above 0 is better."""
-    trusted: bool | None = None
-    """False while the forecaster has lost for so long that persistence is used instead."""
-    gate: Gate | None = None
-    """Absent until enough is known for a first review."""
+    value: ForecastValue | None = None
+    """Absent while no plans are played beside the group: its capacity or its members are unknown."""
 
 
 class ForecastPart(Wire):

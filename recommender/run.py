@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 import structlog
@@ -32,9 +32,6 @@ LOOK_BACK = timedelta(days=28)
 # Moves of every age are used for learning, since a group that moves once a week has no others. This many outweigh the
 # prior, which counts as three, 166 to 1, and are read in 6 ms.
 OUTCOMES_KEPT_IN_MIND = 500
-
-# One review for so many groups each cycle: in half a day of minutes there are 720 cycles.
-GROUPS_PER_REVIEW = 500
 
 # One step of thinning removes an hour of repetitions a group.
 TIDY_EVERY = timedelta(hours=1)
@@ -120,19 +117,6 @@ class Recommender:
         _log.info("cycle", decisions=len(decisions), **times.log_fields())
         self.observe_steps(times.seconds)
         return tuple(decisions)
-
-    def review(self, *, now: datetime) -> None:
-        """Review the history tier of the groups that have waited longest: a few each cycle, all in half a day.
-
-        It takes as long as a few hundred decisions: with all groups at once, advice would come late.
-        """
-        due = [(group, watched.session) for group, watched in self._watched.items() if watched.session.review_due(now)]
-        due.sort(key=lambda each: each[1].reviewed_at or datetime.min.replace(tzinfo=UTC))
-        for group, session in due[: 1 + len(self._watched) // GROUPS_PER_REVIEW]:
-            try:
-                session.review(now)
-            except Exception:  # noqa: BLE001  # advice continues from the history tier before
-                _log.exception("review_failed", cluster=group[0], group=group[1])
 
     def tidy(self, *, now: datetime) -> None:
         """Once an hour, delete decisions from the store that are no longer needed."""
@@ -298,7 +282,6 @@ def run_forever(
             decisions = recommender.run_once(now=now)
             if report is not None:
                 report(decisions, now=now)
-            recommender.review(now=now)
             recommender.tidy(now=now)
         except (NotLeadingError, AdapterError) as error:
             # Where the store has rolled back a frozen process's transaction, the failure is handled as for an

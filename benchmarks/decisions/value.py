@@ -72,7 +72,7 @@ def costs(scenario: SeededScenario) -> tuple[float, ...]:
         policy = Lagcast(contest.world, contest.settings, names=contest.names, history=history, forecaster=forecaster)
         return run_policy(POLICY_NAME, policy, contest).cost.total
 
-    # Foresight knows the past as well: a review on unknown days would exclude it.
+    # Foresight knows the past as well, for it is fitted to it.
     spans = [contest.trace] if scenario.past is None else [scenario.past, contest.trace]
     rates = np.concatenate([span.minute_rates() for span in spans])
     known = Foresight(rates=rates, start_at=spans[0].start_at)

@@ -42,7 +42,7 @@ MOVE_SECONDS = 5
 CYCLE_SECONDS = 5
 LAG_OF_A_REPLICA = round(LAG_OF_A_REPLICA_SECONDS * CAPACITY)
 API, METRIC = "external.metrics.k8s.io", "kafka_consumergroup_lag"
-# The time until lagcast's first advice: it compiles its loops and reviews its forecasts.
+# The time until lagcast's first advice: it compiles its loops and fits its forecasters.
 FIRST_ADVICE_SECONDS = 120.0
 GRACE_SECONDS = 30.0
 

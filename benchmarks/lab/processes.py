@@ -70,7 +70,7 @@ class ProcessGroup:
     def ready(self) -> None:
         """Give the policy the hour before, and one observation of the idle group.
 
-        That observation comes before the load: lagcast reviews its forecasts with the first one, which takes seconds.
+        That observation comes before the load: lagcast fits its forecasters with the first one, which takes seconds.
         """
         setting = self._stage.setting
         self._replicas.set(self._lab_policy.replicas(setting))

@@ -4,8 +4,7 @@
 
 On a morning of the project's own workload, after two weeks of it, a decision is made each minute: forecast, 64
 scenarios of an hour in minutes, every candidate plan, guards, sentences, and the sensitivity. The forecaster is fitted
-again each hour, within the measured time: one decision in sixty. The first decision, which compiles, is left out, and
-the review of forecasts, which the loop makes twice a day between decisions, is made before.
+again each hour, within the measured time: one decision in sixty. The first decision, which compiles, is left out.
 """
 
 import argparse
@@ -61,7 +60,6 @@ def decisions(partitions: int) -> Iterator[tuple[float, Recommendation]]:
     rows = [replace(row, members=members) for row in history_rows(trace, partitions, FIRST_SEED, NAMES)]
     first, last = (24 * 60 * (DAYS - 1) + 60 * hour for hour in (DECIDED_HOURS.start, DECIDED_HOURS.stop))
     session = Session(profile_of(world, NAMES), DecisionSettings(), rows[:first])
-    session.review(rows[first - 1].interval_end_at)
     for row in rows[first:last]:
         session.observe(row)
         yield timed(session, row)

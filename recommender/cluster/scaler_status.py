@@ -179,7 +179,8 @@ def _verdicts(request: GroupRequest, decision: Decision | None, *, now: datetime
 
 
 def _of_advice(advice: Recommendation) -> dict[str, Verdict]:
-    trusted, source = advice.forecast.trusted, advice.capacity.source
+    value, source = advice.forecast.value, advice.capacity.source
+    used = None if value is None else value.used
     measured = source != "unsaturated_windows"
     move = f"{advice.current_replicas} -> {advice.desired_replicas} replicas at {_instant(advice.execute_at)}"
     what = f"stay at {advice.current_replicas} replicas" if advice.action == "hold" else move
@@ -200,8 +201,8 @@ def _of_advice(advice: Recommendation) -> dict[str, Verdict]:
             else "One replica was never seen at its limit; plans go a step beyond what it has carried.",
         ),
         "ForecastTrusted": Verdict(
-            holds=trusted,
-            reason={True: "BeatsPersistence", False: "LosesToPersistence", None: "TooFewScored"}[trusted],
+            holds=used,
+            reason={True: "NoMoreExpensive", False: "MoreExpensive", None: "NotCompared"}[used],
             sentence=f"Forecast by {advice.forecast.model}.",
         ),
     }

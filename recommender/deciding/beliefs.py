@@ -2,14 +2,13 @@
 
 from cost_model.physics.learned import PRIOR_MOVES, MoveOutcome
 from cost_model.physics.profile import Capacity
-from forecasting.forecast import HistoryTier
-from recommender.deciding.recommendation import GateStanding, GradedMove, LearnedMoves, Recommendation
+from recommender.deciding.recommendation import ForecastValue, GradedMove, LearnedMoves, Recommendation
 
 
 def beliefs(advice: Recommendation) -> tuple[str, ...]:
     """The figures assumed or measured of the group, one sentence a quantity with its value and its source."""
     learned = advice.learned
-    forecast = _forecast(advice.forecast.gate)
+    forecast = _forecast(advice.forecast.value, advice.currency)
     if learned is None:
         return tuple(sentence for sentence in (_capacity(advice.capacity), forecast) if sentence)
     known = _known_from(learned)
@@ -25,24 +24,15 @@ def beliefs(advice: Recommendation) -> tuple[str, ...]:
     return tuple(sentence for sentence in sentences if sentence)
 
 
-def _forecast(standing: GateStanding | None) -> str:
-    """The cost of decisions with each forecast, and the history tier that is used as a result."""
-    if standing is None:
+def _forecast(value: ForecastValue | None, currency: str) -> str:
+    """What plans have cost with and without a forecast, and which of them are used as a result."""
+    if value is None:
         return ""
-    used = (
-        "The produce rate is assumed to stay constant"
-        if standing.history_tier == "reactive"
-        else f"The {standing.history_tier} forecast is used"
-    )
-    costs = ", ".join(f"{cost:.3f} {_from(history_tier)}" for history_tier, cost in standing.costs)
+    used = "Plans use the forecast" if value.used else "Plans take the produce rate to stay as it is"
     return (
-        f"{used}: in {standing.currency} each, {standing.decisions} decisions of the days before "
-        f"{standing.reviewed_at:%Y-%m-%d %H:%M} would have cost {costs}."
+        f"{used}: with it they have cost {value.cost_with_forecast:.3f} {currency}, without it "
+        f"{value.cost_without_forecast:.3f} (hours count half with each six hours from now)."
     )
-
-
-def _from(history_tier: HistoryTier) -> str:
-    return "without a forecast" if history_tier == "reactive" else f"with the {history_tier} one"
 
 
 def outcome_sentence(move: GradedMove) -> str:

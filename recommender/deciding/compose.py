@@ -153,9 +153,7 @@ def _summary(context: DecisionContext) -> ForecastSummary:
         p05=tuple(forecast.path(0.05).tolist()),
         p50=tuple(forecast.path(0.5).tolist()),
         p95=tuple(forecast.path(0.95).tolist()),
-        skill_vs_persistence=record.forecast_skill,
-        trusted=record.forecast_trusted,
-        gate=record.gate,
+        value=record.forecast_value,
         origin_at=forecast.origin_at,
     )
 

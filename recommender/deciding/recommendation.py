@@ -80,28 +80,24 @@ class RebalanceImpact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GateStanding:
-    """The history tier of decisions until the next review, and the cost of past decisions from each tier.
+class ForecastValue:
+    """What plans have cost with a forecast, and what they have cost with the produce rate taken to stay as it is.
 
-    `costs` are prices of one horizon, in currency: the mean over `decisions` of the days before, made again from each
-    history tier and priced on the real produce rates. The reactive history tier assumes a constant produce rate.
+    Both in currency, by the same weights: hours count half with each six hours from now. One of them was followed, or
+    a simple scaler was; what was not followed was played beside the group. `used`: plans use the forecast.
     """
 
-    reviewed_at: datetime
-    decisions: int
-    history_tier: HistoryTier
-    costs: tuple[tuple[HistoryTier, float], ...]
-    currency: str
+    cost_with_forecast: float
+    cost_without_forecast: float
+    used: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastSummary:
     """The forecast behind the decision, thin enough to publish: three paths, one value per step from `origin_at` on.
 
-    `skill_vs_persistence` is the forecaster's recent skill: 1 minus its loss over that of a constant produce rate.
-    `trusted` is False while it has lost for so long that persistence is used instead. None: too little was scored.
-    `gate` is the last review of the forecast's value, None before the first one. `origin_at` is None in advice that was
-    stored before this field existed.
+    `value` is what forecasts have been worth, None while no plans are played beside the group. `origin_at` is None in
+    advice that was stored before this field existed.
     """
 
     model: str
@@ -110,9 +106,7 @@ class ForecastSummary:
     p05: tuple[float, ...]
     p50: tuple[float, ...]
     p95: tuple[float, ...]
-    skill_vs_persistence: float | None = None
-    trusted: bool | None = None
-    gate: GateStanding | None = None
+    value: ForecastValue | None = None
     origin_at: datetime | None = None
 
 
@@ -185,9 +179,7 @@ class TrackRecord:
     """
 
     fallback_policy: FallbackStanding | None = None
-    gate: GateStanding | None = None
-    forecast_skill: float | None = None
-    forecast_trusted: bool | None = None
+    forecast_value: ForecastValue | None = None
     forecaster_failure: str | None = None
 
 

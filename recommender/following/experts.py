@@ -40,7 +40,7 @@ from cost_model.shadows.tables import MoveTimes, tables_of, to_a_tenth
 from forecasting.history import GroupInterval
 from forecasting.units import SECONDS_PER_DAY, SECONDS_PER_HOUR, FloatArray, MessagesPerSecond, Replicas
 from recommender.deciding.facts import excess_seconds
-from recommender.deciding.recommendation import FallbackStanding
+from recommender.deciding.recommendation import FallbackStanding, ForecastValue
 
 # Margins over the produce rate, and times without need before a removal. Which is cheapest differs: on bursts and quick
 # rebalances 1.1 with 30 s, on a load of flash crowds 1.4 with 120 s, with slow rebalances 1.1 with half an hour.
@@ -54,8 +54,9 @@ FIXED = 0
 HALF_LIFE_SECONDS = 6.0 * SECONDS_PER_HOUR
 SLOT_SECONDS = 900
 SLOTS = SECONDS_PER_DAY // SLOT_SECONDS + 1
-# The places of two groups that are scaled from outside: by plans while a scaler is followed, and as the group is.
-PLANS, AS_IT_IS = 0, 1
+# The places of groups that are scaled from outside: by plans that are not followed, and as the group is.
+WITH_FORECAST, WITHOUT_FORECAST, AS_IT_IS = 0, 1, 2
+PLANNERS = (WITH_FORECAST, WITHOUT_FORECAST)
 # Another one is followed once it was cheaper by this share, and by what all replicas cost in so many hours.
 SLACK_RATIO = 0.02
 CHANGE_HOURS_OF_ALL = 0.05
@@ -78,11 +79,20 @@ LEAST_CHANGE = 0.02
 SATURATED_ROWS = 8
 
 
-class _Row(NamedTuple):
-    """One row, who was `followed` (-1: plans), and pod-seconds and late messages of the group itself.
+class Followed(NamedTuple):
+    """Who is followed: plans with or without a forecast, by their place; and the count of a simple scaler, else None.
 
-    They count in the `account` of its `slot`. `plans_pods` and `plans_late` are those of plans; `decided`: there were
-    some.
+    Where a scaler is followed, `planner` is the cheaper one of both kinds of plans.
+    """
+
+    planner: int
+    replicas: int | None
+
+
+class _Row(NamedTuple):
+    """One row, which scaler was `followed` (-1: plans were), and pod-seconds and late messages of the group itself.
+
+    They count in the `account` of its `slot`. `plans` are those of both kinds of plans; `decided`: there were some.
     """
 
     seconds: float
@@ -91,8 +101,7 @@ class _Row(NamedTuple):
     pod_seconds: float
     late_messages: float
     account: int
-    plans_pods: float
-    plans_late: float
+    plans: FloatArray
     slot: int
     decided: bool
 
@@ -135,12 +144,13 @@ class Experts:
         self._members, self._waits = members, _Waits(0.0, 0.0, 0.0)
         self._share = 1.0  # of the estimated capacity, as seen
         self._behind: deque[tuple[int, float]] = deque(maxlen=SATURATED_ROWS)
-        self._followed: int | None = None
+        self._followed: int | None = None  # a scaler
+        self._planner = WITH_FORECAST  # whose plans are followed where no scaler is
         self._decided = False
-        self._since_plans_seconds = PLANS_EVERY_SECONDS
+        self._since_plans_seconds = [PLANS_EVERY_SECONDS for _ in PLANNERS]
         self._paid, self._regret = np.zeros((SLOTS, COLUMNS)), 0.0
         self._replay()
-        self._beside = shadows_of(2, members=self._place_of(members))
+        self._beside = shadows_of(len(PLANNERS) + 1, members=self._place_of(members))
 
     def _replay(self) -> None:
         """Play everything that is remembered again, with the estimates of now."""
@@ -149,7 +159,7 @@ class Experts:
         place, scalers = self._place_of(self._members), self._rules.kind.size
         self._shadows = shadows_of(scalers, members=place)
         self._before, self._since = np.zeros((SLOTS, scalers, COLUMNS)), np.zeros((SLOTS, scalers, COLUMNS))
-        self._plans = np.zeros((SLOTS, COLUMNS))
+        self._plans = np.zeros((SLOTS, len(PLANNERS), COLUMNS))
         rows = tuple(self._rows)
         self._play([row for row in rows if not row.decided], self._before)
         self._play([row for row in rows if row.decided], self._since)
@@ -170,7 +180,7 @@ class Experts:
         columns = [np.array(column) for column in zip(*(row[:6] for row in rows), strict=True)]
         play_rows(self._tables, self._rules, self._shadows, Rows(*columns), self._service, spent)
         for row in rows:
-            self._plans[row.account] += (row.plans_pods, row.plans_late)
+            self._plans[row.account] += row.plans
 
     def observe(self, row: GroupInterval, *, capacity: MessagesPerSecond, learned: Learned) -> None:
         """Let one base row pass in all shadows; one whose rate, lag or members are unknown passes none."""
@@ -182,7 +192,8 @@ class Experts:
         late = self._late_messages(row, row.members, rate, row.lag_messages)
         if not self._decided:  # played as soon as one is to be chosen
             self._capacity, self._learned, self._members = capacity, learned, row.members
-            self._remember(_Row(seconds, rate, -1, 0.0, 0.0, self._slot % SLOTS, 0.0, 0.0, self._slot, decided=False))
+            nothing = np.zeros((len(PLANNERS), COLUMNS))
+            self._remember(_Row(seconds, rate, -1, 0.0, 0.0, self._slot % SLOTS, nothing, self._slot, decided=False))
             return
         fade = 0.5 ** (seconds / HALF_LIFE_SECONDS)
         self._share = 1.0 - (1.0 - self._share) * fade
@@ -208,7 +219,8 @@ class Experts:
 
     def _remember(self, row: _Row) -> None:
         self._rows.append(row)
-        self._since_plans_seconds += row.seconds
+        for planner in PLANNERS:
+            self._since_plans_seconds[planner] += row.seconds
 
     @property
     def _weights(self) -> FloatArray:
@@ -220,7 +232,7 @@ class Experts:
     def _count_regret(self, newest: _Row, late_messages: float) -> None:
         """Count what was paid above the cost of the followed one, had it been followed all the time."""
         self._paid[newest.account] += (newest.pod_seconds, late_messages)
-        alone = self._cost_of_plans
+        alone = self._costs_of_plans[self._planner]
         if self._followed is not None:
             alone = float(self._priced(self._weighted(self._since))[self._followed])
         faded = self._regret * 0.5 ** (newest.seconds / REGRET_HALF_LIFE_SECONDS)
@@ -274,13 +286,14 @@ class Experts:
         self._members = members
         fade = 0.5 ** (seconds / HALF_LIFE_SECONDS)
         request(self._tables, beside, AS_IT_IS, place, at_once=True)
-        played = np.zeros((2, COLUMNS))
-        play_row(self._tables, steered(2), beside, rate, seconds, self._service, played)
+        played = np.zeros((len(PLANNERS) + 1, COLUMNS))
+        play_row(self._tables, steered(len(played)), beside, rate, seconds, self._service, played)
         self._late_seen = self._late_seen * fade + late
         self._late_played = self._late_played * fade + played[AS_IT_IS, LATE]
-        pod_seconds, plans_pods, plans_late = members * seconds + started, members * seconds + started, late
-        if self._followed is not None:
-            plans_pods, plans_late = played[PLANS, PODS], self.lateness_ratio * played[PLANS, LATE]
+        pod_seconds, plans = members * seconds + started, played[: len(PLANNERS)].copy()
+        plans[:, LATE] *= self.lateness_ratio
+        if self._followed is None:
+            plans[self._planner] = (pod_seconds, late)
         return _Row(
             seconds=seconds,
             rate=rate,
@@ -288,8 +301,7 @@ class Experts:
             pod_seconds=pod_seconds,
             late_messages=late / self.lateness_ratio,
             account=self._slot % SLOTS,
-            plans_pods=plans_pods,
-            plans_late=plans_late,
+            plans=plans,
             slot=self._slot,
             decided=True,
         )
@@ -320,8 +332,9 @@ class Experts:
         return costs
 
     @property
-    def _cost_of_plans(self) -> float:
-        return self._price_of(self._weighted(self._plans))
+    def _costs_of_plans(self) -> FloatArray:
+        """(planners,): what plans with and without a forecast have cost."""
+        return np.array([self._price_of(account) for account in self._weighted(self._plans)])
 
     def _price_of(self, account: FloatArray) -> float:
         """The price of pods and of late messages as they were seen."""
@@ -348,48 +361,50 @@ class Experts:
         allowed[FIXED] -= self._regret
         return allowed
 
-    def choose(self) -> int | None:
-        """Choose who is followed: the count of the scaler that is, None for the plans."""
+    def choose(self) -> Followed:
+        """Choose who is followed."""
         if not self._decided:
             self._decided = True
             self._replay()
-            self._beside = shadows_of(2, members=self._place_of(self._members))
-        allowed = self._allowed_scalers
-        best = int(allowed.argmin())
+            self._beside = shadows_of(len(PLANNERS) + 1, members=self._place_of(self._members))
+        scalers, plans = self._allowed_scalers, (1.0 + SLACK_RATIO) * self._costs_of_plans + self._lead
+        best, planner = int(scalers.argmin()), int(plans.argmin())
+        least = min(float(scalers[best]), float(plans[planner]))
         if self._followed is None:
-            if self._cost_of_plans > allowed[best]:
-                self._followed = best
+            if self._costs_of_plans[self._planner] > least:
                 self._leave_plans()
-            return self.wanted
-        followed = self._costs[self._followed]
-        of_plans = (1.0 + SLACK_RATIO) * self._cost_of_plans + self._lead
-        if followed > min(of_plans, allowed[best]):
-            self._followed = None if of_plans <= allowed[best] else best
-        return self.wanted
+                if scalers[best] < plans[planner]:
+                    self._followed = best
+                self._planner = planner
+        else:
+            self._planner = planner
+            if self._costs[self._followed] > least:
+                self._followed = None if plans[planner] <= scalers[best] else best
+        return Followed(self._planner, self.wanted)
 
     def _leave_plans(self) -> None:
-        """From now on plans have a group of their own, which is as the real one is."""
+        """From now on these plans have a group of their own, which is as the real one is."""
         for of_group in self._beside:
             if of_group.shape[0] > 1:
-                of_group[PLANS] = of_group[AS_IT_IS]
+                of_group[self._planner] = of_group[AS_IT_IS]
         place = self._place_of(self._members)
         waiting = self._waits.mean * self._capacity * self._tables.carried[place]
-        self._beside.backlog[PLANS] = waiting * self._tables.class_shares[place]
+        self._beside.backlog[self._planner] = waiting * self._tables.class_shares[place]
 
-    def plan(self, replicas_for: Callable[[int, float], int]) -> None:
-        """Let the plans scale their own group, where a scaler is followed: by its count and its backlog."""
-        if self._followed is None:
+    def plan(self, planner: int, replicas_for: Callable[[int, float], int]) -> None:
+        """Let plans that are not followed scale their own group: by its count and its backlog."""
+        if self._followed is None and planner == self._planner:
             return
-        place, backlog = requested(self._beside, PLANS), float(self._beside.backlog[PLANS].sum())
+        place, backlog = requested(self._beside, planner), float(self._beside.backlog[planner].sum())
         rate = self._rows[-1].rate if self._rows else 0.0
         enough = rate <= self._capacity * float(self._tables.carried[place]) and backlog <= self._limit * rate
-        if enough and self._since_plans_seconds < PLANS_EVERY_SECONDS:
+        if enough and self._since_plans_seconds[planner] < PLANS_EVERY_SECONDS:
             return
-        self._since_plans_seconds = 0.0
+        self._since_plans_seconds[planner] = 0.0
         count = int(self._tables.counts[place])
         wanted = replicas_for(count, backlog)
         if wanted != count:
-            request(self._tables, self._beside, PLANS, self._place_of(wanted), at_once=False)
+            request(self._tables, self._beside, planner, self._place_of(wanted), at_once=False)
 
     @property
     def wanted(self) -> int | None:
@@ -401,12 +416,23 @@ class Experts:
     @property
     def cost_followed(self) -> float:
         """The faded cost of the followed one, in currency."""
-        return self._cost_of_plans if self._followed is None else float(self._costs[self._followed])
+        costs = self._costs_of_plans[self._planner] if self._followed is None else self._costs[self._followed]
+        return float(costs)
 
     @property
     def cheapest(self) -> float:
         """The faded cost of the cheapest one, plans among them."""
-        return min(self._cost_of_plans, float(self._costs.min()))
+        return float(min(self._costs_of_plans.min(), self._costs.min()))
+
+    @property
+    def forecast_value(self) -> ForecastValue:
+        """The accounts of plans with and without a forecast, as they are published."""
+        costs = self._costs_of_plans
+        return ForecastValue(
+            cost_with_forecast=float(costs[WITH_FORECAST]),
+            cost_without_forecast=float(costs[WITHOUT_FORECAST]),
+            used=self._planner == WITH_FORECAST,
+        )
 
     @property
     def standing(self) -> FallbackStanding:
@@ -421,6 +447,6 @@ class Experts:
         return FallbackStanding(
             policy="fixed" if shown == FIXED else "useful-counts",
             slack_ratio=SLACK_RATIO,
-            used=self._cost_of_plans,
+            used=float(self._costs_of_plans[self._planner]),
             limit=limit,
         )

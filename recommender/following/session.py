@@ -20,11 +20,11 @@ from forecasting.refusal import Refusal
 from forecasting.units import Partitions, Replicas, Seconds
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommend import planned_replicas, recommend
-from recommender.deciding.recommendation import Decision, GateStanding, GradedMove, Recommendation
+from recommender.deciding.recommendation import Decision, GradedMove, Recommendation, TrackRecord
 from recommender.following.capacity import CapacityTracker
 from recommender.following.careful import Caller, call
-from recommender.following.experts import Experts
-from recommender.following.forecast_source import ForecastSource
+from recommender.following.experts import PLANNERS, WITH_FORECAST, Experts, Followed
+from recommender.following.forecast_source import Forecasts, ForecastSource
 from recommender.following.grading import MeasuredPause
 from recommender.following.moves import MoveLearner
 
@@ -62,7 +62,6 @@ class Session:
         self._forecasts = ForecastSource(
             forecaster if forecaster is not None else BlendForecaster(),
             settings,
-            standing=previous.forecast.gate if previous is not None else None,
             caller=caller,
         )
         self._moves = MoveLearner(profile, settings, outcomes)
@@ -140,12 +139,14 @@ class Session:
         """
         return self.decide(self.forecast(now), now=now, with_sensitivity=with_sensitivity)
 
-    def forecast(self, now: datetime) -> Forecast | Refusal:
-        """The forecast of the produce rate, for `decide`; or a refusal."""
+    def forecast(self, now: datetime) -> Forecasts:
+        """The forecasts of the produce rate, for `decide`; or refusals."""
         history = self._buffer.history()
-        return self._nothing_observed(now) if history is None else self._forecasts.forecast(history)
+        if history is None:
+            return Forecasts(self._nothing_observed(now), self._nothing_observed(now))
+        return self._forecasts.forecasts(history)
 
-    def decide(self, forecast: Forecast | Refusal, *, now: datetime, with_sensitivity: bool = False) -> Decision:
+    def decide(self, forecasts: Forecasts, *, now: datetime, with_sensitivity: bool = False) -> Decision:
         """Advice for a group with this forecast: the second half of `recommend`."""
         self._decided_at = now
         history = self._buffer.history()
@@ -155,23 +156,28 @@ class Session:
         if capacity is not None:
             self._moves.teach(capacity)
         profile, experts = self._as_measured(capacity), self._experts
-        fallback_replicas = None if experts is None else experts.choose()
+        followed = Followed(WITH_FORECAST, None) if experts is None else experts.choose()
         decision = recommend(
             history,
-            forecast,
+            forecasts[followed.planner],
             profile,
             self._settings,
             previous=self._previous,
             now=now,
             learned=self.learned,
-            track_record=replace(
-                self._forecasts.track_record, fallback_policy=None if experts is None else experts.standing
+            track_record=TrackRecord(
+                fallback_policy=None if experts is None else experts.standing,
+                forecast_value=None if experts is None else experts.forecast_value,
+                forecaster_failure=self.forecaster_failure,
             ),
             with_sensitivity=with_sensitivity,
-            fallback_replicas=fallback_replicas,
+            fallback_replicas=followed.replicas,
         )
         if experts is not None and isinstance(decision, Recommendation):
-            experts.plan(partial(self._planned, history=history, forecast=forecast, profile=profile, now=now))
+            for planner, forecast in zip(PLANNERS, forecasts, strict=True):
+                experts.plan(
+                    planner, partial(self._planned, history=history, forecast=forecast, profile=profile, now=now)
+                )
         if isinstance(decision, Recommendation):
             self._previous = decision
             self._moves.commanded(decision, now=now)
@@ -223,21 +229,3 @@ class Session:
     def forecaster_failure(self) -> str | None:
         """A sentence on a forecaster that is not used, with the reason; None while it is used."""
         return self._forecasts.failure
-
-    def review(self, now: datetime) -> GateStanding | None:
-        """Make decisions of the last days again from each history tier, and choose one.
-
-        It takes as long as a few hundred decisions: for when `review_due`. None where too little is known: then the
-        highest history tier is used.
-        """
-        profile = self._as_measured(self._capacity.known)
-        return self._forecasts.review(self._buffer.history(), profile, learned=self.learned, now=now)
-
-    @property
-    def reviewed_at(self) -> datetime | None:
-        """Instant of the last review, or of the last attempt; None before the first one."""
-        return self._forecasts.reviewed_at
-
-    def review_due(self, now: datetime) -> bool:
-        """True if the last review is half a day old, or none was made."""
-        return self._forecasts.review_due(now)

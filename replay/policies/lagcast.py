@@ -43,8 +43,6 @@ class Lagcast:
     def decide(self, seen: Observation) -> int:
         """The replicas of the advice in force now."""
         self._session.observe(self._rows.row(seen))
-        if self._session.review_due(seen.at):
-            self._session.review(seen.at)
         if self._session.due(seen.at):
             advice = self._session.recommend(seen.at)
             self._pending = None

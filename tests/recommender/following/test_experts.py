@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from cost_model.physics.learned import Learned
 from cost_model.pricing.price import Prices
 from forecasting.history import GroupInterval
-from recommender.following.experts import CHANGE_HOURS_OF_ALL, SLACK_RATIO, Experts
+from recommender.following.experts import (
+    CHANGE_HOURS_OF_ALL,
+    PLANNERS,
+    SLACK_RATIO,
+    WITH_FORECAST,
+    WITHOUT_FORECAST,
+    Experts,
+    Followed,
+)
 from tests.recommender.following.by_the_row import NOON, PROFILE, RATE, row
 
 PRICES = Prices.from_replica_hour(0.05, capacity=RATE)
@@ -24,19 +32,25 @@ def experts(*, learned: Learned = LEARNED, members: int = 8) -> Experts:
     return Experts(PROFILE, capacity=RATE, prices=PRICES, max_lag_seconds=10.0, learned=learned, members=members)
 
 
+def keep_plans(beside: Experts) -> None:
+    """Plans that are not followed keep their own groups as they are."""
+    for planner in PLANNERS:
+        beside.plan(planner, lambda replicas, _: replicas)
+
+
 def decide(beside: Experts, rows: list[GroupInterval], *, learned: Learned = LEARNED) -> list[int | None]:
-    """What is to be followed after each row; plans keep their own shadow as it is."""
+    """The count of the scaler that is followed after each row; plans keep their own groups as they are."""
     wanted = []
     for each in rows:
-        wanted.append(beside.choose())
-        beside.plan(lambda replicas, _: replicas)
+        wanted.append(beside.choose().replicas)
+        keep_plans(beside)
         beside.observe(each, capacity=RATE, learned=learned)
     return wanted
 
 
 def test_before_anything_was_seen_plans_are_followed() -> None:
     """No scaler is believed to be cheaper than they are."""
-    assert experts().choose() is None
+    assert experts().choose() == Followed(WITH_FORECAST, None)
 
 
 @pytest.mark.parametrize(("members", "followed"), [(8, None), (24, 8)])
@@ -48,6 +62,43 @@ def test_plans_are_followed_until_a_simple_scaler_was_cheaper_by_more_than_a_cha
     assert wanted[-1] == followed
     # 16 replicas too many cost the change, 0.06, after 0.075 hours or 18 rows, and a fiftieth of what there is later.
     assert followed is None or 18 <= next(place for place, count in enumerate(wanted) if count is not None) <= 22
+
+
+def test_c17_plans_without_a_forecast_are_followed_once_those_with_one_have_cost_more() -> None:
+    """5,600/s on 24 replicas that the forecast wants; without it six carry them, two fewer than any scaler keeps.
+
+    From the change on, what the group costs is charged to plans without it, and the others keep 24 beside it.
+    """
+    beside = experts(members=24)
+    followed = []
+    for place in range(300):
+        followed.append(beside.choose())
+        beside.plan(WITH_FORECAST, lambda *_: 24)
+        beside.plan(WITHOUT_FORECAST, lambda *_: 6)
+        members = 24 if followed[-1] == Followed(WITH_FORECAST, None) else 6
+        beside.observe(row(place, members=members, rate=5600.0), capacity=RATE, learned=LEARNED)
+    # 18 replicas too many cost the change, 0.06, after 0.067 hours or 16 rows.
+    assert 16 <= followed.index(Followed(WITHOUT_FORECAST, None)) <= 20
+    assert followed[-1] == Followed(WITHOUT_FORECAST, None)
+    value = beside.forecast_value
+    assert not value.used
+    assert value.cost_with_forecast > 3.0 * value.cost_without_forecast
+
+
+def test_a_forecast_that_has_won_again_is_used_again() -> None:
+    """Plans with a forecast want 24 for an hour, then 6; those without want 6, then 24: the first are used again."""
+    beside = experts(members=24)
+    members, used = 24, []
+    for place in range(2400):
+        wants = {WITH_FORECAST: 24, WITHOUT_FORECAST: 6} if place < 240 else {WITH_FORECAST: 6, WITHOUT_FORECAST: 24}
+        followed = beside.choose()
+        for planner, count in wants.items():
+            beside.plan(planner, lambda *_, count=count: count)
+        beside.observe(row(place, members=members, rate=5600.0), capacity=RATE, learned=LEARNED)
+        members = wants[followed.planner] if followed.replicas is None else followed.replicas
+        used.append(beside.forecast_value.used)
+    assert not all(used)
+    assert used[-1]
 
 
 def test_a_group_that_is_late_all_the_time_has_somebody_else_followed() -> None:
@@ -78,7 +129,7 @@ def test_nobody_and_standstill_show_no_strength(members: int, consumed: float) -
     for place in range(480):
         behind = row(place, members=members, lag_seconds=60.0 + 15.0 * place)
         beside.observe(replace(behind, consume_messages_per_second=consumed), capacity=RATE, learned=LEARNED)
-    assert beside.choose() == 8
+    assert beside.choose().replicas in (None, 8)
 
 
 def test_at_the_ceiling_staying_is_as_late_as_the_group() -> None:
@@ -107,8 +158,8 @@ def test_a_scaler_that_yesterdays_next_hour_needed_is_followed_before_it_comes_a
         beside.observe(minute(place, 24), capacity=RATE, learned=LEARNED)
     members = 24
     for place in range(24 * 60, 48 * 60):
-        wanted = beside.choose()
-        beside.plan(lambda replicas, _: replicas)
+        wanted = beside.choose().replicas
+        keep_plans(beside)
         beside.observe(minute(place, members), capacity=RATE, learned=LEARNED)
         members = wanted or 24
     for place in range(48 * 60, 48 * 60 + 25):
@@ -145,7 +196,7 @@ def test_whoever_is_followed_never_costs_more_than_the_best_one_and_one_change(
     for rate in rates:
         for _ in range(held_rows):
             beside.choose()
-            beside.plan(lambda replicas, _: replicas)
+            keep_plans(beside)
             best = beside.cheapest
             assert beside.cost_followed <= (1.0 + SLACK_RATIO) * best + CHANGE + beside.regret + 1e-9
             if members == 24:
@@ -164,13 +215,16 @@ def test_a_load_that_surges_whenever_replicas_have_gone_removes_them_ever_more_r
     has to be longer than the one before, for the regret is added to the lead that a scaler with fewer needs.
     """
     beside = experts(members=24)
-    members, requested, backlog, fewer_rows, surge_rows = 24, 24, 0.0, 0, 0
+    members, requested, backlog, fewer_rows, surge_rows, quiet_since = 24, 24, 0.0, 0, 0, -1000
     removed_at: list[int] = []
     for place in range(20 * 240):
-        wanted = beside.choose() or 24
-        beside.plan(lambda replicas, _: replicas)
-        if wanted < 24 and requested == 24:
+        wanted = beside.choose().replicas or 24
+        keep_plans(beside)
+        # The scaler that is followed when the surge comes removes again when it has gone: that is no new lull.
+        if wanted < 24 and requested == 24 and place - quiet_since > 240:
             removed_at.append(place)
+        if wanted < 24:
+            quiet_since = place
         members, requested = requested, wanted
         fewer_rows = fewer_rows + 1 if members < 24 else 0
         surge_rows = 40 if fewer_rows == 8 else max(surge_rows - 1, 0)

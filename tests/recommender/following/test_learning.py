@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 from cost_model.physics.learned import Learned, MoveOutcome
-from forecasting.forecast import QUANTILES, Forecast
 from forecasting.units import MessagesPerSecond, Seconds
 from recommender.deciding.beliefs import outcome_sentence
 from recommender.following.grading import Command, Grader, MeasuredPause
-from recommender.following.trust import Trust
 from recommender.following.utilization import TargetUtilization
 from tests.recommender.following.by_the_row import NOON, PROFILE, RATE, row
 
@@ -346,40 +344,3 @@ def test_a_backlog_that_is_being_consumed_does_not_lower_the_target_utilization(
     for place in range(60):
         room.observe(row(place, lag_seconds=60.0 - 0.5 * place), RATE, likely=RATE)
     assert room.value == 0.95
-
-
-def constant(rate: float) -> Forecast:
-    return Forecast(
-        cluster="c",
-        group="g",
-        model="given",
-        history_tier="daily",
-        origin_at=NOON,
-        step_seconds=60,
-        paths=np.full((len(QUANTILES), 60), rate),
-    )
-
-
-def test_a_forecaster_that_loses_is_not_listened_to_until_it_wins() -> None:
-    """Half an hour of forecasts that are off by half, against a load that stays as it is; then it is right again."""
-    trust = Trust()
-    for minute in range(60):
-        trust.seen(6000.0, minute=minute)
-        trust.note(constant(9000.0), constant(6100.0), minute=minute)
-    assert not trust.trusted
-    assert trust.skill is not None
-    assert trust.skill < 0.0
-    for minute in range(60, 400):
-        trust.seen(6000.0, minute=minute)
-        trust.note(constant(6000.0), constant(6100.0), minute=minute)
-    assert trust.trusted
-
-
-def test_a_minute_whose_rate_is_unknown_scores_no_forecaster() -> None:
-    """One gap in an hour in which the forecast beat persistence: it is still listened to, and its skill is a number."""
-    trust = Trust()
-    for minute in range(60):
-        trust.seen(float("nan") if minute == 50 else 6000.0, minute=minute)
-        trust.note(constant(6000.0), constant(6100.0), minute=minute)
-    assert trust.trusted
-    assert trust.skill == 1.0

@@ -31,15 +31,6 @@ class ScriptedSession:
         self.due_at = due_at
         self.rows: list[GroupInterval] = []
         self.requested: list[datetime] = []
-        self.reviewed: list[datetime] = []
-
-    def review_due(self, now: datetime) -> bool:
-        """True if no review was made yet and one is due."""
-        return not self.reviewed and now in self.due_at
-
-    def review(self, now: datetime) -> None:
-        """Record the instant."""
-        self.reviewed.append(now)
 
     def observe(self, row: GroupInterval) -> None:
         """Record the row."""
@@ -160,9 +151,3 @@ def test_the_profile_of_a_streams_application_has_its_warm_up_settings(calm_worl
     assert streams is not None
     assert (streams.stateful, streams.tasks, streams.max_warmup_replicas) == (True, 24, 4)
     assert (streams.probing_seconds, streams.commit_interval_seconds) == (100.0, 5.0)
-
-
-def test_a_review_is_made_before_the_decision_when_it_is_due(run: Run, hold: Callable[[datetime], Decision]) -> None:
-    """The value of forecasts is computed at the first look that is due, and advice is requested after that."""
-    _, session = run(*[hold] * 5)
-    assert session.reviewed == session.requested[:1]
