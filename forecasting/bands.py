@@ -133,10 +133,12 @@ def fit_bands(
     `widen` multiplies all quantiles: more than 1 where too little was seen to trust the tails.
     """
     counts = np.isfinite(errors).sum(axis=0)
-    scatter = _fit_scatter(errors, columns)
+    scatter, held_out = _fit_scatter(errors, columns)
     scatter[counts < _ENOUGH_ERRORS] = 0.0
     fitted = np.einsum("koc,ksc->kso", columns, scatter)
     limits = np.stack([fitted.min(axis=2), fitted.max(axis=2)], axis=2) + np.log(_STRETCH) * np.array([-1.0, 1.0])
+    held_out[counts < _ENOUGH_ERRORS] = 0.0
+    fitted = np.clip(held_out, limits[:, :, :1], limits[:, :, 1:])
     standard = _standard(errors, fitted)
     quantiles = np.empty((len(KNOTS), _LEVELS, len(QUANTILES)))
     levels = np.zeros((len(KNOTS), _LEVELS))
@@ -162,16 +164,22 @@ def fit_bands(
     )
 
 
-def _fit_scatter(errors: FloatArray, columns: FloatArray) -> FloatArray:
-    """Coefficients of the log scatter downward and upward, (knots, 2, columns); of few errors the one mean of both."""
+def _fit_scatter(errors: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Coefficients of the log scatter downward and upward, (knots, 2, columns); of few errors the one mean of both.
+
+    And the log scatter (knots, 2, origins) of each block of days as learnt from the others.
+    """
     log_errors = np.log(np.abs(errors) + _FLOOR)
     scatter = np.zeros((len(KNOTS), 2, columns.shape[-1]))
     if np.isfinite(errors).sum(axis=0).max() < _ENOUGH_ROWS:
-        scatter[..., :1] = fit_ridge(columns[..., :1], log_errors).coefficients[:, None]
-        return scatter
+        fit = fit_ridge(columns[..., :1], log_errors)
+        scatter[..., :1] = fit.coefficients[:, None]
+        return scatter, np.repeat(fit.held_out.T[:, None], 2, axis=1)
+    held_out = np.empty((len(KNOTS), 2, errors.shape[0]))
     for side, of_side in enumerate((errors <= 0.0, errors > 0.0)):
-        scatter[:, side] = fit_ridge(columns, np.where(of_side, log_errors, np.nan)).coefficients
-    return scatter
+        fit = fit_ridge(columns, np.where(of_side, log_errors, np.nan))
+        scatter[:, side], held_out[:, side] = fit.coefficients, fit.held_out.T
+    return scatter, held_out
 
 
 def _quantiles_by_level(standard: FloatArray, centre: FloatArray) -> tuple[FloatArray, FloatArray]:
