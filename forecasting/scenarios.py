@@ -14,7 +14,9 @@ from forecasting.memory import ErrorMemory
 from forecasting.units import FloatArray, read_only
 
 _DEVIATES: FloatArray = np.asarray(norm.ppf(QUANTILES), dtype=np.float64)
-_P90 = QUANTILES.index(0.9)
+_P50, _P75 = QUANTILES.index(0.5), QUANTILES.index(0.75)
+# p95 of a normal distribution lies so many times as far from its median as p75: 1.645 / 0.674.
+_P95_IN_QUARTILES = 2.44
 _SEED = 20_26
 # Beyond p99 (2.33) nothing was scored: the last slope is followed only so far.
 _OUTERMOST = 2.6
@@ -24,8 +26,9 @@ def scenarios_of(forecast: Forecast, *, count: int, steps: int, skip: int = 0, c
     """`count` paths of `steps` values in messages/s, (count, steps), from step `skip` of the forecast on.
 
     Beyond the forecast, its last step is repeated. The same forecast gives the same scenarios. Outside the
-    outermost quantiles values follow the last slope, as a normal tail would; never negative. The tenth above p90 stays
-    under `ceiling`, a rate that the load has never come near, unless p90 is higher itself.
+    outermost quantiles values follow the last slope, as a normal tail would; never negative. They stay under `ceiling`,
+    a rate that the load has never come near, unless quartiles as they are would put p95 of a normal load above it: a
+    jump that multiplied the rate by 40 from next to nothing says nothing of jumps from the highest rate.
     """
     first = min(skip, forecast.steps - 1)
     columns = np.minimum(np.arange(first, first + steps), forecast.steps - 1)
@@ -36,7 +39,8 @@ def scenarios_of(forecast: Forecast, *, count: int, steps: int, skip: int = 0, c
     lower, upper = table[cell, each], table[cell + 1, each]
     deviates = np.clip(deviates, -_OUTERMOST, _OUTERMOST)
     share = (deviates - _DEVIATES[cell]) / (_DEVIATES[cell + 1] - _DEVIATES[cell])
-    paths: FloatArray = np.clip(lower + share * (upper - lower), 0.0, np.maximum(table[_P90], ceiling))
+    highest = np.maximum(table[_P50] + _P95_IN_QUARTILES * (table[_P75] - table[_P50]), ceiling)
+    paths: FloatArray = np.clip(lower + share * (upper - lower), 0.0, highest)
     return paths
 
 

@@ -131,3 +131,22 @@ def test_scenarios_that_run_as_errors_ran_keep_the_forecasts_quantiles(
         under = (paths <= forecast.path(quantile)).mean(axis=0)
         error = np.sqrt(quantile * (1.0 - quantile) / PATHS)
         assert np.abs(under - quantile).max() <= 3.0 * error
+
+
+def test_a_jump_from_next_to_nothing_says_nothing_of_jumps_from_the_highest_rate() -> None:
+    """Upper quantiles at 40 times the rate, learnt where it was low, end at the ceiling; a growing load's do not.
+
+    Of 1,000/s with quartiles of 10 %, p95 of a normal load is 1,244/s, and 1,200/s is the ceiling: 1,244 holds.
+    """
+    paths = np.array([900.0, 950.0, 900.0, 1000.0, 1100.0, 9000.0, 20_000.0, 40_000.0])
+    forecast = Forecast(
+        cluster="c",
+        group="g",
+        model="given",
+        history_tier="daily",
+        origin_at=MONDAY,
+        step_seconds=60,
+        paths=np.tile(paths[:, None], (1, STEPS)),
+    )
+    assert scenarios_of(forecast, count=PATHS, steps=STEPS, ceiling=1200.0).max() == pytest.approx(1244.0)
+    assert scenarios_of(forecast, count=PATHS, steps=STEPS, ceiling=5000.0).max() == pytest.approx(5000.0)
