@@ -6,7 +6,9 @@ from typing import NamedTuple
 from forecasting.forecast import Forecast
 from forecasting.forecaster import FittedForecaster, Forecaster
 from forecasting.history import History
+from forecasting.history_tier import history_tier_of
 from forecasting.persistence import PersistenceForecaster
+from forecasting.proof import is_proven
 from forecasting.refusal import Refusal
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.question import STEP_SECONDS
@@ -14,6 +16,8 @@ from recommender.following.careful import Caller, ForecasterFailure, checked_for
 
 # Fitting takes a hundred times as long as forecasting, and a day's shape does not change within the hour.
 REFIT_AFTER = timedelta(hours=1)
+# A proof takes as long as three fits. A load that loses its season, or gets one, is noticed within a quarter of a day.
+PROVE_AFTER = timedelta(hours=6)
 
 
 class Forecasts(NamedTuple):
@@ -40,6 +44,8 @@ class ForecastSource:
         self._fitted: FittedForecaster | Refusal | ForecasterFailure | None = None
         self._fitted_at: datetime | None = None
         self._persistence: FittedForecaster | Refusal | None = None
+        self._proven = True
+        self._proven_at: datetime | None = None
 
     def forecasts(self, history: History) -> Forecasts:
         """The next horizon in minutes."""
@@ -52,6 +58,9 @@ class ForecastSource:
             return Forecasts(persistence, persistence)
         if isinstance(self._fitted, Refusal):
             return Forecasts(self._fitted, persistence)
+        self._prove(history, steps=steps)
+        if not self._proven:
+            return Forecasts(persistence, persistence)
         fitted = self._fitted
         forecast = self._caller(lambda: checked_forecast(fitted, history, steps=steps))
         if isinstance(forecast, ForecasterFailure):
@@ -65,6 +74,15 @@ class ForecastSource:
         if not isinstance(self._fitted, ForecasterFailure):
             return None
         return f"Forecaster {self._forecaster.name} is not used: {self._fitted.why}; arrivals are taken to stay."
+
+    def _prove(self, history: History, *, steps: int) -> None:
+        """Compare the forecaster with persistence out of sample, every few hours, once there is a season to learn."""
+        due = self._proven_at is None or history.end_at >= self._proven_at + PROVE_AFTER
+        if not due or history_tier_of(history) in (None, "reactive"):
+            return
+        self._proven_at = history.end_at
+        answer = self._caller(lambda: is_proven(self._forecaster, history, steps=steps))
+        self._proven = answer is True
 
     def _fit(self, history: History) -> None:
         self._fitted = self._caller(lambda: self._forecaster.fit(history))
