@@ -45,7 +45,7 @@ from recommender.deciding.recommendation import FallbackStanding, ForecastValue
 # Margins over the produce rate, and times without need before a removal. Which is cheapest differs: on bursts and quick
 # rebalances 1.1 with 30 s, on a load of flash crowds 1.4 with 120 s, with slow rebalances 1.1 with half an hour.
 MARGIN_FACTORS = (1.1, 1.2, 1.4, 1.7)
-HOLD_SECONDS = (30.0, 120.0, 600.0, 1800.0)
+HOLD_SECONDS = (30.0, 120.0, 600.0, 1800.0, 7200.0)
 DRAIN_SECONDS = 60.0
 # The first scaler never moves from the largest useful count.
 FIXED = 0
@@ -68,6 +68,8 @@ WEIGHT_BEFORE = 0.5
 # What all replicas cost in so many hours may be late by chance, before the ratio of lateness seen to played counts.
 CHANCE_HOURS_OF_ALL = 0.25
 MOST_RATIO = 4.0
+# A group that is as the one followed before left it is not charged to the next one for so many start-ups.
+HAND_OVER_START_UPS = 2.0
 # Plans that are not followed scale their own group so often, or as soon as it carries too little: a decision of theirs
 # costs as much as one that is published.
 PLANS_EVERY_SECONDS = 180.0
@@ -146,6 +148,7 @@ class Experts:
         self._behind: deque[tuple[int, float]] = deque(maxlen=SATURATED_ROWS)
         self._followed: int | None = None  # a scaler
         self._planner = WITH_FORECAST  # whose plans are followed where no scaler is
+        self._handing_over_seconds = 0.0
         self._decided = False
         self._since_plans_seconds = [PLANS_EVERY_SECONDS for _ in PLANNERS]
         self._paid, self._regret = np.zeros((SLOTS, COLUMNS)), 0.0
@@ -292,12 +295,13 @@ class Experts:
         self._late_played = self._late_played * fade + played[AS_IT_IS, LATE]
         pod_seconds, plans = members * seconds + started, played[: len(PLANNERS)].copy()
         plans[:, LATE] *= self.lateness_ratio
-        if self._followed is None:
+        charged = self._charged(members, seconds, late)
+        if self._followed is None and charged:
             plans[self._planner] = (pod_seconds, late)
         return _Row(
             seconds=seconds,
             rate=rate,
-            followed=-1 if self._followed is None else self._followed,
+            followed=self._followed if self._followed is not None and charged else -1,
             pod_seconds=pod_seconds,
             late_messages=late / self.lateness_ratio,
             account=self._slot % SLOTS,
@@ -305,6 +309,16 @@ class Experts:
             slot=self._slot,
             decided=True,
         )
+
+    def _charged(self, members: int, seconds: float, late: float) -> bool:
+        """True if whoever is followed is charged what the group costs: not while it is as the one before left it.
+
+        That lasts until the group has the count that is wanted and nothing is late, two start-ups at most.
+        """
+        if self._handing_over_seconds > 0.0:
+            arrived = late == 0.0 and self.wanted in (None, members)
+            self._handing_over_seconds = 0.0 if arrived else self._handing_over_seconds - seconds
+        return self._handing_over_seconds <= 0.0
 
     @property
     def lateness_ratio(self) -> float:
@@ -370,6 +384,7 @@ class Experts:
         scalers, plans = self._allowed_scalers, (1.0 + SLACK_RATIO) * self._costs_of_plans + self._lead
         best, planner = int(scalers.argmin()), int(plans.argmin())
         least = min(float(scalers[best]), float(plans[planner]))
+        before = (self._followed, self._planner if self._followed is None else None)
         if self._followed is None:
             if self._costs_of_plans[self._planner] > least:
                 self._leave_plans()
@@ -380,6 +395,8 @@ class Experts:
             self._planner = planner
             if self._costs[self._followed] > least:
                 self._followed = None if plans[planner] <= scalers[best] else best
+        if before != (self._followed, self._planner if self._followed is None else None):
+            self._handing_over_seconds = HAND_OVER_START_UPS * self._played_with[0].start_up_seconds
         return Followed(self._planner, self.wanted)
 
     def _leave_plans(self) -> None:
