@@ -40,6 +40,7 @@ def compose_waiting(under_way: Recommendation, context: DecisionContext) -> Reco
         observed=_observed(context),
         reason="warming_up",
         sentences=(sentence,),
+        ledger=context.track_record.ledger,
     )
     return _named(waiting)
 
@@ -89,6 +90,7 @@ def _draft(proposal: Proposal, price: MovePrice, context: DecisionContext) -> Re
         fallback_policy=context.track_record.fallback_policy,
         learned=price.learned,
         policy=price.policy,
+        ledger=context.track_record.ledger,
     )
 
 
