@@ -163,6 +163,9 @@ def _summary(context: DecisionContext) -> ForecastSummary:
 
 
 def _named(draft: Recommendation) -> Recommendation:
-    """The recommendation with its id, a digest of its content: equal decisions have equal ids."""
-    text = repr(replace(draft, recommendation_id=""))
+    """The recommendation with its id, a digest of its content: equal decisions have equal ids.
+
+    The ledger is an account of the past and no part of a decision.
+    """
+    text = repr(replace(draft, recommendation_id="", ledger=None))
     return replace(draft, recommendation_id=f"r-{sha256(text.encode()).hexdigest()[:20]}")

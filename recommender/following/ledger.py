@@ -50,9 +50,11 @@ class _Scaler:
     is_capped: bool = False
 
     @property
-    def is_lag_driven(self) -> bool:
-        """True if it follows the lag, with all that moves and commits do to it."""
-        return self.kind in {LEGACY, BEHAVIOR}
+    def least_error(self) -> float:
+        """The error of its shadow at least, as a share of the greater cost."""
+        if self.kind == HELD:
+            return HELD_ERROR
+        return RATE_ERROR if self.kind in {RATE, USEFUL} else LAG_ERROR
 
 
 def _keda(lag_target: int) -> _Scaler:
@@ -78,8 +80,11 @@ SCALERS = (
 PAID_NAME = "paid"
 # The places behind those of the scalers: the shadow of the group as it was, and the group itself.
 AS_IT_IS, PAID = len(SCALERS), len(SCALERS) + 1
-# What shadows of groups that follow their lag get wrong of a simulated group, and those of all others, at least.
-LAG_DRIVEN_ERROR, OTHER_ERROR = 0.25, 0.05
+# What shadows get wrong of an independent simulation at least, as a share of the greater cost: those that keep their
+# count, those that react to the produce rate, and those that follow the lag. On seven loads in six worlds shadows of
+# HPA and KEDA cost 0.6 to 1.4 times what the real rules did there, but for one of 2.1 where the batches of consumers
+# are as long as their commits, and 0.5 to 6.5 where leavers stay members for 45 s.
+HELD_ERROR, RATE_ERROR, LAG_ERROR = 0.05, 0.25, 0.5
 
 
 class Ledger:
@@ -190,7 +195,7 @@ class Ledger:
                 distinguishable=_differ(
                     float(totals[place]),
                     paid,
-                    by=max(seen_error, LAG_DRIVEN_ERROR if scaler.is_lag_driven else OTHER_ERROR),
+                    by=max(seen_error, scaler.least_error),
                 ),
             )
             for place, scaler in enumerate(SCALERS)

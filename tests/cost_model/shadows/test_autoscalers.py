@@ -32,7 +32,7 @@ from forecasting.units import FloatArray, Partitions, Seconds
 
 SERVICE = Service(1000.0, 10.0)
 COMMITS = Commits(interval_seconds=5.0, age_seconds=2.5)
-# More than any group of these tests consumes.
+# Partitions of a scaler that does not count them.
 UNCAPPED = 0
 
 

@@ -17,7 +17,7 @@ from cost_model.pricing.price import Prices
 from forecasting.history import GroupInterval
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import LedgerAccount, LedgerStanding, Recommendation
-from recommender.following.ledger import LAG_DRIVEN_ERROR, OTHER_ERROR, SCALERS, Ledger
+from recommender.following.ledger import SCALERS, Ledger
 from recommender.following.session import Session
 from tests.recommender.following.by_the_row import NOON, PROFILE, RATE, row
 
@@ -135,10 +135,9 @@ def test_the_more_a_simulation_errs_the_less_is_told_apart() -> None:
     error = abs(standing.error_ratio - 1.0)
     assert error > 0.5
     for account, scaler in zip(standing.accounts, SCALERS, strict=True):
-        least = LAG_DRIVEN_ERROR if scaler.is_lag_driven else OTHER_ERROR
         differs = abs(account.total - standing.paid.total)
         greater = max(account.total, standing.paid.total)
-        assert account.distinguishable == (differs > max(error, least) * greater)
+        assert account.distinguishable == (differs > max(error, scaler.least_error) * greater)
 
 
 def test_p22_the_shadow_of_the_group_as_it_is_costs_what_the_group_has_paid() -> None:
