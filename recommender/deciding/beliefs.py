@@ -63,7 +63,11 @@ def ledger_sentence(ledger: LedgerStanding, *, now: datetime) -> str:
         for kind in ("keda", "hpa", "fixed")
     ]
     would = ", ".join(_would(account) for account in others)
-    error = "" if ledger.error_ratio is None else f", give or take {abs(ledger.error_ratio - 1.0):.0%}"
+    error = (
+        ""
+        if ledger.error_ratio is None
+        else f"; that of the group itself is off by {abs(ledger.error_ratio - 1.0):.0%}"
+    )
     return (
         f"In the last {hours:.0f} h the group cost {ledger.paid.total:.2f} {ledger.currency}; "
         f"by simulation {would}{error}."

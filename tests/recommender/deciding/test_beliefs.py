@@ -121,12 +121,12 @@ def test_the_ledger_says_what_was_paid_and_what_others_would_have_cost(ledger: L
     now = ledger.since_at + timedelta(hours=24)
     assert ledger_sentence(ledger, now=now) == (
         "In the last 24 h the group cost 7.50 USD; by simulation KEDA at 2,000 messages would have cost 9.25, "
-        "HPA at 10,000 messages would have cost 31.00, all replicas would have cost 7.75 (too near to tell), "
-        "give or take 3%."
+        "HPA at 10,000 messages would have cost 31.00, all replicas would have cost 7.75 (too near to tell); "
+        "that of the group itself is off by 3%."
     )
 
 
 def test_a_ledger_of_which_nothing_was_paid_has_no_error(ledger: LedgerStanding) -> None:
     """A group without replicas, of an hour."""
     unpaid = replace(ledger, error_ratio=None)
-    assert "give or take" not in ledger_sentence(unpaid, now=ledger.since_at + timedelta(hours=1))
+    assert "is off by" not in ledger_sentence(unpaid, now=ledger.since_at + timedelta(hours=1))
