@@ -16,6 +16,8 @@ from recommender.deciding.recommendation import (
     ForecastValue,
     GradedMove,
     LearnedMoves,
+    LedgerAccount,
+    LedgerStanding,
     PricedPlan,
     Recommendation,
 )
@@ -110,6 +112,24 @@ def to_outcome(move: GradedMove) -> wire.Outcome:
 def to_learned(learned: LearnedMoves | None) -> parts.Learned | None:
     """Beliefs about the group's moves, as they are published; None if the advice is too old to have them."""
     return None if learned is None else parts.Learned(**asdict(learned))
+
+
+def to_ledger(standing: LedgerStanding) -> parts.Ledger:
+    """The ledger as it is published."""
+    return parts.Ledger(
+        since_at=standing.since_at,
+        currency=standing.currency,
+        error_ratio=standing.error_ratio,
+        paid=parts.LedgerItems(**_account(standing.paid)),
+        accounts=tuple(
+            parts.LedgerAccount(**_account(account), scaler=account.scaler, distinguishable=account.distinguishable)
+            for account in standing.accounts
+        ),
+    )
+
+
+def _account(account: LedgerAccount) -> dict[str, float]:
+    return {"replicas": account.replicas, "late": account.late, "total": account.total}
 
 
 def to_wire(decision: Decision, group: GroupSettings, *, now: datetime) -> wire.RecommendationV1 | wire.RefusalV1:
@@ -210,6 +230,7 @@ def _recommendation(advice: Recommendation, group: GroupSettings, *, now: dateti
         confidence_level=advice.confidence_level,
         learned=to_learned(advice.learned),
         policy=None if advice.policy is None else parts.Policy(**asdict(advice.policy)),
+        ledger=None if advice.ledger is None else to_ledger(advice.ledger),
     )
 
 

@@ -179,6 +179,38 @@ class FallbackPolicy(Wire):
     limit: FiniteFloat
 
 
+class LedgerItems(Wire):
+    """What was paid, itemised, in the currency of the ledger; `total` is the sum of the other items."""
+
+    replicas: FiniteFloat
+    """Replicas, those that start included."""
+    late: FiniteFloat
+    """Messages that waited longer than promised."""
+    total: FiniteFloat
+
+
+class LedgerAccount(LedgerItems):
+    """What one scaler would have cost on the same messages, by its simulation."""
+
+    scaler: str
+    """`stay` at the first count, `fixed-ceiling`, `rate-1.25` times the produce rate, `useful-counts`, and `hpa`,
+    `hpa-behavior` and `keda` with their lag target in messages."""
+    distinguishable: bool
+    """False where it differs from what was paid by no more than the error of its simulation."""
+
+
+class Ledger(Wire):
+    """What the group has cost in the last 24 hours, and what each scaler would have."""
+
+    since_at: Instant
+    """Instant from which all accounts count: a day ago, or the begin of what is known."""
+    currency: str
+    error_ratio: FiniteFloat | None = None
+    """Simulated cost of the group as it was, over what was paid; absent where nothing was paid."""
+    paid: LedgerItems
+    accounts: tuple[LedgerAccount, ...]
+
+
 class TurningPoint(Wire):
     """The smallest change found of one quantity, all else equal, that reverses the decision."""
 

@@ -11,6 +11,7 @@ from api.convert import (
     instant_of_cursor,
     outcome_cursor,
     to_learned,
+    to_ledger,
     to_outcome,
     to_summary,
     to_wire,
@@ -75,6 +76,24 @@ class Reader:
             learned=to_learned(advice.learned) if advice is not None else None,
             outcomes=tuple(to_outcome(move) for move in shown),
             next=outcome_cursor(shown[-1].graded_at) if len(moves) > limit else None,
+        )
+
+    def ledger(self, key: str) -> wire.GroupLedger:
+        """The ledger of the group with this key, from its last advice."""
+        latest = self._latest(key)
+        advice = self.store.latest_recommendation(latest.cluster, latest.group)
+        if advice is None or advice.ledger is None:
+            message = (
+                f"nothing is counted for group '{latest.group}' of cluster '{latest.cluster}' yet; a ledger begins "
+                "with the first row that shows members, produce rate and lag, once the capacity of a replica is known"
+            )
+            raise NotFoundError(message)
+        return wire.GroupLedger(
+            group_key=key,
+            cluster=advice.cluster,
+            group_id=advice.group,
+            issued_at=advice.issued_at,
+            ledger=to_ledger(advice.ledger),
         )
 
     def forecast(

@@ -12,7 +12,7 @@ from pydantic import AwareDatetime
 from api import schemas as wire
 from api.problems import MEDIA_TYPE
 from api.reading import Reader
-from api.series import to_csv
+from api.series import ledger_csv, to_csv
 from recommender.adapters.metrics import CONTENT_TYPE
 
 PAGE_DEFAULT, PAGE_LIMIT = 50, 500
@@ -93,6 +93,19 @@ def v1(reader: Reader) -> APIRouter:
         if _CSV in (accept or ""):
             return Response(to_csv(series), media_type=_CSV, headers=headers)
         return Response(series.model_dump_json(exclude_none=True), media_type="application/json", headers=headers)
+
+    @routes.get(
+        "/groups/{group_key}/ledger",
+        response_model=wire.GroupLedger,
+        responses={200: {"content": {_CSV: {"schema": {"type": "string"}}}}, **unknown},
+    )
+    async def ledger(group_key: str, accept: Annotated[str | None, Header()] = None) -> Response:
+        """What the group has cost in the last 24 hours, and what each of several autoscalers would have."""
+        counted = await run_in_threadpool(reader.ledger, group_key)
+        headers = {"Vary": "Accept"}
+        if _CSV in (accept or ""):
+            return Response(ledger_csv(counted), media_type=_CSV, headers=headers)
+        return Response(counted.model_dump_json(exclude_none=True), media_type="application/json", headers=headers)
 
     @routes.get("/recommendations/{recommendation_id}", response_model=wire.DecisionV1, responses=unknown)
     async def by_id(recommendation_id: str, if_none_match: Annotated[str | None, Header()] = None) -> Response:

@@ -21,6 +21,7 @@ from api.parts import (
     Happened,
     Instant,
     Learned,
+    Ledger,
     Observed,
     Policy,
     QuantileSeries,
@@ -37,6 +38,7 @@ __all__ = [
     "DecisionV1",
     "ForecastSeries",
     "Group",
+    "GroupLedger",
     "GroupPage",
     "GroupSummary",
     "Mode",
@@ -110,6 +112,8 @@ class RecommendationV1(Wire):
     """High from 0.8, medium from 0.6."""
     learned: Learned | None = None
     policy: Policy | None = None
+    ledger: Ledger | None = None
+    """Absent before a row with members, rate and lag was seen."""
 
 
 class Remedy(Wire):
@@ -206,6 +210,17 @@ class OutcomePage(Wire):
     """Beliefs of the last advice; absent before there was any."""
     outcomes: tuple[Outcome, ...]
     next: str | None = None
+
+
+class GroupLedger(Wire):
+    """The ledger of one group, as its last advice published it."""
+
+    group_key: str
+    cluster: str
+    group_id: str
+    issued_at: Instant
+    """Instant of that advice, up to which the ledger counts."""
+    ledger: Ledger
 
 
 class ForecastSeries(Wire):

@@ -1,4 +1,4 @@
-"""Series for the wire: an outlook as a message, and a message as CSV."""
+"""Series for the wire: an outlook as a message, and a message, of a forecast or a ledger, as CSV."""
 
 import csv
 from datetime import datetime
@@ -49,6 +49,23 @@ def to_csv(series: wire.ForecastSeries) -> str:
         part = next(part for part in series.parts if ends_at <= part.ends_at)
         made = [part.model, part.history_tier, _instant(part.issued_at)]
         rows.writerow([_instant(ends_at), step_seconds, *values, *made])
+    return text.getvalue()
+
+
+def ledger_csv(counted: wire.GroupLedger) -> str:
+    """A header, one row for what was paid, and one for each scaler."""
+    ledger = counted.ledger
+    text = StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(
+        ["scaler", "replicas", "late", "total", "distinguishable", "currency", "error_ratio", "since_at", "issued_at"]
+    )
+    error = "" if ledger.error_ratio is None else ledger.error_ratio
+    common = [ledger.currency, error, _instant(ledger.since_at), _instant(counted.issued_at)]
+    rows.writerow(["paid", ledger.paid.replicas, ledger.paid.late, ledger.paid.total, "", *common])
+    for account in ledger.accounts:
+        differs = str(account.distinguishable).lower()
+        rows.writerow([account.scaler, account.replicas, account.late, account.total, differs, *common])
     return text.getvalue()
 
 

@@ -20,6 +20,8 @@ from recommender.deciding.recommendation import (
     Decision,
     ForecastSummary,
     GradedMove,
+    LedgerAccount,
+    LedgerStanding,
     Observed,
     PricedPlan,
     PromisedPrice,
@@ -118,6 +120,25 @@ def advice_fixture() -> Callable[..., Recommendation]:
 def refusal_fixture() -> Callable[..., Refusal]:
     """`refusal(**changed_fields)`: the history of the same group is forty minutes old."""
     return lambda **changes: replace(_REFUSAL, **changes)
+
+
+_LEDGER = LedgerStanding(
+    since_at=ISSUED_AT - timedelta(days=1),
+    currency="USD",
+    error_ratio=1.03,
+    paid=LedgerAccount(scaler="paid", replicas=7.0, late=0.5, distinguishable=False),
+    accounts=(
+        LedgerAccount(scaler="fixed-ceiling", replicas=7.75, late=0.0, distinguishable=False),
+        LedgerAccount(scaler="keda-2000", replicas=9.0, late=0.25, distinguishable=True),
+        LedgerAccount(scaler="hpa-10000", replicas=6.0, late=25.0, distinguishable=True),
+    ),
+)
+
+
+@pytest.fixture(name="ledger")
+def ledger_fixture() -> LedgerStanding:
+    """A day that cost 7.50; all replicas would have cost 7.75, KEDA at 2,000 9.25, and HPA at 10,000 31."""
+    return _LEDGER
 
 
 _MOVE = GradedMove(

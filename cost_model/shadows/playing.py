@@ -58,7 +58,7 @@ class Service(NamedTuple):
 
 
 class Shadows(NamedTuple):
-    """The state of each scaler's group, changed in place: choices are places among the useful counts.
+    """The state of each scaler's group, changed in place: choices are places among the counts of the tables.
 
     `members` (n,) work; `starting` (n, MOST_STARTING) is what they become at `ready_at`, `moves` (n,) of them are under
     way. `backlog` (n, CLASSES) waits, `pause_left_seconds` (n,) remain of a rebalance pause. `needs` (n, MOST_NEEDS)
@@ -79,7 +79,7 @@ class Shadows(NamedTuple):
 
 
 def shadows_of(scalers: int, *, members: int) -> Shadows:
-    """Groups that have nothing to do yet, each of the useful count in place `members`."""
+    """Groups that have nothing to do yet, each of the count in place `members`."""
     return Shadows(
         members=np.full(scalers, members, dtype=np.int64),
         starting=np.zeros((scalers, MOST_STARTING), dtype=np.int64),
@@ -103,12 +103,27 @@ def requested(shadows: Shadows, scaler: int) -> int:
 
 
 @compiled
+def stops_of(tables: Tables, before: int, after: int) -> tuple[int, int]:
+    """The useful counts, by their places, whose move stops the group as this one does.
+
+    A move between counts that carry the same is a rebalance too: it stops as a move to the next useful count does.
+    """
+    begin, end, last = tables.places[before], tables.places[after], tables.whole_seconds.shape[0] - 1
+    if begin == end and after > before:
+        return (begin, end + 1) if end < last else (max(begin - 1, 0), end)
+    if begin == end:
+        return (begin + 1, end) if begin < last else (begin, max(end - 1, 0))
+    return begin, end
+
+
+@compiled
 def become(tables: Tables, shadows: Shadows, scaler: int, after: int, rate: float, service: Service) -> float:
     """Change the members: partitions stop and are dealt again; messages late where they stop longer than others."""
     before = shadows.members[scaler]
     if after == before:
         return 0.0
-    shadows.pause_left_seconds[scaler] += tables.whole_seconds[before, after]
+    begin, end = stops_of(tables, before, after)
+    shadows.pause_left_seconds[scaler] += tables.whole_seconds[begin, end]
     waiting = shadows.backlog[scaler].sum()
     shadows.members[scaler] = after
     for place in range(CLASSES):
@@ -116,9 +131,9 @@ def become(tables: Tables, shadows: Shadows, scaler: int, after: int, rate: floa
     load = min(rate / max(tables.carried[after] * service.capacity, LEAST_CARRIED), HIGHEST_LOAD)
     late = 0.0
     for place in range(CLASSES):
-        over = tables.longer_seconds[before, after, place] - service.max_lag_seconds
+        over = tables.longer_seconds[begin, end, place] - service.max_lag_seconds
         if over > 0.0:
-            late += tables.longer_shares[before, after, place] * min(over / (1.0 - load), LONGEST_CATCH_UP_SECONDS)
+            late += tables.longer_shares[begin, end, place] * min(over / (1.0 - load), LONGEST_CATCH_UP_SECONDS)
     return late * rate
 
 
@@ -135,19 +150,17 @@ def scale(tables: Tables, shadows: Shadows, scaler: int, wanted: int) -> int:
         moves += 1
     elif wanted > before and moves < MOST_STARTING:
         shadows.starting[scaler, moves] = wanted
-        shadows.ready_at[scaler, moves] = shadows.now[0] + tables.lead_seconds[before, wanted]
+        shadows.ready_at[scaler, moves] = (
+            shadows.now[0] + tables.lead_seconds[tables.places[before], tables.places[wanted]]
+        )
         moves += 1
     shadows.moves[scaler] = moves
     return int(min(members, wanted))
 
 
 @compiled
-def need_of(tables: Tables, shadows: Shadows, rules: Rules, scaler: int, rate: float, service: Service) -> int:
-    """The count, by its place, that the scaler requests after a row: up to the need, down to the highest one held."""
-    last = tables.counts.size - 1
-    drained = shadows.backlog[scaler].sum() / rules.drain_seconds[scaler]
-    wanted = (rules.margin_factor[scaler] * rate + drained) / service.capacity
-    need = max(min(int(np.searchsorted(tables.carried, wanted)), last), rules.least[scaler])
+def remember(shadows: Shadows, scaler: int, need: int, hold_seconds: float) -> int:
+    """Keep the need of now; the highest one of the last `hold_seconds`, one exactly as old included."""
     first, held, now = shadows.first_need[scaler], shadows.held[scaler], shadows.now[0]
     # Needs that a later one reaches decide nothing any more: the first is the highest.
     while held > 0 and shadows.needs[scaler, (first + held - 1) % MOST_NEEDS] <= need:
@@ -157,10 +170,26 @@ def need_of(tables: Tables, shadows: Shadows, rules: Rules, scaler: int, rate: f
     place = (first + held) % MOST_NEEDS
     shadows.needs[scaler, place], shadows.needed_at[scaler, place] = need, now
     held += 1
-    while shadows.needed_at[scaler, first] < now - rules.hold_seconds[scaler]:
+    while shadows.needed_at[scaler, first] < now - hold_seconds:
         first, held = (first + 1) % MOST_NEEDS, held - 1
     shadows.first_need[scaler], shadows.held[scaler] = first, held
-    return int(max(need, min(requested(shadows, scaler), shadows.needs[scaler, first])))
+    return int(shadows.needs[scaler, first])
+
+
+@compiled
+def smallest_carrying(tables: Tables, messages_per_second: float, service: Service) -> int:
+    """The fewest replicas, by their place, that carry so much; the most there are where none do."""
+    return min(int(np.searchsorted(tables.carried, messages_per_second / service.capacity)), tables.carried.size - 1)
+
+
+@compiled
+def need_of(tables: Tables, shadows: Shadows, rules: Rules, scaler: int, rate: float, service: Service) -> int:
+    """The count, by its place, that the scaler requests after a row: up to the need, down to the highest one held."""
+    drained = shadows.backlog[scaler].sum() / rules.drain_seconds[scaler]
+    wanted = rules.margin_factor[scaler] * rate + drained
+    need = max(smallest_carrying(tables, wanted, service), rules.least[scaler])
+    highest = remember(shadows, scaler, need, rules.hold_seconds[scaler])
+    return int(max(need, min(requested(shadows, scaler), highest)))
 
 
 @compiled
@@ -183,21 +212,15 @@ def play_class(
 
 
 @compiled
-def play_row(
-    tables: Tables,
-    rules: Rules,
-    shadows: Shadows,
-    rate: float,
-    seconds: float,
-    service: Service,
-    account: FloatArray,
+def pass_messages(
+    tables: Tables, shadows: Shadows, rate: float, seconds: float, service: Service, account: FloatArray
 ) -> None:
-    """Let the messages of one row come in each group, `rate` of them per second, and let its scaler answer.
+    """Let the messages of so many seconds come in each group, `rate` of them per second.
 
     Adds pod-seconds, those of pods that start included, and late messages to `account` (n, COLUMNS).
     """
     limit = service.max_lag_seconds
-    for scaler in range(rules.kind.size):
+    for scaler in range(shadows.members.size):
         account[scaler, PODS] += tables.counts[requested(shadows, scaler)] * seconds
         late, moves = 0.0, shadows.moves[scaler]
         ready = 0
@@ -223,13 +246,34 @@ def play_row(
         shadows.pause_left_seconds[scaler] = stop - stopped
         account[scaler, LATE] += late
     shadows.now[0] += seconds
+
+
+@compiled
+def follow(
+    tables: Tables, shadows: Shadows, scaler: int, wanted: int, rate: float, service: Service, account: FloatArray
+) -> None:
+    """Request the count in place `wanted`, if it is another one; what its stop makes late is added to `account`."""
+    if wanted != requested(shadows, scaler):
+        members = scale(tables, shadows, scaler, wanted)
+        account[scaler, LATE] += become(tables, shadows, scaler, members, rate, service)
+
+
+@compiled
+def play_row(
+    tables: Tables,
+    rules: Rules,
+    shadows: Shadows,
+    rate: float,
+    seconds: float,
+    service: Service,
+    account: FloatArray,
+) -> None:
+    """Let the messages of one row come in each group, `rate` of them per second, and let its scaler answer."""
+    pass_messages(tables, shadows, rate, seconds, service, account)
     for scaler in range(rules.kind.size):
-        if rules.kind[scaler] == STEERED:
-            continue
-        wanted = need_of(tables, shadows, rules, scaler, rate, service)
-        if wanted != requested(shadows, scaler):
-            members = scale(tables, shadows, scaler, wanted)
-            account[scaler, LATE] += become(tables, shadows, scaler, members, rate, service)
+        if rules.kind[scaler] == REACTING:
+            wanted = need_of(tables, shadows, rules, scaler, rate, service)
+            follow(tables, shadows, scaler, wanted, rate, service, account)
 
 
 class Rows(NamedTuple):

@@ -10,7 +10,7 @@ from cost_model.physics.skew import carried_by_count, useful_counts
 from cost_model.physics.streams import capacity_lead_seconds
 from cost_model.pricing.move_effects import move_effects_of
 from cost_model.pricing.simulation_inputs import replica_classes
-from forecasting.units import FloatArray, MessagesPerSecond, Replicas
+from forecasting.units import FloatArray, IntArray, MessagesPerSecond, Replicas
 
 # Less than this of the group stands still: some partitions go on.
 _ALL = 1.0 - 1e-9
@@ -19,17 +19,19 @@ _STEPS_PER_DOUBLING = 7.0
 
 
 class Tables(NamedTuple):
-    """One value per useful count (a,), pair of counts (a, a), or class (a, 3), ascending.
+    """One value per count (c,), class (c, 3), useful count (a,) or pair of useful counts (a, a), ascending.
 
     `carried` and `class_replicas` are in replicas' worth of work, `class_shares` shares of the load. Of moves:
     `whole_seconds` that every partition stands still, `longer_shares` and `longer_seconds` (a, a, 3) of those that do
-    so for longer, and the `lead_seconds` of new pods.
+    so for longer, and the `lead_seconds` of new pods. A count moves as the useful count in its place of `places` (c,)
+    does: the largest one up to it.
     """
 
     counts: FloatArray
     carried: FloatArray
     class_shares: FloatArray
     class_replicas: FloatArray
+    places: IntArray
     whole_seconds: FloatArray
     longer_shares: FloatArray
     longer_seconds: FloatArray
@@ -90,8 +92,34 @@ def tables_of(profile: GroupProfile, times: MoveTimes, *, max_lag_seconds: float
         carried=carried_by_count(profile, counts, capacity=MessagesPerSecond(1.0)),
         class_shares=shares,
         class_replicas=replicas,
+        places=np.arange(len(counts)),
         whole_seconds=whole,
         longer_shares=np.where(longer, stopped, 0.0),
         longer_seconds=np.where(longer, pauses, 0.0),
         lead_seconds=np.array(leads),
+    )
+
+
+def of_every_count(tables: Tables, profile: GroupProfile) -> Tables:
+    """The same group with any count within its bounds, as autoscalers choose it that know no useful counts.
+
+    Between two useful counts the busiest replicas are as busy as with the smaller one, but they are fewer.
+
+    >>> from forecasting.units import Partitions
+    >>> eight = GroupProfile(cluster="c", group="g", partitions=Partitions(8), capacity=None)
+    >>> every = of_every_count(tables_of(eight, MoveTimes(5.0, 5.0, 30.0), max_lag_seconds=10.0), eight)
+    >>> every.counts.tolist(), every.carried.tolist(), every.places.tolist()
+    ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], [1.0, 2.0, 2.66, 4.0, 4.0, 4.0, 4.0, 8.0], [0, 1, 2, 3, 3, 3, 3, 4])
+    """
+    counts = tuple(range(profile.min_replicas, profile.replica_ceiling + 1))
+    shares, replicas = replica_classes(profile, counts)
+    carried = carried_by_count(profile, counts, capacity=MessagesPerSecond(1.0))
+    places = np.searchsorted(tables.counts, counts, side="right") - 1
+    return tables._replace(
+        counts=np.array(counts, dtype=np.float64),
+        # Where replicas hinder each other more of them carry less; nobody asks for those.
+        carried=np.maximum.accumulate(carried),
+        class_shares=shares,
+        class_replicas=replicas,
+        places=np.maximum(places, 0),
     )

@@ -148,6 +148,7 @@ class _LatestDecisions(Collector):
         yield from _rates(in_force)
         yield _due(in_force, now)
         yield _lag_seconds(in_force)
+        yield from _ledgers(in_force)
         yield _current(decisions, in_force)
         yield _refusals(decisions)
         yield self._ages(decisions, now)
@@ -204,6 +205,25 @@ def _lag_seconds(in_force: Iterable[Recommendation]) -> Metric:
         if advice.observed.lag_seconds is not None:
             family.add_metric(_labels(advice), advice.observed.lag_seconds)
     return family
+
+
+def _ledgers(in_force: Iterable[Recommendation]) -> Iterable[Metric]:
+    costs = _family(
+        "ledger_cost",
+        "Cost of the last 24 hours by item, of what was paid (scaler paid) and of each scaler's simulation.",
+        "scaler",
+        "item",
+    )
+    errors = _family("ledger_error_ratio", "Simulated cost of the group as it was, over what was paid.")
+    for advice in in_force:
+        if advice.ledger is None:
+            continue
+        for account in (advice.ledger.paid, *advice.ledger.accounts):
+            costs.add_metric((*_labels(advice), account.scaler, "replicas"), account.replicas)
+            costs.add_metric((*_labels(advice), account.scaler, "late"), account.late)
+        if advice.ledger.error_ratio is not None:
+            errors.add_metric(_labels(advice), advice.ledger.error_ratio)
+    return costs, errors
 
 
 def _current(decisions: Iterable[Decision], in_force: Iterable[Recommendation]) -> Metric:

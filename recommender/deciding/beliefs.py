@@ -1,8 +1,18 @@
-"""The sentences on the assumed and measured figures that advice rests on, and on the group's graded moves."""
+"""The sentences on the figures that advice rests on, on the group's graded moves, and on what it has cost."""
+
+from datetime import datetime
 
 from cost_model.physics.learned import PRIOR_MOVES, MoveOutcome
 from cost_model.physics.profile import Capacity
-from recommender.deciding.recommendation import ForecastValue, GradedMove, LearnedMoves, Recommendation
+from forecasting.units import SECONDS_PER_HOUR
+from recommender.deciding.recommendation import (
+    ForecastValue,
+    GradedMove,
+    LearnedMoves,
+    LedgerAccount,
+    LedgerStanding,
+    Recommendation,
+)
 
 
 def beliefs(advice: Recommendation) -> tuple[str, ...]:
@@ -33,6 +43,33 @@ def _forecast(value: ForecastValue | None, currency: str) -> str:
         f"{used}: with it they have cost {value.cost_with_forecast:.3f} {currency}, without it "
         f"{value.cost_without_forecast:.3f} (hours count half with each six hours from now)."
     )
+
+
+def ledger_sentence(ledger: LedgerStanding, *, now: datetime) -> str:
+    """What the group has cost by `now`, beside the cheapest KEDA, the cheapest HPA and all replicas."""
+    hours = (now - ledger.since_at).total_seconds() / SECONDS_PER_HOUR
+    others = [
+        min((account for account in ledger.accounts if account.scaler.startswith(kind)), key=lambda it: it.total)
+        for kind in ("keda", "hpa", "fixed")
+    ]
+    would = ", ".join(_would(account) for account in others)
+    error = (
+        ""
+        if ledger.error_ratio is None
+        else f"; that of the group itself is off by {abs(ledger.error_ratio - 1.0):.0%}"
+    )
+    return (
+        f"In the last {hours:.0f} h the group cost {ledger.paid.total:.2f} {ledger.currency}; "
+        f"by simulation {would}{error}."
+    )
+
+
+def _would(account: LedgerAccount) -> str:
+    """One scaler's cost; one that cannot be told from what was paid is marked."""
+    product, _, target = account.scaler.rpartition("-")
+    names = {"keda": "KEDA", "hpa": "HPA", "hpa-behavior": "HPA with behavior"}
+    name = f"{names[product]} at {int(target):,} messages" if product in names else "all replicas"
+    return f"{name} would have cost {account.total:.2f}{'' if account.distinguishable else ' (too near to tell)'}"
 
 
 def outcome_sentence(move: GradedMove) -> str:

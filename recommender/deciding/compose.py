@@ -40,6 +40,7 @@ def compose_waiting(under_way: Recommendation, context: DecisionContext) -> Reco
         observed=_observed(context),
         reason="warming_up",
         sentences=(sentence,),
+        ledger=context.track_record.ledger,
     )
     return _named(waiting)
 
@@ -89,6 +90,7 @@ def _draft(proposal: Proposal, price: MovePrice, context: DecisionContext) -> Re
         fallback_policy=context.track_record.fallback_policy,
         learned=price.learned,
         policy=price.policy,
+        ledger=context.track_record.ledger,
     )
 
 
@@ -159,6 +161,9 @@ def _summary(context: DecisionContext) -> ForecastSummary:
 
 
 def _named(draft: Recommendation) -> Recommendation:
-    """The recommendation with its id, a digest of its content: equal decisions have equal ids."""
-    text = repr(replace(draft, recommendation_id=""))
+    """The recommendation with its id, a digest of its content: equal decisions have equal ids.
+
+    The ledger is an account of the past and no part of a decision.
+    """
+    text = repr(replace(draft, recommendation_id="", ledger=None))
     return replace(draft, recommendation_id=f"r-{sha256(text.encode()).hexdigest()[:20]}")

@@ -163,6 +163,38 @@ class FallbackStanding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerAccount:
+    """The cost of one scaler, in currency: of its replicas, those that start included, and of late messages.
+
+    `distinguishable` is False where it differs from what was paid by no more than the ledger's error.
+    """
+
+    scaler: str
+    replicas: float
+    late: float
+    distinguishable: bool
+
+    @property
+    def total(self) -> float:
+        """The sum of the items."""
+        return self.replicas + self.late
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerStanding:
+    """What the group has cost since `since_at`, in the last 24 hours at most, and what each scaler would have.
+
+    `error_ratio` is the simulated cost of the group as it was over what was paid; None: nothing was.
+    """
+
+    since_at: datetime
+    currency: str
+    error_ratio: float | None
+    paid: LedgerAccount
+    accounts: tuple[LedgerAccount, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurningPoint:
     """The smallest change found that reverses the decision, all else equal: `quantity` from `present` to `turning`."""
 
@@ -180,6 +212,7 @@ class TrackRecord:
 
     fallback_policy: FallbackStanding | None = None
     forecast_value: ForecastValue | None = None
+    ledger: LedgerStanding | None = None
     forecaster_failure: str | None = None
 
 
@@ -236,6 +269,7 @@ class Recommendation:
     fallback_policy: FallbackStanding | None = None
     learned: LearnedMoves | None = None
     policy: PolicyFigures | None = None
+    ledger: LedgerStanding | None = None
 
     @property
     def confidence_level(self) -> ConfidenceLevel | None:

@@ -16,10 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cost_model.physics.fluid import share_late
 from cost_model.physics.learned import Learned
 from cost_model.physics.profile import GroupProfile
-from cost_model.physics.skew import carried_by_count, useful_counts
+from cost_model.physics.skew import useful_counts
 from cost_model.pricing.price import Prices
 from cost_model.shadows.playing import (
     COLUMNS,
@@ -39,8 +38,8 @@ from cost_model.shadows.playing import (
 from cost_model.shadows.tables import MoveTimes, tables_of, to_a_tenth
 from forecasting.history import GroupInterval
 from forecasting.units import SECONDS_PER_DAY, SECONDS_PER_HOUR, FloatArray, MessagesPerSecond, Replicas
-from recommender.deciding.facts import excess_seconds
 from recommender.deciding.recommendation import FallbackStanding, ForecastValue
+from recommender.following.lateness import HALF_LIFE_SECONDS, Lateness, Strength
 
 # Margins over the produce rate, and times without need before a removal. Which is cheapest differs: on bursts and quick
 # rebalances 1.1 with 30 s, on a load of flash crowds 1.4 with 120 s, with slow rebalances 1.1 with half an hour.
@@ -50,8 +49,8 @@ DRAIN_SECONDS = 60.0
 # The first scaler never moves from the largest useful count.
 FIXED = 0
 # The costs of a day are remembered, by the quarter of an hour: those of the last hours, and those of yesterday's next
-# hours, for a scaler that suits the night may not suit the morning. Both count half with each six hours from now.
-HALF_LIFE_SECONDS = 6.0 * SECONDS_PER_HOUR
+# hours, for a scaler that suits the night may not suit the morning. Both count half with each six hours from now, the
+# half-life of lateness.
 SLOT_SECONDS = 900
 SLOTS = SECONDS_PER_DAY // SLOT_SECONDS + 1
 # The places of groups that are scaled from outside: by plans that are not followed, and as the group is.
@@ -75,10 +74,6 @@ HAND_OVER_START_UPS = 2.0
 PLANS_EVERY_SECONDS = 180.0
 # A capacity that differs by less changes no rank.
 LEAST_CHANGE = 0.02
-
-
-# Two minutes behind at one count: the best row among them shows what that count carries, beside what a move stops.
-SATURATED_ROWS = 8
 
 
 class Followed(NamedTuple):
@@ -108,14 +103,6 @@ class _Row(NamedTuple):
     decided: bool
 
 
-class _Waits(NamedTuple):
-    """Seconds that partitions make their newest message wait: on average, and the quickest and the slowest of them."""
-
-    mean: float
-    shortest: float
-    longest: float
-
-
 class Experts:
     """The shadows of one group, the account of its plans, and who is followed."""
 
@@ -143,9 +130,8 @@ class Experts:
         )
         self._rows: deque[_Row] = deque()
         self._slot = 0
-        self._members, self._waits = members, _Waits(0.0, 0.0, 0.0)
-        self._share = 1.0  # of the estimated capacity, as seen
-        self._behind: deque[tuple[int, float]] = deque(maxlen=SATURATED_ROWS)
+        self._members = members
+        self._lateness, self._strength = Lateness(profile, max_lag_seconds=max_lag_seconds), Strength(profile)
         self._followed: int | None = None  # a scaler
         self._planner = WITH_FORECAST  # whose plans are followed where no scaler is
         self._handing_over_seconds = 0.0
@@ -192,16 +178,15 @@ class Experts:
             return
         self._begin(row)
         seconds = float(row.interval_seconds)
-        late = self._late_messages(row, row.members, rate, row.lag_messages)
+        carried = self._capacity * float(self._tables.carried[self._place_of(row.members)])
+        late = self._lateness.late_messages(row, rate=rate, lag=row.lag_messages, carried=carried)
         if not self._decided:  # played as soon as one is to be chosen
             self._capacity, self._learned, self._members = capacity, learned, row.members
             nothing = np.zeros((len(PLANNERS), COLUMNS))
             self._remember(_Row(seconds, rate, -1, 0.0, 0.0, self._slot % SLOTS, nothing, self._slot, decided=False))
             return
-        fade = 0.5 ** (seconds / HALF_LIFE_SECONDS)
-        self._share = 1.0 - (1.0 - self._share) * fade
-        self._see_strength(row.members, row.consume_messages_per_second if late >= rate * seconds else None, capacity)
-        self._capacity, self._learned = MessagesPerSecond(to_a_tenth(self._share) * capacity), learned
+        share = self._strength.see(row, members=row.members, rate=rate, late=late, capacity=capacity)
+        self._capacity, self._learned = MessagesPerSecond(to_a_tenth(share) * capacity), learned
         newest = self._row(row.members, rate, seconds, late)
         self._remember(newest)
         if self._estimates_changed():
@@ -252,35 +237,6 @@ class Experts:
         return (
             times != MoveTimes.of(self._profile, self._learned) or abs(self._capacity / capacity - 1.0) > LEAST_CHANGE
         )
-
-    def _late_messages(self, row: GroupInterval, members: int, rate: float, lag: float) -> float:
-        """Messages that came in a row and wait for longer than promised, as the group's lag shows it.
-
-        Partitions wait for anything up to what the worst of them does, evenly around the mean; where the worst is far
-        from it, so many of them that the mean comes out, and the others not at all.
-        """
-        carried = self._capacity * float(self._tables.carried[self._place_of(members)])
-        mean = max(0.0, lag - rate * self._profile.commit_interval_seconds / 2.0) / carried
-        before = self._waits
-        worst = max(mean, excess_seconds(row, self._profile.commit_interval_seconds) or 0.0)
-        self._waits = _Waits(mean, max(0.0, 2.0 * mean - worst), worst)
-        shortest, longest = min(before.shortest, self._waits.shortest), max(before.longest, worst)
-        waiting = min(1.0, 2.0 * max(before.mean, mean) / longest) if longest > 0.0 else 0.0
-        return rate * row.interval_seconds * waiting * share_late(shortest, longest, self._limit)
-
-    def _see_strength(self, members: int, saturated_rate: float | None, capacity: MessagesPerSecond) -> None:
-        """Learn from a group that stays behind how much of its capacity it has; half of that is forgotten in 6 h.
-
-        With an estimate of twice the capacity, shadows are too cheap and following them is expensive. A group that
-        consumes nothing, or has no member, shows no strength.
-        """
-        if not saturated_rate or not members or (self._behind and self._behind[-1][0] != members):
-            self._behind.clear()
-        if saturated_rate and members:
-            self._behind.append((members, saturated_rate))
-        if len(self._behind) == SATURATED_ROWS:
-            (carried,) = carried_by_count(self._profile, (members,), capacity=capacity).tolist()
-            self._share = min(self._share, max(seen for _, seen in self._behind) / carried)
 
     def _row(self, members: int, rate: float, seconds: float, late: float) -> _Row:
         """The row, with what it has cost the group and plans; these cost what the group does while followed."""
@@ -405,7 +361,7 @@ class Experts:
             if of_group.shape[0] > 1:
                 of_group[self._planner] = of_group[AS_IT_IS]
         place = self._place_of(self._members)
-        waiting = self._waits.mean * self._capacity * self._tables.carried[place]
+        waiting = self._lateness.mean_wait_seconds * self._capacity * self._tables.carried[place]
         self._beside.backlog[self._planner] = waiting * self._tables.class_shares[place]
 
     def plan(self, planner: int, replicas_for: Callable[[int, float], int]) -> None:

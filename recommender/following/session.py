@@ -6,7 +6,7 @@ last advice) and calls the same pure `recommend`.
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from cost_model.physics.capacity import group_capacity
@@ -17,15 +17,16 @@ from forecasting.forecast import Forecast
 from forecasting.forecaster import Forecaster
 from forecasting.history import GroupInterval, History, HistoryBuffer
 from forecasting.refusal import Refusal
-from forecasting.units import Partitions, Replicas, Seconds
+from forecasting.units import SECONDS_PER_DAY, Partitions, Replicas, Seconds
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommend import planned_replicas, recommend
-from recommender.deciding.recommendation import Decision, GradedMove, Recommendation, TrackRecord
+from recommender.deciding.recommendation import Decision, GradedMove, LedgerStanding, Recommendation, TrackRecord
 from recommender.following.capacity import CapacityTracker
 from recommender.following.careful import Caller, call
 from recommender.following.experts import PLANNERS, WITH_FORECAST, Experts, Followed
 from recommender.following.forecast_source import Forecasts, ForecastSource
 from recommender.following.grading import MeasuredPause
+from recommender.following.ledger import Ledger
 from recommender.following.moves import MoveLearner
 
 # This many seconds of lag beyond a commit interval are a surprise.
@@ -69,7 +70,11 @@ class Session:
         self._experts: Experts | None = None
         self._decided_at: datetime | None = None
         self._latest: GroupInterval | None = None
-        for row in history:
+        self._ledger: Ledger | None = None
+        rows = tuple(history)
+        # Earlier rows are no part of a ledger of 24 hours: 28 days of them would take seconds.
+        self._ledger_from = rows[-1].interval_end_at - timedelta(seconds=SECONDS_PER_DAY) if rows else None
+        for row in rows:
             self.observe(row)
 
     def observe(self, row: GroupInterval) -> None:
@@ -80,6 +85,8 @@ class Session:
         self._moves.observe(row, capacity)
         if capacity is not None and self._settings.fallback_policy:
             self._compare(row, capacity)
+        if capacity is not None and (self._ledger_from is None or row.interval_end_at > self._ledger_from):
+            self._account(row, capacity)
 
     def measured(self, stop: MeasuredPause) -> None:
         """Take the measured pause of a rebalance; the move that caused it is graded by it."""
@@ -107,6 +114,24 @@ class Session:
             )
         if self._experts is not None:
             self._experts.observe(row, capacity=capacity.p50, learned=self.learned)
+
+    def _account(self, row: GroupInterval, capacity: Capacity) -> None:
+        """Count the row in the ledger too, which begins with the first row that shows members."""
+        if self._ledger is None and row.members:
+            self._ledger = Ledger(
+                self._profile,
+                capacity=capacity.p50,
+                max_lag_seconds=self._settings.max_lag_seconds,
+                learned=self.learned,
+                members=row.members,
+            )
+        if self._ledger is not None:
+            self._ledger.observe(row, capacity=capacity.p50, learned=self.learned)
+
+    def _ledger_at(self, capacity: Capacity | None) -> LedgerStanding | None:
+        if self._ledger is None or capacity is None:
+            return None
+        return self._ledger.standing(self._settings.prices(capacity.p50))
 
     def due(self, now: datetime) -> bool:
         """True if a decision is due: a cycle has passed, or the produce rate exceeds the group's target capacity."""
@@ -168,6 +193,7 @@ class Session:
             track_record=TrackRecord(
                 fallback_policy=None if experts is None else experts.standing,
                 forecast_value=None if experts is None else experts.forecast_value,
+                ledger=self._ledger_at(capacity),
                 forecaster_failure=self.forecaster_failure,
             ),
             with_sensitivity=with_sensitivity,

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from forecasting.refusal import Refusal
 from recommender.adapters.metrics import Metrics
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
-from recommender.deciding.recommendation import Recommendation
+from recommender.deciding.recommendation import LedgerStanding, Recommendation
 
 MakeAdvice = Callable[..., Recommendation]
 MakeRefusal = Callable[..., Refusal]
@@ -109,6 +109,25 @@ def test_a_value_that_the_rows_lack_has_no_sample(store: SqlDecisionStore, advic
     store.save(advice(observed=observed))
     seen = _scraped(store, now=given.issued_at)
     assert {"lagcast_consume_messages_per_second", "lagcast_lag_seconds"}.isdisjoint(seen)
+
+
+def test_the_ledger_has_the_items_of_what_was_paid_and_of_each_scaler(
+    store: SqlDecisionStore, advice: MakeAdvice, ledger: LedgerStanding
+) -> None:
+    """Replicas and late messages of the day, and the error of the simulation; without a ledger no sample."""
+    given = advice(ledger=ledger)
+    store.save(given)
+    seen = _scraped(store, now=given.issued_at)
+    costs = seen["lagcast_ledger_cost"]
+    assert len(costs) == 8
+    assert {name: costs[name] for name in ("replicas,paid", "late,paid", "late,hpa-10000")} == {
+        "replicas,paid": 7.0,
+        "late,paid": 0.5,
+        "late,hpa-10000": 25.0,
+    }
+    assert seen["lagcast_ledger_error_ratio"] == {"": 1.03}
+    store.save(advice(recommendation_id="r-2", issued_at=given.issued_at + timedelta(seconds=1)))
+    assert "lagcast_ledger_cost" not in _scraped(store, now=given.issued_at + timedelta(seconds=1))
 
 
 def test_decisions_are_counted(store: SqlDecisionStore, advice: MakeAdvice, refusal: MakeRefusal) -> None:

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from cost_model.physics.profile import Capacity
 from forecasting.units import MessagesPerSecond, Seconds
-from recommender.deciding.beliefs import beliefs, outcome_sentence
-from recommender.deciding.recommendation import GradedMove, LearnedMoves, Recommendation
+from recommender.deciding.beliefs import beliefs, ledger_sentence, outcome_sentence
+from recommender.deciding.recommendation import GradedMove, LearnedMoves, LedgerStanding, Recommendation
 
 MakeAdvice = Callable[..., Recommendation]
 MakeMove = Callable[..., GradedMove]
@@ -113,3 +114,19 @@ def test_a_quantity_that_a_jump_of_the_load_hides_is_reported_as_unknown(graded_
     """An unknown quantity has no figure; its expected value is still reported."""
     move = graded_move(outcome=replace(graded_move().outcome, late_messages=None))
     assert "late messages unknown because replicas were too few (expected 18,400)" in outcome_sentence(move)
+
+
+def test_the_ledger_says_what_was_paid_and_what_others_would_have_cost(ledger: LedgerStanding) -> None:
+    """Of KEDA and HPA the cheapest; one that the error hides is marked."""
+    now = ledger.since_at + timedelta(hours=24)
+    assert ledger_sentence(ledger, now=now) == (
+        "In the last 24 h the group cost 7.50 USD; by simulation KEDA at 2,000 messages would have cost 9.25, "
+        "HPA at 10,000 messages would have cost 31.00, all replicas would have cost 7.75 (too near to tell); "
+        "that of the group itself is off by 3%."
+    )
+
+
+def test_a_ledger_of_which_nothing_was_paid_has_no_error(ledger: LedgerStanding) -> None:
+    """A group without replicas, of an hour."""
+    unpaid = replace(ledger, error_ratio=None)
+    assert "is off by" not in ledger_sentence(unpaid, now=ledger.since_at + timedelta(hours=1))

@@ -1,0 +1,81 @@
+"""Lateness of the group as it really is: late messages by its lag, and its strength while it stays behind.
+
+Shadows are held to it: what they get wrong of the group as it is, they get wrong of other scalers.
+"""
+
+from collections import deque
+from typing import NamedTuple
+
+from cost_model.physics.fluid import share_late
+from cost_model.physics.profile import GroupProfile
+from cost_model.physics.skew import carried_by_count
+from forecasting.history import GroupInterval
+from forecasting.units import SECONDS_PER_HOUR, MessagesPerSecond
+from recommender.deciding.facts import excess_seconds
+
+# Two minutes behind at one count: the best row among them shows what that count carries, beside what a move stops.
+SATURATED_ROWS = 8
+# Half of what a shortage has shown is forgotten in so many seconds.
+HALF_LIFE_SECONDS = 6.0 * SECONDS_PER_HOUR
+
+
+class _Waits(NamedTuple):
+    """Seconds that partitions make their newest message wait: on average, and the quickest and the slowest of them."""
+
+    mean: float
+    shortest: float
+    longest: float
+
+
+class Lateness:
+    """Late messages of one group, row by row, as its lag shows them."""
+
+    def __init__(self, profile: GroupProfile, *, max_lag_seconds: float) -> None:
+        self._profile, self._limit = profile, max_lag_seconds
+        self._waits = _Waits(0.0, 0.0, 0.0)
+
+    @property
+    def mean_wait_seconds(self) -> float:
+        """The wait of a message in the last row, on average over the partitions."""
+        return self._waits.mean
+
+    def late_messages(self, row: GroupInterval, *, rate: float, lag: float, carried: float) -> float:
+        """Messages that came in a row and wait for longer than promised, at a capacity of `carried`.
+
+        Partitions wait for anything up to what the worst of them does, evenly around the mean; where the worst is far
+        from it, so many of them that the mean comes out, and the others not at all.
+        """
+        mean = max(0.0, lag - rate * self._profile.commit_interval_seconds / 2.0) / carried
+        before = self._waits
+        worst = max(mean, excess_seconds(row, self._profile.commit_interval_seconds) or 0.0)
+        self._waits = _Waits(mean, max(0.0, 2.0 * mean - worst), worst)
+        shortest, longest = min(before.shortest, self._waits.shortest), max(before.longest, worst)
+        waiting = min(1.0, 2.0 * max(before.mean, mean) / longest) if longest > 0.0 else 0.0
+        return rate * row.interval_seconds * waiting * share_late(shortest, longest, self._limit)
+
+
+class Strength:
+    """The share of its estimated capacity that one group has shown to have."""
+
+    def __init__(self, profile: GroupProfile) -> None:
+        self._profile = profile
+        self._share = 1.0
+        self._behind: deque[tuple[int, float]] = deque(maxlen=SATURATED_ROWS)
+
+    def see(self, row: GroupInterval, *, members: int, rate: float, late: float, capacity: MessagesPerSecond) -> float:
+        """Learn from a group that stays behind how much of its capacity it has; half of that is forgotten in 6 h.
+
+        A group stays behind in a row of which all messages are `late`. With an estimate of twice the capacity, shadows
+        are too cheap and following them is expensive. A group that consumes nothing, or has no member, shows no
+        strength.
+        """
+        self._share = 1.0 - (1.0 - self._share) * 0.5 ** (row.interval_seconds / HALF_LIFE_SECONDS)
+        saturated_rate = row.consume_messages_per_second if late >= rate * row.interval_seconds else None
+        if not saturated_rate or not members or (self._behind and self._behind[-1][0] != members):
+            self._behind.clear()
+        if saturated_rate and members:
+            self._behind.append((members, saturated_rate))
+        if len(self._behind) == SATURATED_ROWS:
+            (carried,) = carried_by_count(self._profile, (members,), capacity=capacity).tolist()
+            self._share = min(self._share, max(seen for _, seen in self._behind) / carried)
+        return self._share
