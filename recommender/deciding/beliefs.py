@@ -84,13 +84,18 @@ def _known_from(learned: LearnedMoves) -> str:
     moves = f"{learned.moves} move{'' if learned.moves == 1 else 's'}"
     if learned.source == "measured":
         return f"measured, {moves}"
+    if learned.source == "similar_groups":
+        return f"as in {learned.similar_groups} similar groups, {moves} seen; measured from {PRIOR_MOVES:.0f} on"
     return f"assumed, {moves} seen; measured from {PRIOR_MOVES:.0f} on"
 
 
 def _start_up(learned: LearnedMoves) -> str | None:
     if learned.start_up_seconds is None:
         return None
-    known_from = "as set; none was measured yet" if learned.start_up_seen_seconds is None else "measured"
+    if learned.start_up_source == "similar_groups":
+        known_from = f"as in {learned.similar_groups} similar groups; none was measured here yet"
+    else:
+        known_from = "as set; none was measured yet" if learned.start_up_seen_seconds is None else "measured"
     return f"Added replicas are expected {learned.start_up_seconds:.0f} s after the command ({known_from})."
 
 

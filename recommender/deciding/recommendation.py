@@ -121,9 +121,11 @@ class LearnedMoves:
     """Beliefs about the group's moves, and the share of their capacity that its replicas may use.
 
     `move_risk` is the price of one move beyond its expected price, in currency; `source` shows whether `moves`, the
-    graded ones, outweigh the priors; `target_utilization` is the share of capacity that plans use,
-    `target_utilization_set` the most that settings allow. Plans expect added replicas after `start_up_seconds`:
-    as set until `start_up_seen_seconds`, the start-up time in graded moves, is known; None before the first.
+    graded ones, outweigh the priors, and whether those were assumed or come from so many `similar_groups`;
+    `target_utilization` is the share of capacity that plans use, `target_utilization_set` the most that settings allow.
+    Plans expect added replicas after `start_up_seconds`: as set, or as in similar groups, until
+    `start_up_seen_seconds`, the start-up time in graded moves, is known; None before the first. `start_up_source` says
+    which.
     """
 
     rebalance_pause_scale_out_seconds: float
@@ -135,6 +137,8 @@ class LearnedMoves:
     target_utilization_set: float | None = None
     start_up_seconds: float | None = None
     start_up_seen_seconds: float | None = None
+    start_up_source: Source | None = None
+    similar_groups: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
