@@ -31,6 +31,7 @@ ReasonCode = Literal[
     "cheaper_to_stay",
     "at_useful_maximum",
     "idle_members",
+    "probing",
     "warming_up",
     "scale_in_cooldown",
     "move_interval",
