@@ -269,7 +269,7 @@ def _value(value: ForecastValue) -> parts.ForecastValue:
     return parts.ForecastValue(
         cost_with_forecast=value.cost_with_forecast,
         cost_without_forecast=value.cost_without_forecast,
-        used=value.used,
+        forecast_used=value.forecast_used,
     )
 
 

@@ -78,7 +78,7 @@ class ForecastValue(Wire):
     cost_with_forecast: FiniteFloat
     cost_without_forecast: FiniteFloat
     """The produce rate was taken to stay as it is."""
-    used: bool
+    forecast_used: bool
     """Whether plans use the forecast; they do while it has not made them more expensive."""
 
 
@@ -236,16 +236,21 @@ class Learned(Wire):
     """Price of one move beyond what is expected of it, in the currency of `cost`."""
     moves: int
     """Moves of the group that were graded."""
-    source: Literal["assumed", "measured"]
-    """`measured` once the graded moves outweigh the priors."""
+    source: Literal["assumed", "similar_groups", "measured"]
+    """`measured` once the graded moves outweigh the priors; those are `assumed`, or come from `similar_groups`."""
     target_utilization: FiniteFloat
     """Share of a replica's capacity that plans use."""
     target_utilization_set: FiniteFloat | None = None
     """The most that settings allow; plans use less where quiet minutes showed that it is too full."""
     start_up_seconds: FiniteFloat | None = None
-    """Seconds from the command until plans expect added replicas to consume: as set until it is measured."""
+    """Seconds from the command until plans expect added replicas to consume: as set, or as in similar groups, until it
+    is measured."""
     start_up_seen_seconds: FiniteFloat | None = None
     """Seconds that it took in graded moves; absent while none was seen."""
+    start_up_source: Literal["assumed", "similar_groups", "measured"] | None = None
+    """Where `start_up_seconds` comes from: `assumed` is as set."""
+    similar_groups: int | None = None
+    """Number of groups of the same client, protocol and batch length whose moves the priors come from."""
 
 
 class Expected(Wire):

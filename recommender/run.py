@@ -10,7 +10,10 @@ from typing import Protocol
 
 import structlog
 
+from cost_model.physics.learned import Learned
+from cost_model.physics.pooling import pooled
 from cost_model.physics.profile import GroupProfile
+from cost_model.physics.similar import GroupKind, SimilarGroups, kind_of
 from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal, RefusalReason
 from recommender.cluster.leadership import Fence, NotLeadingError
@@ -96,6 +99,7 @@ class Recommender:
     caller: Caller = call
     observe_steps: Callable[[Mapping[Step, float]], object] = lambda _: None
     _watched: dict[Group, _Watched] = field(default_factory=dict)
+    _similar: dict[GroupKind, SimilarGroups | None] = field(default_factory=dict)
     _tidied_at: datetime | None = None
     _latest_keys: dict[Group, tuple[str | int, ...]] = field(default_factory=dict)
     _rehearsed: bool = False
@@ -106,17 +110,42 @@ class Recommender:
         with times.timing("read"):
             obstacles = self.obstacles()
             groups = sorted({*self.histories.groups(), *obstacles})
+            first = [] if self._watched else [group for group in groups if group not in obstacles]
+            opened = self._opened(first, now=now)
+            self._share_lessons()
         decisions = []
         for group in groups:
             if group in obstacles:
                 decision: Decision | None = self._refusal(group, obstacles[group], now=now)
             else:
-                decision = self._decide(group, times, now=now)
+                decision = self._decide(group, times, now=now, opened=opened)
             if decision is not None:
                 decisions.append(self._published(self._stored(decision, times), times))
         _log.info("cycle", decisions=len(decisions), **times.log_fields())
         self.observe_steps(times.seconds)
         return tuple(decisions)
+
+    def _opened(self, groups: Sequence[Group], *, now: datetime) -> dict[Group, Session | None]:
+        """The sessions of a new process, begun before its first decision, which the lessons of all groups may change.
+
+        Those that fail are left out.
+        """
+        opened: dict[Group, Session | None] = {}
+        for group in groups:
+            try:
+                opened[group] = self._session(group, now=now)
+            except Exception as error:  # noqa: BLE001  # reading again for the decision gives the group's refusal
+                _log.debug("opening_failed", cluster=group[0], group=group[1], error=str(error))
+        return opened
+
+    def _share_lessons(self) -> None:
+        """Let each group begin from what groups of its kind had learned when the cycle began, in any order of them."""
+        lessons: dict[GroupKind, list[Learned]] = {}
+        for watched in self._watched.values():
+            lessons.setdefault(kind_of(watched.profile), []).append(watched.session.own_lessons)
+        self._similar = {kind: pooled(each) for kind, each in lessons.items()}
+        for watched in self._watched.values():
+            watched.session.start_from(self._similar[kind_of(watched.profile)])
 
     def tidy(self, *, now: datetime) -> None:
         """Once an hour, delete decisions from the store that are no longer needed."""
@@ -152,12 +181,15 @@ class Recommender:
     def start_anew(self) -> None:
         """Drop all state but table and store, as after a restart, because another recommender has led meanwhile."""
         self._watched.clear()
+        self._similar.clear()
         self._latest_keys.clear()
 
-    def _decide(self, group: Group, times: StepTimes, *, now: datetime) -> Decision | None:
+    def _decide(
+        self, group: Group, times: StepTimes, *, now: datetime, opened: Mapping[Group, Session | None]
+    ) -> Decision | None:
         try:
             with times.timing("read"):
-                session = self._session(group, now=now)
+                session = opened[group] if group in opened else self._session(group, now=now)
             if session is None:
                 return None
             # Before the decision that learns from them: moves that could not be stored are graded again from the rows.
@@ -203,6 +235,7 @@ class Recommender:
         newest = self.store.outcomes(*group, limit=OUTCOMES_KEPT_IN_MIND)
         outcomes = [move for move in reversed(newest) if move.graded_at <= now]
         session = Session(profile, settings, rows, previous=previous, outcomes=outcomes, caller=self.caller)
+        session.start_from(self._similar.get(kind_of(profile)))
         for stop in stops:
             session.measured(stop)
         seen_until = rows[-1].interval_end_at if rows else now - LOOK_BACK

@@ -24,6 +24,8 @@ FULLER_STRETCHES = 3
 # Plans fill replicas so much further, because fuller minutes would never occur otherwise; the middle of the possible
 # capacities lies further up.
 PLANNED_BEYOND, STEP_BEYOND = 1.06, 1.15
+# A minute this full beside the fullest ones may have been at the limit.
+NEARLY_AS_FULL = 0.9
 
 
 class Windows(NamedTuple):
@@ -94,7 +96,7 @@ def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Cap
     no more; so a group that was never at its limit is not refused for ever, and never runs much fuller than before.
     """
     known = np.isfinite(history.consume_messages_per_second[_look_back(history)])
-    minutes = max(SUSTAINED_MINUTES, ceil(2.0 * profile.commit_interval_seconds / MINUTE_SECONDS))
+    minutes = _sustained_minutes(profile)
     if known.sum() < ENOUGH_MINUTES or rates.size < minutes:
         return None
     stretches = np.convolve(rates, np.full(minutes, 1.0 / minutes), mode="valid")
@@ -111,6 +113,41 @@ def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Cap
         source="unsaturated_windows",
         age_seconds=Seconds(0.0),
     )
+
+
+def _sustained_minutes(profile: GroupProfile) -> int:
+    return max(SUSTAINED_MINUTES, ceil(2.0 * profile.commit_interval_seconds / MINUTE_SECONDS))
+
+
+def shown_by_replica(capacity: Capacity) -> MessagesPerSecond:
+    """The rate that every replica has shown, where the capacity was inferred from minutes below the limit.
+
+    >>> inferred = Capacity(p20=MessagesPerSecond(106.0), p50=MessagesPerSecond(115.0), p90=MessagesPerSecond(132.0),
+    ...                     source="unsaturated_windows")
+    >>> round(shown_by_replica(inferred))
+    100
+    """
+    return MessagesPerSecond(capacity.p20 / PLANNED_BEYOND)
+
+
+def seconds_to_show(profile: GroupProfile) -> Seconds:
+    """Time for which a group keeps its size until its minutes count as shown by every replica."""
+    return Seconds(float((_sustained_minutes(profile) + FULLER_STRETCHES + 1) * MINUTE_SECONDS))
+
+
+def was_behind(history: History, profile: GroupProfile, *, shown: MessagesPerSecond) -> bool:
+    """True if the group was behind at the end of a minute of the last day in which it was about as full as ever.
+
+    It may be at its limit then, even where no saturated window proves it. In emptier minutes something else was wrong,
+    and a move that stopped the group is not counted.
+    """
+    tail = _look_back(history)
+    lag, consumed = history.lag_messages[tail], history.consume_messages_per_second[tail]
+    windows = windows_of(history, profile)
+    floor = (SATURATED_LAG_SECONDS + profile.commit_interval_seconds) * consumed[1:]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        full = windows.rates / _kept_replicas(profile, windows.replicas) > NEARLY_AS_FULL * shown
+    return bool((full & (lag[1:] > floor)).any())
 
 
 def _kept_replicas(profile: GroupProfile, replicas: IntArray) -> FloatArray:

@@ -1,20 +1,24 @@
 """Estimates from a group's own moves: rebalance pause, risk of a move, kind of leave, target utilization.
 
-On day one everything is a prior, with the source "assumed"; each graded move shifts it, and from the third on the
-source is "measured".
+On day one everything is a prior, with the source "assumed", or "similar_groups" where groups of the same kind have
+taught a better one; each graded move shifts it, and from the third on the source is "measured".
 """
 
 from dataclasses import dataclass, replace
 from math import exp, log
 from typing import Literal
 
-Source = Literal["assumed", "measured"]
+from cost_model.physics.similar import SimilarGroups
+
+Source = Literal["assumed", "similar_groups", "measured"]
 
 # A prior counts as much as this many moves.
 PRIOR_MOVES = 3.0
 # The prior of the rebalance pause counts less: groups differ a hundredfold, moves of one group by half, so that the
 # first move weighs more than all of the prior.
 PRIOR_PAUSES = 0.5
+# What similar groups have taught counts as much as one move: the second move of the group itself outweighs it.
+SIMILAR_MOVES = 1.0
 # Weight of a move in one direction for the other one, as a share of a move.
 OTHER_DIRECTION = 0.5
 # Samples come every 15 s, so that a stop under this many seconds cannot be distinguished from none.
@@ -82,7 +86,8 @@ class Learned:
     """The beliefs of one group.
 
     `risk` is the price of one move beyond the model's expectation, in currency; `late_cost` the lateness of all moves;
-    `target_utilization` the share of capacity that quiet minutes allow, None while nothing is known.
+    `target_utilization` the share of capacity that quiet minutes allow, None while nothing is known. `pause_prior` is
+    the part of both pauses that was assumed; `similar` is what has taken its place, None where nothing has.
     """
 
     pause_scale_out: LogBelief
@@ -95,22 +100,60 @@ class Learned:
     graceful_seen: float = 0.0
     start_up: LogBelief | None = None
     target_utilization: float | None = None
+    pause_prior: LogBelief | None = None
+    similar: SimilarGroups | None = None
 
     @classmethod
     def assumed(cls, *, rebalance_pause_seconds: float, risk: float) -> "Learned":
         """Day one: the priors."""
         stop = LogBelief.around(rebalance_pause_seconds, weight=PRIOR_PAUSES)
-        return cls(pause_scale_out=stop, pause_scale_in=stop, risk_prior=risk)
+        return cls(pause_scale_out=stop, pause_scale_in=stop, risk_prior=risk, pause_prior=stop)
+
+    def starting_from(self, similar: SimilarGroups) -> "Learned":
+        """The beliefs with what similar groups have taught in place of the assumed priors; own moves keep their weight.
+
+        A start-up time of the group's own is kept as it is.
+        """
+        start_up = self.start_up
+        if start_up is None and similar.start_up_seconds is not None:
+            start_up = LogBelief.around(similar.start_up_seconds, weight=SIMILAR_MOVES)
+        return replace(
+            self,
+            pause_scale_out=self._restarted(self.pause_scale_out, similar.pause_scale_out_seconds),
+            pause_scale_in=self._restarted(self.pause_scale_in, similar.pause_scale_in_seconds),
+            start_up=start_up,
+            pause_prior=None,
+            similar=similar,
+        )
+
+    def _restarted(self, pause: LogBelief, prior_seconds: float) -> LogBelief:
+        """The pause with this prior in place of the assumed one."""
+        if self.pause_prior is None:
+            return pause
+        own_weight = pause.weight - self.pause_prior.weight
+        own = pause.mean_log * pause.weight - self.pause_prior.mean_log * self.pause_prior.weight
+        total = own_weight + SIMILAR_MOVES
+        return LogBelief(mean_log=(own + log(prior_seconds) * SIMILAR_MOVES) / total, weight=total)
 
     @property
     def source(self) -> Source:
         """The source of the estimates: "measured" once the group's own moves outweigh the priors."""
-        return "measured" if self.moves >= PRIOR_MOVES else "assumed"
+        if self.moves >= PRIOR_MOVES:
+            return "measured"
+        return "assumed" if self.similar is None else "similar_groups"
+
+    @property
+    def start_up_source(self) -> Source:
+        """The source of the start-up time: "measured" from the first move of the group's own on."""
+        if self.start_up is None:
+            return "assumed"
+        return "measured" if self.start_up.weight > PRIOR_MOVES else "similar_groups"
 
     @property
     def risk(self) -> float:
         """The price of one move's risk: the prior, outweighed by the measured costs of moves beyond expectation."""
-        known = (PRIOR_MOVES * self.risk_prior + self.risk_excess) / (PRIOR_MOVES + self.moves)
+        prior = self.risk_prior if self.similar is None else self.similar.risk_share * self.risk_prior
+        known = (PRIOR_MOVES * prior + self.risk_excess) / (PRIOR_MOVES + self.moves)
         return max(known, LEAST_RISK_SHARE * self.risk_prior)
 
     @property
@@ -120,9 +163,28 @@ class Learned:
 
     @property
     def ungraceful_share(self) -> float | None:
-        """Share of leavers that leave ungracefully, or None before the first leave was seen."""
-        seen = self.ungraceful_seen + self.graceful_seen
+        """Share of leavers that leave ungracefully, None before one was seen here or in similar groups."""
+        seen, shared = self.leavers_seen, None if self.similar is None else self.similar.ungraceful_share
+        if shared is not None:
+            return (self.ungraceful_seen + shared * PRIOR_LEAVERS) / (seen + PRIOR_LEAVERS)
         return None if seen == 0.0 else (self.ungraceful_seen + PRIOR_UNGRACEFUL) / (seen + PRIOR_LEAVERS)
+
+    @property
+    def leavers_seen(self) -> float:
+        """Leaves of which it was seen whether they were graceful."""
+        return self.ungraceful_seen + self.graceful_seen
+
+    @property
+    def own_pauses_seconds(self) -> tuple[float, float] | None:
+        """The pauses of the group's own moves, up and down, without any prior; None before the first was measured."""
+        prior = self.pause_prior
+        if prior is None or self.pause_scale_out.weight <= prior.weight:
+            return None
+        up, down = (
+            exp((pause.mean_log * pause.weight - prior.mean_log * prior.weight) / (pause.weight - prior.weight))
+            for pause in (self.pause_scale_out, self.pause_scale_in)
+        )
+        return up, down
 
     def after(self, outcome: MoveOutcome, *, late_price: float) -> "Learned":
         """The beliefs after one more move."""

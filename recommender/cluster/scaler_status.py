@@ -180,7 +180,7 @@ def _verdicts(request: GroupRequest, decision: Decision | None, *, now: datetime
 
 def _of_advice(advice: Recommendation) -> dict[str, Verdict]:
     value, source = advice.forecast.value, advice.capacity.source
-    used = None if value is None else value.used
+    used = None if value is None else value.forecast_used
     measured = source != "unsaturated_windows"
     move = f"{advice.current_replicas} -> {advice.desired_replicas} replicas at {_instant(advice.execute_at)}"
     what = f"stay at {advice.current_replicas} replicas" if advice.action == "hold" else move

@@ -30,6 +30,7 @@ _NAMES: dict[Quantity, TurningQuantity] = {
 def learned_moves(context: DecisionContext, situation: Situation) -> LearnedMoves:
     """Results of past moves, and the target utilization and start-up time used for planning."""
     learned = context.learned
+    seen = learned.start_up if learned.start_up_source == "measured" else None
     return LearnedMoves(
         rebalance_pause_scale_out_seconds=learned.pause_scale_out.value,
         rebalance_pause_scale_in_seconds=learned.pause_scale_in.value,
@@ -39,7 +40,9 @@ def learned_moves(context: DecisionContext, situation: Situation) -> LearnedMove
         target_utilization=situation.target_utilization,
         target_utilization_set=context.settings.target_utilization,
         start_up_seconds=situation.profile.start_up_seconds,
-        start_up_seen_seconds=learned.start_up.value if learned.start_up is not None else None,
+        start_up_seen_seconds=None if seen is None else seen.value,
+        start_up_source=learned.start_up_source,
+        similar_groups=None if learned.similar is None else learned.similar.groups,
     )
 
 

@@ -38,7 +38,7 @@ def _forecast(value: ForecastValue | None, currency: str) -> str:
     """What plans have cost with and without a forecast, and which of them are used as a result."""
     if value is None:
         return ""
-    used = "Plans use the forecast" if value.used else "Plans take the produce rate to stay as it is"
+    used = "Plans use the forecast" if value.forecast_used else "Plans take the produce rate to stay as it is"
     return (
         f"{used}: with it they have cost {value.cost_with_forecast:.3f} {currency}, without it "
         f"{value.cost_without_forecast:.3f} (hours count half with each six hours from now)."
@@ -111,13 +111,18 @@ def _known_from(learned: LearnedMoves) -> str:
     moves = f"{learned.moves} move{'' if learned.moves == 1 else 's'}"
     if learned.source == "measured":
         return f"measured, {moves}"
+    if learned.source == "similar_groups":
+        return f"as in {learned.similar_groups} similar groups, {moves} seen; measured from {PRIOR_MOVES:.0f} on"
     return f"assumed, {moves} seen; measured from {PRIOR_MOVES:.0f} on"
 
 
 def _start_up(learned: LearnedMoves) -> str | None:
     if learned.start_up_seconds is None:
         return None
-    known_from = "as set; none was measured yet" if learned.start_up_seen_seconds is None else "measured"
+    if learned.start_up_source == "similar_groups":
+        known_from = f"as in {learned.similar_groups} similar groups; none was measured here yet"
+    else:
+        known_from = "as set; none was measured yet" if learned.start_up_seen_seconds is None else "measured"
     return f"Added replicas are expected {learned.start_up_seconds:.0f} s after the command ({known_from})."
 
 

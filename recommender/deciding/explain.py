@@ -62,7 +62,7 @@ def _stopping(advice: Recommendation, profile: GroupProfile) -> str | None:
     up, down = f"{learned.rebalance_pause_scale_out_seconds:.1f}", f"{learned.rebalance_pause_scale_in_seconds:.1f}"
     if advice.action == "hold":
         seconds = f"{up} s" if up == down else f"{up} s going up and {down} s going down"
-    elif learned.source == "assumed":
+    elif learned.source != "measured":
         seconds = f"{advice.rebalance_impact.rebalance_pause_seconds:.1f} s"
     else:
         seconds = f"{up if advice.action == 'scale_out' else down} s"
@@ -73,7 +73,8 @@ def _stopping(advice: Recommendation, profile: GroupProfile) -> str | None:
 def _known_from(learned: LearnedMoves) -> str:
     if learned.source == "measured":
         return f"{learned.moves} seen"
-    return f"assumed, {learned.moves} seen" if learned.moves else "assumed"
+    known_from = "assumed" if learned.source == "assumed" else f"as in {learned.similar_groups} similar groups"
+    return f"{known_from}, {learned.moves} seen" if learned.moves else known_from
 
 
 def _verdict(advice: Recommendation) -> str:

@@ -81,9 +81,12 @@ def follow_fallback(proposal: Proposal, context: DecisionContext) -> Proposal:
     """The fallback policy's count in place of the plan's, while plans have been more expensive than it.
 
     It ignores findings: nothing is added beyond the ceiling of the context's profile, nor before the group has settled.
+    A probe goes on: its policy knows no more of the capacity than plans do, and would undo what is to be shown.
     """
     wanted, replicas = context.fallback_replicas, context.replicas
     if wanted is None or proposal.target == 0:  # the owner's rule on 0 holds under every policy
+        return proposal
+    if proposal.reason == "probing":
         return proposal
     if wanted > replicas:
         wanted = replicas if _settling(context) else max(replicas, min(wanted, context.profile.replica_ceiling))

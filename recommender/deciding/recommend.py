@@ -18,6 +18,7 @@ from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.guards import pass_guards
 from recommender.deciding.pace import patience_seconds
 from recommender.deciding.planned import best_plan
+from recommender.deciding.probing import probed
 from recommender.deciding.proposal import Proposal
 from recommender.deciding.recommendation import Decision, Recommendation, TrackRecord
 from recommender.deciding.zero import propose_by_rule
@@ -62,7 +63,7 @@ def recommend(
     under_way = _under_way(context)
     if under_way is not None:
         return compose_waiting(under_way, context)
-    proposal = pass_guards(_propose(context), context)
+    proposal = pass_guards(probed(_propose(context), context), context)
     return compose(proposal, context, with_sensitivity=with_sensitivity)
 
 

@@ -31,6 +31,7 @@ ReasonCode = Literal[
     "cheaper_to_stay",
     "at_useful_maximum",
     "idle_members",
+    "probing",
     "warming_up",
     "scale_in_cooldown",
     "move_interval",
@@ -84,12 +85,12 @@ class ForecastValue:
     """What plans have cost with a forecast, and what they have cost with the produce rate taken to stay as it is.
 
     Both in currency, by the same weights: hours count half with each six hours from now. One of them was followed, or
-    a simple scaler was; what was not followed was played beside the group. `used`: plans use the forecast.
+    a simple scaler was; what was not followed was played beside the group. `forecast_used`: plans use the forecast.
     """
 
     cost_with_forecast: float
     cost_without_forecast: float
-    used: bool
+    forecast_used: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,9 +116,11 @@ class LearnedMoves:
     """Beliefs about the group's moves, and the share of their capacity that its replicas may use.
 
     `move_risk` is the price of one move beyond its expected price, in currency; `source` shows whether `moves`, the
-    graded ones, outweigh the priors; `target_utilization` is the share of capacity that plans use,
-    `target_utilization_set` the most that settings allow. Plans expect added replicas after `start_up_seconds`:
-    as set until `start_up_seen_seconds`, the start-up time in graded moves, is known; None before the first.
+    graded ones, outweigh the priors, and whether those were assumed or come from so many `similar_groups`;
+    `target_utilization` is the share of capacity that plans use, `target_utilization_set` the most that settings allow.
+    Plans expect added replicas after `start_up_seconds`: as set, or as in similar groups, until
+    `start_up_seen_seconds`, the start-up time in graded moves, is known; None before the first. `start_up_source` says
+    which.
     """
 
     rebalance_pause_scale_out_seconds: float
@@ -129,6 +132,8 @@ class LearnedMoves:
     target_utilization_set: float | None = None
     start_up_seconds: float | None = None
     start_up_seen_seconds: float | None = None
+    start_up_source: Source | None = None
+    similar_groups: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -404,7 +404,7 @@ class Experts:
         return ForecastValue(
             cost_with_forecast=float(costs[WITH_FORECAST]),
             cost_without_forecast=float(costs[WITHOUT_FORECAST]),
-            used=self._planner == WITH_FORECAST,
+            forecast_used=self._planner == WITH_FORECAST,
         )
 
     @property

@@ -12,6 +12,7 @@ from cost_model.physics.backlog import late_by_pause
 from cost_model.physics.capacity import group_capacity
 from cost_model.physics.learned import Learned
 from cost_model.physics.profile import Capacity, GroupProfile
+from cost_model.physics.similar import SimilarGroups
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Replicas, Seconds
 from recommender.deciding.decision import DecisionSettings
@@ -44,12 +45,22 @@ class MoveLearner:
         self._taught_until = max((move.graded_at for move in self._untaught), default=None)
         self._graded: list[GradedMove] = []
         self._learned: Learned | None = None
+        self._similar: SimilarGroups | None = None
         if profile.capacity is not None:
             self.teach(profile.capacity)
 
     @property
     def learned(self) -> Learned:
-        """The beliefs so far; while the capacity is unknown, the priors."""
+        """The beliefs so far, from similar groups and own moves; while the capacity is unknown, the priors."""
+        return self.own if self._similar is None else self.own.starting_from(self._similar)
+
+    def start_from(self, similar: SimilarGroups | None) -> None:
+        """Take what similar groups have taught as the prior; None: what is assumed."""
+        self._similar = similar
+
+    @property
+    def own(self) -> Learned:
+        """The beliefs from assumed priors and the group's own moves alone, as they may teach other groups."""
         if self._learned is None:
             return Learned.assumed(
                 rebalance_pause_seconds=self._settings.rebalance_pause_prior_seconds,

@@ -12,6 +12,7 @@ from functools import partial
 from cost_model.physics.capacity import group_capacity
 from cost_model.physics.learned import Learned
 from cost_model.physics.profile import Capacity, GroupProfile
+from cost_model.physics.similar import SimilarGroups
 from forecasting.blend import BlendForecaster
 from forecasting.forecast import Forecast
 from forecasting.forecaster import Forecaster
@@ -96,6 +97,15 @@ class Session:
     def learned(self) -> Learned:
         """Results of the group's moves so far; while the capacity is unknown, the priors."""
         return self._moves.learned
+
+    @property
+    def own_lessons(self) -> Learned:
+        """Results of the group's own moves alone, as they may teach groups of the same kind."""
+        return self._moves.own
+
+    def start_from(self, similar: SimilarGroups | None) -> None:
+        """Begin from what groups of the same kind have learned, instead of what is assumed of every group."""
+        self._moves.start_from(similar)
 
     def drain_outcomes(self) -> tuple[GradedMove, ...]:
         """The moves that were graded since the last call, to be stored."""

@@ -18,7 +18,7 @@ from recommender.adapters.documents import to_document
 from recommender.adapters.metrics import Metrics
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.deciding.decision import DecisionSettings
-from recommender.deciding.recommendation import Recommendation
+from recommender.deciding.recommendation import GradedMove, Recommendation
 from recommender.following.grading import MeasuredPause
 from recommender.ports import Obstacle, UnavailableError
 from recommender.run import Recommender, run_forever
@@ -422,3 +422,70 @@ def test_a_step_that_fails_is_timed_too(
     loop.profile_of = lambda *_: None
     loop.run_once(now=now)
     assert seen == [{"read": 3.0, "forecast": 0.0, "decide": 0.0, "store": 1.0, "publish": 1.0}]
+
+
+def _taught(loop: Recommender, names: Sequence[str], at: datetime, graded_move: Callable[..., GradedMove]) -> None:
+    """Store four moves of a second each, with a start-up of 90 s, of each of these groups."""
+    for name in names:
+        move = graded_move()
+        outcome = replace(move.outcome, rebalance_pause_seconds=1.0, late_messages=0.0, start_up_seconds=90.0)
+        moves = [
+            replace(move, cluster="c", group=name, graded_at=at + timedelta(minutes=minute), outcome=outcome)
+            for minute in range(4)
+        ]
+        loop.store.keep_outcomes(moves)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_group_without_a_move_of_its_own_starts_from_similar_groups(
+    make: Callable[..., Recommender],
+    hour: list[GroupInterval],
+    now: datetime,
+    graded_move: Callable[..., GradedMove],
+    order: int,
+) -> None:
+    """From the first cycle of a process on, wherever its name stands in the order: moves of 1 s, ready after 90 s."""
+    teachers = [f"m-{index}" for index in range(3)][::order]
+    names = ["a-new", *teachers, "z-new"]
+    loop = make(Rows([replace(row, group=name) for name in names for row in hour]))
+    _taught(loop, teachers, now - timedelta(minutes=30), graded_move)
+    advice = {each.group: each for each in loop.run_once(now=now) if isinstance(each, Recommendation)}
+    for name in ("a-new", "z-new"):
+        learned = advice[name].learned
+        assert learned is not None
+        assert (learned.source, learned.start_up_source, learned.similar_groups) == (
+            "similar_groups",
+            "similar_groups",
+            3,
+        )
+        assert learned.rebalance_pause_scale_out_seconds == pytest.approx(1.0)
+        assert learned.start_up_seconds == 90.0
+        assert learned.start_up_seen_seconds is None
+        assert any("as in 3 similar groups" in sentence for sentence in advice[name].sentences)
+    taught = advice["m-1"].learned
+    assert taught is not None
+    assert taught.source == "measured"
+
+
+def test_groups_of_another_kind_teach_nothing(
+    make: Callable[..., Recommender],
+    hour: list[GroupInterval],
+    now: datetime,
+    graded_move: Callable[..., GradedMove],
+) -> None:
+    """Three eager groups say nothing of a cooperative one: it starts from what is assumed."""
+    teachers = ["m-0", "m-1", "m-2"]
+    loop = make(Rows([replace(row, group=name) for name in (*teachers, "other") for row in hour]))
+    eager = loop.profile_of
+
+    def profile_of(cluster: str, group: str, partitions: int) -> GroupProfile | None:
+        known = eager(cluster, group, partitions)
+        return replace(known, protocol="cooperative") if known is not None and group == "other" else known
+
+    loop.profile_of = profile_of
+    _taught(loop, teachers, now - timedelta(minutes=30), graded_move)
+    (other,) = [each for each in loop.run_once(now=now) if each.group == "other"]
+    assert isinstance(other, Recommendation)
+    learned = other.learned
+    assert learned is not None
+    assert (learned.source, learned.similar_groups) == ("assumed", None)

@@ -68,7 +68,7 @@ def test_the_status_has_all_of_the_advice(advice: Callable[..., Recommendation])
         "Ready": ("True", "Advised"),
         "DataSufficient": ("True", "Weekly"),
         "CapacityKnown": ("True", "Configured"),
-        "ForecastTrusted": ("Unknown", "TooFewScored"),
+        "ForecastTrusted": ("Unknown", "NotCompared"),
         "Executing": ("False", "ModeRecommend"),
         "Conflicted": ("False", "OnlyScaler"),
         "Paused": ("False", "NotHeld"),

@@ -81,7 +81,7 @@ def test_c17_plans_without_a_forecast_are_followed_once_those_with_one_have_cost
     assert 16 <= followed.index(Followed(WITHOUT_FORECAST, None)) <= 20
     assert followed[-1] == Followed(WITHOUT_FORECAST, None)
     value = beside.forecast_value
-    assert not value.used
+    assert not value.forecast_used
     assert value.cost_with_forecast > 3.0 * value.cost_without_forecast
 
 
@@ -96,7 +96,7 @@ def test_a_forecast_that_has_won_again_is_used_again() -> None:
             beside.plan(planner, lambda *_, count=count: count)
         beside.observe(row(place, members=members, rate=5600.0), capacity=RATE, learned=LEARNED)
         members = wants[followed.planner] if followed.replicas is None else followed.replicas
-        used.append(beside.forecast_value.used)
+        used.append(beside.forecast_value.forecast_used)
     assert not all(used)
     assert used[-1]
 

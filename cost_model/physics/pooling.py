@@ -1,0 +1,34 @@
+"""Pooling: one prior from the lessons of many groups of the same kind."""
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from cost_model.physics.learned import Learned
+from cost_model.physics.similar import SimilarGroups
+
+# With three groups the median is a group that another one agrees with, or lies between: one outlier decides nothing.
+LEAST_GROUPS = 3
+
+
+def pooled(lessons: Iterable[Learned]) -> SimilarGroups | None:
+    """The medians of what groups of one kind have learned from their own moves; None where fewer than three have.
+
+    Only groups whose own moves outweigh their priors count, and only with what they have measured themselves, so that
+    no group hands back what it was given. The order does not matter.
+    """
+    measured = [learned for learned in lessons if learned.similar is None and learned.source == "measured"]
+    pauses = [pause for learned in measured if (pause := learned.own_pauses_seconds) is not None]
+    if len(pauses) < LEAST_GROUPS:
+        return None
+    return SimilarGroups(
+        groups=len(pauses),
+        pause_scale_out_seconds=median(up for up, _ in pauses),
+        pause_scale_in_seconds=median(down for _, down in pauses),
+        risk_share=_median([each.risk / each.risk_prior for each in measured if each.risk_prior > 0.0]) or 1.0,
+        ungraceful_share=_median([each.ungraceful_share for each in measured if each.ungraceful_share is not None]),
+        start_up_seconds=_median([each.start_up.value for each in measured if each.start_up is not None]),
+    )
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return median(values) if len(values) >= LEAST_GROUPS else None
