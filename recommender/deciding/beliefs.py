@@ -56,7 +56,7 @@ def ledger_sentence(ledger: LedgerStanding, *, now: datetime) -> str:
     error = (
         ""
         if ledger.error_ratio is None
-        else f"; that of the group itself is off by {abs(ledger.error_ratio - 1.0):.0%}"
+        else f"; the simulation of the group itself is off by {abs(ledger.error_ratio - 1.0):.0%}"
     )
     return (
         f"In the last {hours:.0f} h the group cost {ledger.paid.total:.2f} {ledger.currency}; "

@@ -398,9 +398,11 @@ class Experts:
         return float(min(self._costs_of_plans.min(), self._costs.min()))
 
     @property
-    def forecast_value(self) -> ForecastValue:
-        """The accounts of plans with and without a forecast, as they are published."""
+    def forecast_value(self) -> ForecastValue | None:
+        """The accounts of plans with and without a forecast, as they are published; None while there is nothing in."""
         costs = self._costs_of_plans
+        if not costs.any():
+            return None
         return ForecastValue(
             cost_with_forecast=float(costs[WITH_FORECAST]),
             cost_without_forecast=float(costs[WITHOUT_FORECAST]),

@@ -122,7 +122,7 @@ def test_the_ledger_says_what_was_paid_and_what_others_would_have_cost(ledger: L
     assert ledger_sentence(ledger, now=now) == (
         "In the last 24 h the group cost 7.50 USD; by simulation KEDA at 2,000 messages would have cost 9.25, "
         "HPA at 10,000 messages would have cost 31.00, all replicas would have cost 7.75 (too near to tell); "
-        "that of the group itself is off by 3%."
+        "the simulation of the group itself is off by 3%."
     )
 
 
