@@ -4,7 +4,7 @@ import argparse
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -33,6 +33,18 @@ def end_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def aged(page: str, document: Mapping[str, object]) -> str:
+    r"""A page with what has changed since its figures were measured under its title, where its document notes that.
+
+    >>> aged("# Title\n\nText.", {"changed_since": "Late messages cost more now."})
+    '# Title\n\n**Older than the code.** Late messages cost more now.\n\nText.'
+    >>> aged("# Title\n\nText.", {})
+    '# Title\n\nText.'
+    """
+    changed = document.get("changed_since")
+    return page if changed is None else page.replace("\n\n", f"\n\n**Older than the code.** {changed}\n\n", 1)
 
 
 def hms(seconds: float) -> str:

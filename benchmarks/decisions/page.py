@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from benchmarks.command import table
+from benchmarks.command import aged, table
 from benchmarks.decisions.bars import bars_section
 from benchmarks.decisions.document import Document, runs_in
 from benchmarks.decisions.ours import LAGCAST, OURS
@@ -86,7 +86,7 @@ def write_page(document: Document, picture: Path) -> None:
         ]
     if published:
         parts.append(whitepaper_section(published))
-    print("\n".join(part for part in parts if part), end="")
+    print(aged("\n".join(part for part in parts if part), document), end="")
 
 
 def shown(mean: Mean) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from benchmarks.command import table
+from benchmarks.command import aged, table
 from benchmarks.forecasts.summary import FIGURES, held, limits
 
 Document = dict[str, Any]
@@ -56,7 +56,7 @@ def write_page(document: Document) -> None:
         results = [each for each in document["results"] if each["term"] == name]
         if results:
             parts.append(_term(name, term, results, document["tuned_on"]))
-    print("\n".join(parts), end="")
+    print(aged("\n".join(parts), document), end="")
 
 
 def _introduction(document: Document) -> str:
