@@ -1,0 +1,120 @@
+"""The source of forecasts: a model while it works and is proven, beside it that the produce rate stays as it is."""
+
+import time
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from forecasting.backtest import history_of
+from forecasting.forecast import QUANTILES, Forecast
+from forecasting.history import History
+from forecasting.units import FloatArray
+from recommender.adapters.time_limit import TimeLimit
+from recommender.deciding.decision import DecisionSettings
+from recommender.following.careful import Caller, call
+from recommender.following.forecast_source import PROVE_AFTER, Forecasts, ForecastSource
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+DAY = 1440
+MINUTES = 4 * DAY
+
+
+def jumps() -> FloatArray:
+    """Six minutes of every half hour bring 16,000/s, the others 3,000/s."""
+    return np.where(np.arange(MINUTES + DAY) % 30 < 6, 16_000.0, 3_000.0)
+
+
+@dataclass
+class Given:
+    """Forecasts these rates times a factor, from the end of the history on, a few seconds late if it is slow."""
+
+    factor: float = 1.0
+    seconds: float = 0.0
+    fails: bool = False
+    rates: FloatArray = field(default_factory=jumps)
+    name: str = "given"
+
+    def fit(self, history: History) -> "Given":
+        """Nothing is left to learn."""
+        assert history.minutes > 0
+        return self
+
+    def forecast(self, history: History, *, steps: int) -> Forecast:
+        """What comes, times the factor."""
+        if self.fails:
+            message = "broken"
+            raise RuntimeError(message)
+        time.sleep(self.seconds)
+        first = MINUTES + round((history.end_at - NOW).total_seconds() / 60)
+        return Forecast(
+            cluster=history.cluster,
+            group=history.group,
+            model=self.name,
+            history_tier="daily",
+            origin_at=history.end_at,
+            step_seconds=60,
+            paths=np.tile(self.factor * self.rates[first : first + steps], (len(QUANTILES), 1)),
+        )
+
+
+def until(minutes: int) -> History:
+    """The load, up to so many minutes after NOW."""
+    return observed(jumps()[: MINUTES + minutes], NOW + timedelta(minutes=minutes))
+
+
+def observed(rates: FloatArray, end_at: datetime) -> History:
+    """A history of these rates, none of which a minute's mean hides."""
+    return replace(history_of(rates, end_at=end_at), peak_messages_per_second=rates)
+
+
+def source(forecaster: Given, caller: Caller = call) -> ForecastSource:
+    return ForecastSource(forecaster, DecisionSettings(), caller=caller)
+
+
+def models(forecasts: Forecasts) -> list[str]:
+    return [each.model if isinstance(each, Forecast) else each.reason for each in forecasts]
+
+
+def test_c17_a_forecast_that_knows_the_jumps_is_used() -> None:
+    """It beats persistence on the day before; what persistence says stays beside it."""
+    assert models(source(Given()).forecasts(until(0))) == ["given", "persistence"]
+
+
+def test_c17_a_forecast_that_is_far_off_is_not_used() -> None:
+    """Three times what comes: persistence is closer, and both kinds of plans get it."""
+    assert models(source(Given(factor=3.0)).forecasts(until(0))) == ["persistence", "persistence"]
+
+
+def test_c17_a_forecast_that_has_become_wrong_is_left_at_the_next_proof() -> None:
+    """Right for four days, then three times too high: six hours later it is proven on a day that it got wrong."""
+    forecaster = Given()
+    beside = source(forecaster)
+    assert models(beside.forecasts(until(0)))[0] == "given"
+    forecaster.factor = 3.0
+    hours = int(PROVE_AFTER.total_seconds()) // 3600
+    assert models(beside.forecasts(until(60 * hours - 1)))[0] == "given"
+    assert models(beside.forecasts(until(60 * hours)))[0] == "persistence"
+
+
+def test_a_young_history_proves_nothing_and_its_forecast_is_used() -> None:
+    """Below two days there is no season to learn: the production forecaster is persistence there."""
+    beside = source(Given())
+    young = observed(jumps()[MINUTES - 600 : MINUTES], NOW)
+    assert models(beside.forecasts(young))[0] == "given"
+
+
+@pytest.mark.parametrize(
+    "forecaster", [Given(fails=True), Given(factor=np.nan), Given(factor=-1.0), Given(factor=1e12)]
+)
+def test_p8_a_broken_forecaster_leaves_persistence_in_the_same_cycle(forecaster: Given) -> None:
+    """An exception, no number, less than nothing or far too much: plans of both kinds have a forecast at once."""
+    assert models(source(forecaster).forecasts(until(0))) == ["persistence", "persistence"]
+
+
+def test_p8_a_slow_forecaster_does_not_hold_up_the_proof() -> None:
+    """Each answer takes 0.1 s, and 60 of them would take six: after half a second persistence is used."""
+    began = time.monotonic()
+    assert models(source(Given(seconds=0.1), TimeLimit(0.5)).forecasts(until(0)))[0] == "persistence"
+    assert time.monotonic() - began < 5.0
