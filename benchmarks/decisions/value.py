@@ -4,7 +4,8 @@
 
 Plays the last days of each `.csv` and `.csv.gz` of DIR, and of the project's own workload, in worlds of slow and of
 quick pauses: with the forecasts that production uses, without any (a constant rate) and with foresight, which knows
-the produce rate of every future minute. A table is written to stdout as it grows.
+the produce rate of every future minute. `--worlds slow-pods,new-nodes` plays them where pods need minutes to start. A
+table is written to stdout as it grows.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import numpy as np
 from benchmarks.command import end_with_parent, names_among
 from benchmarks.decisions.forecasters import Foresight
 from benchmarks.decisions.tournament import SeededScenario, history_rows, scenarios_of
-from benchmarks.decisions.worlds import WORLDS
+from benchmarks.decisions.worlds import ALL_WORLDS
 from forecasting.forecaster import Forecaster
 from forecasting.persistence import PersistenceForecaster
 from replay.contest import run_policy
@@ -37,7 +38,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--traces", type=Path, help="folder of trace files")
     parser.add_argument("--seeds", type=int, default=3, help="days and draws of arrivals for each trace and world")
-    parser.add_argument("--worlds", type=names_among(tuple(WORLDS)), default=USUAL_WORLDS, metavar="A,B")
+    parser.add_argument("--worlds", type=names_among(tuple(ALL_WORLDS)), default=USUAL_WORLDS, metavar="A,B")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     arguments = parser.parse_args()
     files = [] if arguments.traces is None else sorted(arguments.traces.iterdir())
