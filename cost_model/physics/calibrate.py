@@ -24,6 +24,8 @@ FULLER_STRETCHES = 3
 # Plans fill replicas so much further, because fuller minutes would never occur otherwise; the middle of the possible
 # capacities lies further up.
 PLANNED_BEYOND, STEP_BEYOND = 1.06, 1.15
+# A group that falls behind has done all that it can by the end of the minute; one such minute may be odd.
+ODD_MINUTES = 1
 # A minute this full beside the fullest ones may have been at the limit.
 NEARLY_AS_FULL = 0.9
 
@@ -104,6 +106,10 @@ def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Cap
     if stretches.size <= FULLER_STRETCHES:
         return None
     seen = float(stretches[-1 - FULLER_STRETCHES])
+    behind = _behind_rates(history, profile)
+    behind = np.sort(behind[np.isfinite(behind)])
+    if behind.size > ODD_MINUTES:
+        seen = max(seen, float(behind[-1 - ODD_MINUTES]))
     if not seen > 0.0:
         return None
     return Capacity(
@@ -136,18 +142,27 @@ def seconds_to_show(profile: GroupProfile) -> Seconds:
 
 
 def was_behind(history: History, profile: GroupProfile, *, shown: MessagesPerSecond) -> bool:
-    """True if the group was behind at the end of a minute of the last day in which it was about as full as ever.
+    """True if the group was behind at the end of a minute of the last day in which it did about what it has shown.
 
-    It may be at its limit then, even where no saturated window proves it. In emptier minutes something else was wrong,
-    and a move that stopped the group is not counted.
+    That is its limit, even where no saturated window proves it. In emptier minutes something else was wrong, and a
+    minute in which it did more shows that its limit lies higher.
+    """
+    rates = _behind_rates(history, profile) / shown
+    return bool(((rates > NEARLY_AS_FULL) & (rates < 1.0 / NEARLY_AS_FULL)).any())
+
+
+def _behind_rates(history: History, profile: GroupProfile) -> FloatArray:
+    """What each replica did in the minutes of the last day at whose end the group was behind; NaN in all others.
+
+    Such a minute is not saturated throughout, so that capacity is at least that much.
     """
     tail = _look_back(history)
-    lag, consumed = history.lag_messages[tail], history.consume_messages_per_second[tail]
+    lag, consumed = history.lag_messages[tail][1:], history.consume_messages_per_second[tail][1:]
     windows = windows_of(history, profile)
-    floor = (SATURATED_LAG_SECONDS + profile.commit_interval_seconds) * consumed[1:]
     with np.errstate(invalid="ignore", divide="ignore"):
-        full = windows.rates / _kept_replicas(profile, windows.replicas) > NEARLY_AS_FULL * shown
-    return bool((full & (lag[1:] > floor)).any())
+        rates = windows.rates / _kept_replicas(profile, windows.replicas)
+        behind = lag > (SATURATED_LAG_SECONDS + profile.commit_interval_seconds) * consumed
+    return np.where(behind, rates, np.nan)
 
 
 def _kept_replicas(profile: GroupProfile, replicas: IntArray) -> FloatArray:
