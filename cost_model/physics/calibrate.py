@@ -26,6 +26,8 @@ FULLER_STRETCHES = 3
 PLANNED_BEYOND, STEP_BEYOND = 1.06, 1.15
 # A group that falls behind has done all that it can by the end of the minute; one such minute may be odd.
 ODD_MINUTES = 1
+# At the limit the middle lies a little above what minutes show that began before the group was behind.
+AT_LIMIT_BEYOND = 1.03
 # A minute this full beside the fullest ones may have been at the limit.
 NEARLY_AS_FULL = 0.9
 
@@ -95,7 +97,8 @@ def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Cap
     """The capacity that every replica has shown within a day, and a step beyond it.
 
     Planning a step beyond the highest rate seen shows more, step by step, until a window is saturated or the load needs
-    no more; so a group that was never at its limit is not refused for ever, and never runs much fuller than before.
+    no more; so a group that was never at its limit is not refused for ever, and never runs much fuller than before. Where a probe
+    has fallen behind at what was shown, that is the limit, and no step is added.
     """
     known = np.isfinite(history.consume_messages_per_second[_look_back(history)])
     minutes = _sustained_minutes(profile)
@@ -112,10 +115,14 @@ def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Cap
         seen = max(seen, float(behind[-1 - ODD_MINUTES]))
     if not seen > 0.0:
         return None
+    # A step beyond a limit of 1,000 would let plans fill replicas to 1,030, and be late in every burst.
+    reached = was_behind(history, profile, shown=MessagesPerSecond(seen))
+    planned = seen if reached else PLANNED_BEYOND * seen
+    likely = AT_LIMIT_BEYOND * seen if reached else STEP_BEYOND * seen
     return Capacity(
-        p20=MessagesPerSecond(PLANNED_BEYOND * seen),
-        p50=MessagesPerSecond(STEP_BEYOND * seen),
-        p90=MessagesPerSecond(STEP_BEYOND**2 * seen),
+        p20=MessagesPerSecond(planned),
+        p50=MessagesPerSecond(likely),
+        p90=MessagesPerSecond(likely * likely / seen),
         source="unsaturated_windows",
         age_seconds=Seconds(0.0),
     )
@@ -128,12 +135,13 @@ def _sustained_minutes(profile: GroupProfile) -> int:
 def shown_by_replica(capacity: Capacity) -> MessagesPerSecond:
     """The rate that every replica has shown, where the capacity was inferred from minutes below the limit.
 
-    >>> inferred = Capacity(p20=MessagesPerSecond(106.0), p50=MessagesPerSecond(115.0), p90=MessagesPerSecond(132.0),
+    >>> inferred = Capacity(p20=MessagesPerSecond(106.0), p50=MessagesPerSecond(115.0), p90=MessagesPerSecond(132.25),
     ...                     source="unsaturated_windows")
     >>> round(shown_by_replica(inferred))
     100
     """
-    return MessagesPerSecond(capacity.p20 / PLANNED_BEYOND)
+    # Formula: p50 is f times what was shown, and p90 f * f times, whatever the step f.
+    return MessagesPerSecond(capacity.p50**2 / capacity.p90)
 
 
 def seconds_to_show(profile: GroupProfile) -> Seconds:
