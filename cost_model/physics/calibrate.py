@@ -97,8 +97,8 @@ def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Cap
     """The capacity that every replica has shown within a day, and a step beyond it.
 
     Planning a step beyond the highest rate seen shows more, step by step, until a window is saturated or the load needs
-    no more; so a group that was never at its limit is not refused for ever, and never runs much fuller than before. Where a probe
-    has fallen behind at what was shown, that is the limit, and no step is added.
+    no more; so a group that was never at its limit is not refused for ever, and never runs much fuller than before.
+    Where a probe has fallen behind at what was shown, that is the limit, and no step is added.
     """
     known = np.isfinite(history.consume_messages_per_second[_look_back(history)])
     minutes = _sustained_minutes(profile)
