@@ -24,6 +24,10 @@ FULLER_STRETCHES = 3
 # Plans fill replicas so much further, because fuller minutes would never occur otherwise; the middle of the possible
 # capacities lies further up.
 PLANNED_BEYOND, STEP_BEYOND = 1.06, 1.15
+# A group that falls behind has done all that it can by the end of the minute; one such minute may be odd.
+ODD_MINUTES = 1
+# At the limit the middle lies a little above what minutes show that began before the group was behind.
+AT_LIMIT_BEYOND = 1.03
 # A minute this full beside the fullest ones may have been at the limit.
 NEARLY_AS_FULL = 0.9
 
@@ -94,6 +98,7 @@ def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Cap
 
     Planning a step beyond the highest rate seen shows more, step by step, until a window is saturated or the load needs
     no more; so a group that was never at its limit is not refused for ever, and never runs much fuller than before.
+    Where a probe has fallen behind at what was shown, that is the limit, and no step is added.
     """
     known = np.isfinite(history.consume_messages_per_second[_look_back(history)])
     minutes = _sustained_minutes(profile)
@@ -104,12 +109,20 @@ def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Cap
     if stretches.size <= FULLER_STRETCHES:
         return None
     seen = float(stretches[-1 - FULLER_STRETCHES])
+    behind = _behind_rates(history, profile)
+    behind = np.sort(behind[np.isfinite(behind)])
+    if behind.size > ODD_MINUTES:
+        seen = max(seen, float(behind[-1 - ODD_MINUTES]))
     if not seen > 0.0:
         return None
+    # A step beyond a limit of 1,000 would let plans fill replicas to 1,030, and be late in every burst.
+    reached = was_behind(history, profile, shown=MessagesPerSecond(seen))
+    planned = seen if reached else PLANNED_BEYOND * seen
+    likely = AT_LIMIT_BEYOND * seen if reached else STEP_BEYOND * seen
     return Capacity(
-        p20=MessagesPerSecond(PLANNED_BEYOND * seen),
-        p50=MessagesPerSecond(STEP_BEYOND * seen),
-        p90=MessagesPerSecond(STEP_BEYOND**2 * seen),
+        p20=MessagesPerSecond(planned),
+        p50=MessagesPerSecond(likely),
+        p90=MessagesPerSecond(likely * likely / seen),
         source="unsaturated_windows",
         age_seconds=Seconds(0.0),
     )
@@ -122,12 +135,13 @@ def _sustained_minutes(profile: GroupProfile) -> int:
 def shown_by_replica(capacity: Capacity) -> MessagesPerSecond:
     """The rate that every replica has shown, where the capacity was inferred from minutes below the limit.
 
-    >>> inferred = Capacity(p20=MessagesPerSecond(106.0), p50=MessagesPerSecond(115.0), p90=MessagesPerSecond(132.0),
+    >>> inferred = Capacity(p20=MessagesPerSecond(106.0), p50=MessagesPerSecond(115.0), p90=MessagesPerSecond(132.25),
     ...                     source="unsaturated_windows")
     >>> round(shown_by_replica(inferred))
     100
     """
-    return MessagesPerSecond(capacity.p20 / PLANNED_BEYOND)
+    # Formula: p50 is f times what was shown, and p90 f * f times, whatever the step f.
+    return MessagesPerSecond(capacity.p50**2 / capacity.p90)
 
 
 def seconds_to_show(profile: GroupProfile) -> Seconds:
@@ -136,18 +150,27 @@ def seconds_to_show(profile: GroupProfile) -> Seconds:
 
 
 def was_behind(history: History, profile: GroupProfile, *, shown: MessagesPerSecond) -> bool:
-    """True if the group was behind at the end of a minute of the last day in which it was about as full as ever.
+    """True if the group was behind at the end of a minute of the last day in which it did about what it has shown.
 
-    It may be at its limit then, even where no saturated window proves it. In emptier minutes something else was wrong,
-    and a move that stopped the group is not counted.
+    That is its limit, even where no saturated window proves it. In emptier minutes something else was wrong, and a
+    minute in which it did more shows that its limit lies higher.
+    """
+    rates = _behind_rates(history, profile) / shown
+    return bool(((rates > NEARLY_AS_FULL) & (rates < 1.0 / NEARLY_AS_FULL)).any())
+
+
+def _behind_rates(history: History, profile: GroupProfile) -> FloatArray:
+    """What each replica did in the minutes of the last day at whose end the group was behind; NaN in all others.
+
+    Such a minute is not saturated throughout, so that capacity is at least that much.
     """
     tail = _look_back(history)
-    lag, consumed = history.lag_messages[tail], history.consume_messages_per_second[tail]
+    lag, consumed = history.lag_messages[tail][1:], history.consume_messages_per_second[tail][1:]
     windows = windows_of(history, profile)
-    floor = (SATURATED_LAG_SECONDS + profile.commit_interval_seconds) * consumed[1:]
     with np.errstate(invalid="ignore", divide="ignore"):
-        full = windows.rates / _kept_replicas(profile, windows.replicas) > NEARLY_AS_FULL * shown
-    return bool((full & (lag[1:] > floor)).any())
+        rates = windows.rates / _kept_replicas(profile, windows.replicas)
+        behind = lag > (SATURATED_LAG_SECONDS + profile.commit_interval_seconds) * consumed
+    return np.where(behind, rates, np.nan)
 
 
 def _kept_replicas(profile: GroupProfile, replicas: IntArray) -> FloatArray:

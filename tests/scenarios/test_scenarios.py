@@ -75,9 +75,9 @@ def profile_of(group: Scenario) -> GroupProfile:
     del known["replicas"]
     rate = known.pop("capacity_messages_per_second_per_replica")
     if rate is not None:
-        band = rate if isinstance(rate, dict) else dict.fromkeys(("p20", "p50", "p90"), float(rate))
+        band: Scenario = rate if isinstance(rate, dict) else dict.fromkeys(("p20", "p50", "p90"), float(rate))
         p20, p50, p90 = (MessagesPerSecond(band[name]) for name in ("p20", "p50", "p90"))
-        rate = Capacity(p20=p20, p50=p50, p90=p90, source="configured")
+        rate = Capacity(p20=p20, p50=p50, p90=p90, source=band.get("source", "configured"))
     if "streams" in known:
         known["streams"] = StreamsProfile(**known["streams"])
     if "partition_weights" in known:

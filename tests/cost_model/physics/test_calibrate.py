@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from cost_model.physics.calibrate import capacity_seen, quiet_seconds, windows_of
+from cost_model.physics.calibrate import capacity_seen, quiet_seconds, shown_by_replica, windows_of
 from cost_model.physics.downstream import downstream_limit
 from cost_model.physics.profile import GroupProfile
 from cost_model.physics.scalability import Scalability, fit_scalability
@@ -182,3 +182,26 @@ def test_quiet_time_is_counted_from_the_last_rebalance_to_the_octave() -> None:
     assert quiet_seconds(replace(moved, in_rebalance=rebalance)) == 4 * 60.0
     assert quiet_seconds(_history(rates, behind=never, members=np.full(MINUTES, 8.0))) is None
     assert quiet_seconds(_history(rates, behind=never, members=np.full(MINUTES, np.nan))) is None
+
+
+def test_two_minutes_at_whose_end_the_group_was_behind_show_what_was_done_in_them() -> None:
+    """At 1,200 messages/s of 8 replicas it fell behind twice, for a minute each: at least 150 each; one may be odd."""
+    consumed, behind = np.full(DAY_MINUTES, 400.0), np.zeros(DAY_MINUTES)
+    consumed[600:660] = 800.0
+    consumed[900], behind[900] = 1200.0, 1.0
+    once = capacity_seen(_day(consumed, behind=behind), PROFILE)
+    consumed[1000], behind[1000] = 1200.0, 1.0
+    twice = capacity_seen(_day(consumed, behind=behind), PROFILE)
+    assert once is not None
+    assert twice is not None
+    assert [shown_by_replica(found) for found in (once, twice)] == pytest.approx([100.0, 150.0])
+    assert (twice.p20, twice.p50) == pytest.approx((150.0, 154.5))
+    assert twice.source == "unsaturated_windows"
+
+
+def test_a_group_that_was_behind_below_what_it_has_shown_is_planned_a_step_beyond_it() -> None:
+    """Two minutes behind at 50 each, after an hour at 100 each: something else was wrong, and 100 are no limit."""
+    consumed, behind = np.full(DAY_MINUTES, 400.0), np.zeros(DAY_MINUTES)
+    consumed[600:660] = 800.0
+    behind[900] = behind[1000] = 1.0
+    assert _seen(_day(consumed, behind=behind))[0] == pytest.approx(106.0)
