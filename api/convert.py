@@ -269,6 +269,7 @@ def _value(value: ForecastValue) -> parts.ForecastValue:
     return parts.ForecastValue(
         cost_with_forecast=value.cost_with_forecast,
         cost_without_forecast=value.cost_without_forecast,
+        forecast_proven=value.forecast_proven,
         forecast_used=value.forecast_used,
     )
 

@@ -78,8 +78,10 @@ class ForecastValue(Wire):
     cost_with_forecast: FiniteFloat
     cost_without_forecast: FiniteFloat
     """The produce rate was taken to stay as it is."""
+    forecast_proven: bool
+    """Whether the forecaster has beaten a constant produce rate out of sample; until then no plan uses it."""
     forecast_used: bool
-    """Whether plans use the forecast; they do while it has not made them more expensive."""
+    """Whether plans use the forecast; they do while it is proven and has not made them more expensive."""
 
 
 class Forecast(Wire):

@@ -1,7 +1,7 @@
 """Proof of a forecaster: it is better than persistence on minutes that it had not seen, or it is not used.
 
 Two days of a load without a season still have the best of 35 mixtures, and regressions that fit it: out of sample their
-pinball losses were 1.5 to 5 times those of persistence on level shifts, flash crowds and random walks.
+pinball losses were up to four times those of persistence on level shifts, flash crowds and random walks.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from forecasting.history_tier import DAILY_MINUTES, MINUTES_PER_DAY
 from forecasting.persistence import PersistenceForecaster
 from forecasting.units import FloatArray
 
-# Half a day is held out at least: with less, a night would speak for a day.
+# Half a day is held out, or as much of it as lies beyond the first two days.
 _LEAST_HELD_OUT_MINUTES = MINUTES_PER_DAY // 2
 # Origins 23 minutes apart, prime to 60, meet a job on every tenth minute in all its phases: 31 of them in half a day.
 _SPACING_MINUTES = 23
@@ -27,9 +27,10 @@ _STEPS = (1, 5, 15, 30, 60)
 
 
 def is_proven(forecaster: Forecaster, history: History, *, steps: int) -> bool:
-    """True if the forecaster, fitted before them, beats persistence in the last half day to day of the history.
+    """True if the forecaster, fitted before it, beats persistence in the last part of the history, a day at most.
 
-    False too where it refuses, and where what is known is too short to hold half a day out of two and a half.
+    False too where it refuses, and where fewer than ten origins, each with a horizon after it, lie beyond the first two
+    days: that takes four and a half hours.
     """
     origins = held_out_origins(history, steps=steps)
     if len(origins) < _FEWEST_ORIGINS:
@@ -40,7 +41,10 @@ def is_proven(forecaster: Forecaster, history: History, *, steps: int) -> bool:
 
 
 def held_out_origins(history: History, *, steps: int) -> Sequence[int]:
-    """Minutes after which a horizon is wholly known, oldest first: a quarter of the history, half a day to a day."""
+    """Minutes after which a horizon is wholly known, oldest first, in the last part of the history.
+
+    The part is a quarter of the history, half a day at least and a day at most, without the first two days.
+    """
     known = np.isfinite(history.produce_messages_per_second)
     first = int(np.argmax(known))
     held_out = min(max((history.minutes - first) // 4, _LEAST_HELD_OUT_MINUTES), MINUTES_PER_DAY)

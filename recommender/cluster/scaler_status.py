@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from forecasting.refusal import Refusal, RefusalReason
 from recommender.cluster.scaler import Document, GroupRequest, InvalidScaler
-from recommender.deciding.recommendation import Decision, Recommendation
+from recommender.deciding.recommendation import Decision, ForecastValue, Recommendation
 from recommender.ports import decision_id, wire_code
 
 Status = Mapping[str, Any]
@@ -180,7 +180,6 @@ def _verdicts(request: GroupRequest, decision: Decision | None, *, now: datetime
 
 def _of_advice(advice: Recommendation) -> dict[str, Verdict]:
     value, source = advice.forecast.value, advice.capacity.source
-    used = None if value is None else value.forecast_used
     measured = source != "unsaturated_windows"
     move = f"{advice.current_replicas} -> {advice.desired_replicas} replicas at {_instant(advice.execute_at)}"
     what = f"stay at {advice.current_replicas} replicas" if advice.action == "hold" else move
@@ -201,11 +200,20 @@ def _of_advice(advice: Recommendation) -> dict[str, Verdict]:
             else "One replica was never seen at its limit; plans go a step beyond what it has carried.",
         ),
         "ForecastTrusted": Verdict(
-            holds=used,
-            reason={True: "NoMoreExpensive", False: "MoreExpensive", None: "NotCompared"}[used],
+            holds=None if value is None else value.forecast_used,
+            reason=_forecast_reason(value),
             sentence=f"Forecast by {advice.forecast.model}.",
         ),
     }
+
+
+def _forecast_reason(value: ForecastValue | None) -> str:
+    """Why plans use the forecast or not, as one word."""
+    if value is None:
+        return "NotCompared"
+    if not value.forecast_proven:
+        return "NotProven"
+    return "NoMoreExpensive" if value.forecast_used else "MoreExpensive"
 
 
 def _of_refusal(refusal: Refusal) -> dict[str, Verdict]:

@@ -38,9 +38,11 @@ def _forecast(value: ForecastValue | None, currency: str) -> str:
     """What plans have cost with and without a forecast, and which of them are used as a result."""
     if value is None:
         return ""
+    if not value.forecast_proven:
+        return "Plans take the produce rate to stay as it is: no forecast has beaten that out of sample yet."
     used = "Plans use the forecast" if value.forecast_used else "Plans take the produce rate to stay as it is"
     return (
-        f"{used}: with it they have cost {value.cost_with_forecast:.3f} {currency}, without it "
+        f"{used}: with the forecast they have cost {value.cost_with_forecast:.3f} {currency}, without it "
         f"{value.cost_without_forecast:.3f} (hours count half with each six hours from now)."
     )
 

@@ -85,11 +85,13 @@ class ForecastValue:
     """What plans have cost with a forecast, and what they have cost with the produce rate taken to stay as it is.
 
     Both in currency, by the same weights: hours count half with each six hours from now. One of them was followed, or
-    a simple scaler was; what was not followed was played beside the group. `forecast_used`: plans use the forecast.
+    a simple scaler was; what was not followed was played beside the group. `forecast_proven`: the forecaster has beaten
+    that out of sample; while it has not, both kinds of plans do without it. `forecast_used`: plans use the forecast.
     """
 
     cost_with_forecast: float
     cost_without_forecast: float
+    forecast_proven: bool
     forecast_used: bool
 
 

@@ -397,16 +397,19 @@ class Experts:
         """The faded cost of the cheapest one, plans among them."""
         return float(min(self._costs_of_plans.min(), self._costs.min()))
 
-    @property
-    def forecast_value(self) -> ForecastValue | None:
-        """The accounts of plans with and without a forecast, as they are published; None while there is nothing in."""
+    def forecast_value(self, *, proven: bool) -> ForecastValue | None:
+        """The accounts of plans with and without a forecast, as they are published; None while there is nothing in.
+
+        Without a `proven` forecast both kinds of plans take the produce rate to stay as it is.
+        """
         costs = self._costs_of_plans
         if not costs.any():
             return None
         return ForecastValue(
             cost_with_forecast=float(costs[WITH_FORECAST]),
             cost_without_forecast=float(costs[WITHOUT_FORECAST]),
-            forecast_used=self._planner == WITH_FORECAST,
+            forecast_proven=proven,
+            forecast_used=proven and self._planner == WITH_FORECAST,
         )
 
     @property

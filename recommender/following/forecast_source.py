@@ -69,6 +69,11 @@ class ForecastSource:
         return Forecasts(forecast, persistence)
 
     @property
+    def proven(self) -> bool:
+        """True while the forecaster works and has beaten persistence out of sample."""
+        return self._proven and self._proven_at is not None and not isinstance(self._fitted, ForecasterFailure)
+
+    @property
     def failure(self) -> str | None:
         """A sentence on a forecaster that is not used, with the reason; None while it is used."""
         if not isinstance(self._fitted, ForecasterFailure):

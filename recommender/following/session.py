@@ -202,7 +202,7 @@ class Session:
             learned=self.learned,
             track_record=TrackRecord(
                 fallback_policy=None if experts is None else experts.standing,
-                forecast_value=None if experts is None else experts.forecast_value,
+                forecast_value=None if experts is None else experts.forecast_value(proven=self._forecasts.proven),
                 ledger=self._ledger_at(capacity),
                 forecaster_failure=self.forecaster_failure,
             ),

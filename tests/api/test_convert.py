@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any, get_args
 
@@ -15,7 +15,7 @@ from api.schemas import DECISION_V1, RecommendationV1, RefusalV1
 from cost_model.pricing.price import Cost
 from forecasting.refusal import Refusal, RefusalReason
 from recommender.configuring.settings import GroupSettings, TargetSettings
-from recommender.deciding.recommendation import Decision, Recommendation, TurningPoint
+from recommender.deciding.recommendation import Decision, ForecastValue, Recommendation, TurningPoint
 from recommender.ports import issued_at
 
 MakeAdvice = Callable[..., Recommendation]
@@ -152,4 +152,15 @@ def test_fields_that_an_older_decision_lacks_are_absent(advice: MakeAdvice) -> N
     later = {"desired_replicas_lower", "desired_replicas_upper", "fallback_policy", "learned", "policy", "confidence"}
     assert later.isdisjoint(document)
     assert "act_now" not in document["cost"]
-    assert {"skill_vs_persistence", "trusted"}.isdisjoint(document["forecast"])
+    assert "value" not in document["forecast"]
+
+
+def test_what_a_forecast_is_worth_is_published_with_it(advice: MakeAdvice) -> None:
+    """Both costs, whether the forecaster is proven, and whether plans use it."""
+    value = ForecastValue(cost_with_forecast=1.25, cost_without_forecast=1.5, forecast_proven=True, forecast_used=True)
+    assert _document(advice(forecast=replace(advice().forecast, value=value)))["forecast"]["value"] == {
+        "cost_with_forecast": 1.25,
+        "cost_without_forecast": 1.5,
+        "forecast_proven": True,
+        "forecast_used": True,
+    }

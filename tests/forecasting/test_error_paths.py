@@ -109,6 +109,19 @@ def test_the_highest_minute_of_an_hour_is_as_high_as_in_scenarios() -> None:
     assert 0.08 < np.mean(followed > 0.8) < 0.2
 
 
+def quantiles_at_each_step(quantiles: FloatArray) -> Forecast:
+    """A forecast of these quantiles at every step."""
+    return Forecast(
+        cluster="c",
+        group="g",
+        model="given",
+        history_tier="daily",
+        origin_at=MONDAY,
+        step_seconds=60,
+        paths=np.tile(quantiles[:, None], (1, STEPS)),
+    )
+
+
 @settings(max_examples=20)
 @given(st.sampled_from([white, jumping]), st.integers(0, 1000))
 def test_scenarios_that_run_as_errors_ran_keep_the_forecasts_quantiles(
@@ -116,16 +129,7 @@ def test_scenarios_that_run_as_errors_ran_keep_the_forecasts_quantiles(
 ) -> None:
     """At each step 10, 50 and 90 % of 64 paths lie under p10, p50 and p90, within three deviations of so many draws."""
     bands = 1000.0 * np.exp(0.2 * norm.ppf(QUANTILES))
-    forecast = Forecast(
-        cluster="c",
-        group="g",
-        model="given",
-        history_tier="daily",
-        origin_at=MONDAY,
-        step_seconds=60,
-        paths=np.tile(bands[:, None], (1, STEPS)),
-        error_paths=error_paths_of(errors(seed)),
-    )
+    forecast = replace(quantiles_at_each_step(bands), error_paths=error_paths_of(errors(seed)))
     paths = scenarios_of(forecast, count=PATHS, steps=STEPS)
     for quantile in (0.1, 0.5, 0.9):
         under = (paths <= forecast.path(quantile)).mean(axis=0)
@@ -138,15 +142,6 @@ def test_a_jump_from_next_to_nothing_says_nothing_of_jumps_from_the_highest_rate
 
     Of 1,000/s with quartiles of 10 %, p95 of a normal load is 1,244/s, and 1,200/s is the ceiling: 1,244 holds.
     """
-    paths = np.array([900.0, 950.0, 900.0, 1000.0, 1100.0, 9000.0, 20_000.0, 40_000.0])
-    forecast = Forecast(
-        cluster="c",
-        group="g",
-        model="given",
-        history_tier="daily",
-        origin_at=MONDAY,
-        step_seconds=60,
-        paths=np.tile(paths[:, None], (1, STEPS)),
-    )
+    forecast = quantiles_at_each_step(np.array([800.0, 850.0, 900.0, 1000.0, 1100.0, 9000.0, 20_000.0, 40_000.0]))
     assert scenarios_of(forecast, count=PATHS, steps=STEPS, ceiling=1200.0).max() == pytest.approx(1244.0)
     assert scenarios_of(forecast, count=PATHS, steps=STEPS, ceiling=5000.0).max() == pytest.approx(5000.0)

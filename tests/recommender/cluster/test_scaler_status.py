@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from forecasting.refusal import Refusal
 from recommender.cluster.scaler import GroupRequest, InvalidScaler, read_scaler, request_of
 from recommender.cluster.scaler_status import CONDITIONS, is_news, rejected_status, status_of, transition
 from recommender.configuring.settings import Settings
-from recommender.deciding.recommendation import Decision, Recommendation
+from recommender.deciding.recommendation import Decision, ForecastValue, Recommendation
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 CYCLE_SECONDS = 60.0
@@ -73,6 +74,26 @@ def test_the_status_has_all_of_the_advice(advice: Callable[..., Recommendation])
         "Conflicted": ("False", "OnlyScaler"),
         "Paused": ("False", "NotHeld"),
     }
+
+
+@pytest.mark.parametrize(
+    ("proven", "used", "verdict"),
+    [
+        (True, True, ("True", "NoMoreExpensive")),
+        (True, False, ("False", "MoreExpensive")),
+        (False, False, ("False", "NotProven")),
+    ],
+)
+def test_a_forecast_is_trusted_where_plans_use_it(
+    advice: Callable[..., Recommendation],
+    proven: bool,  # noqa: FBT001  # a case of the table
+    used: bool,  # noqa: FBT001  # the same
+    verdict: tuple[str, str],
+) -> None:
+    """It has beaten none out of sample, and has not made plans more expensive; the reason says which is missing."""
+    value = ForecastValue(cost_with_forecast=1.0, cost_without_forecast=1.0, forecast_proven=proven, forecast_used=used)
+    status = status_after(advice(forecast=replace(advice().forecast, value=value)))
+    assert verdicts(status)["ForecastTrusted"] == verdict
 
 
 def test_without_a_decision_the_status_has_no_advice() -> None:

@@ -9,7 +9,7 @@ import pytest
 from cost_model.physics.profile import Capacity
 from forecasting.units import MessagesPerSecond, Seconds
 from recommender.deciding.beliefs import beliefs, ledger_sentence, outcome_sentence
-from recommender.deciding.recommendation import GradedMove, LearnedMoves, LedgerStanding, Recommendation
+from recommender.deciding.recommendation import ForecastValue, GradedMove, LearnedMoves, LedgerStanding, Recommendation
 
 MakeAdvice = Callable[..., Recommendation]
 MakeMove = Callable[..., GradedMove]
@@ -80,6 +80,30 @@ def test_a_capacity_that_was_never_reached_is_stated_as_a_step_beyond_the_highes
         "One replica consumes 1,150/s "
         "(p20 1,060, p90 1,322; never seen at its limit: assumed a step above its highest rate, 0 min old)."
     )
+
+
+COSTS = "with the forecast they have cost 1.250 USD, without it 1.500 (hours count half with each six hours from now)"
+
+
+@pytest.mark.parametrize(
+    ("proven", "used", "sentence"),
+    [
+        (True, True, f"Plans use the forecast: {COSTS}."),
+        (True, False, f"Plans take the produce rate to stay as it is: {COSTS}."),
+        (False, False, "Plans take the produce rate to stay as it is: no forecast has beaten that out of sample yet."),
+    ],
+)
+def test_c17_what_a_forecast_is_worth_is_stated(
+    advice: MakeAdvice,
+    proven: bool,  # noqa: FBT001  # a case of the table
+    used: bool,  # noqa: FBT001  # the same
+    sentence: str,
+) -> None:
+    """What plans have cost with it and without, and which of them are used; costs are no reason before it is proven."""
+    value = ForecastValue(
+        cost_with_forecast=1.25, cost_without_forecast=1.5, forecast_proven=proven, forecast_used=used
+    )
+    assert beliefs(advice(forecast=replace(advice().forecast, value=value)))[-1] == sentence
 
 
 def test_advice_without_recorded_facts_states_none(advice: MakeAdvice) -> None:

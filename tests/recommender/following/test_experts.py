@@ -52,7 +52,7 @@ def test_before_anything_was_seen_plans_are_followed() -> None:
     """No scaler is believed to be cheaper than they are."""
     beside = experts()
     assert beside.choose() == Followed(WITH_FORECAST, None)
-    assert beside.forecast_value is None
+    assert beside.forecast_value(proven=True) is None
 
 
 @pytest.mark.parametrize(("members", "followed"), [(8, None), (24, 8)])
@@ -82,10 +82,22 @@ def test_c17_plans_without_a_forecast_are_followed_once_those_with_one_have_cost
     # 18 replicas too many cost the change, 0.06, after 0.067 hours or 16 rows.
     assert 16 <= followed.index(Followed(WITHOUT_FORECAST, None)) <= 20
     assert followed[-1] == Followed(WITHOUT_FORECAST, None)
-    value = beside.forecast_value
+    value = beside.forecast_value(proven=True)
     assert value is not None
     assert not value.forecast_used
     assert value.cost_with_forecast > 3.0 * value.cost_without_forecast
+
+
+def test_a_forecast_that_is_not_proven_is_not_said_to_be_used() -> None:
+    """Plans of its kind are followed, and it has beaten nothing yet: they take the produce rate to stay as it is."""
+    beside = experts()
+    decide(beside, [row(place) for place in range(8)])
+    value = beside.forecast_value(proven=False)
+    assert value is not None
+    assert not value.forecast_used
+    proven = beside.forecast_value(proven=True)
+    assert proven is not None
+    assert proven.forecast_used
 
 
 def test_a_forecast_that_has_won_again_is_used_again() -> None:
@@ -99,7 +111,7 @@ def test_a_forecast_that_has_won_again_is_used_again() -> None:
             beside.plan(planner, lambda *_, count=count: count)
         beside.observe(row(place, members=members, rate=5600.0), capacity=RATE, learned=LEARNED)
         members = wants[followed.planner] if followed.replicas is None else followed.replicas
-        value = beside.forecast_value
+        value = beside.forecast_value(proven=True)
         used.append(value is None or value.forecast_used)
     assert not all(used)
     assert used[-1]
@@ -133,7 +145,13 @@ def test_nobody_and_standstill_show_no_strength(members: int, consumed: float) -
     for place in range(480):
         behind = row(place, members=members, lag_seconds=60.0 + 15.0 * place)
         beside.observe(replace(behind, consume_messages_per_second=consumed), capacity=RATE, learned=LEARNED)
-    assert beside.choose().replicas in (None, 8)
+    # Eight of the scalers, or of plans without a forecast, which keep them here: of weaker replicas more were followed.
+    assert beside.choose() in (
+        Followed(WITHOUT_FORECAST, None),
+        Followed(WITHOUT_FORECAST, 8),
+        Followed(WITH_FORECAST, 8),
+    )
+    assert beside._capacity == RATE
 
 
 def test_at_the_ceiling_staying_is_as_late_as_the_group() -> None:
@@ -214,22 +232,19 @@ def test_whoever_is_followed_never_costs_more_than_the_best_one_and_one_change(
 
 
 def test_a_load_that_surges_whenever_replicas_have_gone_removes_them_ever_more_rarely() -> None:
-    """36 hours: 500/s until a scaler with fewer than 24 is followed, two minutes more, then 23,000/s for ten: a foe.
+    """20 hours: 500/s until a scaler with fewer than 24 is followed, two minutes more, then 23,000/s for ten: a foe.
 
     A surge meets one replica, two rows before the others work: half a million messages, consumed at 1,000/s. Each lull
     has to be longer than the one before, for the regret is added to the lead that a scaler with fewer needs.
     """
     beside = experts(members=24)
-    members, requested, backlog, fewer_rows, surge_rows, quiet_since = 24, 24, 0.0, 0, 0, -1000
+    members, requested, backlog, fewer_rows, surge_rows = 24, 24, 0.0, 0, 0
     removed_at: list[int] = []
-    for place in range(36 * 240):
+    for place in range(20 * 240):
         wanted = beside.choose().replicas or 24
         keep_plans(beside)
-        # The scaler that is followed when the surge comes removes again when it has gone: that is no new lull.
-        if wanted < 24 and requested == 24 and place - quiet_since > 240:
+        if wanted < 24 and requested == 24:
             removed_at.append(place)
-        if wanted < 24:
-            quiet_since = place
         members, requested = requested, wanted
         fewer_rows = fewer_rows + 1 if members < 24 else 0
         surge_rows = 40 if fewer_rows == 8 else max(surge_rows - 1, 0)
@@ -239,7 +254,7 @@ def test_a_load_that_surges_whenever_replicas_have_gone_removes_them_ever_more_r
         consumed = min(1000.0 * members, rate + backlog / 15.0)
         beside.observe(replace(seen, consume_messages_per_second=consumed), capacity=RATE, learned=LEARNED)
     lulls = np.diff(removed_at)
-    assert lulls.size >= 2
+    assert lulls.size == 2
     assert (np.diff(lulls) > 0).all()
 
 

@@ -79,12 +79,17 @@ def models(forecasts: Forecasts) -> list[str]:
 
 def test_c17_a_forecast_that_knows_the_jumps_is_used() -> None:
     """It beats persistence on the day before; what persistence says stays beside it."""
-    assert models(source(Given()).forecasts(until(0))) == ["given", "persistence"]
+    beside = source(Given())
+    assert not beside.proven  # nothing was compared yet
+    assert models(beside.forecasts(until(0))) == ["given", "persistence"]
+    assert beside.proven
 
 
 def test_c17_a_forecast_that_is_far_off_is_not_used() -> None:
     """Three times what comes: persistence is closer, and both kinds of plans get it."""
-    assert models(source(Given(factor=3.0)).forecasts(until(0))) == ["persistence", "persistence"]
+    beside = source(Given(factor=3.0))
+    assert models(beside.forecasts(until(0))) == ["persistence", "persistence"]
+    assert not beside.proven
 
 
 def test_c17_a_forecast_that_has_become_wrong_is_left_at_the_next_proof() -> None:
@@ -110,7 +115,9 @@ def test_a_young_history_proves_nothing_and_its_forecast_is_used() -> None:
 )
 def test_p8_a_broken_forecaster_leaves_persistence_in_the_same_cycle(forecaster: Given) -> None:
     """An exception, no number, less than nothing or far too much: plans of both kinds have a forecast at once."""
-    assert models(source(forecaster).forecasts(until(0))) == ["persistence", "persistence"]
+    beside = source(forecaster)
+    assert models(beside.forecasts(until(0))) == ["persistence", "persistence"]
+    assert not beside.proven
 
 
 def test_p8_a_slow_forecaster_does_not_hold_up_the_proof() -> None:
