@@ -13,7 +13,7 @@
 # %% [markdown]
 # # Tuning: target utilization and prices against what came of them
 #
-# Each point is a replay of the same half day, with the same arrivals, by the same decision code that `lagcast serve`
+# Each point is a replay of the same hours, with the same arrivals, by the same decision code that `lagcast serve`
 # runs. Only the settings differ. Every run is charged at the default prices, so the points can be compared.
 
 # %%
@@ -33,9 +33,9 @@ from replay.world import World
 # %% tags=["parameters"]
 seed = 7
 days = 3
-judged_hours = 8
-target_utilizations = (0.7, 0.8, 0.85, 0.9, 0.97)
-move_prices = (0.002, 0.02, 0.1, 0.3)
+judged_hours = 6
+target_utilizations = (0.7, 0.85, 0.97)
+move_prices = (0.002, 0.02, 0.3)
 
 # %% [markdown]
 # ## The load, and what is known before the judged hours

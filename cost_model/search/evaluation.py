@@ -208,7 +208,8 @@ def evaluate_plans(situation: Situation, uncertainty: Uncertainty) -> PlanEvalua
     order = order[(np.diff(rough[order], prepend=np.nan) != 0.0) & ~np.isin(rough[order], rough[:2])]
     kept = [0, 1, *order[:FINALISTS].tolist()]
     kept += [row for row in _best_of_each_target(candidates, rough) if row not in kept]
-    totals = play_plans(inputs, start, rows[kept], 0, scenarios)
+    rest = play_plans(inputs, start, rows[kept], looked.shape[1], scenarios)
+    totals = np.concatenate((looked[kept], rest), axis=1)
     return PlanEvaluation(
         choices=choices,
         replicas=situation.replicas,
