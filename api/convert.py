@@ -229,6 +229,7 @@ def _recommendation(advice: Recommendation, group: GroupSettings, *, now: dateti
         confidence=advice.confidence,
         confidence_level=advice.confidence_level,
         learned=to_learned(advice.learned),
+        profile=tuple(parts.ProfileFigure(**asdict(figure)) for figure in advice.profile),
         policy=None if advice.policy is None else parts.Policy(**asdict(advice.policy)),
         ledger=None if advice.ledger is None else to_ledger(advice.ledger),
     )

@@ -284,6 +284,15 @@ class Happened(Wire):
     """True where leavers were missed only when their session ran out; absent where no member left or it is unknown."""
 
 
+class ProfileFigure(Wire):
+    """One figure of the group's profile, by the name of its setting."""
+
+    name: str
+    value: str | bool | FiniteFloat
+    source: Literal["configured", "detected", "measured", "similar_groups", "assumed"]
+    """Set by the owner, told by Kafka, from the group's own moves, from those of similar groups, or the default."""
+
+
 class Policy(Wire):
     """The policy, and the figures that were in force: those of its preset unless they were set."""
 

@@ -24,6 +24,7 @@ from api.parts import (
     Ledger,
     Observed,
     Policy,
+    ProfileFigure,
     QuantileSeries,
     Reason,
     RebalanceImpact,
@@ -111,6 +112,8 @@ class RecommendationV1(Wire):
     confidence_level: Literal["high", "medium", "low"] | None = None
     """High from 0.8, medium from 0.6."""
     learned: Learned | None = None
+    profile: tuple[ProfileFigure, ...] = ()
+    """The figures of the group that moves are priced with, each with its source; empty in advice that is too old."""
     policy: Policy | None = None
     ledger: Ledger | None = None
     """Absent before a row with members, rate and lag was seen."""

@@ -14,6 +14,7 @@ from cli.instants import read_clock
 
 if TYPE_CHECKING:
     from cli.progress import Talk
+    from cost_model.physics.detected import ObservedGroup
     from cost_model.physics.profile import GroupProfile
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.kubernetes_client import Connection
@@ -63,9 +64,9 @@ def recommender(
     from recommender.adapters.time_limit import TimeLimit
     from recommender.run import Recommender
 
-    def profile_of(cluster: str, group: str, partitions: int) -> "GroupProfile | None":
+    def profile_of(cluster: str, group: str, observed: "ObservedGroup") -> "GroupProfile | None":
         known = settings.of(cluster, group)
-        return None if known.mode == "off" else known.profile(cluster, group, partitions=partitions)
+        return None if known.mode == "off" else known.profile(cluster, group, observed)
 
     return Recommender(
         histories=table,

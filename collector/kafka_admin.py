@@ -191,6 +191,7 @@ class _Readings:
                 group_assignor=description.assignor,
                 members=description.members,
                 static_members=description.static_members,
+                client_id=description.client_id,
             )
 
     def failures(self, group: str) -> list[AdapterError]:

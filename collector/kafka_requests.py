@@ -75,6 +75,7 @@ class GroupDescription:
     assignor: str | None
     members: int
     static_members: int
+    client_id: str | None
     hosts: tuple[str, ...]
     is_simple: bool
     assigned: frozenset[Partition]
@@ -295,6 +296,7 @@ def _description(group: ConsumerGroupDescription) -> GroupDescription:
         assignor=group.partition_assignor or None,
         members=len(group.members),
         static_members=sum(bool(member.group_instance_id) for member in group.members),
+        client_id=min((member.client_id for member in group.members if member.client_id), default=None),
         # Brokers run on Java, which writes a slash between name and address of a host: "/10.1.2.3".
         hosts=tuple(member.host.rpartition("/")[2] for member in group.members),
         is_simple=group.is_simple_consumer_group,

@@ -134,6 +134,7 @@ def _samples(
             group_assignor=None,
             members=None,
             static_members=None,
+            client_id=None,
         )
 
 

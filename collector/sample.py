@@ -14,6 +14,7 @@ class OffsetSample:
     `committed_offset` is read before `end_offset`: the other way round, a group that commits between the two reads
     shows negative lag (end 1,203,900, then committed 1,203,950, is -50 messages). None: nothing committed yet.
     `static_members` of the `members` have a `group.instance.id`: Kafka keeps their place while they are down.
+    `client_id` is that of the first member by name: clients that are given none have one that names their library.
     `group_state` is Kafka's term (`STABLE`, `PREPARING_REBALANCING`, ...), `UNKNOWN` where the broker returned none.
     """
 
@@ -30,3 +31,4 @@ class OffsetSample:
     group_assignor: str | None
     members: int | None
     static_members: int | None = None
+    client_id: str | None = None

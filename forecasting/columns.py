@@ -39,6 +39,7 @@ SAMPLES: tuple[Column, ...] = (
     Column(name="group_assignor", kind="string", nullable=True),
     Column(name="members", kind="int", nullable=True),
     Column(name="static_members", kind="int", nullable=True, later=True),  # of the members, those with an instance id
+    Column(name="client_id", kind="string", nullable=True, later=True),  # of the first member, by name
 )
 
 # One row for each group and interval, stamped with the instant at which the interval ends: a row may be used from
@@ -68,6 +69,10 @@ GROUP_INTERVALS: tuple[Column, ...] = (
     Column(name="offset_reset_count", kind="long"),
     Column(name="in_rebalance_count", kind="long"),
     Column(name="partition_appeared_count", kind="long"),
+    Column(name="group_protocol", kind="string", nullable=True, later=True),
+    Column(name="group_assignor", kind="string", nullable=True, later=True),
+    Column(name="static_members", kind="int", nullable=True, later=True),
+    Column(name="client_id", kind="string", nullable=True, later=True),
 )
 
 # The fit of a fleet for each group: one row for each horizon its forecasts were scored at, with the parameters

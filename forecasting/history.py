@@ -44,6 +44,10 @@ class GroupInterval:
     offset_reset_count: int = 0
     in_rebalance_count: int = 0
     partition_appeared_count: int = 0
+    group_protocol: str | None = None
+    group_assignor: str | None = None
+    static_members: int | None = None
+    client_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

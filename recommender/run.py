@@ -10,6 +10,7 @@ from typing import Protocol
 
 import structlog
 
+from cost_model.physics.detected import ObservedGroup, observed_in
 from cost_model.physics.learned import Learned
 from cost_model.physics.pooling import pooled
 from cost_model.physics.profile import GroupProfile
@@ -25,8 +26,8 @@ from recommender.following.session import Session
 from recommender.ports import AdapterError, DecisionStore, Group, Obstacle, Publisher, dedup_key
 from recommender.steps import Step, StepTimes, Timer
 
-# The profile of (cluster, group, partitions seen); None leaves the group out.
-ProfileOf = Callable[[str, str, int], GroupProfile | None]
+# The profile of (cluster, group, what its rows tell of it); None leaves the group out.
+ProfileOf = Callable[[str, str, ObservedGroup], GroupProfile | None]
 # Settings of decisions on (cluster, group).
 SettingsOf = Callable[[str, str], DecisionSettings]
 
@@ -71,7 +72,7 @@ class _Watched:
     session: Session
     profile: GroupProfile
     settings: DecisionSettings
-    partitions: int
+    observed: ObservedGroup
     seen_until: datetime
     failure: str | None = None
 
@@ -215,17 +216,18 @@ class Recommender:
         if watched is not None and watched.seen_until <= now and self._as_before(watched, group, settings):
             for stop in stops:
                 watched.session.measured(stop)
-            for row in self.histories.intervals(*group, since=watched.seen_until, until=now):
+            rows = self.histories.intervals(*group, since=watched.seen_until, until=now)
+            for row in rows:
                 watched.session.observe(row)
                 watched.seen_until = row.interval_end_at
+            watched.observed = observed_in(rows, before=watched.observed)
             return watched.session
         # A group that has been silent for longer is refused as stale, with its age, instead of unknown.
         rows = self.histories.intervals(*group, since=now - LOOK_BACK, until=now) or self.histories.intervals(
             *group, until=now
         )
-        # Partitions count for the useful counts even where the newest row saw only some of them.
-        partitions = rows[-1].partitions if rows else 1
-        profile = self.profile_of(*group, partitions)
+        observed = observed_in(rows)
+        profile = self.profile_of(*group, observed)
         if profile is None:
             self._watched.pop(group, None)
             return None
@@ -239,7 +241,7 @@ class Recommender:
         for stop in stops:
             session.measured(stop)
         seen_until = rows[-1].interval_end_at if rows else now - LOOK_BACK
-        self._watched[group] = _Watched(session, profile, settings, partitions, seen_until)
+        self._watched[group] = _Watched(session, profile, settings, observed, seen_until)
         return session
 
     def _log_failure(self, group: Group) -> None:
@@ -251,7 +253,7 @@ class Recommender:
 
     def _as_before(self, watched: _Watched, group: Group, settings: DecisionSettings) -> bool:
         """True if the profile and settings of the group have not changed since its session began."""
-        return watched.settings == settings and self.profile_of(*group, watched.partitions) == watched.profile
+        return watched.settings == settings and self.profile_of(*group, watched.observed) == watched.profile
 
     def _refusal(self, group: Group, obstacle: Obstacle, *, now: datetime) -> Refusal:
         self._watched.pop(group, None)  # a session that failed half-way may be inconsistent; the next cycle reads anew

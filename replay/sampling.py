@@ -16,6 +16,8 @@ from replay.plant.plant import Plant
 STABLE = "STABLE"
 ASSIGNORS = {"eager": "range", "cooperative": "cooperative-sticky", "kip848": "uniform"}
 GROUP_PROTOCOLS = {"eager": "classic", "cooperative": "classic", "kip848": "consumer"}
+# The ids that clients give themselves.
+CLIENT_IDS = {"java": "consumer-{group}-1", "librdkafka": "rdkafka", "other": "{group}-1"}
 # Lag in seconds is lag over the mean produce rate of this many base rows: five minutes.
 RATE_ROWS = 20
 # A rate over a longer gap than this would be an average over unobserved time.
@@ -59,16 +61,28 @@ def samples_of(plant: Plant, names: Names, *, protocol: str) -> pa.Table:
             "group_assignor": pa.repeat(ASSIGNORS[protocol], rows),
             "members": members,
             "static_members": members if plant.static_membership else pa.array(np.zeros(rows, dtype=np.int32)),
+            "client_id": pa.repeat(CLIENT_IDS[plant.client].format(group=names.group), rows),
         }
     )
     return table.filter(pa.array(np.concatenate([o.sampled for o in seen])))
 
 
 class Rows:
-    """Turns successive observations into base rows of the feature table; a test checks them against the Spark job's."""
+    """Turns successive observations into base rows of the feature table; a test checks them against the Spark job's.
 
-    def __init__(self, names: Names) -> None:
+    `protocol`, `static_membership` and `client` are what Kafka tells of the group; None: the rows do not have it.
+    """
+
+    def __init__(
+        self,
+        names: Names,
+        *,
+        protocol: str | None = None,
+        static_membership: bool | None = None,
+        client: str | None = None,
+    ) -> None:
         self._names = names
+        self._protocol, self._static_membership, self._client = protocol, static_membership, client
         self._before: _LastSeen | None = None
         self._rates: deque[float | None] = deque(maxlen=RATE_ROWS)
 
@@ -95,6 +109,10 @@ class Rows:
             group_state=seen.group_state,
             in_rebalance=unsettled,
             in_rebalance_count=count if unsettled else 0,
+            group_protocol=None if self._protocol is None else GROUP_PROTOCOLS[self._protocol],
+            group_assignor=None if self._protocol is None else ASSIGNORS[self._protocol],
+            static_members=None if self._static_membership is None else self._static_membership * seen.ready_members,
+            client_id=None if self._client is None else CLIENT_IDS[self._client].format(group=self._names.group),
         )
         return row if before is None else self._with_rates(row, before, seen)
 

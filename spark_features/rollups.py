@@ -16,6 +16,11 @@ _COUNTS = (
     "partition_appeared_count",
 )
 
+_NEWEST_KNOWN = (
+    *("lag_messages", "lag_seconds", "members"),
+    *("group_protocol", "group_assignor", "static_members", "client_id"),
+)
+
 
 def rollup(base: DataFrame, *, seconds: int) -> DataFrame:
     """Base rows to one row for each group and `seconds`: means of known rates, newest lag and members, sums of counts.
@@ -25,7 +30,7 @@ def rollup(base: DataFrame, *, seconds: int) -> DataFrame:
     """
     end_us = interval_end_us(F.unix_micros("interval_end_at"), seconds=seconds)
     newest = {name: _newest(name) for name in ("topics", "partitions", "sampled_partitions", "group_state")}
-    newest_known = {name: _newest_known(name) for name in ("lag_messages", "lag_seconds", "members")}
+    newest_known = {name: _newest_known(name) for name in _NEWEST_KNOWN}
     means = {
         name: _mean_over_time(name)
         for name in ("produce_messages_per_second", "consume_messages_per_second", "partition_skew_ratio")

@@ -22,6 +22,8 @@ LOOK_BACK_SECONDS = MEMORY_SECONDS + LAG_RATE_SECONDS + LONGEST_RATE_SECONDS
 
 _US = 1_000_000
 _GROUP = ("cluster", "group")
+# The state of the group as each of its samples repeats it.
+_OF_GROUP = ("members", "group_state", "group_protocol", "group_assignor", "static_members", "client_id")
 # The partition comes first: it is an integer, and sorting distinguishes most rows by the first key.
 _PARTITION = ("partition", "topic", "group", "cluster")
 
@@ -71,7 +73,7 @@ def latest_in_interval(samples: DataFrame) -> DataFrame:
         .withColumns({"so_far": so_far, "next_end_us": next_end_us})
         .where(F.col("next_end_us").isNull() | (F.col("next_end_us") > F.col("interval_end_us")))
         .withColumn("in_rebalance_count", F.col("so_far") - F.coalesce(F.lag("so_far").over(in_time), F.lit(0)))
-        .drop("so_far", "next_end_us", "sampled_at", "group_protocol", "group_assignor")
+        .drop("so_far", "next_end_us", "sampled_at")
     )
 
 
@@ -211,8 +213,7 @@ def as_group_intervals(groups: DataFrame) -> DataFrame:
         {
             "interval_end_at": F.timestamp_micros("interval_end_us"),
             "interval_seconds": F.lit(BASE_INTERVAL_SECONDS),
-            "members": F.col("newest.members"),
-            "group_state": F.col("newest.group_state"),
+            **{name: F.col(f"newest.{name}") for name in _OF_GROUP},
             "in_rebalance": F.col("in_rebalance_count") > 0,
         }
     ).select(*(column.name for column in GROUP_INTERVALS))
@@ -223,7 +224,7 @@ def _sums_per_topic(partitions: DataFrame) -> DataFrame:
 
     Messages of the same seconds are summed as whole numbers, so that Spark's order of the rows changes no digit.
     """
-    keys = (*_GROUP, "interval_end_us", "topic", "group_state", "members", "elapsed_seconds")
+    keys = (*_GROUP, "interval_end_us", "topic", *_OF_GROUP, "elapsed_seconds")
     # Lags are whole: the subtracted part stays under 1 up to partition 1,048,575, and is exact up to a lag of 2^33.
     lag_then_lowest = F.col("partition_lag") - F.col("partition") / F.lit(2.0**20)
     return partitions.groupBy(*keys).agg(
@@ -259,7 +260,7 @@ def _sums_per_group(topics: DataFrame) -> DataFrame:
         F.array_join(F.array_sort(F.collect_set("topic")), ",").alias("topics"),
         F.sum("sampled").cast("int").alias("sampled_partitions"),
         F.coalesce(F.sum("gap_count"), F.lit(0)).alias("gap_count"),
-        F.max(F.struct("sampled_us", "members", "group_state")).alias("newest"),
+        F.max(F.struct("sampled_us", *_OF_GROUP)).alias("newest"),
         F.max_by(
             F.struct(
                 F.col("busiest_rate").alias("rate"), F.col("topic").alias("topic"), F.col("busiest").alias("partition")

@@ -10,6 +10,7 @@ GroupProtocol = Literal["eager", "cooperative", "kip848"]
 Client = Literal["java", "librdkafka", "other"]
 CommitMode = Literal["interval", "batch", "message"]
 Assignor = Literal["range", "roundrobin", "sticky"]
+FigureSource = Literal["configured", "detected", "assumed"]
 CapacitySource = Literal["configured", "saturated_windows", "unsaturated_windows"]
 
 
@@ -77,6 +78,7 @@ class GroupProfile:
     `sync_seconds` and `poll_batch_seconds`, the priors of a near broker and short batches. `ungraceful_share` is the
     learned share of exits without LeaveGroup; None: by grace period, static membership and Streams.
     `partition_weights` are the partitions' (with Streams, the tasks') shares of the load, in any unit; None: even.
+    `configured` and `detected` name the fields that the owner has set and those that Kafka tells; others are assumed.
     Errors: ValueError on weights that do not match the partitions, or on a share outside 0 to 1.
     """
 
@@ -108,6 +110,8 @@ class GroupProfile:
     streams: StreamsProfile | None = None
     partition_weights: tuple[float, ...] | None = None
     contention: Scalability | None = None
+    configured: frozenset[str] = frozenset()
+    detected: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if self.ungraceful_share is not None and not 0.0 <= self.ungraceful_share <= 1.0:
@@ -124,6 +128,16 @@ class GroupProfile:
         if min(weights) < 0.0 or not sum(weights) > 0.0:
             message = f"weights of group '{self.group}' must not be negative and not all 0"
             raise ValueError(message)
+
+    def source_of(self, name: str) -> FigureSource:
+        """The source of a figure of this profile, by its field.
+
+        >>> GroupProfile(cluster="c", group="g", partitions=Partitions(8), capacity=None).source_of("protocol")
+        'assumed'
+        """
+        if name in self.configured:
+            return "configured"
+        return "detected" if name in self.detected else "assumed"
 
     @property
     def work_units(self) -> Partitions:

@@ -167,7 +167,7 @@ def request_of(settings: Settings, scaler: Scaler) -> GroupRequest:
     Errors: ScalerError where the two do not go together.
     """
     below = settings.group(scaler.group)
-    keys = {name: getattr(below, name) for name in GroupSettings.model_fields} | dict(scaler.group_keys)
+    keys = {name: getattr(below, name) for name in below.model_fields_set} | dict(scaler.group_keys)
     if "scale_to_zero" in scaler.group_keys:
         keys["scale_to_zero"] = below.scale_to_zero.model_dump() | scaler.group_keys["scale_to_zero"]
     decision = asdict(settings.decision) | dict(scaler.decision_keys)

@@ -125,7 +125,7 @@ class Settings(BaseSettings):
         if shared is None or own is None:
             return own or shared or GroupSettings()
         keys = {name: getattr(own, name) for name in own.model_fields_set}
-        return GroupSettings.model_validate(shared.model_copy(update=keys).model_dump())
+        return GroupSettings.model_validate(shared.model_copy(update=keys).model_dump(exclude_unset=True))
 
     def of(self, _cluster: str, group: str) -> GroupSettings:
         """The same, of a group of any cluster: the file names groups without their cluster."""

@@ -5,6 +5,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from cost_model.physics.detected import DETECTABLE, ObservedGroup
 from cost_model.physics.profile import (
     Assignor,
     Capacity,
@@ -126,20 +127,22 @@ class GroupSettings(BaseModel):
     without any, from 22 hours of samples on, taken to be a step above the fullest of them."""
 
     protocol: GroupProtocol = _PROFILE_DEFAULTS["protocol"]
-    """Rebalance protocol: `eager` stops all partitions, `cooperative` those that move. Default: eager,
-    the more expensive one, so that nothing is promised that the group cannot do."""
+    """Rebalance protocol: `eager` stops all partitions, `cooperative` and `kip848` those that move. Default:
+    that of the group's state in Kafka; where that does not tell it, eager, the more expensive one, so that nothing is
+    promised that the group cannot do."""
 
     client: Client = _PROFILE_DEFAULTS["client"]
     """Library that the consumers use: `java` answers a rebalance at its next poll, `librdkafka` (confluent-kafka, Go,
-    .NET) from a thread of its own. Default: java, whose pauses grow with its batches."""
+    .NET) from a thread of its own. Default: the one that the members' default client ids name; under ids of one's own
+    java, whose pauses grow with its batches."""
 
     assignor: Assignor = _PROFILE_DEFAULTS["assignor"]
-    """`partition.assignment.strategy` of an eager group: `range`, `roundrobin` or `sticky`. Default: range, the first
-    in the defaults of both clients."""
+    """`partition.assignment.strategy` of an eager group: `range`, `roundrobin` or `sticky`. Default: that of the
+    group's state in Kafka; where that does not tell it, range, the first in the defaults of both clients."""
 
     static_membership: bool = _PROFILE_DEFAULTS["static_membership"]
     """True where `group.instance.id` is set: a member that closes is then missed only when its session has run out.
-    Default: no, Kafka's own."""
+    Default: whether a member of the group has one; where Kafka does not tell, no, Kafka's own."""
 
     min_replicas: int = Field(default=_PROFILE_DEFAULTS["min_replicas"], ge=1)
     """Fewest replicas to advise. Default: 1, the least that consumes anything."""
@@ -209,8 +212,8 @@ class GroupSettings(BaseModel):
             raise ValueError(message)
         return self
 
-    def profile(self, cluster: str, group: str, *, partitions: int) -> GroupProfile:
-        """The profile for the cost model; `partitions` is the count in the samples, settings win.
+    def profile(self, cluster: str, group: str, observed: ObservedGroup) -> GroupProfile:
+        """The profile for the cost model: what is set wins over what was `observed`, and that over the defaults.
 
         A configured capacity is a band of no width: it is taken as exact. None leaves it to be measured.
         """
@@ -222,10 +225,13 @@ class GroupSettings(BaseModel):
         zero = self.scale_to_zero
         own = {"cluster", "group", "partitions", "capacity", "streams", "scale_to_zero"}
         same = {field.name for field in fields(GroupProfile)} & set(GroupSettings.model_fields) - own
+        configured = same & self.model_fields_set
+        seen = {name: getattr(observed, name) for name in DETECTABLE - configured}
+        detected = {name: value for name, value in seen.items() if value is not None}
         return GroupProfile(
             cluster=cluster,
             group=group,
-            partitions=Partitions(self.partitions or partitions),
+            partitions=Partitions(self.partitions or observed.partitions),
             capacity=capacity,
             streams=None if self.streams is None else self.streams.profile(),
             scale_to_zero=ScaleToZero(
@@ -233,5 +239,7 @@ class GroupSettings(BaseModel):
             )
             if zero.enabled
             else None,
-            **{name: getattr(self, name) for name in same},
+            configured=frozenset(configured),
+            detected=frozenset(detected),
+            **{name: getattr(self, name) for name in same} | detected,
         )

@@ -13,12 +13,19 @@ from recommender.deciding.context import DecisionContext
 from recommender.deciding.recommendation import (
     LearnedMoves,
     PolicyFigures,
+    ProfileFigure,
     RebalanceImpact,
     Recommendation,
     TurningPoint,
     TurningQuantity,
 )
 
+# The fields of a profile that are published, by the names of their settings; the assignor of an eager group alone.
+PROFILE_FIGURES = (
+    *("protocol", "assignor", "client", "static_membership", "start_up_seconds", "heartbeat_interval_seconds"),
+    *("session_timeout_seconds", "commit_mode", "commit_interval_seconds", "poll_batch_seconds", "max_poll_records"),
+    *("processing_p99_seconds", "termination_grace_seconds"),
+)
 _NAMES: dict[Quantity, TurningQuantity] = {
     "price_per_late_message": "price_per_late_message",
     "rebalance_pause_seconds": "rebalance_pause_seconds",
@@ -43,6 +50,23 @@ def learned_moves(context: DecisionContext, situation: Situation) -> LearnedMove
         start_up_seen_seconds=None if seen is None else seen.value,
         start_up_source=learned.start_up_source,
         similar_groups=None if learned.similar is None else learned.similar.groups,
+    )
+
+
+def profile_figures(context: DecisionContext) -> tuple[ProfileFigure, ...]:
+    """The figures of the profile that moves are priced with, each with its source.
+
+    The start-up time is the owner's or the default until moves, of this group or of similar ones, have shown another.
+    """
+    profile, start_up = context.profile, context.learned.start_up_source
+    return tuple(
+        ProfileFigure(
+            name=name,
+            value=value if isinstance(value := getattr(profile, name), str | bool) else float(value),
+            source=profile.source_of(name) if name != "start_up_seconds" or start_up == "assumed" else start_up,
+        )
+        for name in PROFILE_FIGURES
+        if name != "assignor" or profile.rebalances_as == "eager"
     )
 
 

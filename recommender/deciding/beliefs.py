@@ -1,5 +1,6 @@
 """The sentences on the figures that advice rests on, on the group's graded moves, and on what it has cost."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from cost_model.physics.learned import PRIOR_MOVES, MoveOutcome
@@ -11,6 +12,7 @@ from recommender.deciding.recommendation import (
     LearnedMoves,
     LedgerAccount,
     LedgerStanding,
+    ProfileFigure,
     Recommendation,
 )
 
@@ -18,9 +20,9 @@ from recommender.deciding.recommendation import (
 def beliefs(advice: Recommendation) -> tuple[str, ...]:
     """The figures assumed or measured of the group, one sentence a quantity with its value and its source."""
     learned = advice.learned
-    forecast = _forecast(advice.forecast.value, advice.currency)
+    forecast, profile = _forecast(advice.forecast.value, advice.currency), _profile(advice.profile)
     if learned is None:
-        return tuple(sentence for sentence in (_capacity(advice.capacity), forecast) if sentence)
+        return tuple(sentence for sentence in (_capacity(advice.capacity), forecast, *profile) if sentence)
     known = _known_from(learned)
     up, down = learned.rebalance_pause_scale_out_seconds, learned.rebalance_pause_scale_in_seconds
     sentences = (
@@ -30,8 +32,32 @@ def beliefs(advice: Recommendation) -> tuple[str, ...]:
         _target_utilization(learned),
         _capacity(advice.capacity),
         forecast,
+        *profile,
     )
     return tuple(sentence for sentence in sentences if sentence)
+
+
+def _profile(figures: Sequence[ProfileFigure]) -> tuple[str, ...]:
+    """A sentence for each source of the group's figures; those from moves have sentences of their own."""
+    words = {"configured": "As set", "detected": "Seen in Kafka", "assumed": "Assumed"}
+    named = {source: [each for each in figures if each.source == source] for source in words}
+    return tuple(
+        f"{words[source]}: {', '.join(f'{each.name} {_value(each)}' for each in known)}."
+        for source, known in named.items()
+        if known
+    )
+
+
+def _value(figure: ProfileFigure) -> str:
+    """The value of a figure as YAML writes it.
+
+    >>> _value(ProfileFigure(name="static_membership", value=False, source="detected"))
+    'false'
+    """
+    value = figure.value
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def _forecast(value: ForecastValue | None, currency: str) -> str:

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 
 from forecasting.history import MINUTE_SECONDS
+from recommender.deciding.account import profile_figures
 from recommender.deciding.context import DecisionContext
 from recommender.deciding.planned import explained, price_by_plans
 from recommender.deciding.proposal import MovePrice, Proposal
@@ -91,6 +92,7 @@ def _draft(proposal: Proposal, price: MovePrice, context: DecisionContext) -> Re
         learned=price.learned,
         policy=price.policy,
         ledger=context.track_record.ledger,
+        profile=profile_figures(context),
     )
 
 

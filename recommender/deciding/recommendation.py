@@ -139,6 +139,19 @@ class LearnedMoves:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileFigure:
+    """One figure of the group's profile, by the name of its setting, and its source.
+
+    `configured`: set by the owner, which wins; `detected`: Kafka tells it; `measured`: from the group's own moves;
+    `similar_groups`: from the moves of groups of the same kind; `assumed`: the default.
+    """
+
+    name: str
+    value: str | bool | float
+    source: Literal["configured", "detected", "measured", "similar_groups", "assumed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyFigures:
     """The policy by name, and the figures that were in force: those of its preset where not set.
 
@@ -277,6 +290,7 @@ class Recommendation:
     learned: LearnedMoves | None = None
     policy: PolicyFigures | None = None
     ledger: LedgerStanding | None = None
+    profile: tuple[ProfileFigure, ...] = ()
 
     @property
     def confidence_level(self) -> ConfidenceLevel | None:

@@ -59,6 +59,11 @@ class Plant:
         return self._world.static_membership
 
     @property
+    def client(self) -> str:
+        """The library that the consumers use."""
+        return self._world.client
+
+    @property
     def remaining_seconds(self) -> int:
         """Seconds until the trace ends."""
         return self._trace.duration_seconds - self._now

@@ -119,7 +119,8 @@ def group(
                 assignment=SimpleNamespace(topic_partitions=[TopicPartition(*entry) for entry in entries]),
                 group_instance_id=instance_id,
                 host="/10.1.2.3",
+                client_id=f"consumer-orders-{place + 1}",
             )
-            for entries, instance_id in zip(assigned, instance_ids, strict=False)
+            for place, (entries, instance_id) in enumerate(zip(assigned, instance_ids, strict=False))
         ],
     )

@@ -10,6 +10,7 @@ from time import perf_counter
 import pytest
 from structlog.testing import CapturingLogger
 
+from cost_model.physics.detected import ObservedGroup
 from cost_model.physics.profile import GroupProfile
 from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal
@@ -21,7 +22,7 @@ from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import GradedMove, Recommendation
 from recommender.following.grading import MeasuredPause
 from recommender.ports import Obstacle, UnavailableError
-from recommender.run import Recommender, run_forever
+from recommender.run import LOOK_BACK, Recommender, run_forever
 from recommender.steps import Step
 from tests.recommender.loop import RecordingPublisher, Rows
 
@@ -467,6 +468,29 @@ def test_a_group_without_a_move_of_its_own_starts_from_similar_groups(
     assert taught.source == "measured"
 
 
+def test_a_group_that_becomes_cooperative_is_priced_as_such_from_the_next_cycle_on(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
+) -> None:
+    """What new rows tell of a group gives it another profile, and with it another session from all of its rows."""
+    eager = [replace(row, group_protocol="classic", group_assignor="range", static_members=0) for row in hour]
+    rows = Rows(eager)
+    loop = make(rows)
+    priced, seen = loop.profile_of, []
+
+    def profile_of(cluster: str, group: str, observed: ObservedGroup) -> GroupProfile | None:
+        seen.append(observed.protocol)
+        profile = priced(cluster, group, observed)
+        return None if profile is None else replace(profile, protocol=observed.protocol or profile.protocol)
+
+    loop.profile_of = profile_of
+    later = now + timedelta(seconds=15)
+    rows.rows.append(replace(eager[-1], interval_end_at=later, group_assignor="cooperative-sticky"))
+    for at in (now, later, later + timedelta(seconds=1)):
+        assert isinstance(loop.run_once(now=at)[0], Recommendation)
+    assert (seen[0], seen[-1]) == ("eager", "cooperative")
+    assert rows.asked_since[1:] == [now, later + timedelta(seconds=1) - LOOK_BACK]
+
+
 def test_groups_of_another_kind_teach_nothing(
     make: Callable[..., Recommender],
     hour: list[GroupInterval],
@@ -478,8 +502,8 @@ def test_groups_of_another_kind_teach_nothing(
     loop = make(Rows([replace(row, group=name) for name in (*teachers, "other") for row in hour]))
     eager = loop.profile_of
 
-    def profile_of(cluster: str, group: str, partitions: int) -> GroupProfile | None:
-        known = eager(cluster, group, partitions)
+    def profile_of(cluster: str, group: str, observed: ObservedGroup) -> GroupProfile | None:
+        known = eager(cluster, group, observed)
         return replace(known, protocol="cooperative") if known is not None and group == "other" else known
 
     loop.profile_of = profile_of

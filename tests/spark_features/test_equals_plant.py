@@ -43,7 +43,7 @@ def _plant() -> Plant:
 
 
 def _of_the_simulator() -> list[GroupInterval]:
-    plant, rows = _plant(), Rows(_NAMES)
+    plant, rows = _plant(), Rows(_NAMES, protocol="eager", static_membership=False, client="java")
     made = [rows.row(plant.observation())]
     while plant.remaining_seconds > 0:
         plant.advance()

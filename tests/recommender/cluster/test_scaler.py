@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cost_model.physics.detected import ObservedGroup
 from cost_model.physics.profile import ScaleToZero
+from forecasting.units import Partitions
 from recommender.cluster.scaler import (
     DECISION_BLOCKS,
     GROUP_BLOCKS,
@@ -157,7 +159,9 @@ def test_a_minimum_of_zero_is_one_for_a_group_that_is_active() -> None:
     """A group that is active has a replica, as with `minReplicaCount: 0` of KEDA."""
     request = request_of(SETTINGS, read_scaler(document(scaleToZero={"enabled": True}, minReplicas=0)))
     assert request.group.min_replicas == 1
-    assert request.group.profile("prod", "orders", partitions=12).scale_to_zero == ScaleToZero()
+    assert (
+        request.group.profile("prod", "orders", ObservedGroup(partitions=Partitions(12))).scale_to_zero == ScaleToZero()
+    )
 
 
 @pytest.mark.parametrize("name", sorted(BLOCK_OF))

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from cost_model.physics.detected import ObservedGroup
 from forecasting.refusal import Refusal
+from forecasting.units import Partitions
 from recommender.cluster.leadership import Fence, NotLeadingError
 from recommender.cluster.scaler import Document, place_of
 from recommender.cluster.scaler_status import Status, Transition
@@ -84,7 +86,7 @@ def test_objects_hold_from_the_next_look_on_and_settings_after_them(scalers: Sca
     assert scalers.of(*ORDERS).max_replicas == 12
     scalers.look({ORDERS}, now=NOW)
     assert (scalers.of(*ORDERS).max_replicas, scalers.decision_of(*ORDERS).max_lag_seconds) == (5, 2.0)
-    assert scalers.of(*ORDERS).profile(*ORDERS, partitions=24).max_replicas == 5
+    assert scalers.of(*ORDERS).profile(*ORDERS, ObservedGroup(partitions=Partitions(24))).max_replicas == 5
     assert scalers.decision_of("prod-eu", "billing") == scalers.decision
     objects.objects.clear()
     scalers.look({ORDERS}, now=NOW)

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from cost_model.physics.detected import ObservedGroup
 from cost_model.physics.profile import GroupProfile
+from forecasting.units import Partitions
 from recommender.configuring.settings import GroupSettings, Settings, SettingsError, load_settings
 from recommender.configuring.settings_check import invalid_decision
 from recommender.deciding.decision import DecisionSettings
@@ -56,7 +58,11 @@ def test_a_groups_own_keys_win_over_the_shared_ones(tmp_path: Path) -> None:
 def test_a_profile_has_the_set_and_the_observed_values(tmp_path: Path) -> None:
     """A set capacity is a band of no width, and a set partition count takes precedence over the observed one."""
     group = "{capacity_messages_per_second_per_replica: 1000, partitions: 12, start_up_seconds: 45, max_replicas: 6}"
-    profile = _load(tmp_path, f"groups: {{orders: {group}}}").group("orders").profile("prod", "orders", partitions=24)
+    profile = (
+        _load(tmp_path, f"groups: {{orders: {group}}}")
+        .group("orders")
+        .profile("prod", "orders", ObservedGroup(partitions=Partitions(24)))
+    )
     assert profile.capacity is not None
     assert (profile.capacity.p20, profile.capacity.p90, profile.capacity.source) == (1000.0, 1000.0, "configured")
     assert (profile.partitions, profile.replica_ceiling, profile.start_up_seconds) == (12, 6, 45.0)
@@ -65,13 +71,50 @@ def test_a_profile_has_the_set_and_the_observed_values(tmp_path: Path) -> None:
 def test_every_field_of_a_profile_can_be_set(tmp_path: Path) -> None:
     """Every field of a profile has its setting, except fields that are only learned."""
     learnt = {"cluster", "group", "capacity", "ungraceful_share", "partition_weights", "contention"}
+    sources = {"configured", "detected"}
     broker = {"consumer_heartbeat_seconds", "sync_seconds"}
-    settable = {field.name for field in fields(GroupProfile)} - learnt - broker
+    settable = {field.name for field in fields(GroupProfile)} - learnt - broker - sources
     assert settable <= set(GroupSettings.model_fields)
     group = "{client: librdkafka, static_membership: true, poll_batch_seconds: 5, commit_mode: batch}"
-    profile = _load(tmp_path, f"groups: {{orders: {group}}}").group("orders").profile("prod", "orders", partitions=24)
+    profile = (
+        _load(tmp_path, f"groups: {{orders: {group}}}")
+        .group("orders")
+        .profile("prod", "orders", ObservedGroup(partitions=Partitions(24)))
+    )
     assert (profile.client, profile.static_membership, profile.commit_mode) == ("librdkafka", True, "batch")
     assert profile.poll_batch_seconds == 5.0
+
+
+SEEN = ObservedGroup(
+    partitions=Partitions(24), protocol="cooperative", assignor="sticky", static_membership=True, client="librdkafka"
+)
+
+
+def test_what_kafka_tells_takes_the_place_of_defaults(tmp_path: Path) -> None:
+    """Without a setting a profile is as the group was seen, and says so of each figure."""
+    profile = _load(tmp_path, "").group("orders").profile("prod", "orders", SEEN)
+    assert (profile.protocol, profile.assignor, profile.client) == ("cooperative", "sticky", "librdkafka")
+    assert profile.static_membership
+    names = ("protocol", "assignor", "client", "static_membership", "session_timeout_seconds")
+    assert [profile.source_of(name) for name in names] == ["detected"] * 4 + ["assumed"]
+
+
+@pytest.mark.parametrize("group", ["orders", "'*'"])
+def test_a_setting_wins_over_what_kafka_tells(tmp_path: Path, group: str) -> None:
+    """Also one that is the default, and one of all groups; what is set of neither is as it was seen."""
+    text = f"groups: {{{group}: {{protocol: eager, static_membership: false}}, billing: {{client: java}}}}"
+    profile = _load(tmp_path, text).group("orders").profile("prod", "orders", SEEN)
+    assert (profile.protocol, profile.static_membership, profile.client) == ("eager", False, "librdkafka")
+    assert profile.source_of("protocol") == profile.source_of("static_membership") == "configured"
+    assert profile.source_of("client") == "detected"
+
+
+def test_a_group_with_settings_of_its_own_keeps_those_of_all_groups(tmp_path: Path) -> None:
+    """Its own win over those under `*`, and both over what was seen."""
+    text = "groups: {'*': {client: java, protocol: eager}, orders: {protocol: kip848}}"
+    profile = _load(tmp_path, text).group("orders").profile("prod", "orders", SEEN)
+    assert (profile.protocol, profile.client, profile.static_membership) == ("kip848", "java", True)
+    assert profile.configured == {"protocol", "client"}
 
 
 def test_a_streams_application_can_be_set(tmp_path: Path) -> None:
@@ -80,7 +123,7 @@ def test_a_streams_application_can_be_set(tmp_path: Path) -> None:
     profile = (
         _load(tmp_path, f"groups: {{orders: {{streams: {streams}}}}}")
         .group("orders")
-        .profile("prod", "orders", partitions=24)
+        .profile("prod", "orders", ObservedGroup(partitions=Partitions(24)))
     )
     assert profile.streams is not None
     assert (profile.work_units, profile.rebalances_as, profile.streams.max_warmup_replicas) == (10, "cooperative", 2)
@@ -88,7 +131,7 @@ def test_a_streams_application_can_be_set(tmp_path: Path) -> None:
 
 def test_an_unset_profile_is_the_default_one(tmp_path: Path) -> None:
     """An unset field has the profile's default, and the capacity is unknown rather than guessed."""
-    profile = _load(tmp_path, "").group("orders").profile("prod", "orders", partitions=24)
+    profile = _load(tmp_path, "").group("orders").profile("prod", "orders", ObservedGroup(partitions=Partitions(24)))
     unset = {field.name: field.default for field in fields(GroupProfile) if field.name != "partitions"}
     assert {name: getattr(profile, name) for name in unset} == unset | {
         "cluster": "prod",

@@ -9,7 +9,14 @@ import pytest
 from cost_model.physics.profile import Capacity
 from forecasting.units import MessagesPerSecond, Seconds
 from recommender.deciding.beliefs import beliefs, ledger_sentence, outcome_sentence
-from recommender.deciding.recommendation import ForecastValue, GradedMove, LearnedMoves, LedgerStanding, Recommendation
+from recommender.deciding.recommendation import (
+    ForecastValue,
+    GradedMove,
+    LearnedMoves,
+    LedgerStanding,
+    ProfileFigure,
+    Recommendation,
+)
 
 MakeAdvice = Callable[..., Recommendation]
 MakeMove = Callable[..., GradedMove]
@@ -104,6 +111,22 @@ def test_c17_what_a_forecast_is_worth_is_stated(
         cost_with_forecast=1.25, cost_without_forecast=1.5, forecast_proven=proven, forecast_used=used
     )
     assert beliefs(advice(forecast=replace(advice().forecast, value=value)))[-1] == sentence
+
+
+def test_each_figure_of_the_profile_is_stated_with_its_source(advice: MakeAdvice) -> None:
+    """What is set, what Kafka tells, and what is assumed are a sentence each."""
+    figures = (
+        ProfileFigure(name="protocol", value="cooperative", source="detected"),
+        ProfileFigure(name="client", value="java", source="assumed"),
+        ProfileFigure(name="static_membership", value=False, source="detected"),
+        ProfileFigure(name="session_timeout_seconds", value=45.0, source="configured"),
+        ProfileFigure(name="start_up_seconds", value=90.0, source="measured"),
+    )
+    assert beliefs(advice(profile=figures))[1:] == (
+        "As set: session_timeout_seconds 45.",
+        "Seen in Kafka: protocol cooperative, static_membership false.",
+        "Assumed: client java.",
+    )
 
 
 def test_advice_without_recorded_facts_states_none(advice: MakeAdvice) -> None:
