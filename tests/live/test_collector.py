@@ -66,7 +66,10 @@ def test_a_topic_that_was_given_up_is_left_out(bootstrap: str, topic: str, proto
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_static_members_are_counted(bootstrap: str, collector: KafkaAdminCollector, topic: str, protocol: str) -> None:
-    """Of two members the one with an instance id is counted, under the older and under the newer protocol."""
+    """Of two members the one with an instance id is counted, under the older and under the newer protocol.
+
+    Their client id is that which the library gives itself.
+    """
     group = fresh_name("group")
     settings = {"group.protocol": protocol}
     with (
@@ -74,7 +77,7 @@ def test_static_members_are_counted(bootstrap: str, collector: KafkaAdminCollect
         member(bootstrap, group, topic, **settings),
     ):
         rows = read_until(collector, group, has_members(2))[-1]
-    assert {row.static_members for row in rows} == {1}
+    assert {(row.static_members, row.client_id) for row in rows} == {(1, "rdkafka")}
 
 
 def test_eager_rebalance_is_seen(bootstrap: str, collector: KafkaAdminCollector, topic: str) -> None:

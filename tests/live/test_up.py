@@ -127,7 +127,7 @@ def test_one_command_goes_from_nothing_to_published_advice_and_on_after_a_restar
 ) -> None:
     """One command answers for both groups: advice for one, a refusal for the one that Kafka does not know.
 
-    A member that joins meanwhile is a rebalance on the metrics page.
+    A member that joins meanwhile is a rebalance on the metrics page. Advice says what Kafka told of the group.
     """
     prefix = fresh_name("advice")
     with up(bootstrap, tmp_path, orders, prefix) as first:
@@ -166,4 +166,6 @@ def test_one_command_goes_from_nothing_to_published_advice_and_on_after_a_restar
     assert len({body["recommendation_id"] for body in bodies}) == len(bodies)
     # The second process goes on where the first one stopped: each advice names the one before it.
     assert [body["supersedes"] for body in advice[1:]] == [body["recommendation_id"] for body in advice[:-1]]
+    detected = {figure["name"]: figure["value"] for figure in advice[-1]["profile"] if figure["source"] == "detected"}
+    assert detected == {"protocol": "eager", "assignor": "range", "static_membership": False, "client": "librdkafka"}
     assert {message.key() for message in history} == {f"default/{orders}".encode(), b"default/absent"}
