@@ -60,23 +60,23 @@ def group_of_key(key: str) -> tuple[str, str]:
     return cluster, group
 
 
-def outcome_cursor(graded_at: datetime) -> str:
-    """The cursor of the page of moves that were graded before `graded_at`.
+def cursor_of_instant(instant: datetime) -> str:
+    """The cursor of the page of what was recorded before `instant`.
 
     >>> from datetime import UTC
-    >>> outcome_cursor(datetime(2026, 1, 5, 12, tzinfo=UTC))
+    >>> cursor_of_instant(datetime(2026, 1, 5, 12, tzinfo=UTC))
     'MjAyNi0wMS0wNVQxMjowMDowMCswMDowMA'
     """
-    return urlsafe_b64encode(graded_at.astimezone(UTC).isoformat().encode()).decode().rstrip("=")
+    return urlsafe_b64encode(instant.astimezone(UTC).isoformat().encode()).decode().rstrip("=")
 
 
 def instant_of_cursor(cursor: str) -> datetime:
-    """The instant of a cursor of `outcome_cursor`. Errors: CursorError."""
+    """The instant of a cursor of `cursor_of_instant`. Errors: CursorError."""
     try:
         instant = datetime.fromisoformat(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode())
     except (Base64Error, ValueError):
         instant = None
-    if instant is None or instant.tzinfo is None or outcome_cursor(instant) != cursor:
+    if instant is None or instant.tzinfo is None or cursor_of_instant(instant) != cursor:
         message = f"'{cursor}' is no cursor; take `next` of the page before"
         raise CursorError(message)
     return instant

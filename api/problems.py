@@ -17,6 +17,10 @@ class NotFoundError(LookupError):
     """The requested object does not exist; the sentence names the place to look."""
 
 
+class NoAdviceError(LookupError):
+    """There is no valid advice now; the sentence names the reason."""
+
+
 class UnfitError(ValueError):
     """The request is valid but cannot be answered as it is; the sentence names limit and next step."""
 
@@ -30,6 +34,7 @@ def answer_with_problems(app: FastAPI) -> None:
         CursorError,
         NotFoundError,
         UnfitError,
+        NoAdviceError,
         AdapterError,
         Exception,
     ):
@@ -50,8 +55,9 @@ def _meaning(request: Request, error: Exception) -> tuple[HTTPStatus, str]:
         case GroupKeyError() | CursorError() | NotFoundError() | UnfitError():
             unfit = isinstance(error, UnfitError)
             return HTTPStatus.UNPROCESSABLE_ENTITY if unfit else HTTPStatus.NOT_FOUND, str(error.args[0])
-        case AdapterError():
-            return HTTPStatus.SERVICE_UNAVAILABLE, f"{error}; retry later"
+        case NoAdviceError() | AdapterError():
+            next_step = "" if isinstance(error, NoAdviceError) else "; retry later"
+            return HTTPStatus.SERVICE_UNAVAILABLE, f"{error}{next_step}"
         case HTTPException(status_code=404):
             return HTTPStatus.NOT_FOUND, f"there is nothing at {request.url.path}; GET / lists what there is"
         case HTTPException():

@@ -2,28 +2,29 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from api import schemas as wire
 from api.convert import (
+    cursor_of_instant,
     group_key,
     group_of_key,
     instant_of_cursor,
-    outcome_cursor,
     to_learned,
     to_ledger,
     to_outcome,
     to_summary,
     to_wire,
 )
-from api.problems import NotFoundError, UnfitError
+from api.problems import NoAdviceError, NotFoundError, UnfitError
 from api.series import to_series
 from forecasting.forecast import Forecast
+from forecasting.refusal import Refusal
 from recommender.adapters.metrics import Metrics
 from recommender.configuring.settings import GroupSettings, InForce
 from recommender.deciding.recommendation import Decision
 from recommender.outlook import Outlook, fitted_to, hour_ahead, outlook, week_ahead
-from recommender.ports import AdapterError, DecisionStore, LongForecasts
+from recommender.ports import AdapterError, DecisionStore, LongForecasts, issued_at
 
 # Most points that a chart can show; a week in minutes would be five times as many.
 POINTS_LIMIT = 2000
@@ -62,6 +63,39 @@ class Reader:
         """The latest decision for the group with this key."""
         return self._as_wire(self._latest(key))
 
+    def due_replicas(self, key: str) -> wire.DueReplicas:
+        """The replicas that the group with this key should have now."""
+        decision, now = self._latest(key), self.clock()
+        if isinstance(decision, Refusal):
+            message = f"there is no advice for group '{decision.group}' of cluster '{decision.cluster}'"
+            message = f"{message}: {decision.sentence} Keep the replicas that run, and ask again"
+            raise NoAdviceError(message)
+        if now > decision.valid_until:
+            message = f"the last advice expired at {decision.valid_until.isoformat()}; is `lagcast serve` deciding?"
+            raise NoAdviceError(message)
+        return wire.DueReplicas(value=decision.due_replicas(now=now))
+
+    def recommendations(
+        self, key: str, *, since: datetime | None, until: datetime | None, cursor: str | None, limit: int
+    ) -> wire.DecisionPage:
+        """The `limit` decisions after `cursor` on the group with this key, newest first, of the last day by default."""
+        latest, now = self._latest(key), self.clock()
+        # Advice of this instant belongs to the page.
+        end = (until or now) + timedelta(microseconds=1) if cursor is None else instant_of_cursor(cursor)
+        begin = since if since is not None else (until or now) - timedelta(days=1)
+        if begin >= end and cursor is None:
+            message = f"'from' is {begin.isoformat()}, not before 'to', {(until or now).isoformat()}; exchange them"
+            raise UnfitError(message)
+        decisions = self.store.history(latest.cluster, latest.group, begin, end, limit=limit + 1)[::-1]
+        shown = decisions[:limit]
+        return wire.DecisionPage(
+            group_key=key,
+            cluster=latest.cluster,
+            group_id=latest.group,
+            decisions=tuple(to_summary(decision, self._settings_of(decision), now=now) for decision in shown),
+            next=cursor_of_instant(issued_at(shown[-1])) if len(decisions) > limit else None,
+        )
+
     def outcomes(self, key: str, *, cursor: str | None, limit: int) -> wire.OutcomePage:
         """The `limit` graded moves after `cursor` of the group with this key, and the learned figures."""
         latest = self._latest(key)
@@ -75,7 +109,7 @@ class Reader:
             group_id=group,
             learned=to_learned(advice.learned) if advice is not None else None,
             outcomes=tuple(to_outcome(move) for move in shown),
-            next=outcome_cursor(shown[-1].graded_at) if len(moves) > limit else None,
+            next=cursor_of_instant(shown[-1].graded_at) if len(moves) > limit else None,
         )
 
     def ledger(self, key: str) -> wire.GroupLedger:

@@ -30,14 +30,21 @@ def _problems(meanings: Mapping[int, str]) -> _Problems:
     }
 
 
+_UNKNOWN = _problems({404: "Not known here", 422: "A parameter is out of its limits", 503: "The store does not answer"})
+
+
 def v1(reader: Reader) -> APIRouter:
     """Version 1: groups, and what was decided for them."""
     routes = APIRouter(prefix="/api/v1", tags=["v1"])
-    unknown = _problems(
-        {404: "Not known here", 422: "A parameter is out of its limits", 503: "The store does not answer"}
-    )
+    _add_decisions(routes, reader)
+    _add_accounts(routes, reader)
+    return routes
 
-    @routes.get("/groups", response_model=wire.GroupPage, response_model_exclude_none=True, responses=unknown)
+
+def _add_decisions(routes: APIRouter, reader: Reader) -> None:
+    """Groups, their last decision, and earlier ones."""
+
+    @routes.get("/groups", response_model=wire.GroupPage, response_model_exclude_none=True, responses=_UNKNOWN)
     async def groups(
         cluster: Annotated[str | None, Query(description="Only groups of this cluster.")] = None,
         group_id: Annotated[str | None, Query(description="Only the group of this name.")] = None,
@@ -47,21 +54,62 @@ def v1(reader: Reader) -> APIRouter:
         """A page of groups, sorted by cluster and name, each with its last decision in short."""
         return await run_in_threadpool(reader.page, cluster=cluster, group=group_id, cursor=cursor, limit=limit)
 
-    @routes.get("/groups/{group_key}", response_model=wire.Group, response_model_exclude_none=True, responses=unknown)
+    @routes.get("/groups/{group_key}", response_model=wire.Group, response_model_exclude_none=True, responses=_UNKNOWN)
     async def group(group_key: str) -> wire.Group:
         """One group and its last decision."""
         return await run_in_threadpool(reader.group, group_key)
 
-    @routes.get("/groups/{group_key}/recommendation", response_model=wire.DecisionV1, responses=unknown)
+    @routes.get("/groups/{group_key}/recommendation", response_model=wire.DecisionV1, responses=_UNKNOWN)
     async def recommendation(group_key: str, if_none_match: Annotated[str | None, Header()] = None) -> Response:
         """The latest decision for the group: a Recommendation or a Refusal, distinguished by `kind`."""
         return _tagged(await run_in_threadpool(reader.recommendation, group_key), if_none_match)
 
     @routes.get(
+        "/groups/{group_key}/due-replicas",
+        response_model=wire.DueReplicas,
+        responses={**_UNKNOWN, **_problems({503: "There is no valid advice, or the store does not answer"})},
+    )
+    async def due_replicas(group_key: str) -> wire.DueReplicas:
+        """The replicas that the group should have now, and nothing else; 503 while there is no valid advice."""
+        return await run_in_threadpool(reader.due_replicas, group_key)
+
+    @routes.get(
+        "/groups/{group_key}/recommendations",
+        response_model=wire.DecisionPage,
+        response_model_exclude_none=True,
+        responses=_UNKNOWN,
+    )
+    async def recommendations(
+        group_key: str,
+        since: Annotated[
+            AwareDatetime | None,
+            Query(alias="from", description="Issued from then on; a day before `to` unless given."),
+        ] = None,
+        until: Annotated[
+            AwareDatetime | None, Query(alias="to", description="Issued by then; now unless given.")
+        ] = None,
+        cursor: Annotated[str | None, Query(description="`next` of the page before.")] = None,
+        limit: Annotated[int, Query(ge=1, le=PAGE_LIMIT, description="Decisions on a page.")] = PAGE_DEFAULT,
+    ) -> wire.DecisionPage:
+        """A page of what was decided for the group, newest first, each in short; its id leads to all of it."""
+        return await run_in_threadpool(
+            reader.recommendations, group_key, since=since, until=until, cursor=cursor, limit=limit
+        )
+
+    @routes.get("/recommendations/{recommendation_id}", response_model=wire.DecisionV1, responses=_UNKNOWN)
+    async def by_id(recommendation_id: str, if_none_match: Annotated[str | None, Header()] = None) -> Response:
+        """One decision by its id, however old."""
+        return _tagged(await run_in_threadpool(reader.by_id, recommendation_id), if_none_match)
+
+
+def _add_accounts(routes: APIRouter, reader: Reader) -> None:
+    """A group's moves, its forecast and its ledger."""
+
+    @routes.get(
         "/groups/{group_key}/outcomes",
         response_model=wire.OutcomePage,
         response_model_exclude_none=True,
-        responses=unknown,
+        responses=_UNKNOWN,
     )
     async def outcomes(
         group_key: str,
@@ -74,7 +122,7 @@ def v1(reader: Reader) -> APIRouter:
     @routes.get(
         "/groups/{group_key}/forecast",
         response_model=wire.ForecastSeries,
-        responses={200: {"content": {_CSV: {"schema": {"type": "string"}}}}, **unknown},
+        responses={200: {"content": {_CSV: {"schema": {"type": "string"}}}}, **_UNKNOWN},
     )
     async def forecast(
         group_key: str,
@@ -97,7 +145,7 @@ def v1(reader: Reader) -> APIRouter:
     @routes.get(
         "/groups/{group_key}/ledger",
         response_model=wire.GroupLedger,
-        responses={200: {"content": {_CSV: {"schema": {"type": "string"}}}}, **unknown},
+        responses={200: {"content": {_CSV: {"schema": {"type": "string"}}}}, **_UNKNOWN},
     )
     async def ledger(group_key: str, accept: Annotated[str | None, Header()] = None) -> Response:
         """What the group has cost in the last 24 hours, and what each of several autoscalers would have."""
@@ -106,13 +154,6 @@ def v1(reader: Reader) -> APIRouter:
         if _CSV in (accept or ""):
             return Response(ledger_csv(counted), media_type=_CSV, headers=headers)
         return Response(counted.model_dump_json(exclude_none=True), media_type="application/json", headers=headers)
-
-    @routes.get("/recommendations/{recommendation_id}", response_model=wire.DecisionV1, responses=unknown)
-    async def by_id(recommendation_id: str, if_none_match: Annotated[str | None, Header()] = None) -> Response:
-        """One decision by its id, however old."""
-        return _tagged(await run_in_threadpool(reader.by_id, recommendation_id), if_none_match)
-
-    return routes
 
 
 def service(reader: Reader) -> APIRouter:

@@ -180,6 +180,25 @@ class GroupPage(Wire):
     next: str | None = None
 
 
+class DueReplicas(Wire):
+    """The replicas that a group should have now, for clients that read one number."""
+
+    value: int
+
+
+class DecisionPage(Wire):
+    """Some decisions on one group in short, newest first; `next` is the cursor of the page behind, absent on the last.
+
+    Those of a day ago and older are kept without their repetitions within an hour.
+    """
+
+    group_key: str
+    cluster: str
+    group_id: str
+    decisions: tuple[GroupSummary, ...]
+    next: str | None = None
+
+
 class Group(Wire):
     """One group: its address on this API, and its latest decision."""
 

@@ -69,8 +69,10 @@ class DecisionStore(Protocol):
         """The decision whose `decision_id(...)` this is."""
         ...
 
-    def history(self, cluster: str, group: str, since: datetime, until: datetime) -> tuple[Decision, ...]:
-        """The group's decisions issued from `since` on and before `until`, oldest first."""
+    def history(
+        self, cluster: str, group: str, since: datetime, until: datetime, *, limit: int | None = None
+    ) -> tuple[Decision, ...]:
+        """The group's decisions issued from `since` on and before `until`, oldest first: all, or the last `limit`."""
         ...
 
     def groups(self) -> tuple[tuple[str, str], ...]:

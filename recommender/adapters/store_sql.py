@@ -100,11 +100,14 @@ class SqlDecisionStore:
         """The decision with this id."""
         return self._one(_READ.where(_COLUMNS.id == decision_id))
 
-    def history(self, cluster: str, group: str, since: datetime, until: datetime) -> tuple[Decision, ...]:
-        """The group's decisions issued from `since` on and before `until`, oldest first."""
+    def history(
+        self, cluster: str, group: str, since: datetime, until: datetime, *, limit: int | None = None
+    ) -> tuple[Decision, ...]:
+        """The group's decisions issued from `since` on and before `until`, oldest first: all, or the last `limit`."""
         span = (_COLUMNS.issued_at >= _utc(since)) & (_COLUMNS.issued_at < _utc(until))
         of_group = _READ.where(_COLUMNS.cluster == cluster, _COLUMNS.group == group, span)
-        return self._many(of_group.order_by(_COLUMNS.issued_at, _COLUMNS.id))
+        newest_first = of_group.order_by(_COLUMNS.issued_at.desc(), _COLUMNS.id.desc()).limit(limit)
+        return self._many(newest_first)[::-1]
 
     def groups(self) -> tuple[tuple[str, str], ...]:
         """Every (cluster, group) that a decision was made for, sorted."""

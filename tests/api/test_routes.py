@@ -19,12 +19,15 @@ from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.deciding.recommendation import GradedMove, LearnedMoves, Recommendation
 from recommender.ports import UnavailableError, decision_id
+from tests.api.conftest import Clock
 
 MakeAdvice = Callable[..., Recommendation]
 MakeRefusal = Callable[..., Refusal]
 MakeMove = Callable[..., GradedMove]
 KEY = group_key("prod-eu", "orders")
 ADVICE = f"/api/v1/groups/{KEY}/recommendation"
+DUE = f"/api/v1/groups/{KEY}/due-replicas"
+HISTORY = f"/api/v1/groups/{KEY}/recommendations"
 OUTCOMES = f"/api/v1/groups/{KEY}/outcomes"
 LEARNED = LearnedMoves(
     rebalance_pause_scale_out_seconds=6.4,
@@ -96,6 +99,67 @@ def test_a_group_is_found_by_its_key(service: TestClient, store: SqlDecisionStor
         "prod-eu",
         "r-1",
     )
+
+
+def test_due_replicas_are_one_number(
+    service: TestClient, store: SqlDecisionStore, advice: MakeAdvice, clock: Clock
+) -> None:
+    """The present count before the move is due, the advised one from then on."""
+    store.save(advice())
+    for now, replicas in ((advice().execute_at - timedelta(seconds=1), 6), (advice().execute_at, 8)):
+        clock.now = now
+        answer = service.get(DUE)
+        assert (answer.status_code, answer.json()) == (200, {"value": replicas})
+
+
+def test_without_valid_advice_no_replicas_are_due(
+    service: TestClient, store: SqlDecisionStore, advice: MakeAdvice, refusal: MakeRefusal, clock: Clock
+) -> None:
+    """Expired advice and a refusal are a 503 with the reason, never a number."""
+    store.save(advice())
+    clock.now = advice().valid_until + timedelta(seconds=1)
+    expired = service.get(DUE)
+    store.save(refusal(refused_at=clock.now))
+    refused = service.get(DUE)
+    assert (expired.status_code, refused.status_code) == (503, 503)
+    assert "the last advice expired at" in expired.json()["detail"]
+    assert "Keep the replicas that run" in refused.json()["detail"]
+
+
+@given(sizes=st.tuples(st.integers(min_value=1, max_value=7), st.integers(min_value=1, max_value=4)))
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_pages_of_decisions_show_each_once(
+    sizes: tuple[int, int], service: TestClient, store: SqlDecisionStore, advice: MakeAdvice, clock: Clock
+) -> None:
+    """The pages that `next` leads to list each decision of the last day once, newest first, and its id leads to it."""
+    decisions, limit = sizes
+    group = f"d{decisions}-{limit}"
+    instants = [clock.now - timedelta(hours=4 * place) for place in range(decisions)]
+    for place, at in enumerate(instants):
+        store.save(advice(recommendation_id=f"r-{group}-{place}", group=group, issued_at=at))
+    seen, cursor = [], None
+    while True:
+        parameters = {"limit": limit} | ({"cursor": cursor} if cursor else {})
+        page = service.get(f"/api/v1/groups/{group_key('prod-eu', group)}/recommendations", params=parameters).json()
+        seen += page["decisions"]
+        cursor = page.get("next")
+        if cursor is None:
+            break
+    assert [datetime.fromisoformat(each["issued_at"]) for each in seen] == instants
+    assert service.get(f"/api/v1/recommendations/{seen[-1]['recommendation_id']}").status_code == 200
+
+
+def test_a_span_of_decisions_is_asked_for(
+    service: TestClient, store: SqlDecisionStore, advice: MakeAdvice, clock: Clock
+) -> None:
+    """`from` and `to` belong to the span; one that ends before it begins is refused in a sentence."""
+    for place in range(4):
+        store.save(advice(recommendation_id=f"r-{place}", issued_at=clock.now - timedelta(hours=place)))
+    span = {"from": (clock.now - timedelta(hours=2)).isoformat(), "to": (clock.now - timedelta(hours=1)).isoformat()}
+    decisions = service.get(HISTORY, params=span).json()["decisions"]
+    assert [each["recommendation_id"] for each in decisions] == ["r-1", "r-2"]
+    turned = service.get(HISTORY, params={"from": span["to"], "to": span["from"]})
+    assert (turned.status_code, turned.json()["detail"].endswith("; exchange them")) == (422, True)
 
 
 def test_moves_are_listed_with_what_was_expected_of_them(

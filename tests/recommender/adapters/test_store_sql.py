@@ -57,9 +57,12 @@ class MemoryDecisionStore:
         """The one with this id."""
         return self._kept.get(decision_id)
 
-    def history(self, cluster: str, group: str, since: object, until: object) -> tuple[Decision, ...]:
-        """The group's span."""
-        return tuple(d for d in self._of(cluster, group) if since <= issued_at(d) < until)  # type: ignore[operator]  # datetimes
+    def history(
+        self, cluster: str, group: str, since: datetime, until: datetime, *, limit: int | None = None
+    ) -> tuple[Decision, ...]:
+        """The group's span, or the end of it."""
+        found = tuple(d for d in self._of(cluster, group) if since <= issued_at(d) < until)
+        return found if limit is None else found[max(0, len(found) - limit) :]
 
     def groups(self) -> tuple[tuple[str, str], ...]:
         """Sorted names."""
@@ -164,6 +167,7 @@ class DecisionStoreContract:
         for decision in reversed(decisions):
             store.save(decision)
         assert store.history("prod-eu", "orders", start + MINUTE, start + 3 * MINUTE) == tuple(decisions[1:3])
+        assert store.history("prod-eu", "orders", start, start + 3 * MINUTE, limit=2) == tuple(decisions[1:3])
 
     def test_nothing_is_known_of_other_groups(self, store: DecisionStore, advice: MakeAdvice) -> None:
         """A group of the same name in another cluster is another group; without a decision the answer is None."""
