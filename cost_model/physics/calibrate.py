@@ -20,6 +20,9 @@ LOOK_BACK_MINUTES = 1440
 # skipped.
 ENOUGH_MINUTES = 1320
 SUSTAINED_MINUTES = 3
+# Before that day, what replicas have shown over ten minutes is a lower bound, from half an hour of minutes on: commits
+# that come every few minutes, while five seconds are assumed, look like a rate several times as high in three.
+BOUND_MINUTES, BOUND_SUSTAINED_MINUTES = 30, 10
 FULLER_STRETCHES = 3
 # Plans fill replicas so much further, because fuller minutes would never occur otherwise; the middle of the possible
 # capacities lies further up.
@@ -72,7 +75,8 @@ def _look_back(history: History) -> slice:
 def capacity_seen(history: History, profile: GroupProfile) -> Capacity | None:
     """One replica's capacity from windows in which the group worked at its limit.
 
-    Without such windows, or where they contradict each other, at least the rate shown in a day; None before such a day.
+    Without such windows, or where they contradict each other, at least the rate shown in a day and a step beyond it;
+    before such a day the rate shown, as a lower bound, and None before half an hour.
 
     The rate is shared among members that hold work; where the assignment is uneven that understates capacity, which is
     the safe side. Known contention between members is added back: capacity is that of a replica alone.
@@ -100,15 +104,13 @@ def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Cap
     no more; so a group that was never at its limit is not refused for ever, and never runs much fuller than before.
     Where a probe has fallen behind at what was shown, that is the limit, and no step is added.
     """
-    known = np.isfinite(history.consume_messages_per_second[_look_back(history)])
+    known = int(np.isfinite(history.consume_messages_per_second[_look_back(history)]).sum())
     minutes = _sustained_minutes(profile)
-    if known.sum() < ENOUGH_MINUTES or rates.size < minutes:
+    if known < ENOUGH_MINUTES:
+        return _lower_bound(rates, minutes=max(minutes, BOUND_SUSTAINED_MINUTES)) if known >= BOUND_MINUTES else None
+    seen = _sustained(rates, minutes=minutes)
+    if seen is None:
         return None
-    stretches = np.convolve(rates, np.full(minutes, 1.0 / minutes), mode="valid")
-    stretches = np.sort(stretches[np.isfinite(stretches)])
-    if stretches.size <= FULLER_STRETCHES:
-        return None
-    seen = float(stretches[-1 - FULLER_STRETCHES])
     behind = _behind_rates(history, profile)
     behind = np.sort(behind[np.isfinite(behind)])
     if behind.size > ODD_MINUTES:
@@ -126,6 +128,24 @@ def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Cap
         source="unsaturated_windows",
         age_seconds=Seconds(0.0),
     )
+
+
+def _lower_bound(rates: FloatArray, *, minutes: int) -> Capacity | None:
+    """The rate that every replica has shown, and nothing beyond it: no more is known of any."""
+    seen = _sustained(rates, minutes=minutes)
+    if seen is None or not seen > 0.0:
+        return None
+    shown = MessagesPerSecond(seen)
+    return Capacity(p20=shown, p50=shown, p90=shown, source="lower_bound", age_seconds=Seconds(0.0))
+
+
+def _sustained(rates: FloatArray, *, minutes: int) -> float | None:
+    """The highest mean of so many minutes together, but for the few fullest; None without enough of them."""
+    if rates.size < minutes:
+        return None
+    stretches = np.convolve(rates, np.full(minutes, 1.0 / minutes), mode="valid")
+    stretches = np.sort(stretches[np.isfinite(stretches)])
+    return float(stretches[-1 - FULLER_STRETCHES]) if stretches.size > FULLER_STRETCHES else None
 
 
 def _sustained_minutes(profile: GroupProfile) -> int:

@@ -11,7 +11,7 @@ Client = Literal["java", "librdkafka", "other"]
 CommitMode = Literal["interval", "batch", "message"]
 Assignor = Literal["range", "roundrobin", "sticky"]
 FigureSource = Literal["configured", "detected", "assumed"]
-CapacitySource = Literal["configured", "saturated_windows", "unsaturated_windows"]
+CapacitySource = Literal["configured", "saturated_windows", "unsaturated_windows", "lower_bound"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

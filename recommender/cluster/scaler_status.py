@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal
 
+from cost_model.physics.profile import CapacitySource
 from forecasting.refusal import Refusal, RefusalReason
 from recommender.cluster.scaler import Document, GroupRequest, InvalidScaler
 from recommender.deciding.recommendation import Decision, ForecastValue, Recommendation
@@ -17,6 +18,12 @@ from recommender.ports import decision_id, wire_code
 Status = Mapping[str, Any]
 # Every condition stands on an object from its first visit on; adjectives, so that each reads as a statement.
 CONDITIONS = ("Ready", "DataSufficient", "CapacityKnown", "ForecastTrusted", "Executing", "Conflicted", "Paused")
+CAPACITY_SENTENCES: Mapping[CapacitySource, str] = {
+    "configured": "What one replica carries is known.",
+    "saturated_windows": "What one replica carries is known.",
+    "unsaturated_windows": "One replica was never seen at its limit; plans go a step beyond what it has carried.",
+    "lower_bound": "Replicas were not seen at their limit yet; plans rely on what they have carried, and add none.",
+}
 # A status is renewed while its advice is good for another cycle and a half, so that it never lapses between two cycles.
 RENEWED_BEFORE_CYCLES = 1.5
 NOTE_LIMIT = 1000  # an Event's note may have 1,024 bytes
@@ -180,7 +187,6 @@ def _verdicts(request: GroupRequest, decision: Decision | None, *, now: datetime
 
 def _of_advice(advice: Recommendation) -> dict[str, Verdict]:
     value, source = advice.forecast.value, advice.capacity.source
-    measured = source != "unsaturated_windows"
     move = f"{advice.current_replicas} -> {advice.desired_replicas} replicas at {_instant(advice.execute_at)}"
     what = f"stay at {advice.current_replicas} replicas" if advice.action == "hold" else move
     return {
@@ -193,11 +199,9 @@ def _of_advice(advice: Recommendation) -> dict[str, Verdict]:
             sentence=f"{advice.history_seconds:.0f} s of history.",
         ),
         "CapacityKnown": Verdict(
-            holds=measured,
+            holds=source in ("configured", "saturated_windows"),
             reason=wire_code(source),
-            sentence="What one replica carries is known."
-            if measured
-            else "One replica was never seen at its limit; plans go a step beyond what it has carried.",
+            sentence=CAPACITY_SENTENCES[source],
         ),
         "ForecastTrusted": Verdict(
             holds=None if value is None else value.forecast_used,

@@ -123,8 +123,9 @@ class GroupSettings(BaseModel):
     """Partitions of the group's topics. Default: none, they are counted in the samples."""
 
     capacity_messages_per_second_per_replica: float | None = Field(default=None, gt=0)
-    """Most messages per second that one replica consumes. Default: none, it is measured in minutes with a backlog, and
-    without any, from 22 hours of samples on, taken to be a step above the fullest of them."""
+    """Most messages per second that one replica consumes. Default: none, it is measured in minutes with a backlog.
+    Without any, what replicas have shown is a lower bound, from half an hour of samples on, under which nothing is
+    added; from 22 hours on it is taken to be a step above the fullest minutes."""
 
     protocol: GroupProtocol = _PROFILE_DEFAULTS["protocol"]
     """Rebalance protocol: `eager` stops all partitions, `cooperative` and `kip848` those that move. Default:

@@ -167,6 +167,7 @@ def _capacity(capacity: Capacity) -> str:
     known = {
         "configured": "as set",
         "saturated_windows": "measured at the group's limit",
+        "lower_bound": "at least: the most that replicas have shown, their limit is unknown",
         "unsaturated_windows": "never seen at its limit: assumed a step above its highest rate",
     }[capacity.source]
     age = f", {capacity.age_seconds / 60:.0f} min old" if capacity.age_seconds is not None else ""

@@ -10,6 +10,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Literal
 
+import numpy as np
+
+from cost_model.physics.calibrate import LOOK_BACK_MINUTES
 from cost_model.physics.livelock import least_move_interval_seconds
 from cost_model.physics.skew import carried_by_count
 from cost_model.physics.streams import capacity_lead_seconds
@@ -146,6 +149,32 @@ def let_an_addition_show(proposal: Proposal, context: DecisionContext) -> Propos
     )
 
 
+def add_nothing_under_a_bound(proposal: Proposal, context: DecisionContext) -> Proposal:
+    """While only a lower bound of the capacity is known, no more replicas than have run within a day.
+
+    A full group at its highest rate looks too small by the bound alone. A backlog would show the limit.
+    """
+    if context.capacity.source != "lower_bound" or proposal.target <= context.replicas:
+        return proposal
+    ran = max(int(np.nan_to_num(context.history.members[-LOOK_BACK_MINUTES:]).max(initial=0.0)), context.replicas)
+    if proposal.target <= ran:
+        return proposal
+    sentence = (
+        f"A replica does {context.capacity.p50:,.0f}/s at least, as it has shown, and its limit is not known yet: "
+        f"nothing is added beyond the {ran} replicas that have run within a day. Set "
+        "capacity_messages_per_second_per_replica if you know it."
+    )
+    if ran == context.replicas:
+        return proposal.held(context, rule="lower_bound", sentence=sentence)
+    return replace(
+        proposal,
+        target=ran,
+        reason="guarded",
+        binding_rule="lower_bound",
+        sentences=(*proposal.sentences, sentence),
+    )
+
+
 def keep_the_pace(proposal: Proposal, context: DecisionContext) -> Proposal:
     """No more changes of size within an hour than the owner allows, including those that others made."""
     most = context.settings.max_moves_per_hour
@@ -211,6 +240,7 @@ GUARDS: tuple[Guard, ...] = (
     rest_between_moves,
     follow_fallback,
     let_an_addition_show,
+    add_nothing_under_a_bound,
     keep_the_pace,
     keep_to_windows,
     keep_the_minimum,

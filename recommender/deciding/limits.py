@@ -129,7 +129,7 @@ def _fallen_short(history: History, profile: GroupProfile) -> Finding | None:
     One count does not show whether replicas became slow or share a limit, so more of them may be tried.
     """
     rows = [row for row in history.recent if not row.in_rebalance and row.members]
-    if not rows or profile.capacity is None or profile.capacity.source not in ("configured", "unsaturated_windows"):
+    if not rows or profile.capacity is None or profile.capacity.source == "saturated_windows":
         return None
     lags = [row.lag_messages or 0.0 for row in rows]
     done = [row.consume_messages_per_second or 0.0 for row in rows]

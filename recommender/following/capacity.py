@@ -26,10 +26,16 @@ class CapacityTracker:
         """The configured capacity, or else the last one measured; None until there is one."""
         return self._seen if self.profile.capacity is None else self.profile.capacity
 
+    @property
+    def limit(self) -> Capacity | None:
+        """The same where it tells what a replica can do; None while it only tells what one has done at least."""
+        known = self.known
+        return None if known is None or known.source == "lower_bound" else known
+
     def look(self, history: History, *, surprised: bool) -> Capacity | None:
         """The capacity, measured again in `history` every few minutes, and at once if `surprised`.
 
-        A measured capacity stays in use, with growing age, until another one is measured.
+        A measured capacity stays in use, with growing age, until another one is measured: a lower bound is none.
         """
         before = self._looked_at
         recent = before is not None and history.end_at < before + LOOK_AFTER
@@ -37,6 +43,8 @@ class CapacityTracker:
             return self.known
         self._looked_at = history.end_at
         found = capacity_seen(history, self.profile)
+        if found is not None and found.source == "lower_bound" and self.limit is not None:
+            found = None
         if found is None and self._seen is not None and before is not None:
             age = (self._seen.age_seconds or 0.0) + (history.end_at - before).total_seconds()
             found = replace(self._seen, age_seconds=Seconds(age))

@@ -23,6 +23,8 @@ from recommender.following.utilization import TargetUtilization
 
 # Advice for these reasons starts a group, or repeats an earlier move: there is no move to grade.
 NOT_GRADED = frozenset({"warming_up", "idle", "activating"})
+# The risk of a move has a price that does not depend on the capacity of a replica.
+ANY_CAPACITY = MessagesPerSecond(1.0)
 # Even a move of which no assignor was expected to move partitions stops something.
 LEAST_STOPPED_SHARE = 0.05
 
@@ -64,7 +66,7 @@ class MoveLearner:
         if self._learned is None:
             return Learned.assumed(
                 rebalance_pause_seconds=self._settings.rebalance_pause_prior_seconds,
-                risk=self._settings.price_per_replica_hour,
+                risk=self._settings.prices(ANY_CAPACITY).price_per_move,
             )
         return self._learned
 

@@ -82,7 +82,8 @@ class Session:
         """Take the next base row of the feature table; it may not be older than the one before."""
         self._buffer.append(row)
         self._latest = row
-        capacity = self._capacity.known
+        # What moves did, and what scalers would have cost, is known only by what a replica can do.
+        capacity = self._capacity.limit
         self._moves.observe(row, capacity)
         if capacity is not None and self._settings.fallback_policy:
             self._compare(row, capacity)
@@ -188,8 +189,9 @@ class Session:
         if history is None:
             return self._nothing_observed(now)
         capacity = self._capacity.look(history, surprised=self._surprised())
-        if capacity is not None:
-            self._moves.teach(capacity)
+        limit = self._capacity.limit
+        if limit is not None:
+            self._moves.teach(limit)
         profile, experts = self._as_measured(capacity), self._experts
         followed = Followed(WITH_FORECAST, None) if experts is None else experts.choose()
         decision = recommend(
@@ -203,7 +205,7 @@ class Session:
             track_record=TrackRecord(
                 fallback_policy=None if experts is None else experts.standing,
                 forecast_value=None if experts is None else experts.forecast_value(proven=self._forecasts.proven),
-                ledger=self._ledger_at(capacity),
+                ledger=self._ledger_at(limit),
                 forecaster_failure=self.forecaster_failure,
             ),
             with_sensitivity=with_sensitivity,

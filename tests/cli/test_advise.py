@@ -92,9 +92,17 @@ def test_data_from_the_past_are_refused_as_stale(lagcast: Lagcast, feature_table
 
 
 def test_without_a_capacity_nothing_is_advised(lagcast: Lagcast, feature_table: Path) -> None:
-    """A group that was never seen at its limit and has no configured capacity is refused by that name."""
-    _, out, _ = lagcast("recommend", "--features", feature_table, "--now", "2026-05-04T12:00:00Z", "-o", "json")
+    """A group that was never seen at its limit and has no configured capacity is refused by that name at first."""
+    _, out, _ = lagcast("recommend", "--features", feature_table, "--now", "2026-05-04T11:25:00Z", "-o", "json")
     assert {document["reason"]["code"] for document in json.loads(out)} == {"CapacityUnknown"}
+
+
+def test_without_a_capacity_what_replicas_have_shown_is_a_lower_bound(lagcast: Lagcast, feature_table: Path) -> None:
+    """After an hour advice is given, and says that nothing is added under a bound."""
+    _, out, _ = lagcast("recommend", "--features", feature_table, "--now", "2026-05-04T12:00:00Z", "-o", "json")
+    documents = json.loads(out)
+    assert {document["capacity_messages_per_second_per_replica"]["source"] for document in documents} == {"lower_bound"}
+    assert all(document["desired_replicas"] <= document["current_replicas"] for document in documents)
 
 
 def test_a_group_that_is_off_gets_no_decision(lagcast: Lagcast, feature_table: Path, config: Path) -> None:

@@ -61,7 +61,8 @@ def test_serve_follows_the_objects_of_owners(installed: ControlPlane, namespace:
     wait_until(lambda: ready() == "Paused")
     assert (advised()["reason"]["code"], "target" in advised()) == ("Paused", False)
     installed.kubectl("-n", namespace, "delete", "cgs", "orders")
-    wait_until(lambda: advised()["reason"]["code"] == "CapacityUnknown")
+    wait_until(lambda: "capacity_messages_per_second_per_replica" in advised())
+    assert advised()["capacity_messages_per_second_per_replica"]["source"] == "lower_bound"
 
 
 def test_an_owner_has_a_deployment_scaled(installed: ControlPlane, namespace: str, server: str) -> None:

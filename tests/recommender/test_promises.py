@@ -269,13 +269,31 @@ def test_p12_nothing_is_removed_while_a_backlog_drains(
 
 
 def test_p12_nothing_is_removed_on_an_unknown_capacity(row: MakeRow, profile: GroupProfile) -> None:
-    """A group that never worked at its limit for an hour has no known capacity, so no advice is given."""
+    """A group that was never at its limit: no advice for half an hour, then to keep what has never done more each."""
     session = Session(replace(profile, capacity=None), SETTINGS)
+    decisions = []
     for minute in range(1, 61):
         session.observe(row(NOW + timedelta(minutes=minute), 1500.0, interval_seconds=60, members=24))
-    refused = session.recommend(NOW + timedelta(hours=1))
-    assert isinstance(refused, Refusal)
-    assert (refused.reason, refused.hold_replicas) == ("capacity_unknown", 24)
+        decisions.append(session.recommend(NOW + timedelta(minutes=minute)))
+    refused = [decision for decision in decisions if isinstance(decision, Refusal)]
+    advised = [decision for decision in decisions if isinstance(decision, Recommendation)]
+    assert {(decision.reason, decision.hold_replicas) for decision in refused} == {("capacity_unknown", 24)}
+    assert {decision.desired_replicas for decision in advised} == {24}
+    assert {decision.capacity.source for decision in advised} == {"lower_bound"}
+    assert len(advised) >= 25
+
+
+def test_p12_under_a_lower_bound_only_what_others_have_carried_is_removed(row: MakeRow, profile: GroupProfile) -> None:
+    """After half an hour at 6,000/s on 24 replicas, 3,000/s are left to as many as did no more than that each."""
+    session = Session(replace(profile, capacity=None), SETTINGS)
+    for minute in range(1, 91):
+        rate = 6000.0 if minute <= 40 else 3000.0
+        session.observe(row(NOW + timedelta(minutes=minute), rate, interval_seconds=60, members=24))
+    decision = session.recommend(NOW + timedelta(minutes=90))
+    assert isinstance(decision, Recommendation)
+    assert decision.capacity.p50 == pytest.approx(250.0)
+    assert decision.action == "scale_in"
+    assert decision.desired_replicas >= 12
 
 
 @pytest.mark.slow

@@ -52,10 +52,10 @@ def test_capacity_is_the_rate_of_one_replica_while_the_group_was_behind() -> Non
     assert found.age_seconds == 20 * 60.0
 
 
-def test_a_group_that_always_keeps_up_shows_no_capacity() -> None:
-    """This holds for any length of the history, for one of a minute, and for one of unknown minutes."""
+def test_a_group_that_always_keeps_up_shows_no_limit() -> None:
+    """What it has done is a lower bound; a history of a minute, and one of unknown minutes, show nothing at all."""
     keeping_up = _history(500.0 * _noise(), behind=np.zeros(MINUTES), members=np.full(MINUTES, 8.0))
-    assert capacity_seen(keeping_up, PROFILE) is None
+    assert _seen(keeping_up)[1] == "lower_bound"
     one = _history(np.array([800.0]), behind=np.ones(1), members=np.array([8.0]))
     assert capacity_seen(one, PROFILE) is None
     unknown = _history(np.full(5, np.nan), behind=np.ones(5), members=np.full(5, np.nan))
@@ -115,10 +115,31 @@ def test_hours_without_samples_keep_the_capacity() -> None:
     assert _seen(_day(np.concatenate([np.full(DAY_MINUTES, 800.0), night, after])))[0] == pytest.approx(106.0)
 
 
-@pytest.mark.parametrize("minutes", [3, 1300])
-def test_less_than_a_day_without_backlog_shows_no_capacity(minutes: int) -> None:
-    """The busiest hours may be missing in it."""
+@pytest.mark.parametrize("minutes", [3, 29])
+def test_less_than_half_an_hour_without_backlog_shows_no_capacity(minutes: int) -> None:
+    """A few minutes may be any."""
     assert capacity_seen(_day(np.full(minutes, 800.0)), PROFILE) is None
+
+
+@pytest.mark.parametrize("minutes", [30, 1300])
+def test_less_than_a_day_without_backlog_shows_a_lower_bound(minutes: int) -> None:
+    """The busiest hours may be missing in it: what each of 8 replicas has shown is all that is known, and no band."""
+    found = capacity_seen(_day(np.full(minutes, 800.0)), PROFILE)
+    assert found is not None
+    assert (found.p20, found.p50, found.p90, found.source) == (100.0, 100.0, 100.0, "lower_bound")
+
+
+def test_a_lower_bound_rests_on_ten_minutes_together() -> None:
+    """Commits that come every four minutes, while five seconds are assumed, are no fourfold capacity."""
+    consumed = np.where(np.arange(120) % 4 == 0, 3200.0, 0.0)
+    found = capacity_seen(_day(consumed), PROFILE)
+    assert found is not None
+    assert found.p50 <= 1.2 * 100.0
+    consumed = np.full(120, 400.0)
+    consumed[50:58] = 4000.0
+    odd = capacity_seen(_day(consumed), PROFILE)
+    assert odd is not None
+    assert odd.p50 < 500.0
 
 
 def test_a_day_of_nothing_shows_no_capacity() -> None:

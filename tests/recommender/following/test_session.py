@@ -103,13 +103,13 @@ def test_history_given_at_once_or_row_by_row_leads_to_the_same_advice(row: MakeR
 def test_capacity_is_learnt_from_the_minutes_in_which_the_group_could_not_keep_up(
     row: MakeRow, profile: GroupProfile
 ) -> None:
-    """Ten minutes of backlog at 7,200/s on 8 replicas show 900/s each; before them capacity is unknown."""
+    """Ten minutes of backlog at 7,200/s on 8 replicas show 900/s each; before them there is only a lower bound."""
     unknown = replace(profile, capacity=None)
     calm = minutes_of(row, 1, 60)
     now = calm[-1].interval_end_at
-    refused = Session(unknown, DecisionSettings(), calm).recommend(now)
-    assert isinstance(refused, Refusal)
-    assert refused.reason == "capacity_unknown"
+    before = Session(unknown, DecisionSettings(), calm).recommend(now)
+    assert isinstance(before, Recommendation)
+    assert before.capacity.source == "lower_bound"
     backlog = [
         replace(observed, consume_messages_per_second=7200.0, lag_messages=100_000.0)
         for observed in minutes_of(row, 61, 70)
