@@ -30,7 +30,7 @@ def write_observed(contest: "Contest", trace: "Trace", samples: Path, *, talk: T
         from collector.sinks import write_table
         from replay.sampling import samples_of
 
-        observed = samples_of(replace(contest, trace=trace).plant(), contest.names, protocol=contest.world.protocol)
+        observed = samples_of(replace(contest, trace=trace).plant(), contest.names)
         write_table(observed, samples)
         stage.note = f"{observed.num_rows:,} offset samples, {trace.days:.3g} days"
 

@@ -14,10 +14,6 @@ from replay.plant.observation import BoolArray, Observation
 from replay.plant.plant import Plant
 
 STABLE = "STABLE"
-ASSIGNORS = {"eager": "range", "cooperative": "cooperative-sticky", "kip848": "uniform"}
-GROUP_PROTOCOLS = {"eager": "classic", "cooperative": "classic", "kip848": "consumer"}
-# The ids that clients give themselves.
-CLIENT_IDS = {"java": "consumer-{group}-1", "librdkafka": "rdkafka", "other": "{group}-1"}
 # Lag in seconds is lag over the mean produce rate of this many base rows: five minutes.
 RATE_ROWS = 20
 # A rate over a longer gap than this would be an average over unobserved time.
@@ -31,7 +27,7 @@ class Names(NamedTuple):
     group: str
 
 
-def samples_of(plant: Plant, names: Names, *, protocol: str) -> pa.Table:
+def samples_of(plant: Plant, names: Names) -> pa.Table:
     """Offset samples of every partition every 15 s from now to the end of the plant's trace, as Kafka would give them.
 
     Partitions that a sample lacks have no row. Columns are `forecasting.columns.SAMPLES`; rows are in time order. The
@@ -57,32 +53,21 @@ def samples_of(plant: Plant, names: Names, *, protocol: str) -> pa.Table:
             "committed_offset": pa.array(np.concatenate([o.committed_offsets for o in seen])),
             "log_start_offset": pa.array(np.zeros(rows, dtype=np.int64)),
             "group_state": pa.array([o.group_state for o in seen]).take(each),
-            "group_protocol": pa.repeat(GROUP_PROTOCOLS[protocol], rows),
-            "group_assignor": pa.repeat(ASSIGNORS[protocol], rows),
+            "group_protocol": pa.repeat(seen[0].group_protocol, rows),
+            "group_assignor": pa.repeat(seen[0].group_assignor, rows),
             "members": members,
-            "static_members": members if plant.static_membership else pa.array(np.zeros(rows, dtype=np.int32)),
-            "client_id": pa.repeat(CLIENT_IDS[plant.client].format(group=names.group), rows),
+            "static_members": pa.array([o.static_members for o in seen], pa.int32()).take(each),
+            "client_id": pa.repeat(seen[0].client_id, rows),
         }
     )
     return table.filter(pa.array(np.concatenate([o.sampled for o in seen])))
 
 
 class Rows:
-    """Turns successive observations into base rows of the feature table; a test checks them against the Spark job's.
+    """Turns successive observations into base rows of the feature table; a test checks them against the Spark job's."""
 
-    `protocol`, `static_membership` and `client` are what Kafka tells of the group; None: the rows do not have it.
-    """
-
-    def __init__(
-        self,
-        names: Names,
-        *,
-        protocol: str | None = None,
-        static_membership: bool | None = None,
-        client: str | None = None,
-    ) -> None:
+    def __init__(self, names: Names) -> None:
         self._names = names
-        self._protocol, self._static_membership, self._client = protocol, static_membership, client
         self._before: _LastSeen | None = None
         self._rates: deque[float | None] = deque(maxlen=RATE_ROWS)
 
@@ -109,10 +94,10 @@ class Rows:
             group_state=seen.group_state,
             in_rebalance=unsettled,
             in_rebalance_count=count if unsettled else 0,
-            group_protocol=None if self._protocol is None else GROUP_PROTOCOLS[self._protocol],
-            group_assignor=None if self._protocol is None else ASSIGNORS[self._protocol],
-            static_members=None if self._static_membership is None else self._static_membership * seen.ready_members,
-            client_id=None if self._client is None else CLIENT_IDS[self._client].format(group=self._names.group),
+            group_protocol=seen.group_protocol,
+            group_assignor=seen.group_assignor,
+            static_members=seen.static_members,
+            client_id=seen.client_id,
         )
         return row if before is None else self._with_rates(row, before, seen)
 

@@ -171,12 +171,11 @@ def _advising(setup: ClusterSetup, mode: str, *words: str) -> Iterator[None]:
 
 
 def _asked(setup: ClusterSetup, mode: str) -> dict[str, Any]:
-    """A ConsumerGroupScaler with the settings that the owner of the group knows."""
+    """A ConsumerGroupScaler with the settings that the owner of the group knows, and Kafka does not tell."""
     setting, names = setup.stage.setting, setup.stage.names
     known = profile_of(setting.world, names)
     said = ("start_up_seconds", "session_timeout_seconds", "heartbeat_interval_seconds", "commit_interval_seconds")
     group = {camel_case(name): str(getattr(known, name)) for name in said}
-    group |= {"protocol": known.protocol.capitalize(), "client": known.client.capitalize()}
     group["capacityMessagesPerSecondPerReplica"] = str(CAPACITY)
     return scaler(
         setup.namespace,

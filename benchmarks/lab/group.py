@@ -171,6 +171,10 @@ def seen(
         group_state=rows[0].group_state,
         end_offsets=np.array([row.end_offset for row in rows]),
         committed_offsets=np.array([row.committed_offset or 0 for row in rows]),
+        group_protocol=rows[0].group_protocol,
+        group_assignor=rows[0].group_assignor,
+        static_members=rows[0].static_members,
+        client_id=rows[0].client_id,
     )
 
 

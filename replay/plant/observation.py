@@ -12,6 +12,10 @@ BoolArray = NDArray[np.bool_]
 
 # By the phase of the group.
 GROUP_STATES = ("STABLE", "PREPARING_REBALANCING", "COMPLETING_REBALANCING", "RECONCILING")
+# Kafka's words, by the protocol and the client of the world; a client of another kind has an id of its application.
+GROUP_PROTOCOLS = {"eager": "classic", "cooperative": "classic", "kip848": "consumer"}
+ASSIGNORS = {"eager": "range", "cooperative": "cooperative-sticky", "kip848": "uniform"}
+CLIENT_IDS = {"java": "consumer-1", "librdkafka": "rdkafka", "other": "app-1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -20,7 +24,7 @@ class Observation:
 
     `replicas` is the deployment's count, `ready_members` the pods in the group. `busy_share` is the mean share of
     their capacity that these used in the last 15 s. `unseen_partitions` were not sampled: their offsets are the last
-    sampled ones.
+    sampled ones. The rest is what Kafka tells of the group and of a member's client; None: it was not asked.
     """
 
     at: datetime
@@ -31,6 +35,10 @@ class Observation:
     end_offsets: IntArray
     committed_offsets: IntArray
     busy_share: float = 0.0
+    group_protocol: str | None = None
+    group_assignor: str | None = None
+    static_members: int | None = None
+    client_id: str | None = None
     unseen_partitions: tuple[int, ...] = ()
 
     @property

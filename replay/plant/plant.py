@@ -8,7 +8,15 @@ from forecasting.units import SECONDS_PER_DAY, AnyArray, FloatArray, IntArray
 from replay.plant.arrivals import CHUNK_SECONDS, Arrivals, draw_arrivals
 from replay.plant.incidents import Incidents
 from replay.plant.lifecycle import command_replicas
-from replay.plant.observation import GROUP_STATES, DayTotals, Observation, day_totals_of
+from replay.plant.observation import (
+    ASSIGNORS,
+    CLIENT_IDS,
+    GROUP_PROTOCOLS,
+    GROUP_STATES,
+    DayTotals,
+    Observation,
+    day_totals_of,
+)
 from replay.plant.physics import physics_of
 from replay.plant.run import run, settle
 from replay.plant.state import BINS_PER_DOUBLING, FINE_BINS, FINE_SECONDS, WAIT_BINS, Cohorts, State, new_state
@@ -52,16 +60,6 @@ class Plant:
     def time_seconds(self) -> int:
         """Seconds since the start of the trace."""
         return self._now
-
-    @property
-    def static_membership(self) -> bool:
-        """True if every member has an instance id."""
-        return self._world.static_membership
-
-    @property
-    def client(self) -> str:
-        """The library that the consumers use."""
-        return self._world.client
 
     @property
     def remaining_seconds(self) -> int:
@@ -108,6 +106,10 @@ class Plant:
             end_offsets=ends,
             committed_offsets=committed,
             busy_share=worked / present if present > 0.0 else 0.0,
+            group_protocol=GROUP_PROTOCOLS[self._world.protocol],
+            group_assignor=ASSIGNORS[self._world.protocol],
+            static_members=group["members"].item() if self._world.static_membership else 0,
+            client_id=CLIENT_IDS[self._world.client],
             unseen_partitions=unseen,
         )
 

@@ -24,7 +24,7 @@ NAMES = Names("test", "orders")
 @pytest.fixture(name="table")
 def table_fixture(calm_world: Worlds, load: Loads) -> pa.Table:
     """Ten minutes of 600 messages/s on 24 partitions, sampled every 15 s."""
-    return samples_of(a_plant(calm_world(), load(*[600.0] * 10)), NAMES, protocol="eager")
+    return samples_of(a_plant(calm_world(), load(*[600.0] * 10)), NAMES)
 
 
 def a_plant(world: World, trace: Trace) -> Plant:
@@ -50,7 +50,7 @@ def test_samples_have_the_columns_that_the_features_job_reads(table: pa.Table) -
 @pytest.mark.parametrize("static_membership", [False, True])
 def test_static_members_are_all_or_none(calm_world: Worlds, load: Loads, *, static_membership: bool) -> None:
     """Every member is static in a world of static membership, and none in another."""
-    table = samples_of(a_plant(calm_world(static_membership=static_membership), load(100.0)), NAMES, protocol="eager")
+    table = samples_of(a_plant(calm_world(static_membership=static_membership), load(100.0)), NAMES)
     assert table["static_members"].to_pylist() == [
         members if static_membership else 0 for members in table["members"].to_pylist()
     ]
@@ -69,7 +69,7 @@ def test_there_is_one_sample_per_partition_and_instant(table: pa.Table) -> None:
 def test_samples_equal_the_observations(calm_world: Worlds, load: Loads) -> None:
     """Offsets, state and members of each instant equal those of a plant that is observed every 15 s."""
     trace = load(*[600.0] * 10)
-    table = samples_of(a_plant(calm_world(), trace), NAMES, protocol="eager")
+    table = samples_of(a_plant(calm_world(), trace), NAMES)
     seen, _ = rows_of(a_plant(calm_world(), trace))
     assert table["end_offset"].to_pylist() == np.concatenate([one.end_offsets for one in seen]).tolist()
     assert table["committed_offset"].to_pylist() == np.concatenate([one.committed_offsets for one in seen]).tolist()
@@ -82,7 +82,7 @@ def test_the_group_is_described_as_a_broker_would(
     calm_world: Worlds, load: Loads, protocol: str, assignor: str
 ) -> None:
     """The simulated protocol is Kafka's classic one, and the assignor distinguishes eager from cooperative."""
-    table = samples_of(a_plant(calm_world(), load(100.0)), NAMES, protocol=protocol)
+    table = samples_of(a_plant(calm_world(protocol=protocol), load(100.0)), NAMES)
     words = {name: set(table[name].to_pylist()) for name in ("cluster", "group", "topic", "group_protocol")}
     assert words == {"cluster": {"test"}, "group": {"orders"}, "topic": {"orders"}, "group_protocol": {"classic"}}
     assert set(table["group_assignor"].to_pylist()) == {assignor}
@@ -92,7 +92,7 @@ def test_a_start_between_two_seconds_is_kept(calm_world: Worlds, load: Loads) ->
     """Samples have microsecond instants, as the trace's start has."""
     trace = load(100.0)
     trace = replace(trace, start_at=trace.start_at + timedelta(microseconds=1))
-    table = samples_of(a_plant(calm_world(), trace), NAMES, protocol="eager")
+    table = samples_of(a_plant(calm_world(), trace), NAMES)
     assert table["sampled_at"][0].as_py() == trace.start_at
 
 
@@ -181,7 +181,7 @@ def test_a_rebalance_is_flagged(calm_world: Worlds, load: Loads) -> None:
 
 def test_the_newer_protocol_is_described_as_such(calm_world: Worlds, load: Loads) -> None:
     """The group is of Kafka's newer `consumer` protocol, with the broker's uniform assignor."""
-    table = samples_of(a_plant(calm_world(protocol="kip848"), load(100.0)), NAMES, protocol="kip848")
+    table = samples_of(a_plant(calm_world(protocol="kip848"), load(100.0)), NAMES)
     assert set(table["group_protocol"].to_pylist()) == {"consumer"}
     assert set(table["group_assignor"].to_pylist()) == {"uniform"}
 
@@ -206,7 +206,7 @@ def test_missing_samples_are_unknown_and_never_a_drop(calm_world: Worlds, load: 
 def test_samples_lack_unobserved_partitions(calm_world: Worlds, load: Loads) -> None:
     """A partition that the sample lacks has no row; the others have theirs."""
     world, trace = calm_world(missing_sample_share=0.5), load(*[600.0] * 10)
-    table = samples_of(a_plant(world, trace), NAMES, protocol="eager")
+    table = samples_of(a_plant(world, trace), NAMES)
     seen, _ = rows_of(a_plant(world, trace))
     assert table.num_rows == sum(24 - len(one.unseen_partitions) for one in seen) < 41 * 24
 

@@ -43,7 +43,7 @@ def _plant() -> Plant:
 
 
 def _of_the_simulator() -> list[GroupInterval]:
-    plant, rows = _plant(), Rows(_NAMES, protocol="eager", static_membership=False, client="java")
+    plant, rows = _plant(), Rows(_NAMES)
     made = [rows.row(plant.observation())]
     while plant.remaining_seconds > 0:
         plant.advance()
@@ -53,7 +53,7 @@ def _of_the_simulator() -> list[GroupInterval]:
 
 def test_spark_rows_are_the_simulators(spark: SparkSession, folder: Path) -> None:
     """In 90 minutes with three rescales every column of every row is the same, floats to the twelfth digit."""
-    write_table(samples_of(_plant(), _NAMES, protocol="eager"), folder / "samples")
+    write_table(samples_of(_plant(), _NAMES), folder / "samples")
     build_features(spark, folder / "samples", folder / "features")
     found = FeatureTable(folder / "features").intervals(*_NAMES)
     wanted = _of_the_simulator()
