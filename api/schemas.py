@@ -106,7 +106,8 @@ class RecommendationV1(Wire):
     fallback_policy: FallbackPolicy | None = None
     """Absent while the fallback policy is off, and before it has seen a row."""
     sensitivity: tuple[TurningPoint, ...] | None = None
-    """Changes that would reverse the decision, the nearest first; absent where none was found or searched for."""
+    """Changes that would reverse the decision, the nearest first, as of the instant when it was first made; absent
+    where none was found, or a guard decided."""
     confidence: FiniteFloat | None = None
     """Share of scenarios in which the choice is no more expensive than staying; for a hold, than the best move."""
     confidence_level: Literal["high", "medium", "low"] | None = None

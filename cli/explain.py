@@ -103,7 +103,7 @@ def write_decision(decision: "Decision", output: OutputFormat, *, settings: "Set
 
 def known_text(decision: "Decision", moves: "Sequence[GradedMove]") -> str:
     """The figures of the advice, what the group has cost, and its last moves beside their expected effects."""
-    from recommender.deciding.beliefs import beliefs, ledger_sentence, outcome_sentence
+    from recommender.deciding.beliefs import beliefs, ledger_sentence, outcome_sentence, reversals
     from recommender.deciding.recommendation import Recommendation
 
     lines: list[str] = []
@@ -111,6 +111,8 @@ def known_text(decision: "Decision", moves: "Sequence[GradedMove]") -> str:
         lines += [" what is known", *(f" - {sentence}" for sentence in beliefs(decision))]
         if decision.ledger is not None:
             lines += [f" - {ledger_sentence(decision.ledger, now=decision.issued_at)}"]
+        if decision.sensitivity:
+            lines += [" what would reverse it", *(f" - {sentence}" for sentence in reversals(decision))]
     if moves:
         lines += [" last moves, newest first"]
         lines += [f" - {move.graded_at:%Y-%m-%d %H:%M} {outcome_sentence(move)}" for move in moves]

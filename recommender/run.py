@@ -200,7 +200,7 @@ class Recommender:
                 forecast = session.forecast(now)
             self._log_failure(group)
             with times.timing("decide"):
-                return session.decide(forecast, now=now)
+                return session.decide(forecast, now=now, with_sensitivity=True)
         except NotLeadingError:
             raise
         except AdapterError as error:

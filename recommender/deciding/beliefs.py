@@ -100,6 +100,14 @@ def _would(account: LedgerAccount) -> str:
     return f"{name} would have cost {account.total:.2f}{'' if account.distinguishable else ' (too near to tell)'}"
 
 
+def reversals(advice: Recommendation) -> tuple[str, ...]:
+    """What would reverse the decision, all else equal, one sentence a quantity, the nearest first."""
+    return tuple(
+        f"Another decision from {point.quantity} {point.turning:.3g} on, in place of {point.present:.3g}."
+        for point in advice.sensitivity
+    )
+
+
 def outcome_sentence(move: GradedMove) -> str:
     """One graded move: its measured effects, beside those that the advice expected."""
     outcome = move.outcome

@@ -16,7 +16,7 @@ from recommender.deciding.context import DecisionContext
 from recommender.deciding.explain import Leaving, explain
 from recommender.deciding.proposal import MovePrice, PlanChoice, Proposal
 from recommender.deciding.question import STEP_SECONDS, situation_of, uncertainty_of
-from recommender.deciding.recommendation import PricedPlan, ReasonCode, Recommendation
+from recommender.deciding.recommendation import PricedPlan, ReasonCode, Recommendation, TurningPoint
 from recommender.deciding.remarks import remedy_remark, risk_remark, skew_remark
 from recommender.deciding.windows import open_until
 
@@ -129,22 +129,29 @@ def explained(
     """The draft with the sentences on its plans and with its sensitivity; its own sentences come last."""
     guarded = draft.binding_rule is not None
     if with_sensitivity and not guarded:
-        price_per_late_message, rebalance_pause_seconds = (
-            choice.situation.prices.price_per_late_message,
-            _rebalance_pause_seconds(draft, choice, context),
-        )
-        turning_points = sensitivity(
-            draft,
-            choice.found,
-            price_per_late_message=price_per_late_message,
-            rebalance_pause_seconds=rebalance_pause_seconds,
-        )
-        draft = replace(draft, sensitivity=turning_points)
+        draft = replace(draft, sensitivity=_sensitivity(draft, choice, context))
     leaving = _leaving(choice, context) if draft.action == "hold" and not guarded else None
     sentences = explain(draft, choice.situation.profile, leaving=leaving)
     failure = context.track_record.forecaster_failure
     more = (*(() if failure is None else (failure,)), *_remarks(draft, choice, context, sentences))
     return replace(draft, sentences=(*sentences, *more, *draft.sentences))
+
+
+def _sensitivity(draft: Recommendation, choice: PlanChoice, context: DecisionContext) -> tuple[TurningPoint, ...]:
+    """What reverses the decision; while it stays the same, what did when it was first made."""
+    previous = context.previous
+    if previous is not None and _decided(previous) == _decided(draft):
+        return previous.sensitivity
+    return sensitivity(
+        draft,
+        choice.found,
+        price_per_late_message=choice.situation.prices.price_per_late_message,
+        rebalance_pause_seconds=_rebalance_pause_seconds(draft, choice, context),
+    )
+
+
+def _decided(advice: Recommendation) -> tuple[str | int | None, ...]:
+    return advice.action, advice.current_replicas, advice.desired_replicas, advice.reason, advice.binding_rule
 
 
 def _remarks(

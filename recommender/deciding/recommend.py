@@ -44,7 +44,8 @@ def recommend(
     `previous` is the recommendation in force until now: it shows whether a move is still under way. `learned` are the
     beliefs from the group's own moves (None: the settings' priors). `fallback_replicas` is the fallback policy's count,
     given when the advice has been more expensive than the policy for too long: it is followed then. `track_record` is
-    published with the advice; `with_sensitivity` adds the smallest changes that reverse it, for about 25 ms. `now` is
+    published with the advice; `with_sensitivity` adds the smallest changes that reverse it, for about 25 ms where it is
+    another one than `previous`. `now` is
     timezone-aware. A group that cannot be decided on gives a `Refusal`; a `ValueError` is the caller's bug.
     """
     context = read_context(

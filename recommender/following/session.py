@@ -171,7 +171,8 @@ class Session:
     def recommend(self, now: datetime, *, with_sensitivity: bool = False) -> Decision:
         """Advice from all rows until `now`, or a refusal that names the missing data.
 
-        `with_sensitivity`: also the changes that reverse the decision, which takes a few times as long as the decision.
+        `with_sensitivity`: also the changes that reverse the decision, which takes a few times as long as the decision
+        where it is another one than before.
         """
         return self.decide(self.forecast(now), now=now, with_sensitivity=with_sensitivity)
 

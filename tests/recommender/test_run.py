@@ -491,6 +491,22 @@ def test_a_group_that_becomes_cooperative_is_priced_as_such_from_the_next_cycle_
     assert rows.asked_since[1:] == [now, later + timedelta(seconds=1) - LOOK_BACK]
 
 
+def test_what_would_reverse_a_decision_is_known_from_the_loop(
+    make: Callable[..., Recommender], row: Row, now: datetime
+) -> None:
+    """It is searched for when a decision is made, and stays with it while it stays the same."""
+    rows = Rows([row(now - timedelta(seconds=15 * back), 5000.0) for back in reversed(range(240))])
+    loop = make(rows)
+    later = now + timedelta(seconds=15)
+    rows.rows.append(row(later, 5000.0))
+    first, second = (loop.run_once(now=at)[0] for at in (now, later))
+    assert isinstance(first, Recommendation)
+    assert isinstance(second, Recommendation)
+    assert (first.action, second.action) == ("scale_in", "scale_in")
+    assert {point.quantity for point in first.sensitivity} >= {"capacity_messages_per_second_per_replica"}
+    assert second.sensitivity == first.sensitivity
+
+
 def test_groups_of_another_kind_teach_nothing(
     make: Callable[..., Recommender],
     hour: list[GroupInterval],

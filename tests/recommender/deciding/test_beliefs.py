@@ -8,7 +8,7 @@ import pytest
 
 from cost_model.physics.profile import Capacity
 from forecasting.units import MessagesPerSecond, Seconds
-from recommender.deciding.beliefs import beliefs, ledger_sentence, outcome_sentence
+from recommender.deciding.beliefs import beliefs, ledger_sentence, outcome_sentence, reversals
 from recommender.deciding.recommendation import (
     ForecastValue,
     GradedMove,
@@ -16,6 +16,7 @@ from recommender.deciding.recommendation import (
     LedgerStanding,
     ProfileFigure,
     Recommendation,
+    TurningPoint,
 )
 
 MakeAdvice = Callable[..., Recommendation]
@@ -127,6 +128,15 @@ def test_each_figure_of_the_profile_is_stated_with_its_source(advice: MakeAdvice
         "Seen in Kafka: protocol cooperative, static_membership false.",
         "Assumed: client java.",
     )
+
+
+def test_what_would_reverse_a_decision_is_a_sentence_a_quantity(advice: MakeAdvice) -> None:
+    """Each has its figure now and the one from which on the decision is another; none is made up."""
+    point = TurningPoint(quantity="rebalance_pause_seconds", present=12.0, turning=30.25)
+    assert reversals(advice(sensitivity=(point,))) == (
+        "Another decision from rebalance_pause_seconds 30.2 on, in place of 12.",
+    )
+    assert reversals(advice()) == ()
 
 
 def test_advice_without_recorded_facts_states_none(advice: MakeAdvice) -> None:
