@@ -10,7 +10,7 @@ from api import schemas as wire
 from cost_model.pricing.price import Cost
 from forecasting.refusal import Refusal
 from recommender.configuring.settings import GroupSettings, TargetSettings
-from recommender.deciding.beliefs import outcome_sentence
+from recommender.deciding.beliefs import beliefs, outcome_sentence, reversals
 from recommender.deciding.recommendation import (
     Decision,
     ForecastValue,
@@ -112,6 +112,26 @@ def to_outcome(move: GradedMove) -> wire.Outcome:
 def to_learned(learned: LearnedMoves | None) -> parts.Learned | None:
     """Beliefs about the group's moves, as they are published; None if the advice is too old to have them."""
     return None if learned is None else parts.Learned(**asdict(learned))
+
+
+def to_explanation(decision: Decision) -> wire.Explanation:
+    """The decision in the sentences that `lagcast explain` prints."""
+    if isinstance(decision, Refusal):
+        return wire.Explanation(
+            recommendation_id=decision_id(decision),
+            kind="Refusal",
+            sentences=(decision.sentence,),
+            known=(),
+            reversals=(),
+            remedy=decision.remedy,
+        )
+    return wire.Explanation(
+        recommendation_id=decision.recommendation_id,
+        kind="Recommendation",
+        sentences=decision.sentences,
+        known=beliefs(decision),
+        reversals=reversals(decision),
+    )
 
 
 def to_ledger(standing: LedgerStanding) -> parts.Ledger:

@@ -10,6 +10,7 @@ from api.convert import (
     group_key,
     group_of_key,
     instant_of_cursor,
+    to_explanation,
     to_learned,
     to_ledger,
     to_outcome,
@@ -167,13 +168,20 @@ class Reader:
 
     def by_id(self, decision_id: str) -> wire.DecisionV1:
         """The decision with this id."""
+        return self._as_wire(self._kept(decision_id))
+
+    def explanation(self, decision_id: str) -> wire.Explanation:
+        """The decision with this id in sentences."""
+        return to_explanation(self._kept(decision_id))
+
+    def _kept(self, decision_id: str) -> Decision:
         decision = self.store.by_id(decision_id)
         if decision is None:
             message = (
                 f"no recommendation or refusal has the id '{decision_id}'; GET /api/v1/groups shows the latest ids"
             )
             raise NotFoundError(message)
-        return self._as_wire(decision)
+        return decision
 
     def readiness(self) -> tuple[tuple[str, str | None], ...]:
         """The checks by name, each with its error, or None."""

@@ -101,6 +101,16 @@ def _add_decisions(routes: APIRouter, reader: Reader) -> None:
         """One decision by its id, however old."""
         return _tagged(await run_in_threadpool(reader.by_id, recommendation_id), if_none_match)
 
+    @routes.get(
+        "/recommendations/{recommendation_id}/explanation",
+        response_model=wire.Explanation,
+        response_model_exclude_none=True,
+        responses=_UNKNOWN,
+    )
+    async def explanation(recommendation_id: str) -> wire.Explanation:
+        """One decision in sentences: its reasons, what is known of the group, and what would reverse it."""
+        return await run_in_threadpool(reader.explanation, recommendation_id)
+
 
 def _add_accounts(routes: APIRouter, reader: Reader) -> None:
     """A group's moves, its forecast and its ledger."""

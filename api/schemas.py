@@ -187,6 +187,20 @@ class DueReplicas(Wire):
     value: int
 
 
+class Explanation(Wire):
+    """One decision in sentences: its reasons, what is known of the group, and what would reverse it."""
+
+    recommendation_id: str
+    kind: Literal["Recommendation", "Refusal"]
+    sentences: tuple[str, ...]
+    known: tuple[str, ...]
+    """The figures that the decision rests on, each with its source; empty for a refusal."""
+    reversals: tuple[str, ...]
+    """What would reverse the decision, the nearest first."""
+    remedy: str | None = None
+    """Next step after a refusal."""
+
+
 class DecisionPage(Wire):
     """Some decisions on one group in short, newest first; `next` is the cursor of the page behind, absent on the last.
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from api.convert import group_key
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore
-from recommender.deciding.recommendation import GradedMove, LearnedMoves, Recommendation
+from recommender.deciding.recommendation import GradedMove, LearnedMoves, Recommendation, TurningPoint
 from recommender.ports import UnavailableError, decision_id
 from tests.api.conftest import Clock
 
@@ -160,6 +160,23 @@ def test_a_span_of_decisions_is_asked_for(
     assert [each["recommendation_id"] for each in decisions] == ["r-1", "r-2"]
     turned = service.get(HISTORY, params={"from": span["to"], "to": span["from"]})
     assert (turned.status_code, turned.json()["detail"].endswith("; exchange them")) == (422, True)
+
+
+def test_a_decision_is_explained_in_sentences(
+    service: TestClient, store: SqlDecisionStore, advice: MakeAdvice, refusal: MakeRefusal
+) -> None:
+    """Advice has its reasons, what is known, and what would reverse it; a refusal its reason and the next step."""
+    turning = TurningPoint(quantity="rebalance_pause_seconds", present=12.0, turning=30.0)
+    store.save(advice(learned=LEARNED, sensitivity=(turning,)))
+    store.save(refusal())
+    explained = service.get("/api/v1/recommendations/r-1/explanation").json()
+    assert explained["sentences"] == list(advice().sentences)
+    assert any(sentence.startswith("A move stops what it moves 6.4 s") for sentence in explained["known"])
+    assert explained["reversals"] == ["Another decision from rebalance_pause_seconds 30 on, in place of 12."]
+    refused = service.get(f"/api/v1/recommendations/{decision_id(refusal())}/explanation").json()
+    assert (refused["kind"], refused["sentences"]) == ("Refusal", [refusal().sentence])
+    assert refused["remedy"] == refusal().remedy
+    assert service.get("/api/v1/recommendations/none/explanation").status_code == 404
 
 
 def test_moves_are_listed_with_what_was_expected_of_them(
