@@ -491,6 +491,27 @@ def test_a_group_that_becomes_cooperative_is_priced_as_such_from_the_next_cycle_
     assert rows.asked_since[1:] == [now, later + timedelta(seconds=1) - LOOK_BACK]
 
 
+def test_partitions_that_come_later_are_planned_with(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
+) -> None:
+    """A topic that grows from 24 to 48 partitions has other useful counts from the cycle on that follows."""
+    rows = Rows(hour)
+    loop = make(rows)
+    known = loop.profile_of
+
+    def profile_of(cluster: str, group: str, observed: ObservedGroup) -> GroupProfile | None:
+        profile = known(cluster, group, observed)
+        return None if profile is None else replace(profile, partitions=observed.partitions)
+
+    loop.profile_of = profile_of
+    later = now + timedelta(seconds=15)
+    rows.rows.append(replace(hour[-1], interval_end_at=later, partitions=48, sampled_partitions=48))
+    first, _, third = (loop.run_once(now=at)[0] for at in (now, later, later + timedelta(minutes=10)))
+    assert isinstance(first, Recommendation)
+    assert isinstance(third, Recommendation)
+    assert (max(first.useful_replicas), max(third.useful_replicas)) == (24, 48)
+
+
 def test_what_would_reverse_a_decision_is_known_from_the_loop(
     make: Callable[..., Recommender], row: Row, now: datetime
 ) -> None:
