@@ -22,8 +22,11 @@ LOOK_BACK_SECONDS = MEMORY_SECONDS + LAG_RATE_SECONDS + LONGEST_RATE_SECONDS
 
 _US = 1_000_000
 _GROUP = ("cluster", "group")
-# The state of the group as each of its samples repeats it.
-_OF_GROUP = ("members", "group_state", "group_protocol", "group_assignor", "static_members", "client_id")
+# The state of the group as each of its samples repeats it. What hardly ever changes is one word until the last step: as
+# four columns it made the job for 2 million samples take 24.1 s, as one 23.2 s; without it the job took 21.6 s.
+_OF_GROUP = ("members", "group_state", "told")
+_TOLD = {"group_protocol": "string", "group_assignor": "string", "static_members": "int", "client_id": "string"}
+_BETWEEN = "\x1f"
 # The partition comes first: it is an integer, and sorting distinguishes most rows by the first key.
 _PARTITION = ("partition", "topic", "group", "cluster")
 
@@ -73,7 +76,10 @@ def latest_in_interval(samples: DataFrame) -> DataFrame:
         .withColumns({"so_far": so_far, "next_end_us": next_end_us})
         .where(F.col("next_end_us").isNull() | (F.col("next_end_us") > F.col("interval_end_us")))
         .withColumn("in_rebalance_count", F.col("so_far") - F.coalesce(F.lag("so_far").over(in_time), F.lit(0)))
-        .drop("so_far", "next_end_us", "sampled_at")
+        .withColumn(
+            "told", F.concat_ws(_BETWEEN, *(F.coalesce(F.col(name).cast("string"), F.lit("")) for name in _TOLD))
+        )
+        .drop("so_far", "next_end_us", "sampled_at", *_TOLD)
     )
 
 
@@ -209,11 +215,14 @@ def with_worst_lag(groups: DataFrame) -> DataFrame:
 
 def as_group_intervals(groups: DataFrame) -> DataFrame:
     """The columns of the feature table, in its order, of base rows."""
+    told = F.split("newest.told", _BETWEEN)
     return groups.withColumns(
         {
             "interval_end_at": F.timestamp_micros("interval_end_us"),
             "interval_seconds": F.lit(BASE_INTERVAL_SECONDS),
-            **{name: F.col(f"newest.{name}") for name in _OF_GROUP},
+            "members": F.col("newest.members"),
+            "group_state": F.col("newest.group_state"),
+            **{name: F.nullif(told[place], F.lit("")).cast(kind) for place, (name, kind) in enumerate(_TOLD.items())},
             "in_rebalance": F.col("in_rebalance_count") > 0,
         }
     ).select(*(column.name for column in GROUP_INTERVALS))

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from chispa import assert_df_equality
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
 
 from collector.sample import OffsetSample
@@ -29,6 +29,7 @@ pytestmark = pytest.mark.spark
 
 Frame = Callable[[Sequence[OffsetSample]], DataFrame]
 Sampled = Callable[..., OffsetSample]
+Intervals = Callable[[Sequence[OffsetSample]], list[Row]]
 
 _S = 1_000_000
 _START_AT = datetime(2026, 5, 4, tzinfo=UTC)
@@ -59,6 +60,24 @@ def test_a_sample_on_the_boundary_belongs_to_the_interval_that_ends_there(spark:
     ends = instants.withColumn("ends", interval_end_us(F.col("instant"), seconds=15))
     rows = [(0, 0), (1, 15 * _S), (15 * _S, 15 * _S), (15 * _S + 1, 30 * _S), (-1, 0)]
     _is(spark, ends, "instant long, ends long", rows)
+
+
+def test_what_kafka_tells_of_a_group_is_that_of_its_newest_sample(intervals: Intervals, sampled: Sampled) -> None:
+    """What is unknown stays unknown, each by itself; that no member is static is known."""
+    rows = intervals(
+        [
+            sampled(0, 1, static_members=2, client_id="rdkafka"),
+            sampled(5, 2, group_assignor="cooperative-sticky", static_members=0, client_id="consumer-g-1"),
+            sampled(20, 3, group_protocol=None, group_assignor=None, members=None),
+            sampled(35, 4, group_assignor=None, static_members=1),
+        ]
+    )
+    told = [(row.group_protocol, row.group_assignor, row.static_members, row.client_id) for row in rows]
+    assert told[-3:] == [
+        ("consumer", "cooperative-sticky", 0, "consumer-g-1"),
+        (None, None, None, None),
+        ("consumer", None, 1, None),
+    ]
 
 
 def test_the_newest_sample_of_an_interval_stays(spark: SparkSession, frame: Frame, sampled: Sampled) -> None:
