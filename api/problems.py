@@ -56,8 +56,9 @@ def _meaning(request: Request, error: Exception) -> tuple[HTTPStatus, str]:
             unfit = isinstance(error, UnfitError)
             return HTTPStatus.UNPROCESSABLE_ENTITY if unfit else HTTPStatus.NOT_FOUND, str(error.args[0])
         case NoAdviceError() | AdapterError():
-            next_step = "" if isinstance(error, NoAdviceError) else "; retry later"
-            return HTTPStatus.SERVICE_UNAVAILABLE, f"{error}{next_step}"
+            no_advice = isinstance(error, NoAdviceError)
+            next_step = "; keep the replicas that run, and ask again" if no_advice else "; retry later"
+            return HTTPStatus.SERVICE_UNAVAILABLE, f"{str(error).removesuffix('.')}{next_step}"
         case HTTPException(status_code=404):
             return HTTPStatus.NOT_FOUND, f"there is nothing at {request.url.path}; GET / lists what there is"
         case HTTPException():

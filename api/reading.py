@@ -20,10 +20,9 @@ from api.convert import (
 from api.problems import NoAdviceError, NotFoundError, UnfitError
 from api.series import to_series
 from forecasting.forecast import Forecast
-from forecasting.refusal import Refusal
 from recommender.adapters.metrics import Metrics
 from recommender.configuring.settings import GroupSettings, InForce
-from recommender.deciding.recommendation import Decision
+from recommender.deciding.recommendation import Decision, due_replicas
 from recommender.outlook import Outlook, fitted_to, hour_ahead, outlook, week_ahead
 from recommender.ports import AdapterError, DecisionStore, LongForecasts, issued_at
 
@@ -66,15 +65,10 @@ class Reader:
 
     def due_replicas(self, key: str) -> wire.DueReplicas:
         """The replicas that the group with this key should have now."""
-        decision, now = self._latest(key), self.clock()
-        if isinstance(decision, Refusal):
-            message = f"there is no advice for group '{decision.group}' of cluster '{decision.cluster}'"
-            message = f"{message}: {decision.sentence} Keep the replicas that run, and ask again"
-            raise NoAdviceError(message)
-        if now > decision.valid_until:
-            message = f"the last advice expired at {decision.valid_until.isoformat()}; is `lagcast serve` deciding?"
-            raise NoAdviceError(message)
-        return wire.DueReplicas(value=decision.due_replicas(now=now))
+        found = due_replicas(self._latest(key), now=self.clock())
+        if isinstance(found, str):
+            raise NoAdviceError(found)
+        return wire.DueReplicas(value=found)
 
     def recommendations(
         self, key: str, *, since: datetime | None, until: datetime | None, cursor: str | None, limit: int

@@ -21,7 +21,7 @@ from api.keda.protocol import (
     MetricValue,
     ScaledObjectRef,
 )
-from forecasting.refusal import Refusal
+from recommender.deciding.recommendation import due_replicas
 from recommender.ports import AdapterError, DecisionStore
 
 METRIC = "lagcast-due-replicas"
@@ -53,12 +53,10 @@ def due(store: DecisionStore, metadata: Mapping[str, str], *, now: datetime) -> 
         return Due(
             failure=f"nothing was decided for group {group!r} of cluster {cluster!r}", code=grpc.StatusCode.NOT_FOUND
         )
-    if isinstance(decision, Refusal):
-        return Due(failure=f"no advice: {decision.sentence}", code=grpc.StatusCode.UNAVAILABLE)
-    if now > decision.valid_until:
-        expired = f"the last advice expired at {decision.valid_until:%Y-%m-%dT%H:%M:%SZ}"
-        return Due(failure=expired, code=grpc.StatusCode.UNAVAILABLE)
-    return Due(replicas=decision.due_replicas(now=now))
+    found = due_replicas(decision, now=now)
+    if isinstance(found, str):
+        return Due(failure=found, code=grpc.StatusCode.UNAVAILABLE)
+    return Due(replicas=found)
 
 
 class ExternalScaler:

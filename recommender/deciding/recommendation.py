@@ -341,3 +341,12 @@ class GradedMove:
 
 
 Decision = Recommendation | Refusal
+
+
+def due_replicas(decision: Decision, *, now: datetime) -> int | str:
+    """The replica count due at `now`; or, as a sentence without its stop, the reason why none is."""
+    if isinstance(decision, Refusal):
+        return f"no advice: {decision.sentence}"
+    if now > decision.valid_until:
+        return f"the last advice expired at {decision.valid_until:%Y-%m-%dT%H:%M:%SZ}"
+    return decision.due_replicas(now=now)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -38,6 +39,18 @@ LEARNED = LearnedMoves(
     target_utilization=0.95,
 )
 GOLDEN = Path(__file__).parent / "openapi.json"
+
+
+def on_all_pages(service: TestClient, path: str, what: str, limit: int) -> list[dict[str, Any]]:
+    """The entries of the first page and of all that `next` leads to, in their order."""
+    seen: list[dict[str, Any]] = []
+    parameters: dict[str, Any] = {"limit": limit}
+    while True:
+        page = service.get(path, params=parameters).json()
+        seen += page[what]
+        if "next" not in page:
+            return seen
+        parameters["cursor"] = page["next"]
 
 
 def test_the_latest_decision_is_returned_whatever_its_kind(
@@ -123,7 +136,9 @@ def test_without_valid_advice_no_replicas_are_due(
     refused = service.get(DUE)
     assert (expired.status_code, refused.status_code) == (503, 503)
     assert "the last advice expired at" in expired.json()["detail"]
-    assert "Keep the replicas that run" in refused.json()["detail"]
+    assert refused.json()["detail"].startswith("no advice: ")
+    keep = "; keep the replicas that run, and ask again"
+    assert all(answer.json()["detail"].endswith(keep) for answer in (expired, refused))
 
 
 @given(sizes=st.tuples(st.integers(min_value=1, max_value=7), st.integers(min_value=1, max_value=4)))
@@ -137,14 +152,7 @@ def test_pages_of_decisions_show_each_once(
     instants = [clock.now - timedelta(hours=4 * place) for place in range(decisions)]
     for place, at in enumerate(instants):
         store.save(advice(recommendation_id=f"r-{group}-{place}", group=group, issued_at=at))
-    seen, cursor = [], None
-    while True:
-        parameters = {"limit": limit} | ({"cursor": cursor} if cursor else {})
-        page = service.get(f"/api/v1/groups/{group_key('prod-eu', group)}/recommendations", params=parameters).json()
-        seen += page["decisions"]
-        cursor = page.get("next")
-        if cursor is None:
-            break
+    seen = on_all_pages(service, f"/api/v1/groups/{group_key('prod-eu', group)}/recommendations", "decisions", limit)
     assert [datetime.fromisoformat(each["issued_at"]) for each in seen] == instants
     assert service.get(f"/api/v1/recommendations/{seen[-1]['recommendation_id']}").status_code == 200
 
@@ -230,15 +238,8 @@ def test_pages_of_moves_show_each_once(
     start = graded_move().graded_at
     instants = [start + timedelta(minutes=minute, microseconds=minute) for minute in range(moves)]
     store.keep_outcomes([graded_move(group=group, graded_at=at) for at in instants])
-    seen, cursor = [], None
-    while True:
-        parameters = {"limit": limit} | ({"cursor": cursor} if cursor else {})
-        page = service.get(f"/api/v1/groups/{group_key('prod-eu', group)}/outcomes", params=parameters).json()
-        seen += [datetime.fromisoformat(outcome["graded_at"]) for outcome in page["outcomes"]]
-        cursor = page.get("next")
-        if cursor is None:
-            break
-    assert seen == instants[::-1]
+    seen = on_all_pages(service, f"/api/v1/groups/{group_key('prod-eu', group)}/outcomes", "outcomes", limit)
+    assert [datetime.fromisoformat(outcome["graded_at"]) for outcome in seen] == instants[::-1]
 
 
 def test_an_invalid_cursor_is_refused(service: TestClient, store: SqlDecisionStore, advice: MakeAdvice) -> None:
