@@ -169,7 +169,7 @@ def scenarios_of(
 def scenario_of(trace: Trace, world: str, seed: int, policies: Sequence[str]) -> SeededScenario:
     """The day of a load, rescaled already, that the seed judges."""
     past, judged = judged_day(trace, seed)
-    contest = _contest(judged, ALL_WORLDS[world].world, seed)
+    contest = contest_of(judged, ALL_WORLDS[world].world, seed)
     return SeededScenario(trace=trace.name, world=world, contest=contest, past=past, policies=tuple(policies))
 
 
@@ -191,7 +191,7 @@ def whitepaper_scenarios(seeds: int, policies: Sequence[str]) -> list[SeededScen
         )
         playing = tuple(policy for policy in policies if policy in (*CATALOGUE, LAGCAST, COLD))
         for seed in range(seeds):
-            contest = _contest(trace, world, seed)
+            contest = contest_of(trace, world, seed)
             scenarios.append(
                 SeededScenario(trace=trace.name, world=str(replicas), contest=contest, past=past, policies=playing)
             )
@@ -237,7 +237,8 @@ def play_scenario(scenario: SeededScenario, known: Sequence[Run] = (), *, hindsi
     return [*played, replace(best, policy=HINDSIGHT, family=HINDSIGHT, note=note)]
 
 
-def _contest(judged: Trace, world: World, seed: int) -> Contest:
+def contest_of(judged: Trace, world: World, seed: int) -> Contest:
+    """The contest over a trace in a world, which all policies begin with all replicas."""
     return Contest(
         trace=judged,
         world=world,

@@ -98,7 +98,7 @@ def test_without_a_capacity_nothing_is_advised(lagcast: Lagcast, feature_table: 
 
 
 def test_without_a_capacity_what_replicas_have_shown_is_a_lower_bound(lagcast: Lagcast, feature_table: Path) -> None:
-    """After an hour advice is given, and says that nothing is added under a bound."""
+    """After an hour advice is given, and nothing is added under a bound."""
     _, out, _ = lagcast("recommend", "--features", feature_table, "--now", "2026-05-04T12:00:00Z", "-o", "json")
     documents = json.loads(out)
     assert {document["capacity_messages_per_second_per_replica"]["source"] for document in documents} == {"lower_bound"}

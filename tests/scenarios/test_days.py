@@ -6,7 +6,7 @@ greatest ratio of lagcast's cost to that of a rival, `pods_at_most` the same for
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,19 +17,17 @@ import yaml
 from scipy.signal import lfilter
 
 from benchmarks.decisions.forecasters import Foresight
-from benchmarks.decisions.tournament import history_rows
+from benchmarks.decisions.tournament import contest_of, history_rows
 from benchmarks.decisions.worlds import ALL_WORLDS, MOST_REPLICAS
 from forecasting.forecaster import Forecaster
 from forecasting.history import GroupInterval
 from forecasting.persistence import PersistenceForecaster
 from forecasting.units import SECONDS_PER_HOUR, FloatArray, read_only
-from recommender.deciding.decision import DecisionSettings
 from replay.contest import LAGCAST, Contest, Entry, run_policy
 from replay.hindsight import HINDSIGHT, best_plan
 from replay.plant.arrivals import draw_arrivals
 from replay.policies.catalogue import CATALOGUE
 from replay.policies.lagcast import Lagcast
-from replay.sampling import Names
 from replay.trace import Trace
 
 Day = dict[str, Any]  # as YAML gives it; a missing or misspelt key fails the test that reads it
@@ -45,11 +43,11 @@ WITHOUT_FORECAST = "without-forecast"
 START_AT = datetime(2026, 1, 5, tzinfo=UTC)
 
 
-def daily(steps: int, *, lowest_share: float, sharpness: float = 1.0) -> FloatArray:
-    """A factor that rises and falls once a day, highest at noon; the sharper, the steeper and the shorter its peak."""
+def daily(steps: int, *, lowest_share: float) -> FloatArray:
+    """A factor that rises and falls once a day, highest at noon."""
     noon = 12 * HOUR_STEPS
     wave = 0.5 + 0.5 * np.cos(2.0 * np.pi * (np.arange(steps) - noon) / (24 * HOUR_STEPS))
-    factor: FloatArray = lowest_share + (1.0 - lowest_share) * wave**sharpness
+    factor: FloatArray = lowest_share + (1.0 - lowest_share) * wave
     return factor
 
 
@@ -88,7 +86,7 @@ def rates_of(load: Day, hours: int) -> FloatArray:
         return each_minute.repeat(MINUTE_STEPS)
     rates = np.full(steps, float(parts.pop("messages_per_second")))
     if "daily_lowest_share" in parts:
-        rates *= daily(steps, lowest_share=parts.pop("daily_lowest_share"), sharpness=parts.pop("sharpness", 1.0))
+        rates *= daily(steps, lowest_share=parts.pop("daily_lowest_share"))
     if "noise" in parts:
         rates *= noise(random, steps, **parts.pop("noise"))
     if "jumps" in parts:
@@ -142,19 +140,11 @@ def judged(day: Day) -> Judged:
     )
     past, trace = whole.split(hours["judged"] * SECONDS_PER_HOUR)
     assert past is not None
-    world, names = ALL_WORLDS[day["world"]].world, Names("replay", day["id"])
-    contest = Contest(
-        trace=trace,
-        world=world,
-        settings=DecisionSettings(),
-        names=names,
-        seed=SEED,
-        start_replicas=MOST_REPLICAS,
-        arrivals=draw_arrivals(world, trace, SEED),
-    )
+    world = ALL_WORLDS[day["world"]].world
+    contest = replace(contest_of(trace, world, SEED), arrivals=draw_arrivals(world, trace, SEED))
     return Judged(
         contest=contest,
-        history=history_rows(past, world.partitions, SEED, names),
+        history=history_rows(past, world.partitions, SEED, contest.names),
         foresight=Foresight(rates=whole.minute_rates(), start_at=START_AT),
     )
 

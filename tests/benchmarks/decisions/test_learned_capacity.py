@@ -41,7 +41,7 @@ def test_a_capacity_that_is_never_reached_is_found_by_the_second_day() -> None:
     contest = Contest(
         trace=judged,
         world=WORLDS["real-quick"].world,
-        settings=DecisionSettings(scenarios=16, cycle_seconds=120),
+        settings=DecisionSettings(scenarios=16),
         names=Names("learning", "load"),
         seed=0,
         start_replicas=MOST_REPLICAS,
