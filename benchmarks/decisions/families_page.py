@@ -24,7 +24,7 @@ PAGE = """# Families of loads
 Loads that nobody chose: six families of change, each with and without a daily shape, every parameter drawn from a seed.
 All of this page is written from one JSON document, and that by one command:
 
-    make bench-families DRAWS=50 OUT=FILE
+    python -m benchmarks.decisions.families --draws {draws} --hindsight --out FILE
     python -m benchmarks.decisions.families --page FILE
 
 {families}
@@ -82,6 +82,7 @@ def families_page(document: Document) -> str:
             ("family", "what it is"), [(name, each.sentence) for name, each in LOAD_FAMILIES.items()], words=2
         ),
         scalers=", ".join(f"`{name}`" for name in SIMPLE_SCALERS),
+        draws=len(played),
         seeds=f"{played[0]} to {played[-1]}",
         purpose=purpose_of(range(played[0], played[-1] + 1)),
         first_tuning=FIRST_TUNING_SEED,
