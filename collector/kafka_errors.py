@@ -63,7 +63,7 @@ class Complaints:
         self._unshown = unshown
         self._words, self._rank, self._has_explained = "", 0, False
 
-    def hear(self, complaint: KafkaError) -> None:
+    def note(self, complaint: KafkaError) -> None:
         """Note a message. The reason comes once; later messages of the same failure may only be "Disconnected"."""
         words = self._unshown(_PASSED_TIME.sub("", complaint.str()))
         rank = _rank(complaint, words)

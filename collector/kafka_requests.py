@@ -103,7 +103,7 @@ class KafkaRequests:
         self.where = f"cluster {cluster!r} at {bootstrap}"
         self._complaints = Complaints(lambda words: without_secrets(words, client_config))
         settings: dict[str, Any] = {**_DEFAULTS, **client_config, "bootstrap.servers": bootstrap}
-        settings["error_cb"] = self._complaints.hear
+        settings["error_cb"] = self._complaints.note
         try:
             self._client = AdminClient(settings, logger=_client_log)
         except KafkaException as cause:

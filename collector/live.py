@@ -47,7 +47,7 @@ class LiveCluster:
                 file_seconds=BASE_INTERVAL_SECONDS,
                 clock=self.clock,
                 wait=stop.wait,
-                on_collected=self._hear,
+                on_collected=self._note_round,
             )
 
     def watch(self, on_interruption: Callable[[Interruption], object], stop: Event) -> None:
@@ -69,6 +69,6 @@ class LiveCluster:
         if write_samples(samples, self.samples):
             self.arrived.set()
 
-    def _hear(self, collected: Collected) -> None:
-        self._attention.hear(collected)
+    def _note_round(self, collected: Collected) -> None:
+        self._attention.note_round(collected)
         self.unread = collected.unread

@@ -94,7 +94,7 @@ class PrometheusRequests:
     def metric_names(self, *, first_seconds: int, last_seconds: int) -> frozenset[str]:
         """The name of every metric that had a sample in that time."""
         span = {"start": str(first_seconds), "end": str(last_seconds)}
-        names = self._asked("GET", "label/__name__/values", span, "the names of its metrics")
+        names = self._request("GET", "label/__name__/values", span, "the names of its metrics")
         if not isinstance(names, list):
             self._malformed("the names of its metrics")
         return frozenset(names)
@@ -102,14 +102,14 @@ class PrometheusRequests:
     def label_sets(self, selector: str, *, first_seconds: int, last_seconds: int) -> tuple[Mapping[str, str], ...]:
         """The labels of every series that the selector matches and that had a sample in that time."""
         words = {"match[]": selector, "start": str(first_seconds), "end": str(last_seconds)}
-        found = self._asked("POST", "series", words, f"the series {selector}")
+        found = self._request("POST", "series", words, f"the series {selector}")
         if not isinstance(found, list):
             self._malformed(f"the series {selector}")
         return tuple(found)
 
     def now(self, expression: str, *, at_seconds: int) -> float | None:
         """The value of an expression that has at most one value, None if it has none."""
-        answer = self._asked("POST", "query", {"query": expression, "time": str(at_seconds)}, expression)
+        answer = self._request("POST", "query", {"query": expression, "time": str(at_seconds)}, expression)
         try:
             return next((float(entry["value"][1]) for entry in answer["result"]), None)
         except (KeyError, TypeError, IndexError, ValueError):
@@ -127,13 +127,13 @@ class PrometheusRequests:
             "end": str(query.last_seconds),
             "step": str(query.step_seconds),
         }
-        answer = self._asked("POST", "query_range", words, query.expression)
+        answer = self._request("POST", "query_range", words, query.expression)
         try:
             return tuple(_series(entry["metric"], entry["values"]) for entry in answer["result"])
         except (KeyError, TypeError, ValueError):
             self._malformed(query.expression)
 
-    def _asked(self, method: str, path: str, words: Mapping[str, str], what: str) -> Any:  # noqa: ANN401  # JSON
+    def _request(self, method: str, path: str, words: Mapping[str, str], what: str) -> Any:  # noqa: ANN401  # JSON
         """The `data` of the answer."""
         for pause_seconds in (*PAUSES_SECONDS, None):
             try:

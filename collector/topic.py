@@ -72,9 +72,9 @@ class _Absence:
         """The topic was found."""
         self._has_begun = True
 
-    def hear(self, complaint: KafkaError) -> None:
+    def note(self, complaint: KafkaError) -> None:
         """Receive the client's message about its connections."""
-        self._complaints.hear(complaint)
+        self._complaints.note(complaint)
         if complaint.name() == "_ALL_BROKERS_DOWN" and self._has_begun and not self._is_told:
             _log.warning("brokers_unreachable", where=self._where, error=self._complaints.explain())
             self._is_told = True
@@ -101,7 +101,7 @@ class SamplePublisher:
         self._where = f"Kafka at {bootstrap}"
         self._undelivered = 0
         complaints = Complaints(lambda words: without_secrets(words, client_config))
-        settings = {**_PUBLISHER, **client_config, "bootstrap.servers": bootstrap, "error_cb": complaints.hear}
+        settings = {**_PUBLISHER, **client_config, "bootstrap.servers": bootstrap, "error_cb": complaints.note}
         self._producer: Producer = _made(Producer, settings, self._where, client_config)
         _ask(self._producer, topic, self._where, complaints)
 
@@ -156,7 +156,7 @@ def land_forever(
     where = f"Kafka at {bootstrap}"
     complaints = Complaints(lambda words: without_secrets(words, client_config))
     absence = _Absence(where, complaints)
-    settings = {**_READER, **client_config, "bootstrap.servers": bootstrap, "error_cb": absence.hear}
+    settings = {**_READER, **client_config, "bootstrap.servers": bootstrap, "error_cb": absence.note}
     consumer: Consumer = _made(Consumer, settings, where, client_config)
     try:
         found = _ask(consumer, topic, where, complaints)

@@ -35,7 +35,7 @@ class Attention:
         self._members: dict[str, int | None] = {}
         self._unsettled_at: dict[str, datetime] = {}
 
-    def hear(self, collected: Collected) -> None:
+    def note_round(self, collected: Collected) -> None:
         """Note the groups of a round, and those whose members have changed or are changing partitions."""
         for group, rows in _by_group(collected.samples):
             newest = rows[0]

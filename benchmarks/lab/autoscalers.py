@@ -159,7 +159,7 @@ def _advising(setup: ClusterSetup, mode: str, *words: str) -> Iterator[None]:
     install(setup.cluster, folder)
     kubeconfig = recommender_in(setup.cluster, setup.namespace)
     with _writing_rows(setup, folder / "features"):
-        setup.cluster.apply(json.dumps(_asked(setup, mode)))
+        setup.cluster.apply(json.dumps(_scaler_object(setup, mode)))
         command = [sys.executable, "-m", "cli.main", "serve", "--features", str(folder / "features"), *words]
         command += ["--kubernetes", setup.namespace, "--kubeconfig", str(kubeconfig)]
         settings = {"LAGCAST_STATE_DIR": str(folder), "LAGCAST_DECISION__CYCLE_SECONDS": str(CYCLE_SECONDS)}
@@ -170,7 +170,7 @@ def _advising(setup: ClusterSetup, mode: str, *words: str) -> Iterator[None]:
             yield
 
 
-def _asked(setup: ClusterSetup, mode: str) -> dict[str, Any]:
+def _scaler_object(setup: ClusterSetup, mode: str) -> dict[str, Any]:
     """A ConsumerGroupScaler with the settings that the owner of the group knows, and Kafka does not tell."""
     setting, names = setup.stage.setting, setup.stage.names
     known = profile_of(setting.world, names)

@@ -9,9 +9,9 @@ from forecasting.units import Partitions
 
 # A topic has one at least.
 LEAST_PARTITIONS = Partitions(1)
-# The fields of a profile that Kafka tells.
+# The fields of a profile that Kafka's description of a group shows.
 DETECTABLE = frozenset({"protocol", "assignor", "static_membership", "client"})
-# The names of Kafka's own assignors; an assignor of one's own may be eager or not, and tells nothing.
+# The names of Kafka's own assignors; an assignor of one's own may be eager or not, and shows nothing.
 _PROTOCOLS: dict[str, GroupProtocol] = {
     "range": "eager",
     "roundrobin": "eager",
@@ -29,7 +29,7 @@ _STREAM_THREAD = "-StreamThread-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedGroup:
-    """What the samples of a group say of its profile; None: they do not say.
+    """What the samples of a group show of its profile; None: they do not show it.
 
     `static_membership` is true where any member has a `group.instance.id`.
     """
@@ -42,7 +42,7 @@ class ObservedGroup:
 
 
 def observed_in(rows: Iterable[GroupInterval], *, before: ObservedGroup | None = None) -> ObservedGroup:
-    """What rows tell, each figure by the newest that tells it, or what was known `before` them; rows are oldest first.
+    """What rows show, each figure by the newest that shows it, or what was known `before` them; rows are oldest first.
 
     Partitions count for the useful counts even where the newest row saw only some of them. A group without members has
     neither protocol nor clients: what is known stays.
@@ -51,9 +51,9 @@ def observed_in(rows: Iterable[GroupInterval], *, before: ObservedGroup | None =
     for row in rows:
         if row.partitions != observed.partitions:
             observed = replace(observed, partitions=Partitions(row.partitions))
-        told = (row.group_protocol, row.group_assignor, row.static_members, row.client_id)
-        if row.members and told != last:
-            observed, last = _with(observed, *told), told
+        described = (row.group_protocol, row.group_assignor, row.static_members, row.client_id)
+        if row.members and described != last:
+            observed, last = _with(observed, *described), described
     return observed
 
 
@@ -64,7 +64,7 @@ def _with(
     static_members: int | None,
     client_id: str | None,
 ) -> ObservedGroup:
-    """The group with what one row tells of it; what that does not tell stays."""
+    """The group with what one row shows of it; what that does not show stays."""
     return ObservedGroup(
         partitions=observed.partitions,
         protocol=protocol_of(group_protocol, group_assignor) or observed.protocol,
@@ -75,7 +75,7 @@ def _with(
 
 
 def protocol_of(group_protocol: str | None, group_assignor: str | None) -> GroupProtocol | None:
-    """The rebalance protocol behind Kafka's type of a group and the name of its assignor; None: they do not tell it.
+    """The rebalance protocol behind Kafka's type of a group and the name of its assignor; None: unknown.
 
     >>> protocol_of("classic", "cooperative-sticky"), protocol_of("consumer", "uniform"), protocol_of("classic", "own")
     ('cooperative', 'kip848', None)

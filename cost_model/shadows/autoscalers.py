@@ -106,7 +106,7 @@ def visible_lag(
 
 
 @compiled
-def asked(
+def desired_count(
     tables: Tables,
     autoscalers: Autoscalers,
     shadows: Shadows,
@@ -165,5 +165,5 @@ def play_passes(
         seen = float(np.nanmean(recent))
         for scaler in range(autoscalers.kind.size):
             lag = visible_lag(tables, shadows, scaler, rate, service, commits.age_seconds)
-            wanted = asked(tables, autoscalers, shadows, scaler, seen, lag, service, commits.interval_seconds)
+            wanted = desired_count(tables, autoscalers, shadows, scaler, seen, lag, service, commits.interval_seconds)
             follow(tables, shadows, scaler, wanted, rate, service, account)

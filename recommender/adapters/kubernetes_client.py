@@ -36,7 +36,7 @@ def connect(kubeconfig: Path | None) -> Connection:
     return Connection(settings)
 
 
-def asking_once(api: Connection) -> Connection:
+def without_retries(api: Connection) -> Connection:
     """The same cluster over separate connections, on which a failed request is not sent again by the client library.
 
     A repeated request may arrive when it is no longer valid.

@@ -12,7 +12,7 @@ from typing import Any
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from recommender.adapters.kubernetes_client import asking_once, translate_error
+from recommender.adapters.kubernetes_client import translate_error, without_retries
 from recommender.cluster.leadership import Lease, LeaseFailedError, LeaseTakenError, LeaseTerms
 from recommender.ports import AdapterError
 
@@ -28,7 +28,7 @@ class KubernetesLease:
     """A `Leases` over the Lease `namespace/name`. `clock` gives the `renewTime` that is written, for people to read."""
 
     def __init__(self, api: client.ApiClient, namespace: str, name: str, *, clock: Callable[[], datetime]) -> None:
-        self._custom = client.CustomObjectsApi(asking_once(api))
+        self._custom = client.CustomObjectsApi(without_retries(api))
         self._place = (*_API, namespace, "leases", name)
         self._name, self._clock = f"{namespace}/{name}", clock
         # Fields beside the holder, such as labels and the time of acquisition, are written back unchanged.

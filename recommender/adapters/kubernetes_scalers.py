@@ -18,7 +18,7 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.watch import Watch
 from urllib3.exceptions import HTTPError
 
-from recommender.adapters.kubernetes_client import TIMEOUT_SECONDS, asking_once, translate_error
+from recommender.adapters.kubernetes_client import TIMEOUT_SECONDS, translate_error, without_retries
 from recommender.cluster.scaler import API_GROUP, API_VERSION, KIND, PLURAL, Document, place_of
 from recommender.cluster.scaler_status import Status, Transition
 from recommender.ports import AdapterError
@@ -43,7 +43,7 @@ class KubernetesScalers:
 
     def __init__(self, api: client.ApiClient, namespaces: Sequence[str]) -> None:
         self._custom = client.CustomObjectsApi(api)
-        self._writing = client.CustomObjectsApi(asking_once(api))
+        self._writing = client.CustomObjectsApi(without_retries(api))
         self._namespaces = namespaces
         self._known: dict[tuple[str, str], Document] = {}
         self._lock = threading.Lock()

@@ -39,7 +39,7 @@ def error_message(complaints: Complaints) -> str:
 )
 def test_the_reason_is_the_same_in_every_round(complaints: Complaints, passed: str) -> None:
     """Times and counts are left out of the error, which would otherwise be a new one every 15 s."""
-    complaints.hear(KafkaError(KafkaError._TRANSPORT, f"{REFUSED}{passed}"))
+    complaints.note(KafkaError(KafkaError._TRANSPORT, f"{REFUSED}{passed}"))
     assert error_message(complaints) == (
         "request to cluster 'c' at 127.0.0.1:1 for its list of groups failed: Local: Timed out [_TIMED_OUT] "
         f"({REFUSED}); check host and port, and that the broker runs"
@@ -48,8 +48,8 @@ def test_the_reason_is_the_same_in_every_round(complaints: Complaints, passed: s
 
 def test_all_brokers_down_hides_no_reason(complaints: Complaints) -> None:
     """The reason why one broker is down is kept, whether the report that all are down comes before or after it."""
-    complaints.hear(KafkaError(KafkaError._TRANSPORT, REFUSED))
-    complaints.hear(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+    complaints.note(KafkaError(KafkaError._TRANSPORT, REFUSED))
+    complaints.note(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
     assert REFUSED in error_message(complaints)
 
 
@@ -57,7 +57,7 @@ def test_all_brokers_down_hides_no_reason(complaints: Complaints) -> None:
 def test_the_error_with_a_next_step_is_kept(complaints: Complaints, order: Sequence[KafkaError]) -> None:
     """An error that has a next step is kept over one that has none, whichever comes last."""
     for complaint in order:
-        complaints.hear(complaint)
+        complaints.note(complaint)
     sentence = error_message(complaints)
     assert "connecting to a PLAINTEXT broker listener?" in sentence
     assert sentence.endswith("this listener does not use TLS: name another port, or another security.protocol")
@@ -65,8 +65,8 @@ def test_the_error_with_a_next_step_is_kept(complaints: Complaints, order: Seque
 
 def test_of_two_errors_with_a_next_step_the_newer_is_kept(complaints: Complaints) -> None:
     """When a broker is up again and refuses the password, that error replaces the refused connection."""
-    complaints.hear(KafkaError(KafkaError._TRANSPORT, REFUSED))
-    complaints.hear(KafkaError(KafkaError._AUTHENTICATION, "SASL authentication error: no such user"))
+    complaints.note(KafkaError(KafkaError._TRANSPORT, REFUSED))
+    complaints.note(KafkaError(KafkaError._AUTHENTICATION, "SASL authentication error: no such user"))
     assert error_message(complaints).endswith(
         "check user, password or token, and that sasl.mechanisms is the user's own"
     )
@@ -74,16 +74,16 @@ def test_of_two_errors_with_a_next_step_the_newer_is_kept(complaints: Complaints
 
 def test_an_error_that_is_over_explains_no_later_one(complaints: Complaints) -> None:
     """After a call of `forget` an earlier error with a next step no longer hides a later one without."""
-    complaints.hear(KafkaError(KafkaError._TRANSPORT, REFUSED))
+    complaints.note(KafkaError(KafkaError._TRANSPORT, REFUSED))
     error_message(complaints)
     complaints.forget()
-    complaints.hear(DISCONNECTED)
+    complaints.note(DISCONNECTED)
     assert "Disconnected" in error_message(complaints)
 
 
 def test_a_reason_is_kept_as_long_as_it_explains_errors(complaints: Complaints) -> None:
     """An error that the client reports once is kept while rounds fail, and dropped after a round without an error."""
-    complaints.hear(KafkaError(KafkaError._TRANSPORT, REFUSED))
+    complaints.note(KafkaError(KafkaError._TRANSPORT, REFUSED))
     for _ in range(3):
         assert REFUSED in error_message(complaints)
         complaints.begin_round()
@@ -93,6 +93,6 @@ def test_a_reason_is_kept_as_long_as_it_explains_errors(complaints: Complaints) 
 
 def test_a_secret_is_not_repeated(complaints: Complaints) -> None:
     """The client's messages pass the filter for secrets."""
-    complaints.hear(KafkaError(KafkaError._AUTHENTICATION, "SASL authentication error: no user sesame"))
+    complaints.note(KafkaError(KafkaError._AUTHENTICATION, "SASL authentication error: no user sesame"))
     assert "no user ***" in error_message(complaints)
     assert "sesame" not in error_message(complaints)

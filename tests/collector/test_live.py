@@ -32,9 +32,9 @@ def test_groups_that_brought_an_error_and_no_sample_are_unread(live: LiveCluster
         unknown := RejectedError("no group 'odrers'", group="odrers"),
         UnavailableError("one broker did not list its groups"),
     )
-    live._hear(Collected(samples=(SAMPLE,), errors=errors))
+    live._note_round(Collected(samples=(SAMPLE,), errors=errors))
     assert live.unread == {"clicks": share, "odrers": unknown}
-    live._hear(Collected(samples=(SAMPLE,), errors=()))
+    live._note_round(Collected(samples=(SAMPLE,), errors=()))
     assert live.unread == {}
     assert live._attention.groups == (SAMPLE.group,)
 

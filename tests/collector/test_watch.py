@@ -121,7 +121,7 @@ def round_of(at: float, members: dict[str, int], *, rebalancing: str = "") -> Co
 def test_few_groups_are_all_watched() -> None:
     """Eight groups are all watched, whether they change or not."""
     attention = Attention()
-    attention.hear(round_of(0.0, {f"group-{number}": 2 for number in range(MOST_GROUPS)}))
+    attention.note_round(round_of(0.0, {f"group-{number}": 2 for number in range(MOST_GROUPS)}))
     assert len(attention.groups) == MOST_GROUPS
 
 
@@ -129,10 +129,12 @@ def test_of_many_groups_those_that_changed_last_are_watched() -> None:
     """Of a hundred groups those whose members changed or that are rebalancing are watched, the last eight of them."""
     attention = Attention()
     everyone = {f"group-{number:02d}": 2 for number in range(100)}
-    attention.hear(round_of(0.0, everyone))
+    attention.note_round(round_of(0.0, everyone))
     assert list(attention.groups) == []
-    attention.hear(round_of(15.0, everyone | {"group-07": 3}, rebalancing="group-09"))
+    attention.note_round(round_of(15.0, everyone | {"group-07": 3}, rebalancing="group-09"))
     assert attention.groups == ("group-07", "group-09")
     for number in range(10):
-        attention.hear(round_of(30.0 + 15.0 * number, everyone | {"group-07": 3}, rebalancing=f"group-{number + 20}"))
+        attention.note_round(
+            round_of(30.0 + 15.0 * number, everyone | {"group-07": 3}, rebalancing=f"group-{number + 20}")
+        )
     assert attention.groups == tuple(f"group-{number}" for number in range(22, 30))

@@ -11,7 +11,7 @@ SECONDS = 20
 
 
 @pytest.mark.usefixtures("jars")
-def test_every_message_of_every_arm_is_done_and_accounted_for() -> None:
+def test_every_message_of_every_policy_is_done_and_accounted_for() -> None:
     """Fixed, KEDA's rule and lagcast lose nothing, and each figure covers as many messages as the trace has."""
     setting = setting_of("cooperative", seconds=SECONDS, most_replicas=3)
     results = play(setting, ("fixed", "keda", "lagcast"))

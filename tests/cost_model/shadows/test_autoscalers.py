@@ -20,8 +20,8 @@ from cost_model.shadows.autoscalers import (
     USEFUL,
     Autoscalers,
     Commits,
-    asked,
     capped_lag,
+    desired_count,
     play_passes,
     visible_lag,
     wanted_for,
@@ -64,7 +64,7 @@ def counts_of(autoscaler: Autoscalers, lags: list[float], *, begin: int) -> list
     group = shadows_of(1, members=begin - 1)
     counts = []
     for lag in lags:
-        wanted = asked(any_count, autoscaler, group, 0, 0.0, lag, SERVICE, 5.0)
+        wanted = desired_count(any_count, autoscaler, group, 0, 0.0, lag, SERVICE, 5.0)
         request(any_count, group, 0, wanted, at_once=True)
         group.now[0] += 15.0
         counts.append(int(any_count.counts[requested(group, 0)]))
