@@ -21,7 +21,7 @@ from cost_model.shadows.playing import (
     requested,
     smallest_carrying,
 )
-from cost_model.shadows.tables import Tables
+from cost_model.shadows.tables import MoveTables
 from forecasting.compiled import compiled
 from forecasting.units import FloatArray, IntArray
 
@@ -90,7 +90,7 @@ def requested_by_hpa(shadows: Shadows, scaler: int, kind: int, wanted: int, repl
 
 @compiled
 def visible_lag(
-    tables: Tables, shadows: Shadows, scaler: int, rate: float, service: Service, age_seconds: float
+    tables: MoveTables, shadows: Shadows, scaler: int, rate: float, service: Service, age_seconds: float
 ) -> float:
     """Messages produced and not committed: the backlog, and what was consumed since the last commits."""
     lag = shadows.backlog[scaler].sum()
@@ -107,7 +107,7 @@ def visible_lag(
 
 @compiled
 def desired_count(
-    tables: Tables,
+    tables: MoveTables,
     autoscalers: Autoscalers,
     shadows: Shadows,
     scaler: int,
@@ -142,7 +142,7 @@ def desired_count(
 
 @compiled
 def play_passes(
-    tables: Tables,
+    tables: MoveTables,
     autoscalers: Autoscalers,
     shadows: Shadows,
     recent: FloatArray,

@@ -11,7 +11,7 @@ import numpy as np
 from cost_model.physics.backlog import HIGHEST_LOAD
 from cost_model.physics.fluid import share_late
 from cost_model.pricing.rollout import LONGEST_CATCH_UP_SECONDS
-from cost_model.shadows.tables import Tables
+from cost_model.shadows.tables import MoveTables
 from forecasting.compiled import compiled
 from forecasting.units import FloatArray, IntArray
 
@@ -103,7 +103,7 @@ def requested(shadows: Shadows, scaler: int) -> int:
 
 
 @compiled
-def stops_of(tables: Tables, before: int, after: int) -> tuple[int, int]:
+def stops_of(tables: MoveTables, before: int, after: int) -> tuple[int, int]:
     """The useful counts, by their places, whose move stops the group as this one does.
 
     A move between counts that carry the same is a rebalance too: it stops as a move to the next useful count does.
@@ -117,7 +117,7 @@ def stops_of(tables: Tables, before: int, after: int) -> tuple[int, int]:
 
 
 @compiled
-def become(tables: Tables, shadows: Shadows, scaler: int, after: int, rate: float, service: Service) -> float:
+def become(tables: MoveTables, shadows: Shadows, scaler: int, after: int, rate: float, service: Service) -> float:
     """Change the members: partitions stop and are dealt again; messages late where they stop longer than others."""
     before = shadows.members[scaler]
     if after == before:
@@ -138,7 +138,7 @@ def become(tables: Tables, shadows: Shadows, scaler: int, after: int, rate: floa
 
 
 @compiled
-def scale(tables: Tables, shadows: Shadows, scaler: int, wanted: int) -> int:
+def scale(tables: MoveTables, shadows: Shadows, scaler: int, wanted: int) -> int:
     """Request a count; members that it means at once: pods that start are the first to go."""
     members, moves = shadows.members[scaler], shadows.moves[scaler]
     while moves > 0 and shadows.starting[scaler, moves - 1] > wanted:
@@ -177,13 +177,13 @@ def remember(shadows: Shadows, scaler: int, need: int, hold_seconds: float) -> i
 
 
 @compiled
-def smallest_carrying(tables: Tables, messages_per_second: float, service: Service) -> int:
+def smallest_carrying(tables: MoveTables, messages_per_second: float, service: Service) -> int:
     """The fewest replicas, by their place, that carry so much; the most there are where none do."""
     return min(int(np.searchsorted(tables.carried, messages_per_second / service.capacity)), tables.carried.size - 1)
 
 
 @compiled
-def need_of(tables: Tables, shadows: Shadows, rules: Rules, scaler: int, rate: float, service: Service) -> int:
+def need_of(tables: MoveTables, shadows: Shadows, rules: Rules, scaler: int, rate: float, service: Service) -> int:
     """The count, by its place, that the scaler requests after a row: up to the need, down to the highest one held."""
     drained = shadows.backlog[scaler].sum() / rules.drain_seconds[scaler]
     wanted = rules.margin_factor[scaler] * rate + drained
@@ -213,7 +213,7 @@ def play_class(
 
 @compiled
 def pass_messages(
-    tables: Tables, shadows: Shadows, rate: float, seconds: float, service: Service, account: FloatArray
+    tables: MoveTables, shadows: Shadows, rate: float, seconds: float, service: Service, account: FloatArray
 ) -> None:
     """Let the messages of so many seconds come in each group, `rate` of them per second.
 
@@ -250,7 +250,7 @@ def pass_messages(
 
 @compiled
 def follow(
-    tables: Tables, shadows: Shadows, scaler: int, wanted: int, rate: float, service: Service, account: FloatArray
+    tables: MoveTables, shadows: Shadows, scaler: int, wanted: int, rate: float, service: Service, account: FloatArray
 ) -> None:
     """Request the count in place `wanted`, if it is another one; what its stop makes late is added to `account`."""
     if wanted != requested(shadows, scaler):
@@ -260,7 +260,7 @@ def follow(
 
 @compiled
 def play_row(
-    tables: Tables,
+    tables: MoveTables,
     rules: Rules,
     shadows: Shadows,
     rate: float,
@@ -276,7 +276,7 @@ def play_row(
             follow(tables, shadows, scaler, wanted, rate, service, account)
 
 
-class Rows(NamedTuple):
+class PlayedRows(NamedTuple):
     """Rows that have come, oldest first, one value each: `seconds`, the mean produce `rate`, and who was `followed`.
 
     What the group itself spent on it, `pod_seconds` and `late_messages`, takes the place of what the shadow of the
@@ -293,7 +293,7 @@ class Rows(NamedTuple):
 
 @compiled
 def play_rows(
-    tables: Tables, rules: Rules, shadows: Shadows, rows: Rows, service: Service, accounts: FloatArray
+    tables: MoveTables, rules: Rules, shadows: Shadows, rows: PlayedRows, service: Service, accounts: FloatArray
 ) -> None:
     """Let rows come, oldest first, and add to `accounts` (slots, n, COLUMNS)."""
     for row in range(rows.rate.size):
@@ -306,7 +306,7 @@ def play_rows(
 
 
 @compiled
-def request(tables: Tables, shadows: Shadows, scaler: int, wanted: int, *, at_once: bool) -> None:
+def request(tables: MoveTables, shadows: Shadows, scaler: int, wanted: int, *, at_once: bool) -> None:
     """Scale a group from outside to the count in place `wanted`; `at_once`: its pods have started already."""
     if at_once:
         shadows.moves[scaler] = 0

@@ -18,7 +18,7 @@ _ALL = 1.0 - 1e-9
 _STEPS_PER_DOUBLING = 7.0
 
 
-class Tables(NamedTuple):
+class MoveTables(NamedTuple):
     """One value per count (c,), class (c, 3), useful count (a,) or pair of useful counts (a, a), ascending.
 
     `carried` and `class_replicas` are in replicas' worth of work, `class_shares` shares of the load. Of moves:
@@ -63,7 +63,7 @@ def to_a_tenth(value: float) -> float:
     return float(2.0 ** (steps / _STEPS_PER_DOUBLING))
 
 
-def tables_of(profile: GroupProfile, times: MoveTimes, *, max_lag_seconds: float) -> Tables:
+def tables_of(profile: GroupProfile, times: MoveTimes, *, max_lag_seconds: float) -> MoveTables:
     """The tables of a group's useful counts within its bounds."""
     counts = useful_counts(profile, minimum=profile.min_replicas, maximum=Replicas(profile.replica_ceiling))
     shares, replicas = replica_classes(profile, counts)
@@ -87,7 +87,7 @@ def tables_of(profile: GroupProfile, times: MoveTimes, *, max_lag_seconds: float
         ]
         for before in counts
     ]
-    return Tables(
+    return MoveTables(
         counts=np.array(counts, dtype=np.float64),
         carried=carried_by_count(profile, counts, capacity=MessagesPerSecond(1.0)),
         class_shares=shares,
@@ -100,7 +100,7 @@ def tables_of(profile: GroupProfile, times: MoveTimes, *, max_lag_seconds: float
     )
 
 
-def of_every_count(tables: Tables, profile: GroupProfile) -> Tables:
+def of_every_count(tables: MoveTables, profile: GroupProfile) -> MoveTables:
     """The same group with any count within its bounds, as autoscalers choose it that know no useful counts.
 
     Between two useful counts the busiest replicas are as busy as with the smaller one, but they are fewer.

@@ -41,7 +41,7 @@ ROW_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Probe:
+class _CapacityProbe:
     """A count to go to, and what it costs if replicas can do no more than they have shown; prices in currency.
 
     `removed` replicas are saved against the count that what is known would call for.
@@ -115,7 +115,7 @@ def _quiet_rate(context: DecisionContext) -> float | None:
     return rate if 0.0 < rate <= QUIET_FACTOR * middle else None
 
 
-def _probe(context: DecisionContext, *, most: int) -> _Probe | None:
+def _probe(context: DecisionContext, *, most: int) -> _CapacityProbe | None:
     """The largest count up to `most` that shows more than is known, with its price; None where there is none."""
     rate, shown = _quiet_rate(context), shown_by_replica(context.capacity)
     counts = [count for count in context.useful_replicas if count <= most]
@@ -129,7 +129,7 @@ def _probe(context: DecisionContext, *, most: int) -> _Probe | None:
     late_messages = _late_if_wrong(context, carried=float(carried[counts.index(aim)]))
     prices, removed = context.settings.prices(context.capacity.p50), _without_probing(context) - aim
     start_up_hours = context.profile.start_up_seconds / SECONDS_PER_HOUR
-    return _Probe(
+    return _CapacityProbe(
         aim=aim,
         each_messages_per_second=rate / carried[counts.index(aim)] * shown,
         late_messages=late_messages,
@@ -177,7 +177,7 @@ def _highest_expected(context: DecisionContext) -> float:
     return max(_quiet_rate(context) or 0.0, float(ahead[:minutes].max(initial=0.0)))
 
 
-def _sentence(probe: _Probe, context: DecisionContext) -> str:
+def _sentence(probe: _CapacityProbe, context: DecisionContext) -> str:
     hours, shown = probe.price / probe.earned_per_hour, shown_by_replica(context.capacity)
     return (
         f"Probing: no replica was ever at its limit, and each has shown {shown:,.0f}/s; at {probe.aim} each would have "

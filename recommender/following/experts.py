@@ -25,7 +25,7 @@ from cost_model.shadows.playing import (
     LATE,
     PODS,
     REACTING,
-    Rows,
+    PlayedRows,
     Rules,
     Service,
     play_row,
@@ -76,7 +76,7 @@ PLANS_EVERY_SECONDS = 180.0
 LEAST_CHANGE = 0.02
 
 
-class Followed(NamedTuple):
+class FollowedPolicy(NamedTuple):
     """Who is followed: plans with or without a forecast, by their place; and the count of a simple scaler, else None.
 
     Where a scaler is followed, `planner` is the cheaper one of both kinds of plans.
@@ -167,7 +167,7 @@ class Experts:
         if not rows:
             return
         columns = [np.array(column) for column in zip(*(row[:6] for row in rows), strict=True)]
-        play_rows(self._tables, self._rules, self._shadows, Rows(*columns), self._service, spent)
+        play_rows(self._tables, self._rules, self._shadows, PlayedRows(*columns), self._service, spent)
         for row in rows:
             self._plans[row.account] += row.plans
 
@@ -331,7 +331,7 @@ class Experts:
         allowed[FIXED] -= self._regret
         return allowed
 
-    def choose(self) -> Followed:
+    def choose(self) -> FollowedPolicy:
         """Choose who is followed."""
         if not self._decided:
             self._decided = True
@@ -353,7 +353,7 @@ class Experts:
                 self._followed = None if plans[planner] <= scalers[best] else best
         if before != (self._followed, self._planner if self._followed is None else None):
             self._handing_over_seconds = HAND_OVER_START_UPS * self._played_with[0].start_up_seconds
-        return Followed(self._planner, self.wanted)
+        return FollowedPolicy(self._planner, self.wanted)
 
     def _leave_plans(self) -> None:
         """From now on these plans have a group of their own, which is as the real one is."""

@@ -26,7 +26,7 @@ from cost_model.shadows.autoscalers import (
     play_passes,
 )
 from cost_model.shadows.playing import COLUMNS, LATE, PODS, Service, request, shadows_of
-from cost_model.shadows.tables import MoveTimes, Tables, of_every_count, tables_of, to_a_tenth
+from cost_model.shadows.tables import MoveTables, MoveTimes, of_every_count, tables_of, to_a_tenth
 from forecasting.history import GroupInterval
 from forecasting.units import SECONDS_PER_DAY, SECONDS_PER_HOUR, FloatArray, MessagesPerSecond
 from recommender.deciding.recommendation import LedgerAccount, LedgerStanding
@@ -114,7 +114,7 @@ class Ledger:
         self._slot = 0
         self._began_at: datetime | None = None
 
-    def _tables_now(self) -> Tables:
+    def _tables_now(self) -> MoveTables:
         useful = tables_of(self._profile, self._times, max_lag_seconds=self._limit)
         return of_every_count(useful, self._profile)
 

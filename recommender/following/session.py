@@ -24,7 +24,7 @@ from recommender.deciding.recommend import planned_replicas, recommend
 from recommender.deciding.recommendation import Decision, GradedMove, LedgerStanding, Recommendation, TrackRecord
 from recommender.following.capacity import CapacityTracker
 from recommender.following.careful import Caller, call
-from recommender.following.experts import PLANNERS, WITH_FORECAST, Experts, Followed
+from recommender.following.experts import PLANNERS, WITH_FORECAST, Experts, FollowedPolicy
 from recommender.following.forecast_source import Forecasts, ForecastSource
 from recommender.following.grading import MeasuredPause
 from recommender.following.ledger import Ledger
@@ -194,7 +194,7 @@ class Session:
         if limit is not None:
             self._moves.teach(limit)
         profile, experts = self._as_measured(capacity), self._experts
-        followed = Followed(WITH_FORECAST, None) if experts is None else experts.choose()
+        followed = FollowedPolicy(WITH_FORECAST, None) if experts is None else experts.choose()
         decision = recommend(
             history,
             forecasts[followed.planner],

@@ -27,7 +27,7 @@ from cost_model.shadows.autoscalers import (
     wanted_for,
 )
 from cost_model.shadows.playing import COLUMNS, LATE, PODS, Service, Shadows, request, requested, shadows_of
-from cost_model.shadows.tables import MoveTimes, Tables, of_every_count, tables_of
+from cost_model.shadows.tables import MoveTables, MoveTimes, of_every_count, tables_of
 from forecasting.units import FloatArray, Partitions, Seconds
 
 SERVICE = Service(1000.0, 10.0)
@@ -36,7 +36,7 @@ COMMITS = Commits(interval_seconds=5.0, age_seconds=2.5)
 UNCAPPED = 0
 
 
-def tables(partitions: int = 100, *, pause_seconds: float = 4.0) -> Tables:
+def tables(partitions: int = 100, *, pause_seconds: float = 4.0) -> MoveTables:
     """Any count from 1 to so many partitions, pods ready after 30 s."""
     profile = GroupProfile(
         cluster="c", group="g", partitions=Partitions(partitions), capacity=None, start_up_seconds=Seconds(30.0)
@@ -113,7 +113,7 @@ def test_without_behavior_the_escaped_lag_is_remembered(kind: int, expected: lis
 
 
 def play(
-    autoscaler: Autoscalers, of: Tables, rates: list[float], *, begin: int, seconds: float = 15.0
+    autoscaler: Autoscalers, of: MoveTables, rates: list[float], *, begin: int, seconds: float = 15.0
 ) -> tuple[Shadows, FloatArray]:
     """The group and its account after rows of these rates."""
     group, account, recent = shadows_of(1, members=begin - 1), np.zeros((1, COLUMNS)), np.full(RATE_PASSES, np.nan)

@@ -14,7 +14,7 @@ from cost_model.shadows.playing import (
     LATE,
     PODS,
     REACTING,
-    Rows,
+    PlayedRows,
     Rules,
     Service,
     Shadows,
@@ -24,7 +24,7 @@ from cost_model.shadows.playing import (
     shadows_of,
     steered,
 )
-from cost_model.shadows.tables import MoveTimes, Tables, tables_of
+from cost_model.shadows.tables import MoveTables, MoveTimes, tables_of
 from forecasting.units import FloatArray, MessagesPerSecond, Partitions, Seconds
 
 RATE = MessagesPerSecond(1000.0)
@@ -37,7 +37,7 @@ LARGEST = 8
 class Stage(NamedTuple):
     """Scalers on a stage of their own: `play` rows of 15 s, then read what they cost."""
 
-    tables: Tables
+    tables: MoveTables
     rules: Rules
     shadows: Shadows
     account: FloatArray
@@ -45,7 +45,7 @@ class Stage(NamedTuple):
     def play(self, rates: list[float], *, followed: int = -1) -> None:
         """Let rows of 15 s come; each costs the group itself 7 pod-seconds and 3 late messages."""
         size = len(rates)
-        rows = Rows(
+        rows = PlayedRows(
             seconds=np.full(size, 15.0),
             rate=np.array(rates),
             followed=np.full(size, followed),
@@ -75,13 +75,13 @@ def members_of(group: Stage) -> int:
     return int(group.tables.counts[group.shadows.members[0]])
 
 
-def tables(*, pause_seconds: float = 12.0, profile: GroupProfile = PROFILE) -> Tables:
+def tables(*, pause_seconds: float = 12.0, profile: GroupProfile = PROFILE) -> MoveTables:
     learned = Learned.assumed(rebalance_pause_seconds=pause_seconds, risk=0.1)
     times = MoveTimes.of(profile, learned)._replace(pause_up_seconds=pause_seconds, pause_down_seconds=pause_seconds)
     return tables_of(profile, times, max_lag_seconds=PROMISE_SECONDS)
 
 
-def stage(rules: Rules, *, members: int = 8, of: Tables | None = None) -> Stage:
+def stage(rules: Rules, *, members: int = 8, of: MoveTables | None = None) -> Stage:
     known = tables() if of is None else of
     place = known.counts.tolist().index(members)
     size = rules.kind.size

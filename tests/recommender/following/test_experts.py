@@ -18,7 +18,7 @@ from recommender.following.experts import (
     WITH_FORECAST,
     WITHOUT_FORECAST,
     Experts,
-    Followed,
+    FollowedPolicy,
 )
 from tests.recommender.following.by_the_row import NOON, PROFILE, RATE, row
 
@@ -51,7 +51,7 @@ def decide(beside: Experts, rows: list[GroupInterval], *, learned: Learned = LEA
 def test_before_anything_was_seen_plans_are_followed() -> None:
     """No scaler is believed to be cheaper than they are."""
     beside = experts()
-    assert beside.choose() == Followed(WITH_FORECAST, None)
+    assert beside.choose() == FollowedPolicy(WITH_FORECAST, None)
     assert beside.forecast_value(proven=True) is None
 
 
@@ -77,11 +77,11 @@ def test_c17_plans_without_a_forecast_are_followed_once_those_with_one_have_cost
         followed.append(beside.choose())
         beside.plan(WITH_FORECAST, lambda *_: 24)
         beside.plan(WITHOUT_FORECAST, lambda *_: 6)
-        members = 24 if followed[-1] == Followed(WITH_FORECAST, None) else 6
+        members = 24 if followed[-1] == FollowedPolicy(WITH_FORECAST, None) else 6
         beside.observe(row(place, members=members, rate=5600.0), capacity=RATE, learned=LEARNED)
     # 18 replicas too many cost the change, 0.06, after 0.067 hours or 16 rows.
-    assert 16 <= followed.index(Followed(WITHOUT_FORECAST, None)) <= 20
-    assert followed[-1] == Followed(WITHOUT_FORECAST, None)
+    assert 16 <= followed.index(FollowedPolicy(WITHOUT_FORECAST, None)) <= 20
+    assert followed[-1] == FollowedPolicy(WITHOUT_FORECAST, None)
     value = beside.forecast_value(proven=True)
     assert value is not None
     assert not value.forecast_used
@@ -147,9 +147,9 @@ def test_nobody_and_standstill_show_no_strength(members: int, consumed: float) -
         beside.observe(replace(behind, consume_messages_per_second=consumed), capacity=RATE, learned=LEARNED)
     # Eight of the scalers, or of plans without a forecast, which keep them here: of weaker replicas more were followed.
     assert beside.choose() in (
-        Followed(WITHOUT_FORECAST, None),
-        Followed(WITHOUT_FORECAST, 8),
-        Followed(WITH_FORECAST, 8),
+        FollowedPolicy(WITHOUT_FORECAST, None),
+        FollowedPolicy(WITHOUT_FORECAST, 8),
+        FollowedPolicy(WITH_FORECAST, 8),
     )
     assert beside._capacity == RATE
 
