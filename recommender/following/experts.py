@@ -67,6 +67,9 @@ WEIGHT_BEFORE = 0.5
 # What all replicas cost in so many hours may be late by chance, before the ratio of lateness seen to played counts.
 CHANCE_HOURS_OF_ALL = 0.25
 MOST_RATIO = 4.0
+# What is not known yet is feared as a mistake that was paid for already: the price of all replicas in so many hours
+# before the first row, half of it after each six hours of rows.
+UNKNOWN_HOURS_OF_ALL = 0.25
 # A group that is as the one followed before left it is not charged to the next one for so many start-ups.
 HAND_OVER_START_UPS = 2.0
 # Plans that are not followed scale their own group so often, or as soon as it carries too little: a decision of theirs
@@ -336,6 +339,9 @@ class Experts:
         if not self._decided:
             self._decided = True
             self._replay()
+            known_seconds = sum(row.seconds for row in self._rows)
+            unknown_hours = UNKNOWN_HOURS_OF_ALL * 0.5 ** (known_seconds / HALF_LIFE_SECONDS)
+            self._regret = unknown_hours * self._cost_of_all_hours
             self._beside = shadows_of(len(PLANNERS) + 1, members=self._place_of(self._members))
         scalers, plans = self._allowed_scalers, (1.0 + SLACK_RATIO) * self._costs_of_plans + self._lead
         best, planner = int(scalers.argmin()), int(plans.argmin())
