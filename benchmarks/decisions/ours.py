@@ -18,6 +18,8 @@ from replay.world import World
 LAGCAST = "lagcast"
 # Without a history.
 COLD = "lagcast-cold"
+# With the fewest and the most replicas set, and nothing else.
+ONLY_BOUNDS_SET = "lagcast-only-bounds-set"
 
 Maker = Callable[[World, DecisionSettings, Names, Sequence[GroupInterval]], Policy]
 
@@ -31,6 +33,7 @@ def _lagcast(
     forecaster: Forecaster | None = None,
     fallback_policy: bool = True,
     capacity_known: bool = True,
+    only_bounds_set: bool = False,
 ) -> Policy:
     return Lagcast(
         world,
@@ -39,6 +42,7 @@ def _lagcast(
         history=history,
         forecaster=forecaster,
         capacity_known=capacity_known,
+        only_bounds_set=only_bounds_set,
     )
 
 
@@ -61,4 +65,5 @@ OURS: dict[str, Maker] = {
     "lagcast-constant": partial(_lagcast, forecaster=CONSTANT),
     "lagcast-random": partial(_lagcast, forecaster=RANDOM),
     "lagcast-learned-capacity": partial(_lagcast, capacity_known=False),
+    ONLY_BOUNDS_SET: partial(_lagcast, only_bounds_set=True),
 }

@@ -3,11 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
+from cost_model.physics.detected import observed_in
 from cost_model.physics.profile import Capacity, GroupProfile, ScaleToZero, StreamsProfile
 from forecasting.forecaster import Forecaster
 from forecasting.history import GroupInterval
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
+from recommender.configuring.settings_group import GroupSettings
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Recommendation
 from recommender.following.session import Session
@@ -20,6 +23,7 @@ class Lagcast:
     """Observes a row each 15 s, decides once a cycle, and requests `desired_replicas` when `execute_at` has come.
 
     A newer answer takes the place of a recommendation that has not been carried out; a refusal keeps the present count.
+    Not `capacity_known`: it has to be learned. With `only_bounds_set` everything else is as well, from the rows alone.
     """
 
     def __init__(
@@ -31,18 +35,24 @@ class Lagcast:
         history: Iterable[GroupInterval] = (),
         forecaster: Forecaster | None = None,
         capacity_known: bool = True,
+        only_bounds_set: bool = False,
     ) -> None:
         self._rows = Rows(names)
-        profile = profile_of(world, names)
-        if not capacity_known:
-            profile = replace(profile, capacity=None)
+        self._bounds = GroupSettings(min_replicas=world.min_replicas, max_replicas=world.max_replicas)
         # Without a limit in real seconds, because a busy machine would change the result.
-        self._session = Session(profile, settings, history, forecaster=forecaster)
+        self._begin = partial(Session, settings=settings, history=history, forecaster=forecaster)
+        self._session: Session | None = None
+        if not only_bounds_set:
+            profile = profile_of(world, names)
+            self._session = self._begin(profile if capacity_known else replace(profile, capacity=None))
         self._pending: tuple[datetime, int] | None = None
 
     def decide(self, seen: Observation) -> int:
         """The replicas of the advice in force now."""
-        self._session.observe(self._rows.row(seen))
+        row = self._rows.row(seen)
+        if self._session is None:
+            self._session = self._begin(self._bounds.profile(row.cluster, row.group, observed_in([row])))
+        self._session.observe(row)
         if self._session.due(seen.at):
             advice = self._session.recommend(seen.at)
             self._pending = None

@@ -1,11 +1,12 @@
-"""Measures the cost of learning a replica's capacity instead of having it set: on the first day, and the day after.
+"""Measures what it costs to set nothing but bounds: on the first day, and the day after.
 
-    python -m benchmarks.decisions.learned_capacity --traces DIR          or: make bench-learned-capacity TRACES=DIR
+    python -m benchmarks.decisions.nothing_set --traces DIR          or: make bench-nothing-set TRACES=DIR
 
 Plays the last two days of each `.csv` and `.csv.gz` of DIR that has five, and of the project's own workload, in a world
-of slow and in one of real pauses; lagcast plays once with the capacity set, and once has to learn it. The time before
-those days is its history, in which all replicas kept up, so that it does not show their limit. A table is written to
-stdout as it grows.
+of slow and in one of real pauses; lagcast plays once with everything set as it is in that world, and once with the
+fewest and most replicas alone: protocol, client and static membership come from the group's rows, capacity, start-up
+and pauses are learned. The time before those days is its history, in which all replicas kept up, so that it does not
+show their limit. A table is written to stdout as it grows.
 """
 
 import argparse
@@ -16,8 +17,7 @@ from pathlib import Path
 from statistics import fmean
 
 from benchmarks.command import end_with_parent, names_among
-from benchmarks.decisions.bars import LEARNED_CAPACITY
-from benchmarks.decisions.ours import LAGCAST, OURS
+from benchmarks.decisions.ours import LAGCAST, ONLY_BOUNDS_SET, OURS
 from benchmarks.decisions.tournament import VARIANT_WORLDS, history_rows, rescaled
 from benchmarks.decisions.worlds import MOST_REPLICAS, WORLDS
 from forecasting.units import SECONDS_PER_DAY
@@ -44,16 +44,17 @@ def main() -> int:
     long = [trace for trace in [*traces, orders_workload()] if trace.days >= LEAST_DAYS]
     pairs = [(trace, world) for trace in long for world in arguments.worlds]
     print(
-        "| trace | world | first day, told | learned | learned / told | second day, told | learned | learned / told |"
+        "| trace | world | first day, all set | bounds set | bounds / all | second day, all set | bounds set "
+        "| bounds / all |"
     )
     print("|---|---|---:|---:|---:|---:|---:|---:|")
     ratios = []
     with ProcessPoolExecutor(arguments.jobs, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
-        for (trace, world), (told, learned) in zip(pairs, pool.map(costs, *zip(*pairs, strict=True)), strict=True):
-            ratios.append([mine / known for mine, known in zip(learned, told, strict=True)])
+        for (trace, world), (all_set, bounds) in zip(pairs, pool.map(costs, *zip(*pairs, strict=True)), strict=True):
+            ratios.append([mine / known for mine, known in zip(bounds, all_set, strict=True)])
             shown = [
                 f"{known:.2f} | {mine:.2f} | {ratio:.3f}"
-                for known, mine, ratio in zip(told, learned, ratios[-1], strict=True)
+                for known, mine, ratio in zip(all_set, bounds, ratios[-1], strict=True)
             ]
             print(f"| {trace.name} | {world} | {' | '.join(shown)} |", flush=True)
     first, second = (fmean(column) for column in zip(*ratios, strict=True))
@@ -62,7 +63,7 @@ def main() -> int:
 
 
 def costs(trace: Trace, world: str) -> tuple[DayCosts, DayCosts]:
-    """The costs of each judged day: with the capacity set, and with the capacity learned."""
+    """The costs of each judged day: with everything set, and with bounds alone."""
     past, judged = rescaled(trace).split(JUDGED_DAYS * SECONDS_PER_DAY)
     contest = Contest(
         trace=judged,
@@ -73,11 +74,11 @@ def costs(trace: Trace, world: str) -> tuple[DayCosts, DayCosts]:
         start_replicas=MOST_REPLICAS,
     )
     history = [] if past is None else history_rows(past, contest.world.partitions, SEED, contest.names)
-    told, learned = (
+    all_set, bounds = (
         run_policy(policy, OURS[policy](contest.world, contest.settings, contest.names, history), contest).daily
-        for policy in (LAGCAST, LEARNED_CAPACITY)
+        for policy in (LAGCAST, ONLY_BOUNDS_SET)
     )
-    return tuple(cost.total for cost in told), tuple(cost.total for cost in learned)
+    return tuple(cost.total for cost in all_set), tuple(cost.total for cost in bounds)
 
 
 if __name__ == "__main__":
