@@ -21,7 +21,7 @@ from recommender.deciding.recommendation import (
     PricedPlan,
     Recommendation,
 )
-from recommender.ports import decision_id, wire_code
+from recommender.ports import decision_id, issued_at, wire_code
 
 
 class GroupKeyError(ValueError):
@@ -157,6 +157,28 @@ def to_wire(decision: Decision, group: GroupSettings, *, now: datetime) -> wire.
     if isinstance(decision, Refusal):
         return _refusal(decision, group)
     return _recommendation(decision, group, now=now)
+
+
+def to_what_if(asked: Decision, in_force: Recommendation, *, changes: wire.WhatIfChanges) -> wire.WhatIf:
+    """The decision that was asked for beside the one in force."""
+    return wire.WhatIf(
+        group_key=group_key(in_force.cluster, in_force.group),
+        cluster=in_force.cluster,
+        group_id=in_force.group,
+        recommendation_id=in_force.recommendation_id,
+        issued_at=in_force.issued_at,
+        changes=changes,
+        in_force=wire.Advised.model_validate(_in_part(in_force, wire.Advised)),
+        what_if=wire.Refused.model_validate(_in_part(asked, wire.Refused))
+        if isinstance(asked, Refusal)
+        else wire.Advised.model_validate(_in_part(asked, wire.Advised)),
+    )
+
+
+def _in_part(decision: Decision, part: type[wire.Advised | wire.Refused]) -> dict[str, object]:
+    """Those fields of the published decision that `part` has."""
+    full = to_wire(decision, GroupSettings(), now=issued_at(decision))
+    return {name: getattr(full, name) for name in part.model_fields}
 
 
 def to_summary(decision: Decision, group: GroupSettings, *, now: datetime) -> wire.GroupSummary:

@@ -15,14 +15,19 @@ from api.convert import (
     to_ledger,
     to_outcome,
     to_summary,
+    to_what_if,
     to_wire,
 )
-from api.problems import NoAdviceError, NotFoundError, UnfitError
+from api.problems import NoAdviceError, NotFoundError, UndecidedError, UnfitError
 from api.series import to_series
 from forecasting.forecast import Forecast
+from forecasting.refusal import Refusal
 from recommender.adapters.metrics import Metrics
 from recommender.configuring.settings import GroupSettings, InForce
+from recommender.configuring.settings_check import invalid_bounds, invalid_decision
 from recommender.deciding.recommendation import Decision, due_replicas
+from recommender.deciding.what_if import Changes, changed, what_if
+from recommender.latest_inputs import Decided, LatestInputs
 from recommender.outlook import Outlook, fitted_to, hour_ahead, outlook, week_ahead
 from recommender.ports import AdapterError, DecisionStore, LongForecasts, issued_at
 
@@ -39,6 +44,7 @@ class Reader:
     metrics: Metrics
     settings: InForce | None
     long_forecasts: LongForecasts | None
+    latest_inputs: LatestInputs
 
     def page(self, *, cluster: str | None, group: str | None, cursor: str | None, limit: int) -> wire.GroupPage:
         """The `limit` groups after `cursor`; work grows with the page, not with the number of groups."""
@@ -124,6 +130,38 @@ class Reader:
             issued_at=advice.issued_at,
             ledger=to_ledger(advice.ledger),
         )
+
+    def what_if(self, key: str, changes: wire.WhatIfChanges) -> wire.WhatIf:
+        """The decision in force for the group with this key, made again with these changes."""
+        named = changes.model_dump(exclude_none=True)
+        if not named:
+            message = f"nothing is to be changed; give one of {', '.join(wire.WhatIfChanges.model_fields)}"
+            raise UnfitError(message)
+        decided = self._decided(key)
+        asked = changed(decided.inputs, Changes(**named))
+        if failure := invalid_decision(asked.settings) or invalid_bounds(asked.profile):
+            raise UnfitError(failure)
+        return to_what_if(what_if(asked), decided.advice, changes=changes)
+
+    def _decided(self, key: str) -> Decided:
+        """The advice in force for the group with this key, as this process has made it."""
+        latest, now = self._latest(key), self.clock()
+        name = f"group '{latest.group}' of cluster '{latest.cluster}'"
+        if isinstance(latest, Refusal):
+            message = f"there is no advice for {name} to compare with: {latest.sentence} {latest.remedy}"
+            raise UndecidedError(message)
+        decided = self.latest_inputs.of((latest.cluster, latest.group))
+        if decided is None:
+            message = (
+                f"this process has not decided on {name}: its first cycle is not over, or another process leads; "
+                "ask again after a cycle, or ask the one that leads"
+            )
+            raise UndecidedError(message)
+        if now > decided.advice.valid_until:
+            expired = f"{decided.advice.valid_until:%Y-%m-%dT%H:%M:%SZ}"
+            message = f"the advice for {name} expired at {expired}; ask again when there is a newer one"
+            raise UndecidedError(message)
+        return decided
 
     def forecast(
         self, key: str, *, since: datetime | None, until: datetime | None, step_seconds: int | None

@@ -1,5 +1,6 @@
 """The routes: requests over HTTP, and their answers."""
 
+from asyncio import Semaphore
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Annotated, Any
@@ -37,8 +38,28 @@ def v1(reader: Reader) -> APIRouter:
     """Version 1: groups, and what was decided for them."""
     routes = APIRouter(prefix="/api/v1", tags=["v1"])
     _add_decisions(routes, reader)
+    _add_what_ifs(routes, reader)
     _add_accounts(routes, reader)
     return routes
+
+
+def _add_what_ifs(routes: APIRouter, reader: Reader) -> None:
+    """Decisions made again with other figures, one at a time: each takes what a group's decision takes in the loop."""
+    turn = Semaphore(1)
+
+    @routes.post(
+        "/groups/{group_key}/what-if",
+        response_model=wire.WhatIf,
+        response_model_exclude_none=True,
+        responses={
+            **_UNKNOWN,
+            **_problems({503: "There is no advice in force, or this process has not made it"}),
+        },
+    )
+    async def what_if(group_key: str, changes: wire.WhatIfChanges) -> wire.WhatIf:
+        """What would be recommended now with other prices, bounds or beliefs, beside what is; nothing of it is kept."""
+        async with turn:
+            return await run_in_threadpool(reader.what_if, group_key, changes)
 
 
 def _add_decisions(routes: APIRouter, reader: Reader) -> None:

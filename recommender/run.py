@@ -23,6 +23,7 @@ from recommender.deciding.recommendation import Decision, Recommendation
 from recommender.following.careful import Caller, call
 from recommender.following.grading import MeasuredPause
 from recommender.following.session import Session
+from recommender.latest_inputs import Decided, LatestInputs
 from recommender.ports import AdapterError, DecisionStore, Group, Obstacle, Publisher, dedup_key
 from recommender.steps import Step, StepTimes, Timer
 
@@ -85,7 +86,8 @@ class Recommender:
     cycle. `obstacles` gives the groups that cannot be read now: they are refused with its sentence.
     `stops` gives the measured stops of a group's rebalances since its last call. Forecasters are called through
     `caller`: without a time limit, a group whose forecaster hangs delays all others. `timer` times the steps of a
-    cycle, and `observe_steps` gets the seconds of each when the cycle is over.
+    cycle, and `observe_steps` gets the seconds of each when the cycle is over. `latest_inputs` has what the advice in
+    force was decided from, for other threads.
     """
 
     histories: Histories
@@ -99,6 +101,7 @@ class Recommender:
     stops: Callable[[Group], Sequence[MeasuredPause]] = lambda _: ()
     caller: Caller = call
     observe_steps: Callable[[Mapping[Step, float]], object] = lambda _: None
+    latest_inputs: LatestInputs = field(default_factory=LatestInputs)
     _watched: dict[Group, _Watched] = field(default_factory=dict)
     _similar: dict[GroupKind, SimilarGroups | None] = field(default_factory=dict)
     _tidied_at: datetime | None = None
@@ -122,6 +125,7 @@ class Recommender:
                 decision = self._decide(group, times, now=now, opened=opened)
             if decision is not None:
                 decisions.append(self._published(self._stored(decision, times), times))
+            self.latest_inputs.keep(group, self._decided(group, decision))
         _log.info("cycle", decisions=len(decisions), **times.log_fields())
         self.observe_steps(times.seconds)
         return tuple(decisions)
@@ -166,6 +170,7 @@ class Recommender:
         Until this has succeeded once, one group's advice is made and dropped, which compiles the loops; otherwise
         compiling would take the first cycle of a new leader 10 s and more.
         """
+        self.latest_inputs.clear()
         obstacles = self.obstacles()
         for group in self.histories.groups():
             if self._rehearsed:
@@ -183,6 +188,7 @@ class Recommender:
         """Drop all state but table and store, as after a restart, because another recommender has led meanwhile."""
         self._watched.clear()
         self._similar.clear()
+        self.latest_inputs.clear()
         self._latest_keys.clear()
 
     def _decide(
@@ -273,6 +279,14 @@ class Recommender:
         with times.timing("store"):
             self.store.save(decision)
         return decision
+
+    def _decided(self, group: Group, decision: Decision | None) -> Decided | None:
+        """Advice with its inputs; None for a group that has none."""
+        watched = self._watched.get(group)
+        inputs = None if watched is None else watched.session.inputs
+        if inputs is None or not isinstance(decision, Recommendation):
+            return None
+        return Decided(decision, inputs)
 
     def _published(self, decision: Decision, times: StepTimes) -> Decision:
         with times.timing("publish"):
