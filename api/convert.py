@@ -21,6 +21,7 @@ from recommender.deciding.recommendation import (
     PricedPlan,
     Recommendation,
 )
+from recommender.ledger_totals import LedgerTotal
 from recommender.ports import decision_id, issued_at, wire_code
 
 
@@ -140,16 +141,38 @@ def to_ledger(standing: LedgerStanding) -> parts.Ledger:
         since_at=standing.since_at,
         currency=standing.currency,
         error_ratio=standing.error_ratio,
-        paid=parts.LedgerItems(**_account(standing.paid)),
+        paid=_items_of(standing.paid),
+        regret=standing.regret,
         accounts=tuple(
-            parts.LedgerAccount(**_account(account), scaler=account.scaler, distinguishable=account.distinguishable)
+            parts.LedgerAccount(
+                **_items_of(account).model_dump(),
+                scaler=account.scaler,
+                distinguishable=account.distinguishable,
+                saving=standing.saving_against(account),
+            )
             for account in standing.accounts
         ),
     )
 
 
-def _account(account: LedgerAccount) -> dict[str, float]:
-    return {"replicas": account.replicas, "late": account.late, "total": account.total}
+def to_ledger_total(total: LedgerTotal) -> parts.LedgerTotal:
+    """Ledgers together, as they are published."""
+    return parts.LedgerTotal(
+        currency=total.currency,
+        groups=total.groups,
+        group_hours=total.group_hours,
+        since_at=total.since_at,
+        error_ratio=total.error_ratio,
+        paid=_items_of(total.paid),
+        regret=total.regret,
+        accounts=tuple(
+            parts.ScalerTotal(**asdict(account), total=account.replicas + account.late) for account in total.accounts
+        ),
+    )
+
+
+def _items_of(account: LedgerAccount) -> parts.LedgerItems:
+    return parts.LedgerItems(replicas=account.replicas, late=account.late, total=account.total)
 
 
 def to_wire(decision: Decision, group: GroupSettings, *, now: datetime) -> wire.RecommendationV1 | wire.RefusalV1:

@@ -1,6 +1,6 @@
 """Answers of the routes, as functions of the store and an instant, without HTTP."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -13,6 +13,7 @@ from api.convert import (
     to_explanation,
     to_learned,
     to_ledger,
+    to_ledger_total,
     to_outcome,
     to_summary,
     to_what_if,
@@ -25,14 +26,16 @@ from forecasting.refusal import Refusal
 from recommender.adapters.metrics import Metrics
 from recommender.configuring.settings import GroupSettings, InForce
 from recommender.configuring.settings_check import invalid_bounds, invalid_decision
-from recommender.deciding.recommendation import Decision, due_replicas
+from recommender.deciding.recommendation import Decision, Recommendation, due_replicas
 from recommender.deciding.what_if import Changes, changed, what_if
 from recommender.latest_inputs import Decided, LatestInputs
+from recommender.ledger_totals import ledger_of, totals
 from recommender.outlook import Outlook, fitted_to, hour_ahead, outlook, week_ahead
 from recommender.ports import AdapterError, DecisionStore, LongForecasts, issued_at
 
 # Most points that a chart can show; a week in minutes would be five times as many.
 POINTS_LIMIT = 2000
+_GROUPS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +133,42 @@ class Reader:
             issued_at=advice.issued_at,
             ledger=to_ledger(advice.ledger),
         )
+
+    def fleet_ledger(self, *, cluster: str | None, namespace: str | None) -> wire.FleetLedger:
+        """The ledgers of all groups of `cluster` and `namespace` (None: of every one) together."""
+        now, known, ledgers = self.clock(), 0, []
+        for decision in self._all_latest(cluster):
+            if namespace is not None and namespace != self._namespace_of(decision):
+                continue
+            known += 1
+            advice = (
+                decision
+                if isinstance(decision, Recommendation)
+                else self.store.latest_recommendation(decision.cluster, decision.group)
+            )
+            ledger = ledger_of(advice, now=now)
+            if ledger is not None:
+                ledgers.append(ledger)
+        if not known and (cluster, namespace) != (None, None):
+            within = [f"{kind} '{name}'" for kind, name in (("cluster", cluster), ("namespace", namespace)) if name]
+            message = f"no group of {' and '.join(within)} is known; GET /api/v1/groups lists the known groups"
+            raise NotFoundError(message)
+        return wire.FleetLedger(
+            cluster=cluster,
+            namespace=namespace,
+            totals=tuple(to_ledger_total(total) for total in totals(ledgers)),
+            groups_without_ledger=known - len(ledgers),
+        )
+
+    def _all_latest(self, cluster: str | None) -> Iterator[Decision]:
+        """The last decision of each group, read by the page: a decision is 10 kB."""
+        after: tuple[str, str] | None = None
+        while page := self.store.latest_page(cluster=cluster, after=after, limit=_GROUPS_AT_ONCE):
+            yield from page
+            after = page[-1].cluster, page[-1].group
+
+    def _namespace_of(self, decision: Decision) -> str | None:
+        return None if self.settings is None else self.settings.namespace_of(decision.cluster, decision.group)
 
     def what_if(self, key: str, changes: wire.WhatIfChanges) -> wire.WhatIf:
         """The decision in force for the group with this key, made again with these changes."""

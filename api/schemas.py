@@ -22,6 +22,7 @@ from api.parts import (
     Instant,
     Learned,
     Ledger,
+    LedgerTotal,
     Observed,
     Policy,
     ProfileFigure,
@@ -37,6 +38,7 @@ __all__ = [
     "DECISION_V1",
     "SCHEMA_VERSION",
     "DecisionV1",
+    "FleetLedger",
     "ForecastSeries",
     "Group",
     "GroupLedger",
@@ -260,6 +262,17 @@ class GroupLedger(Wire):
     issued_at: Instant
     """Instant of that advice, up to which the ledger counts."""
     ledger: Ledger
+
+
+class FleetLedger(Wire):
+    """The ledgers of all groups, or of those of a cluster or a namespace, added up."""
+
+    cluster: str | None = None
+    namespace: str | None = None
+    totals: tuple[LedgerTotal, ...]
+    """One for each currency: money in two currencies has no sum."""
+    groups_without_ledger: int
+    """Groups that are in no total: nothing is counted for them yet, or not in the last hour."""
 
 
 class ForecastSeries(Wire):
