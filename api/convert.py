@@ -11,6 +11,7 @@ from cost_model.pricing.price import Cost
 from forecasting.refusal import Refusal
 from recommender.configuring.settings import GroupSettings, TargetSettings
 from recommender.deciding.beliefs import beliefs, outcome_sentence, reversals
+from recommender.deciding.hold import Hold
 from recommender.deciding.recommendation import (
     Decision,
     ForecastValue,
@@ -132,6 +133,18 @@ def to_explanation(decision: Decision) -> wire.Explanation:
         sentences=decision.sentences,
         known=beliefs(decision),
         reversals=reversals(decision),
+    )
+
+
+def to_hold(hold: Hold) -> wire.Hold:
+    """The hold as it is published."""
+    return wire.Hold(
+        cluster=hold.scope.cluster,
+        namespace=hold.scope.namespace,
+        group_id=hold.scope.group,
+        reason=hold.reason,
+        placed_at=hold.placed_at,
+        until=hold.until,
     )
 
 

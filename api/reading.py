@@ -11,6 +11,7 @@ from api.convert import (
     group_of_key,
     instant_of_cursor,
     to_explanation,
+    to_hold,
     to_learned,
     to_ledger,
     to_ledger_total,
@@ -133,6 +134,11 @@ class Reader:
             issued_at=advice.issued_at,
             ledger=to_ledger(advice.ledger),
         )
+
+    def holds(self) -> wire.Holds:
+        """The holds of the store that are in force."""
+        standing = self.store.holds(now=self.clock())
+        return wire.Holds(holds=tuple(to_hold(hold) for hold in standing))
 
     def fleet_ledger(self, *, cluster: str | None, namespace: str | None) -> wire.FleetLedger:
         """The ledgers of all groups of `cluster` and `namespace` (None: of every one) together."""

@@ -40,6 +40,7 @@ def v1(reader: Reader) -> APIRouter:
     routes = APIRouter(prefix="/api/v1", tags=["v1"])
     _add_decisions(routes, reader)
     _add_what_ifs(routes, reader)
+    _add_holds(routes, reader)
     _add_accounts(routes, reader)
     return routes
 
@@ -132,6 +133,15 @@ def _add_decisions(routes: APIRouter, reader: Reader) -> None:
     async def explanation(recommendation_id: str) -> wire.Explanation:
         """One decision in sentences: its reasons, what is known of the group, and what would reverse it."""
         return await run_in_threadpool(reader.explanation, recommendation_id)
+
+
+def _add_holds(routes: APIRouter, reader: Reader) -> None:
+    """Holds, which `lagcast hold` places."""
+
+    @routes.get("/holds", response_model=wire.Holds, response_model_exclude_none=True, responses=_UNKNOWN)
+    async def holds() -> wire.Holds:
+        """The holds in force; those of ConsumerGroupScalers are in their objects."""
+        return await run_in_threadpool(reader.holds)
 
 
 def _add_accounts(routes: APIRouter, reader: Reader) -> None:

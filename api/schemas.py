@@ -264,6 +264,24 @@ class GroupLedger(Wire):
     ledger: Ledger
 
 
+class Hold(Wire):
+    """A time in which groups keep their replicas: those with these names, absent for any."""
+
+    cluster: str | None = None
+    namespace: str | None = None
+    group_id: str | None = None
+    reason: str
+    placed_at: Instant
+    until: Instant | None = None
+    """Absent: until it is released."""
+
+
+class Holds(Wire):
+    """The holds in force, oldest first."""
+
+    holds: tuple[Hold, ...]
+
+
 class FleetLedger(Wire):
     """The ledgers of all groups, or of those of a cluster or a namespace, added up."""
 

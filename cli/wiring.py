@@ -79,6 +79,7 @@ def recommender(
         profile_of=profile_of,
         settings=settings.decision,
         settings_of=settings.decision_of,
+        namespace_of=settings.namespace_of,
         store=store,
         publishers=publishers,
         obstacles=obstacles,

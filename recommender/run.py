@@ -19,6 +19,7 @@ from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal, RefusalReason
 from recommender.cluster.leadership import Fence, NotLeadingError
 from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.hold import Hold, hold_on
 from recommender.deciding.recommendation import Decision, Recommendation
 from recommender.following.careful import Caller, call
 from recommender.following.grading import MeasuredPause
@@ -86,8 +87,9 @@ class Recommender:
     cycle. `obstacles` gives the groups that cannot be read now: they are refused with its sentence.
     `stops` gives the measured stops of a group's rebalances since its last call. Forecasters are called through
     `caller`: without a time limit, a group whose forecaster hangs delays all others. `timer` times the steps of a
-    cycle, and `observe_steps` gets the seconds of each when the cycle is over. `latest_inputs` has what the advice in
-    force was decided from, for other threads.
+    cycle, and `observe_steps` gets the seconds of each when the cycle is over. Holds of the store are in force from the
+    next cycle on; `namespace_of` has the Kubernetes namespace of a group, for those on namespaces. `latest_inputs` has
+    what the advice in force was decided from, for other threads.
     """
 
     histories: Histories
@@ -101,9 +103,11 @@ class Recommender:
     stops: Callable[[Group], Sequence[MeasuredPause]] = lambda _: ()
     caller: Caller = call
     observe_steps: Callable[[Mapping[Step, float]], object] = lambda _: None
+    namespace_of: Callable[[str, str], str | None] = lambda *_: None
     latest_inputs: LatestInputs = field(default_factory=LatestInputs)
     _watched: dict[Group, _Watched] = field(default_factory=dict)
     _similar: dict[GroupKind, SimilarGroups | None] = field(default_factory=dict)
+    _holds: tuple[Hold, ...] = ()
     _tidied_at: datetime | None = None
     _latest_keys: dict[Group, tuple[str | int, ...]] = field(default_factory=dict)
     _rehearsed: bool = False
@@ -114,6 +118,7 @@ class Recommender:
         with times.timing("read"):
             obstacles = self.obstacles()
             groups = sorted({*self.histories.groups(), *obstacles})
+            self._holds = self.store.holds(now=now)
             first = [] if self._watched else [group for group in groups if group not in obstacles]
             opened = self._opened(first, now=now)
             self._share_lessons()
@@ -206,7 +211,7 @@ class Recommender:
                 forecast = session.forecast(now)
             self._log_failure(group)
             with times.timing("decide"):
-                return session.decide(forecast, now=now, with_sensitivity=True)
+                return session.decide(forecast, now=now, with_sensitivity=True, hold=self._hold_on(group, now=now))
         except NotLeadingError:
             raise
         except AdapterError as error:
@@ -214,6 +219,9 @@ class Recommender:
         except Exception as error:  # noqa: BLE001  # one poisoned group of a thousand must not silence the others
             _log.exception("deciding_failed", cluster=group[0], group=group[1])
             return self._refusal(group, _failed("unsupported", error), now=now)
+
+    def _hold_on(self, group: Group, *, now: datetime) -> Hold | None:
+        return hold_on(self._holds, *group, namespace=self.namespace_of(*group), now=now)
 
     def _session(self, group: Group, *, now: datetime) -> Session | None:
         """The group's session, with every row that has come since the last cycle and none from after `now`."""

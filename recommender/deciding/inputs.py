@@ -9,6 +9,7 @@ from forecasting.forecast import Forecast
 from forecasting.history import History
 from forecasting.refusal import Refusal
 from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.hold import Hold
 from recommender.deciding.recommend import recommend
 from recommender.deciding.recommendation import Decision, Recommendation, TrackRecord
 
@@ -28,6 +29,7 @@ class DecisionInputs:
     previous: Recommendation | None
     now: datetime
     learned: Learned | None = None
+    hold: Hold | None = None
     fallback_replicas: int | None = None
     track_record: TrackRecord | None = None
 
@@ -41,6 +43,7 @@ class DecisionInputs:
             previous=self.previous,
             now=self.now,
             learned=self.learned,
+            hold=self.hold,
             fallback_replicas=self.fallback_replicas,
             track_record=self.track_record,
             with_sensitivity=with_sensitivity,

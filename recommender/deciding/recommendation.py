@@ -36,6 +36,7 @@ ReasonCode = Literal[
     "scale_in_cooldown",
     "move_interval",
     "guarded",
+    "held",
     "idle",
     "activating",
 ]

@@ -20,6 +20,7 @@ from forecasting.history import GroupInterval, History, HistoryBuffer
 from forecasting.refusal import Refusal
 from forecasting.units import SECONDS_PER_DAY, Partitions, Replicas, Seconds
 from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.hold import Hold
 from recommender.deciding.inputs import DecisionInputs
 from recommender.deciding.recommend import planned_replicas
 from recommender.deciding.recommendation import Decision, GradedMove, LedgerStanding, Recommendation, TrackRecord
@@ -185,8 +186,10 @@ class Session:
             return Forecasts(self._nothing_observed(now), self._nothing_observed(now))
         return self._forecasts.forecasts(history)
 
-    def decide(self, forecasts: Forecasts, *, now: datetime, with_sensitivity: bool = False) -> Decision:
-        """Advice for a group with this forecast: the second half of `recommend`."""
+    def decide(
+        self, forecasts: Forecasts, *, now: datetime, with_sensitivity: bool = False, hold: Hold | None = None
+    ) -> Decision:
+        """Advice for a group with this forecast, under `hold` if one is in force: the second half of `recommend`."""
         self._decided_at, self._inputs = now, None
         history = self._buffer.history()
         if history is None:
@@ -205,6 +208,7 @@ class Session:
             previous=self._previous,
             now=now,
             learned=self.learned,
+            hold=hold,
             fallback_replicas=followed.replicas,
             track_record=TrackRecord(
                 fallback_policy=None if experts is None else experts.standing,
