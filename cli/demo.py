@@ -58,7 +58,7 @@ def demo(
     from api.app import create_app
     from cli.server import listen, serving, url_of
     from cli.wiring import settings_of, version
-    from recommender.adapters.store_sql import SqlDecisionStore
+    from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
     from recommender.latest_inputs import LatestInputs
 
     log_to_stderr(logging.WARNING)
@@ -69,7 +69,7 @@ def demo(
     )
     settings = settings_of(state_dir=state_dir)
     load, contest = contest_of(days=days, seed=seed)
-    store = SqlDecisionStore(f"sqlite:///{decisions_file(settings.state_dir, anew=True)}")
+    store = SqlDecisionStore(sqlite_url(decisions_file(settings.state_dir, anew=True)))
     bound = listen(host, port, search=True)
     # The data end in the past. On the demo's clock their end is the present, so that the advice is in force.
     latest_inputs = LatestInputs()

@@ -95,5 +95,4 @@ def _priced(
         learned,
         risk_prior=day_one(*after).risk_prior,
         risk_excess=factor * learned.risk_excess,
-        late_cost=factor * learned.late_cost,
     )

@@ -93,11 +93,11 @@ def test_a_valley_is_followed_where_moves_cost_nothing(
 
 def test_what_moves_of_the_group_have_cost_is_priced_again(inputs: DecisionInputs) -> None:
     """Graded moves keep their weight: at ten times the price their lateness costs ten times as much."""
-    learned = replace(inputs.learned, moves=5, risk_excess=1.0, late_cost=2.0)  # type: ignore[type-var]  # it has one
+    learned = replace(inputs.learned, moves=5, risk_excess=1.0)  # type: ignore[type-var]  # it has one
     asked = changed(replace(inputs, learned=learned), Changes(price_per_late_message=5e-6)).learned
     assert isinstance(asked, Learned)
     assert asked.moves == 5
-    assert (asked.risk_excess, asked.late_cost) == pytest.approx((10.0, 20.0))
+    assert asked.risk_excess == pytest.approx(10.0)
     assert asked.risk_prior == 0.1
 
 
