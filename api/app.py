@@ -10,6 +10,7 @@ from api import openapi, problems, routes
 from api.reading import Reader
 from recommender.adapters.metrics import Metrics
 from recommender.configuring.settings import InForce
+from recommender.latest_inputs import LatestInputs
 from recommender.ports import DecisionStore, LongForecasts
 
 
@@ -21,12 +22,14 @@ def create_app(
     metrics: Metrics | None = None,
     settings: InForce | None = None,
     long_forecasts: LongForecasts | None = None,
+    latest_inputs: LatestInputs | None = None,
 ) -> FastAPI:
     """The REST service over `store`.
 
     `clock` returns the instant at which advice is due or expired. `settings` add target and mode to each group; without
     them there is advice only. `long_forecasts` follow the forecast of the next hour. `metrics` is the page at
-    `/metrics`; by default it is a page without counts.
+    `/metrics`; by default it is a page without counts. `latest_inputs` are those of the loop in this process, for
+    what-ifs; without them there is nothing to ask about.
     """
     reader = Reader(
         store=store,
@@ -34,6 +37,7 @@ def create_app(
         metrics=metrics if metrics is not None else Metrics(store, clock=clock, version=version),
         settings=settings,
         long_forecasts=long_forecasts,
+        latest_inputs=latest_inputs if latest_inputs is not None else LatestInputs(),
     )
     app = FastAPI(
         title="lagcast",

@@ -11,6 +11,7 @@ from cost_model.pricing.price import Cost
 from forecasting.refusal import Refusal
 from recommender.configuring.settings import GroupSettings, TargetSettings
 from recommender.deciding.beliefs import beliefs, outcome_sentence, reversals
+from recommender.deciding.hold import Hold
 from recommender.deciding.recommendation import (
     Decision,
     ForecastValue,
@@ -21,7 +22,8 @@ from recommender.deciding.recommendation import (
     PricedPlan,
     Recommendation,
 )
-from recommender.ports import decision_id, wire_code
+from recommender.ledger_totals import LedgerTotal
+from recommender.ports import decision_id, issued_at, wire_code
 
 
 class GroupKeyError(ValueError):
@@ -134,22 +136,56 @@ def to_explanation(decision: Decision) -> wire.Explanation:
     )
 
 
+def to_hold(hold: Hold) -> wire.Hold:
+    """The hold as it is published."""
+    return wire.Hold(
+        cluster=hold.scope.cluster,
+        namespace=hold.scope.namespace,
+        group_id=hold.scope.group,
+        reason=hold.reason,
+        placed_at=hold.placed_at,
+        until=hold.until,
+    )
+
+
 def to_ledger(standing: LedgerStanding) -> parts.Ledger:
     """The ledger as it is published."""
     return parts.Ledger(
         since_at=standing.since_at,
         currency=standing.currency,
         error_ratio=standing.error_ratio,
-        paid=parts.LedgerItems(**_account(standing.paid)),
+        paid=_items_of(standing.paid),
+        regret=standing.regret,
         accounts=tuple(
-            parts.LedgerAccount(**_account(account), scaler=account.scaler, distinguishable=account.distinguishable)
+            parts.LedgerAccount(
+                **_items_of(account).model_dump(),
+                scaler=account.scaler,
+                distinguishable=account.distinguishable,
+                saving=standing.saving_against(account),
+            )
             for account in standing.accounts
         ),
     )
 
 
-def _account(account: LedgerAccount) -> dict[str, float]:
-    return {"replicas": account.replicas, "late": account.late, "total": account.total}
+def to_ledger_total(total: LedgerTotal) -> parts.LedgerTotal:
+    """Ledgers together, as they are published."""
+    return parts.LedgerTotal(
+        currency=total.currency,
+        groups=total.groups,
+        group_hours=total.group_hours,
+        since_at=total.since_at,
+        error_ratio=total.error_ratio,
+        paid=_items_of(total.paid),
+        regret=total.regret,
+        accounts=tuple(
+            parts.ScalerTotal(**asdict(account), total=account.replicas + account.late) for account in total.accounts
+        ),
+    )
+
+
+def _items_of(account: LedgerAccount) -> parts.LedgerItems:
+    return parts.LedgerItems(replicas=account.replicas, late=account.late, total=account.total)
 
 
 def to_wire(decision: Decision, group: GroupSettings, *, now: datetime) -> wire.RecommendationV1 | wire.RefusalV1:
@@ -157,6 +193,28 @@ def to_wire(decision: Decision, group: GroupSettings, *, now: datetime) -> wire.
     if isinstance(decision, Refusal):
         return _refusal(decision, group)
     return _recommendation(decision, group, now=now)
+
+
+def to_what_if(asked: Decision, in_force: Recommendation, *, changes: wire.WhatIfChanges) -> wire.WhatIf:
+    """The decision that was asked for beside the one in force."""
+    return wire.WhatIf(
+        group_key=group_key(in_force.cluster, in_force.group),
+        cluster=in_force.cluster,
+        group_id=in_force.group,
+        recommendation_id=in_force.recommendation_id,
+        issued_at=in_force.issued_at,
+        changes=changes,
+        in_force=wire.Advised.model_validate(_in_part(in_force, wire.Advised)),
+        what_if=wire.Refused.model_validate(_in_part(asked, wire.Refused))
+        if isinstance(asked, Refusal)
+        else wire.Advised.model_validate(_in_part(asked, wire.Advised)),
+    )
+
+
+def _in_part(decision: Decision, part: type[wire.Advised | wire.Refused]) -> dict[str, object]:
+    """Those fields of the published decision that `part` has."""
+    full = to_wire(decision, GroupSettings(), now=issued_at(decision))
+    return {name: getattr(full, name) for name in part.model_fields}
 
 
 def to_summary(decision: Decision, group: GroupSettings, *, now: datetime) -> wire.GroupSummary:

@@ -199,6 +199,8 @@ class LedgerAccount(LedgerItems):
     `hpa-behavior` and `keda` with their lag target in messages."""
     distinguishable: bool
     """False where it differs from what was paid by no more than the error of its simulation."""
+    saving: FiniteFloat | None = None
+    """`total` minus what was paid; negative where the scaler would have cost less."""
 
 
 class Ledger(Wire):
@@ -210,7 +212,38 @@ class Ledger(Wire):
     error_ratio: FiniteFloat | None = None
     """Simulated cost of the group as it was, over what was paid; absent where nothing was paid."""
     paid: LedgerItems
+    regret: FiniteFloat | None = None
+    """What was paid beyond the cheapest distinguishable scaler; 0 where none would have cost less."""
     accounts: tuple[LedgerAccount, ...]
+
+
+class ScalerTotal(LedgerItems):
+    """What one scaler would have cost for several groups."""
+
+    scaler: str
+    groups: int
+    """Groups whose ledger has the scaler."""
+    distinguishable_groups: int
+    """Those of them where it differs from what was paid by more than the error of its simulation."""
+    saving: FiniteFloat
+    """`total` minus what was paid for the same groups; negative where the scaler would have cost less."""
+
+
+class LedgerTotal(Wire):
+    """The ledgers of several groups with prices in one currency, together."""
+
+    currency: str
+    groups: int
+    group_hours: FiniteFloat
+    """Time that the ledgers count, added up: 24 h for each group that has been counted for a day."""
+    since_at: Instant
+    """Instant from which the oldest of them counts."""
+    error_ratio: FiniteFloat | None = None
+    """Simulated cost of the groups as they were, over what was paid; absent where nothing was paid."""
+    paid: LedgerItems
+    regret: FiniteFloat
+    """Sum of the groups' regrets: each has a cheapest scaler of its own."""
+    accounts: tuple[ScalerTotal, ...]
 
 
 class TurningPoint(Wire):

@@ -21,6 +21,10 @@ class NoAdviceError(LookupError):
     """There is no valid advice now; the sentence names the reason."""
 
 
+class UndecidedError(LookupError):
+    """There is no decision in force here to ask about; the sentence names the reason and the next step."""
+
+
 class UnfitError(ValueError):
     """The request is valid but cannot be answered as it is; the sentence names limit and next step."""
 
@@ -35,6 +39,7 @@ def answer_with_problems(app: FastAPI) -> None:
         NotFoundError,
         UnfitError,
         NoAdviceError,
+        UndecidedError,
         AdapterError,
         Exception,
     ):
@@ -55,10 +60,8 @@ def _meaning(request: Request, error: Exception) -> tuple[HTTPStatus, str]:
         case GroupKeyError() | CursorError() | NotFoundError() | UnfitError():
             unfit = isinstance(error, UnfitError)
             return HTTPStatus.UNPROCESSABLE_ENTITY if unfit else HTTPStatus.NOT_FOUND, str(error.args[0])
-        case NoAdviceError() | AdapterError():
-            no_advice = isinstance(error, NoAdviceError)
-            next_step = "; keep the replicas that run, and ask again" if no_advice else "; retry later"
-            return HTTPStatus.SERVICE_UNAVAILABLE, f"{str(error).removesuffix('.')}{next_step}"
+        case NoAdviceError() | UndecidedError() | AdapterError():
+            return HTTPStatus.SERVICE_UNAVAILABLE, _with_next_step(error)
         case HTTPException(status_code=404):
             return HTTPStatus.NOT_FOUND, f"there is nothing at {request.url.path}; GET / lists what there is"
         case HTTPException():
@@ -67,7 +70,18 @@ def _meaning(request: Request, error: Exception) -> tuple[HTTPStatus, str]:
             return HTTPStatus.INTERNAL_SERVER_ERROR, "lagcast failed to answer this request; its log has the reason"
 
 
+def _with_next_step(error: NoAdviceError | UndecidedError | AdapterError) -> str:
+    if isinstance(error, UndecidedError):
+        return str(error)
+    next_step = "keep the replicas that run, and ask again" if isinstance(error, NoAdviceError) else "retry later"
+    return f"{str(error).removesuffix('.')}; {next_step}"
+
+
 def _sentence(error: RequestValidationError) -> str:
     first = error.errors()[0]
     name = first["loc"][-1]
+    if first["type"] == "json_invalid":
+        return f"the body is not JSON: {first['ctx']['error']} at character {name}"
+    if first["type"] == "extra_forbidden":
+        return f"'{name}' is not known here; GET /openapi.json lists what may be given"
     return f"'{name}' is {first.get('input')!r}; {first['msg'][0].lower()}{first['msg'][1:]}"

@@ -1,6 +1,6 @@
 """Answers of the routes, as functions of the store and an instant, without HTTP."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -11,23 +11,32 @@ from api.convert import (
     group_of_key,
     instant_of_cursor,
     to_explanation,
+    to_hold,
     to_learned,
     to_ledger,
+    to_ledger_total,
     to_outcome,
     to_summary,
+    to_what_if,
     to_wire,
 )
-from api.problems import NoAdviceError, NotFoundError, UnfitError
+from api.problems import NoAdviceError, NotFoundError, UndecidedError, UnfitError
 from api.series import to_series
 from forecasting.forecast import Forecast
+from forecasting.refusal import Refusal
 from recommender.adapters.metrics import Metrics
 from recommender.configuring.settings import GroupSettings, InForce
-from recommender.deciding.recommendation import Decision, due_replicas
+from recommender.configuring.settings_check import invalid_bounds, invalid_decision
+from recommender.deciding.recommendation import Decision, Recommendation, due_replicas
+from recommender.deciding.what_if import Changes, changed, what_if
+from recommender.latest_inputs import Decided, LatestInputs
+from recommender.ledger_totals import ledger_of, totals
 from recommender.outlook import Outlook, fitted_to, hour_ahead, outlook, week_ahead
 from recommender.ports import AdapterError, DecisionStore, LongForecasts, issued_at
 
 # Most points that a chart can show; a week in minutes would be five times as many.
 POINTS_LIMIT = 2000
+_GROUPS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +48,7 @@ class Reader:
     metrics: Metrics
     settings: InForce | None
     long_forecasts: LongForecasts | None
+    latest_inputs: LatestInputs
 
     def page(self, *, cluster: str | None, group: str | None, cursor: str | None, limit: int) -> wire.GroupPage:
         """The `limit` groups after `cursor`; work grows with the page, not with the number of groups."""
@@ -124,6 +134,79 @@ class Reader:
             issued_at=advice.issued_at,
             ledger=to_ledger(advice.ledger),
         )
+
+    def holds(self) -> wire.Holds:
+        """The holds of the store that are in force."""
+        standing = self.store.holds(now=self.clock())
+        return wire.Holds(holds=tuple(to_hold(hold) for hold in standing))
+
+    def fleet_ledger(self, *, cluster: str | None, namespace: str | None) -> wire.FleetLedger:
+        """The ledgers of all groups of `cluster` and `namespace` (None: of every one) together."""
+        now, known, ledgers = self.clock(), 0, []
+        for decision in self._all_latest(cluster):
+            if namespace is not None and namespace != self._namespace_of(decision):
+                continue
+            known += 1
+            advice = (
+                decision
+                if isinstance(decision, Recommendation)
+                else self.store.latest_recommendation(decision.cluster, decision.group)
+            )
+            ledger = ledger_of(advice, now=now)
+            if ledger is not None:
+                ledgers.append(ledger)
+        if not known and (cluster, namespace) != (None, None):
+            within = [f"{kind} '{name}'" for kind, name in (("cluster", cluster), ("namespace", namespace)) if name]
+            message = f"no group of {' and '.join(within)} is known; GET /api/v1/groups lists the known groups"
+            raise NotFoundError(message)
+        return wire.FleetLedger(
+            cluster=cluster,
+            namespace=namespace,
+            totals=tuple(to_ledger_total(total) for total in totals(ledgers)),
+            groups_without_ledger=known - len(ledgers),
+        )
+
+    def _all_latest(self, cluster: str | None) -> Iterator[Decision]:
+        """The last decision of each group, read by the page: a decision is 10 kB."""
+        after: tuple[str, str] | None = None
+        while page := self.store.latest_page(cluster=cluster, after=after, limit=_GROUPS_AT_ONCE):
+            yield from page
+            after = page[-1].cluster, page[-1].group
+
+    def _namespace_of(self, decision: Decision) -> str | None:
+        return None if self.settings is None else self.settings.namespace_of(decision.cluster, decision.group)
+
+    def what_if(self, key: str, changes: wire.WhatIfChanges) -> wire.WhatIf:
+        """The decision in force for the group with this key, made again with these changes."""
+        named = changes.model_dump(exclude_none=True)
+        if not named:
+            message = f"nothing is to be changed; give one of {', '.join(wire.WhatIfChanges.model_fields)}"
+            raise UnfitError(message)
+        decided = self._decided(key)
+        asked = changed(decided.inputs, Changes(**named))
+        if failure := invalid_decision(asked.settings) or invalid_bounds(asked.profile):
+            raise UnfitError(failure)
+        return to_what_if(what_if(asked), decided.advice, changes=changes)
+
+    def _decided(self, key: str) -> Decided:
+        """The advice in force for the group with this key, as this process has made it."""
+        latest, now = self._latest(key), self.clock()
+        name = f"group '{latest.group}' of cluster '{latest.cluster}'"
+        if isinstance(latest, Refusal):
+            message = f"there is no advice for {name} to compare with: {latest.sentence} {latest.remedy}"
+            raise UndecidedError(message)
+        decided = self.latest_inputs.of((latest.cluster, latest.group))
+        if decided is None:
+            message = (
+                f"this process has not decided on {name}: its first cycle is not over, or another process leads; "
+                "ask again after a cycle, or ask the one that leads"
+            )
+            raise UndecidedError(message)
+        if now > decided.advice.valid_until:
+            expired = f"{decided.advice.valid_until:%Y-%m-%dT%H:%M:%SZ}"
+            message = f"the advice for {name} expired at {expired}; ask again when there is a newer one"
+            raise UndecidedError(message)
+        return decided
 
     def forecast(
         self, key: str, *, since: datetime | None, until: datetime | None, step_seconds: int | None

@@ -1,23 +1,25 @@
 """The routes: requests over HTTP, and their answers."""
 
-from collections.abc import Mapping
+from asyncio import Semaphore
+from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Header, Query, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, PlainTextResponse
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, BaseModel
 
 from api import schemas as wire
 from api.problems import MEDIA_TYPE
 from api.reading import Reader
-from api.series import ledger_csv, to_csv
+from api.series import fleet_ledger_csv, ledger_csv, to_csv
 from recommender.adapters.metrics import CONTENT_TYPE
 
 PAGE_DEFAULT, PAGE_LIMIT = 50, 500
 _CSV = "text/csv"
 
+_Message = TypeVar("_Message", bound=BaseModel)
 _Problems = dict[int | str, dict[str, Any]]
 
 
@@ -37,8 +39,29 @@ def v1(reader: Reader) -> APIRouter:
     """Version 1: groups, and what was decided for them."""
     routes = APIRouter(prefix="/api/v1", tags=["v1"])
     _add_decisions(routes, reader)
+    _add_what_ifs(routes, reader)
+    _add_holds(routes, reader)
     _add_accounts(routes, reader)
     return routes
+
+
+def _add_what_ifs(routes: APIRouter, reader: Reader) -> None:
+    """Decisions made again with other figures, one at a time: each takes what a group's decision takes in the loop."""
+    turn = Semaphore(1)
+
+    @routes.post(
+        "/groups/{group_key}/what-if",
+        response_model=wire.WhatIf,
+        response_model_exclude_none=True,
+        responses={
+            **_UNKNOWN,
+            **_problems({503: "There is no advice in force, or this process has not made it"}),
+        },
+    )
+    async def what_if(group_key: str, changes: wire.WhatIfChanges) -> wire.WhatIf:
+        """What would be recommended now with other prices, bounds or beliefs, beside what is; nothing of it is kept."""
+        async with turn:
+            return await run_in_threadpool(reader.what_if, group_key, changes)
 
 
 def _add_decisions(routes: APIRouter, reader: Reader) -> None:
@@ -112,6 +135,15 @@ def _add_decisions(routes: APIRouter, reader: Reader) -> None:
         return await run_in_threadpool(reader.explanation, recommendation_id)
 
 
+def _add_holds(routes: APIRouter, reader: Reader) -> None:
+    """Holds, which `lagcast hold` places."""
+
+    @routes.get("/holds", response_model=wire.Holds, response_model_exclude_none=True, responses=_UNKNOWN)
+    async def holds() -> wire.Holds:
+        """The holds in force; those of ConsumerGroupScalers are in their objects."""
+        return await run_in_threadpool(reader.holds)
+
+
 def _add_accounts(routes: APIRouter, reader: Reader) -> None:
     """A group's moves, its forecast and its ledger."""
 
@@ -147,10 +179,7 @@ def _add_accounts(routes: APIRouter, reader: Reader) -> None:
     ) -> Response:
         """Forecast of the produce rate: the next hour by the minute, then the week; at most 2,000 points."""
         series = await run_in_threadpool(reader.forecast, group_key, since=since, until=until, step_seconds=step)
-        headers = {"Vary": "Accept"}
-        if _CSV in (accept or ""):
-            return Response(to_csv(series), media_type=_CSV, headers=headers)
-        return Response(series.model_dump_json(exclude_none=True), media_type="application/json", headers=headers)
+        return _in_either_form(series, to_csv, accept)
 
     @routes.get(
         "/groups/{group_key}/ledger",
@@ -160,10 +189,23 @@ def _add_accounts(routes: APIRouter, reader: Reader) -> None:
     async def ledger(group_key: str, accept: Annotated[str | None, Header()] = None) -> Response:
         """What the group has cost in the last 24 hours, and what each of several autoscalers would have."""
         counted = await run_in_threadpool(reader.ledger, group_key)
-        headers = {"Vary": "Accept"}
-        if _CSV in (accept or ""):
-            return Response(ledger_csv(counted), media_type=_CSV, headers=headers)
-        return Response(counted.model_dump_json(exclude_none=True), media_type="application/json", headers=headers)
+        return _in_either_form(counted, ledger_csv, accept)
+
+    @routes.get(
+        "/ledger",
+        response_model=wire.FleetLedger,
+        responses={200: {"content": {_CSV: {"schema": {"type": "string"}}}}, **_UNKNOWN},
+    )
+    async def fleet_ledger(
+        cluster: Annotated[str | None, Query(description="Only groups of this cluster.")] = None,
+        namespace: Annotated[
+            str | None, Query(description="Only groups of this Kubernetes namespace: of their objects or targets.")
+        ] = None,
+        accept: Annotated[str | None, Header()] = None,
+    ) -> Response:
+        """What all groups have cost in the last 24 hours, and what each of several autoscalers would have."""
+        counted = await run_in_threadpool(reader.fleet_ledger, cluster=cluster, namespace=namespace)
+        return _in_either_form(counted, fleet_ledger_csv, accept)
 
 
 def service(reader: Reader) -> APIRouter:
@@ -204,6 +246,14 @@ def service(reader: Reader) -> APIRouter:
         return Response(await run_in_threadpool(reader.metrics.page), media_type=CONTENT_TYPE)
 
     return routes
+
+
+def _in_either_form(message: _Message, csv_of: Callable[[_Message], str], accept: str | None) -> Response:
+    """The message as CSV if the caller accepts it, else as JSON."""
+    headers = {"Vary": "Accept"}
+    if _CSV in (accept or ""):
+        return Response(csv_of(message), media_type=_CSV, headers=headers)
+    return Response(message.model_dump_json(exclude_none=True), media_type="application/json", headers=headers)
 
 
 def _tagged(decision: wire.RecommendationV1 | wire.RefusalV1, if_none_match: str | None) -> Response:

@@ -6,7 +6,7 @@ A field that is not known is absent, never null or 0. Consumers ignore fields th
 
 from typing import Annotated, Literal
 
-from pydantic import Field, FiniteFloat, TypeAdapter
+from pydantic import ConfigDict, Field, FiniteFloat, TypeAdapter
 
 from api.parts import (
     Alternative,
@@ -22,6 +22,7 @@ from api.parts import (
     Instant,
     Learned,
     Ledger,
+    LedgerTotal,
     Observed,
     Policy,
     ProfileFigure,
@@ -37,6 +38,7 @@ __all__ = [
     "DECISION_V1",
     "SCHEMA_VERSION",
     "DecisionV1",
+    "FleetLedger",
     "ForecastSeries",
     "Group",
     "GroupLedger",
@@ -50,6 +52,8 @@ __all__ = [
     "RefusalV1",
     "Remedy",
     "Target",
+    "WhatIf",
+    "WhatIfChanges",
 ]
 
 SCHEMA_VERSION = "1.0"
@@ -260,6 +264,35 @@ class GroupLedger(Wire):
     ledger: Ledger
 
 
+class Hold(Wire):
+    """A time in which groups keep their replicas: those with these names, absent for any."""
+
+    cluster: str | None = None
+    namespace: str | None = None
+    group_id: str | None = None
+    reason: str
+    placed_at: Instant
+    until: Instant | None = None
+    """Absent: until it is released."""
+
+
+class Holds(Wire):
+    """The holds in force, oldest first."""
+
+    holds: tuple[Hold, ...]
+
+
+class FleetLedger(Wire):
+    """The ledgers of all groups, or of those of a cluster or a namespace, added up."""
+
+    cluster: str | None = None
+    namespace: str | None = None
+    totals: tuple[LedgerTotal, ...]
+    """One for each currency: money in two currencies has no sum."""
+    groups_without_ledger: int
+    """Groups that are in no total: nothing is counted for them yet, or not in the last hour."""
+
+
 class ForecastSeries(Wire):
     """Forecast of the produce rate of one group: the next hour by the minute, then the week in five minutes.
 
@@ -277,6 +310,85 @@ class ForecastSeries(Wire):
     produce_messages_per_second: QuantileSeries
     notes: tuple[str, ...] | None = None
     """The reason why the hour or the week is not in it; absent where both are."""
+
+
+class WhatIfChanges(Wire):
+    """What is to be different in a what-if, by the names, units and limits of the settings; at least one of them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    policy: Literal["stable", "balanced", "compact"] | None = None
+    price_per_replica_hour: FiniteFloat | None = None
+    price_per_late_message: FiniteFloat | None = None
+    price_per_duplicate_message: FiniteFloat | None = None
+    price_per_move: FiniteFloat | None = None
+    """Risk price of one move before outcomes have taught; those of the group still count."""
+    price_per_restored_gigabyte: FiniteFloat | None = None
+    risk_weight: FiniteFloat | None = None
+    max_lag_seconds: FiniteFloat | None = None
+    target_utilization: FiniteFloat | None = None
+    """Plans still use less where quiet minutes of the group have shown that less is possible."""
+    capacity_messages_per_second_per_replica: FiniteFloat | None = Field(default=None, gt=0)
+    """Taken as exact, as in the settings."""
+    min_replicas: int | None = Field(default=None, ge=1)
+    max_replicas: int | None = Field(default=None, ge=1)
+    rebalance_pause_seconds: FiniteFloat | None = Field(default=None, gt=0)
+    """Believed of every move, in place of what was learned; not less than what protocol and polls take, and under
+    cooperative and kip848 by the share of partitions that move."""
+
+
+class Advised(Wire):
+    """Advice without id, validity and forecast: what would be advised, and at which price. It cannot be acted on."""
+
+    kind: Literal["Recommendation"] = "Recommendation"
+    action: Literal["hold", "scale_out", "scale_in"]
+    current_replicas: int
+    desired_replicas: int
+    desired_replicas_lower: int | None = None
+    desired_replicas_upper: int | None = None
+    uncapped_replicas: int
+    useful_replicas: tuple[int, ...]
+    execute_at: Instant
+    effective_at: Instant
+    lead_time_seconds: FiniteFloat
+    capacity_messages_per_second_per_replica: Capacity
+    rebalance_impact: RebalanceImpact
+    cost: CostComparison
+    alternatives: tuple[Alternative, ...]
+    """Every other plan that was priced, cheapest first."""
+    reason: Reason
+    binding_rule: str | None = None
+    confidence: FiniteFloat | None = None
+    confidence_level: Literal["high", "medium", "low"] | None = None
+    policy: Policy | None = None
+    """The policy, and the figures that were used."""
+
+
+class Refused(Wire):
+    """No advice with these changes, and why."""
+
+    kind: Literal["Refusal"] = "Refusal"
+    reason: Reason
+    evidence: dict[str, FiniteFloat]
+    remedy: Remedy
+
+
+class WhatIf(Wire):
+    """The latest decision once more with other figures, beside the one in force; nothing of it is kept.
+
+    Both are of one instant, from the same rows and forecast.
+    """
+
+    group_key: str
+    cluster: str
+    group_id: str
+    recommendation_id: str
+    """The decision in force that was made again."""
+    issued_at: Instant
+    """Its instant."""
+    changes: WhatIfChanges
+    in_force: Advised
+    what_if: Annotated[Advised | Refused, Field(discriminator="kind")]
 
 
 class Problem(Wire):

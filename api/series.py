@@ -58,14 +58,41 @@ def ledger_csv(counted: wire.GroupLedger) -> str:
     text = StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(
-        ["scaler", "replicas", "late", "total", "distinguishable", "currency", "error_ratio", "since_at", "issued_at"]
+        [
+            *("scaler", "replicas", "late", "total", "distinguishable", "currency", "error_ratio", "since_at"),
+            *("issued_at", "saving", "regret"),
+        ]
     )
     error = "" if ledger.error_ratio is None else ledger.error_ratio
     common = [ledger.currency, error, _instant(ledger.since_at), _instant(counted.issued_at)]
-    rows.writerow(["paid", ledger.paid.replicas, ledger.paid.late, ledger.paid.total, "", *common])
+    paid = ledger.paid
+    rows.writerow(["paid", paid.replicas, paid.late, paid.total, "", *common, "", ledger.regret])
     for account in ledger.accounts:
         differs = str(account.distinguishable).lower()
-        rows.writerow([account.scaler, account.replicas, account.late, account.total, differs, *common])
+        rows.writerow(
+            [account.scaler, account.replicas, account.late, account.total, differs, *common, account.saving, ""]
+        )
+    return text.getvalue()
+
+
+def fleet_ledger_csv(counted: wire.FleetLedger) -> str:
+    """A header, and for each currency one row for what was paid and one for each scaler."""
+    text = StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(
+        [
+            *("scaler", "groups", "distinguishable_groups", "replicas", "late", "total", "saving", "regret"),
+            *("currency", "group_hours", "error_ratio", "since_at"),
+        ]
+    )
+    for total in counted.totals:
+        error = "" if total.error_ratio is None else total.error_ratio
+        common = [total.currency, total.group_hours, error, _instant(total.since_at)]
+        paid = total.paid
+        rows.writerow(["paid", total.groups, "", paid.replicas, paid.late, paid.total, "", total.regret, *common])
+        for each in total.accounts:
+            counts = [each.scaler, each.groups, each.distinguishable_groups]
+            rows.writerow([*counts, each.replicas, each.late, each.total, each.saving, "", *common])
     return text.getvalue()
 
 

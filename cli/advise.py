@@ -124,6 +124,7 @@ def serve(
     from recommender.adapters.metrics import Metrics
     from recommender.cluster.leadership import FencedPublisher
     from recommender.instants import each_cycle
+    from recommender.latest_inputs import LatestInputs
     from recommender.run import run_forever
 
     if kubeconfig is not None and not kubernetes and lease is None:
@@ -142,13 +143,20 @@ def serve(
     metrics = Metrics(store, clock=read_clock, version=version(), leads=leads)
     table = FeatureTable(features)
     weeks = LongForecastsFolder(forecasts) if forecasts is not None else None
+    latest_inputs = LatestInputs()
     cycle_seconds = settings.decision.cycle_seconds
     talk = Talk()
     # The lease is released last, when nothing publishes any more.
     with leading(lead), scalers_in(kubernetes or (), kubeconfig, settings, fence=fence) as scalers:
         in_force = scalers or settings
         app = create_app(
-            store, clock=read_clock, version=version(), metrics=metrics, settings=in_force, long_forecasts=weeks
+            store,
+            clock=read_clock,
+            version=version(),
+            metrics=metrics,
+            settings=in_force,
+            long_forecasts=weeks,
+            latest_inputs=latest_inputs,
         )
         bound = listen(host or settings.host, settings.port if port is None else port, search=False)
         within_seconds = None if lead is None else lead.elector.terms.margin_seconds
@@ -178,6 +186,7 @@ def serve(
                 else [FencedPublisher(each, fence) for each in all_publishers],
                 obstacles=dict if scalers is None else lambda: scalers.look(table.groups(), now=read_clock()),
                 observe_steps=metrics.observe_steps,
+                latest_inputs=latest_inputs,
             )
             early = None if lead is None else lead.began
             instants = each_cycle(cycle_seconds, clock=read_clock, stop=stop, early=early)

@@ -6,7 +6,7 @@ import sys
 import time
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from forecasting.history import GroupInterval
     from recommender.adapters.store_sql import SqlDecisionStore
     from recommender.deciding.recommendation import Decision
+    from recommender.latest_inputs import LatestInputs
     from replay.contest import Contest
     from replay.league import League
     from replay.trace import Trace
@@ -57,7 +58,8 @@ def demo(
     from api.app import create_app
     from cli.server import listen, serving, url_of
     from cli.wiring import settings_of, version
-    from recommender.adapters.store_sql import SqlDecisionStore
+    from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
+    from recommender.latest_inputs import LatestInputs
 
     log_to_stderr(logging.WARNING)
     talk = Talk()
@@ -67,14 +69,19 @@ def demo(
     )
     settings = settings_of(state_dir=state_dir)
     load, contest = contest_of(days=days, seed=seed)
-    store = SqlDecisionStore(f"sqlite:///{decisions_file(settings.state_dir, anew=True)}")
+    store = SqlDecisionStore(sqlite_url(decisions_file(settings.state_dir, anew=True)))
     bound = listen(host, port, search=True)
     # The data end in the past. On the demo's clock their end is the present, so that the advice is in force.
-    app = create_app(store, clock=clock_from(load.end_at), version=version(), settings=settings)
+    latest_inputs = LatestInputs()
+    app = create_app(
+        store, clock=clock_from(load.end_at), version=version(), settings=settings, latest_inputs=latest_inputs
+    )
     with serving(app, bound):
         talk.line(f"REST: {url_of(bound)}{_instead_of(port, bound.getsockname()[1])}")
         with talk.running():
-            league, decision = _run(load, contest, store, settings.state_dir, fresh=fresh, talk=talk)
+            league, decision = _run(
+                load, contest, Kept(store, latest_inputs), settings.state_dir, fresh=fresh, talk=talk
+            )
         if output is OutputFormat.JSON:
             advice = wire_document(decision, settings=settings, now=load.end_at)
             write_json({**league_document(league), "url": url_of(bound), "decision": advice})
@@ -89,6 +96,13 @@ def demo(
                 talk.line(f"{url_of(bound)} keeps answering; Ctrl-C stops")
                 stop.wait()
     return ExitCode.OK
+
+
+class Kept(NamedTuple):
+    """Where the decision is kept for the REST service."""
+
+    store: "SqlDecisionStore"
+    latest_inputs: "LatestInputs"
 
 
 def contest_of(*, days: int, seed: int) -> "tuple[Trace, Contest]":
@@ -114,7 +128,7 @@ def clock_from(start_at: datetime) -> "Callable[[], datetime]":
 
 
 def _run(
-    load: "Trace", contest: "Contest", store: "SqlDecisionStore", state_dir: Path, *, fresh: bool, talk: Talk
+    load: "Trace", contest: "Contest", kept: "Kept", state_dir: Path, *, fresh: bool, talk: Talk
 ) -> "tuple[League, Decision]":
     """Samples, features, the decision at the end of the data, and the league."""
     folder = FeatureFolder.of(state_dir, seed=contest.seed, days=round(load.days))
@@ -122,7 +136,7 @@ def _run(
         folder.forget()
     if folder.is_there:
         talk.line(f" .. features reused from {folder.path}; `--fresh` makes them anew")
-        return _judge(load, contest, store, lambda: folder.path / "features", talk=talk)
+        return _judge(load, contest, kept, lambda: folder.path / "features", talk=talk)
     with folder.making() as scratch, spark_beside(talk, log_path=state_dir / "spark.log") as starting:
         write_observed(contest, load, scratch / "samples", talk=talk)
 
@@ -130,11 +144,11 @@ def _run(
             make_features(starting, scratch / "samples", scratch / "features", talk=talk)
             return scratch / "features"
 
-        return _judge(load, contest, store, make, talk=talk)
+        return _judge(load, contest, kept, make, talk=talk)
 
 
 def _judge(
-    load: "Trace", contest: "Contest", store: "SqlDecisionStore", features: "Callable[[], Path]", *, talk: Talk
+    load: "Trace", contest: "Contest", kept: "Kept", features: "Callable[[], Path]", *, talk: Talk
 ) -> "tuple[League, Decision]":
     """The league, and the decision, which is ready as soon as the features are."""
     from replay.contest import RIVALS
@@ -143,14 +157,14 @@ def _judge(
 
     def history() -> "Sequence[GroupInterval]":
         table = features()
-        decided.append(_decide(load, contest, store, table, talk=talk))
+        decided.append(_decide(load, contest, kept, table, talk=talk))
         return read_rows(contest, table)
 
     league = play_league(contest, RIVALS, history, talk=talk)
     return league, decided[0]
 
 
-def _decide(load: "Trace", contest: "Contest", store: "SqlDecisionStore", features: Path, *, talk: Talk) -> "Decision":
+def _decide(load: "Trace", contest: "Contest", kept: "Kept", features: Path, *, talk: Talk) -> "Decision":
     """The decision as of the end of the data; it is stored where the REST service reads it."""
     from recommender.adapters.feature_table import FeatureTable
     from recommender.run import Recommender
@@ -161,8 +175,9 @@ def _decide(load: "Trace", contest: "Contest", store: "SqlDecisionStore", featur
             histories=FeatureTable(features),
             profile_of=lambda *_: profile_of(contest.world, contest.names),
             settings=contest.settings,
-            store=store,
+            store=kept.store,
             timer=time.perf_counter,
+            latest_inputs=kept.latest_inputs,
         ).run_once(now=load.end_at)
         stage.note = f"for {decision.group} at {load.end_at:%Y-%m-%d %H:%M} UTC"
     return decision

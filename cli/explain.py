@@ -60,11 +60,11 @@ def explain(
 def _last_of(settings: "Settings", group: str, cluster: str | None) -> "tuple[Decision, tuple[GradedMove, ...]]":
     """The group's last decision and moves: from the store, or from the demo if the store has no such group."""
     from cli.wiring import open_store
-    from recommender.adapters.store_sql import SqlDecisionStore
+    from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 
     store = open_store(settings)
     demo_file = decisions_file(settings.state_dir, anew=False)
-    stores = [store, SqlDecisionStore(f"sqlite:///{demo_file}")] if demo_file.is_file() else [store]
+    stores = [store, SqlDecisionStore(sqlite_url(demo_file))] if demo_file.is_file() else [store]
     for kept in stores:
         keys = [key for key in kept.groups() if key[1] == group and cluster in (None, key[0])]
         if len(keys) > 1:

@@ -18,6 +18,7 @@ from cli import (
     features,
     forecast,
     history,
+    hold,
     land,
     manifests,
     replay,
@@ -46,6 +47,9 @@ app.command()(forecast.forecast)
 app.command()(advise.recommend)
 app.command()(advise.serve)
 app.command()(explain.explain)
+app.command()(hold.hold)
+app.command()(hold.release)
+app.command()(hold.holds)
 app.command("import")(manifests.import_objects)
 app.add_typer(manifests.export, name="export")
 app.command()(discover.discover)

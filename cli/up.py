@@ -65,6 +65,7 @@ def up(
     from collector.live import LiveCluster
     from recommender.adapters.metrics import Metrics
     from recommender.instants import as_rows_come
+    from recommender.latest_inputs import LatestInputs
     from recommender.run import run_forever
     from recommender.stops import MeasuredStops
 
@@ -91,7 +92,10 @@ def up(
     stops = MeasuredStops()
     store = open_store(settings)
     metrics = Metrics(store, clock=read_clock, version=version())
-    app = create_app(store, clock=read_clock, version=version(), metrics=metrics, settings=settings)
+    latest_inputs = LatestInputs()
+    app = create_app(
+        store, clock=read_clock, version=version(), metrics=metrics, settings=settings, latest_inputs=latest_inputs
+    )
     bound = listen(host or settings.host, settings.port if port is None else port, search=False)
     with (
         serving(app, bound),
@@ -130,6 +134,7 @@ def up(
                 obstacles=lambda: obstacles_of(cluster, live.unread),
                 stops=stops.taken,
                 observe_steps=metrics.observe_steps,
+                latest_inputs=latest_inputs,
             )
             instants = as_rows_come(
                 table,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from recommender.cluster.scalers import Scalers
     from recommender.configuring.settings import InForce, Settings
     from recommender.following.grading import MeasuredPause
+    from recommender.latest_inputs import LatestInputs
     from recommender.ports import Group, Obstacle, Publisher
     from recommender.run import Recommender
     from recommender.steps import Step
@@ -59,9 +60,14 @@ def recommender(
     obstacles: "Callable[[], Mapping[Group, Obstacle]]" = dict,
     stops: "Callable[[Group], Sequence[MeasuredPause]]" = lambda _: (),
     observe_steps: "Callable[[Mapping[Step, float]], object]" = lambda _: None,
+    latest_inputs: "LatestInputs | None" = None,
 ) -> "Recommender":
-    """The loop over the groups of `table`, which decides by `settings` and keeps its decisions in `store`."""
+    """The loop over the groups of `table`, which decides by `settings` and keeps its decisions in `store`.
+
+    `latest_inputs` are those that the REST service of the same process reads, if there is one.
+    """
     from recommender.adapters.time_limit import TimeLimit
+    from recommender.latest_inputs import LatestInputs
     from recommender.run import Recommender
 
     def profile_of(cluster: str, group: str, observed: "ObservedGroup") -> "GroupProfile | None":
@@ -73,6 +79,7 @@ def recommender(
         profile_of=profile_of,
         settings=settings.decision,
         settings_of=settings.decision_of,
+        namespace_of=settings.namespace_of,
         store=store,
         publishers=publishers,
         obstacles=obstacles,
@@ -80,6 +87,7 @@ def recommender(
         caller=TimeLimit(),
         timer=time.perf_counter,
         observe_steps=observe_steps,
+        latest_inputs=LatestInputs() if latest_inputs is None else latest_inputs,
     )
 
 

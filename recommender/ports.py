@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from forecasting.forecast import Forecast
 from forecasting.refusal import RefusalReason
+from recommender.deciding.hold import Hold, HoldScope
 from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 
 # A day of decisions is kept whole, at four a minute 46 MB a group; then repetitions are deleted, and after a quarter
@@ -48,6 +49,8 @@ class MalformedError(AdapterError):
 
 class DecisionStore(Protocol):
     """Keeps every decision that was published and every move that was graded: a saved record is never changed.
+
+    It keeps the holds in force, too, at most one for each scope.
 
     Both come back equal to the saved ones. Errors: UnavailableError where the store does not respond,
     MalformedError where its content was written by another version.
@@ -100,6 +103,18 @@ class DecisionStore(Protocol):
 
     def keep_outcomes(self, moves: Sequence[GradedMove]) -> None:
         """Keep all of `moves` or, on an error, none; a kept move with the same group and instant stays."""
+        ...
+
+    def place_hold(self, hold: Hold) -> None:
+        """Keep `hold`, in place of one with the same scope."""
+        ...
+
+    def release_hold(self, scope: HoldScope) -> Hold | None:
+        """Remove the hold with exactly this scope; returns it, or None where there is none."""
+        ...
+
+    def holds(self, *, now: datetime) -> tuple[Hold, ...]:
+        """The holds in force, oldest first."""
         ...
 
     def outcomes(

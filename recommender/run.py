@@ -19,10 +19,12 @@ from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal, RefusalReason
 from recommender.cluster.leadership import Fence, NotLeadingError
 from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.hold import Hold, hold_on
 from recommender.deciding.recommendation import Decision, Recommendation
 from recommender.following.careful import Caller, call
 from recommender.following.grading import MeasuredPause
 from recommender.following.session import Session
+from recommender.latest_inputs import Decided, LatestInputs
 from recommender.ports import AdapterError, DecisionStore, Group, Obstacle, Publisher, dedup_key
 from recommender.steps import Step, StepTimes, Timer
 
@@ -85,7 +87,9 @@ class Recommender:
     cycle. `obstacles` gives the groups that cannot be read now: they are refused with its sentence.
     `stops` gives the measured stops of a group's rebalances since its last call. Forecasters are called through
     `caller`: without a time limit, a group whose forecaster hangs delays all others. `timer` times the steps of a
-    cycle, and `observe_steps` gets the seconds of each when the cycle is over.
+    cycle, and `observe_steps` gets the seconds of each when the cycle is over. Holds of the store are in force from the
+    next cycle on; `namespace_of` has the Kubernetes namespace of a group, for those on namespaces. `latest_inputs` has
+    what the advice in force was decided from, for other threads.
     """
 
     histories: Histories
@@ -99,8 +103,11 @@ class Recommender:
     stops: Callable[[Group], Sequence[MeasuredPause]] = lambda _: ()
     caller: Caller = call
     observe_steps: Callable[[Mapping[Step, float]], object] = lambda _: None
+    namespace_of: Callable[[str, str], str | None] = lambda *_: None
+    latest_inputs: LatestInputs = field(default_factory=LatestInputs)
     _watched: dict[Group, _Watched] = field(default_factory=dict)
     _similar: dict[GroupKind, SimilarGroups | None] = field(default_factory=dict)
+    _holds: tuple[Hold, ...] = ()
     _tidied_at: datetime | None = None
     _latest_keys: dict[Group, tuple[str | int, ...]] = field(default_factory=dict)
     _rehearsed: bool = False
@@ -111,6 +118,7 @@ class Recommender:
         with times.timing("read"):
             obstacles = self.obstacles()
             groups = sorted({*self.histories.groups(), *obstacles})
+            self._holds = self.store.holds(now=now)
             first = [] if self._watched else [group for group in groups if group not in obstacles]
             opened = self._opened(first, now=now)
             self._share_lessons()
@@ -122,6 +130,7 @@ class Recommender:
                 decision = self._decide(group, times, now=now, opened=opened)
             if decision is not None:
                 decisions.append(self._published(self._stored(decision, times), times))
+            self.latest_inputs.keep(group, self._decided(group, decision))
         _log.info("cycle", decisions=len(decisions), **times.log_fields())
         self.observe_steps(times.seconds)
         return tuple(decisions)
@@ -166,6 +175,7 @@ class Recommender:
         Until this has succeeded once, one group's advice is made and dropped, which compiles the loops; otherwise
         compiling would take the first cycle of a new leader 10 s and more.
         """
+        self.latest_inputs.clear()
         obstacles = self.obstacles()
         for group in self.histories.groups():
             if self._rehearsed:
@@ -183,6 +193,7 @@ class Recommender:
         """Drop all state but table and store, as after a restart, because another recommender has led meanwhile."""
         self._watched.clear()
         self._similar.clear()
+        self.latest_inputs.clear()
         self._latest_keys.clear()
 
     def _decide(
@@ -200,7 +211,7 @@ class Recommender:
                 forecast = session.forecast(now)
             self._log_failure(group)
             with times.timing("decide"):
-                return session.decide(forecast, now=now, with_sensitivity=True)
+                return session.decide(forecast, now=now, with_sensitivity=True, hold=self._hold_on(group, now=now))
         except NotLeadingError:
             raise
         except AdapterError as error:
@@ -208,6 +219,9 @@ class Recommender:
         except Exception as error:  # noqa: BLE001  # one poisoned group of a thousand must not silence the others
             _log.exception("deciding_failed", cluster=group[0], group=group[1])
             return self._refusal(group, _failed("unsupported", error), now=now)
+
+    def _hold_on(self, group: Group, *, now: datetime) -> Hold | None:
+        return hold_on(self._holds, *group, namespace=self.namespace_of(*group), now=now)
 
     def _session(self, group: Group, *, now: datetime) -> Session | None:
         """The group's session, with every row that has come since the last cycle and none from after `now`."""
@@ -273,6 +287,14 @@ class Recommender:
         with times.timing("store"):
             self.store.save(decision)
         return decision
+
+    def _decided(self, group: Group, decision: Decision | None) -> Decided | None:
+        """Advice with its inputs; None for a group that has none."""
+        watched = self._watched.get(group)
+        inputs = None if watched is None else watched.session.inputs
+        if inputs is None or not isinstance(decision, Recommendation):
+            return None
+        return Decided(decision, inputs)
 
     def _published(self, decision: Decision, times: StepTimes) -> Decision:
         with times.timing("publish"):

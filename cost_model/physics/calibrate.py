@@ -36,7 +36,7 @@ NEARLY_AS_FULL = 0.9
 
 
 class Windows(NamedTuple):
-    """The group's last minutes, oldest first, as fits of capacity, scalability and downstream limits read them.
+    """The group's last minutes, oldest first, as estimates of capacity and downstream limits read them.
 
     `rates` (messages/s of the whole group) are NaN where a minute is not used: members changed, or a rebalance lay in
     it; `replicas` is 0 where the count is unknown. In a saturated minute the group worked at its limit.

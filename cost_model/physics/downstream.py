@@ -6,7 +6,6 @@ import numpy as np
 
 from cost_model.physics.capacity import BoolArray
 from cost_model.physics.profile import GroupProfile
-from cost_model.physics.scalability import saturated_points
 from cost_model.physics.skew import carried_by_count
 from forecasting.units import FloatArray, IntArray, MessagesPerSecond
 
@@ -64,7 +63,7 @@ def downstream_limit(
     >>> found.replicas_seen, round(found.limit_messages_per_second)
     ((8, 10, 20), 805)
     """
-    counts, seen = saturated_points(replicas, rates, saturated)
+    counts, seen = _saturated_points(replicas, rates, saturated)
     if counts.size < 2:
         return None
     alone = replace(profile, contention=None)
@@ -83,3 +82,17 @@ def downstream_limit(
         replicas_seen=tuple(int(counts[position]) for position in flat),
         gain_fraction=max(0.0, *(gain for gain in (gains[position] for position in in_vain) if gain is not None)),
     )
+
+
+def _saturated_points(replicas: IntArray, rates: FloatArray, saturated: BoolArray) -> tuple[IntArray, FloatArray]:
+    """The counts, smallest first, that were seen at their limit, and the mean rate of each.
+
+    >>> full = np.array([True, False, True])
+    >>> counts, seen = _saturated_points(np.array([4, 2, 4]), np.array([390.0, 150.0, 410.0]), full)
+    >>> counts.tolist(), seen.tolist()
+    ([4], [400.0])
+    """
+    telling = np.isfinite(rates) & (rates > 0.0) & (replicas > 0) & saturated
+    counts = np.unique(replicas[telling])
+    means = [float(rates[telling & (replicas == count)].mean()) for count in counts]
+    return counts, np.array(means, dtype=np.float64)

@@ -85,7 +85,7 @@ class MoveOutcome:
 class Learned:
     """The beliefs of one group.
 
-    `risk` is the price of one move beyond the model's expectation, in currency; `late_cost` the lateness of all moves;
+    `risk` is the price of one move beyond the model's expectation, in currency;
     `target_utilization` the share of capacity that quiet minutes allow, None while nothing is known. `pause_prior` is
     the part of both pauses that was assumed; `similar` is what has taken its place, None where nothing has.
     """
@@ -94,7 +94,6 @@ class Learned:
     pause_scale_in: LogBelief
     risk_prior: float
     risk_excess: float = 0.0
-    late_cost: float = 0.0
     moves: int = 0
     ungraceful_seen: float = 0.0
     graceful_seen: float = 0.0
@@ -157,11 +156,6 @@ class Learned:
         return max(known, LEAST_RISK_SHARE * self.risk_prior)
 
     @property
-    def usual_late_cost(self) -> float:
-        """The cost of one move's lateness, in currency, expected or not: the prior risk, then the mean."""
-        return (PRIOR_MOVES * self.risk_prior + self.late_cost) / (PRIOR_MOVES + self.moves)
-
-    @property
     def ungraceful_share(self) -> float | None:
         """Share of leavers that leave ungracefully, None before one was seen here or in similar groups."""
         seen, shared = self.leavers_seen, None if self.similar is None else self.similar.ungraceful_share
@@ -205,7 +199,6 @@ class Learned:
             pause_scale_out=pause_scale_out,
             pause_scale_in=pause_scale_in,
             risk_excess=self.risk_excess + excess,
-            late_cost=self.late_cost + late_price * late,
             moves=self.moves + 1,
             ungraceful_seen=self.ungraceful_seen + (outcome.ungraceful is True),
             graceful_seen=self.graceful_seen + (outcome.ungraceful is False),

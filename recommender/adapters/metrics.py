@@ -1,6 +1,7 @@
 """The Prometheus page: the last decision for each group, computed from the store at each request."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from datetime import datetime
 from typing import get_args
 
@@ -10,6 +11,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from forecasting.refusal import Refusal, RefusalReason
+from forecasting.units import SECONDS_PER_HOUR
 from recommender.deciding.recommendation import Decision, Recommendation
 from recommender.ports import DecisionStore, wire_code
 from recommender.steps import Step
@@ -29,6 +31,9 @@ _ADVICE: tuple[tuple[str, str, Callable[[Recommendation], float]], ...] = (
 )
 
 
+# The quantiles that advice keeps of its forecast, and how far ahead they are shown: 12 samples a group.
+_FORECAST_QUANTILES = (("0.05", "p05"), ("0.5", "p50"), ("0.95", "p95"))
+_FORECAST_HORIZONS_SECONDS = (300, 900, 1800, 3600)
 # From a heartbeat to a session of the default length, and beyond it.
 _PAUSE_BUCKETS = (0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 45.0, 60.0, 120.0, 300.0)
 # From one small group to a thousand, whose decisions take 20 s; a step of a minute takes the whole cycle.
@@ -148,7 +153,11 @@ class _LatestDecisions(Collector):
         yield from _rates(in_force)
         yield _due(in_force, now)
         yield _lag_seconds(in_force)
+        yield from _ranges(in_force)
+        yield _forecasts(in_force)
+        yield _costs(in_force)
         yield from _ledgers(in_force)
+        yield _oddities(in_force)
         yield _current(decisions, in_force)
         yield _refusals(decisions)
         yield self._ages(decisions, now)
@@ -192,6 +201,56 @@ def _rates(in_force: Iterable[Recommendation]) -> Iterable[Metric]:
     return produced, consumed, capacity
 
 
+def _ranges(in_force: Iterable[Recommendation]) -> Iterable[Metric]:
+    lower = _family("desired_replicas_lower", "The cheapest replica count in the lowest tenth of scenarios.")
+    upper = _family("desired_replicas_upper", "The cheapest replica count in the highest tenth of scenarios.")
+    for advice in in_force:
+        for family, count in ((lower, advice.desired_replicas_lower), (upper, advice.desired_replicas_upper)):
+            if count is not None:
+                family.add_metric(_labels(advice), count)
+    return lower, upper
+
+
+def _forecasts(in_force: Iterable[Recommendation]) -> Metric:
+    family = _family(
+        "forecast_produce_messages_per_second",
+        "Produce rate that is expected so many seconds after the forecast was made, by quantile.",
+        "quantile",
+        "horizon_seconds",
+    )
+    for advice in in_force:
+        step_seconds = advice.forecast.step_seconds
+        for label, name in _FORECAST_QUANTILES:
+            path: tuple[float, ...] = getattr(advice.forecast, name)
+            for horizon_seconds in _FORECAST_HORIZONS_SECONDS:
+                step = horizon_seconds // step_seconds - 1
+                if 0 <= step < len(path):
+                    family.add_metric((*_labels(advice), label, str(horizon_seconds)), path[step])
+    return family
+
+
+def _costs(in_force: Iterable[Recommendation]) -> Metric:
+    family = _family(
+        "cost_per_hour", "Expected price of an hour of the advice, and of staying.", "plan", "component", "currency"
+    )
+    for advice in in_force:
+        hours = advice.horizon_seconds / SECONDS_PER_HOUR
+        for plan, cost in (("chosen", advice.chosen), ("stay", advice.stay)):
+            for component, price in asdict(cost).items():
+                family.add_metric((*_labels(advice), plan, component, advice.currency), price / hours)
+    return family
+
+
+def _oddities(in_force: Iterable[Recommendation]) -> Metric:
+    family = _family(
+        "data_quality_samples", "Samples of the last 15 minutes that are not counted as load, by kind.", "kind"
+    )
+    for advice in in_force:
+        for kind, count in advice.data_counts:
+            family.add_metric((*_labels(advice), kind), count)
+    return family
+
+
 def _due(in_force: Iterable[Recommendation], now: datetime) -> Metric:
     family = _family("due_replicas", "Replicas that the group should have at this instant.")
     for advice in in_force:
@@ -215,15 +274,31 @@ def _ledgers(in_force: Iterable[Recommendation]) -> Iterable[Metric]:
         "item",
     )
     errors = _family("ledger_error_ratio", "Simulated cost of the group as it was, over what was paid.")
+    savings = _family(
+        "saving_per_hour",
+        "What each scaler would have cost beyond what was paid, by the hour; below 0 where it would have cost less.",
+        "against",
+        "currency",
+    )
+    regrets = _family(
+        "regret_per_hour", "Paid beyond the cheapest distinguishable scaler, an hour of the last 24.", "currency"
+    )
     for advice in in_force:
         if advice.ledger is None:
             continue
+        hours = (advice.issued_at - advice.ledger.since_at).total_seconds() / SECONDS_PER_HOUR
+        if hours > 0.0:
+            currency = advice.ledger.currency
+            regrets.add_metric((*_labels(advice), currency), advice.ledger.regret / hours)
+            for account in advice.ledger.accounts:
+                saving = advice.ledger.saving_against(account) / hours
+                savings.add_metric((*_labels(advice), account.scaler, currency), saving)
         for account in (advice.ledger.paid, *advice.ledger.accounts):
             costs.add_metric((*_labels(advice), account.scaler, "replicas"), account.replicas)
             costs.add_metric((*_labels(advice), account.scaler, "late"), account.late)
         if advice.ledger.error_ratio is not None:
             errors.add_metric(_labels(advice), advice.ledger.error_ratio)
-    return costs, errors
+    return costs, errors, savings, regrets
 
 
 def _current(decisions: Iterable[Decision], in_force: Iterable[Recommendation]) -> Metric:

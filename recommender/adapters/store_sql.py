@@ -19,6 +19,7 @@ from recommender.adapters.documents import (
     to_document,
     to_outcome_document,
 )
+from recommender.deciding.hold import Hold, HoldScope
 from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 from recommender.ports import (
     FORGOTTEN_AFTER,
@@ -49,7 +50,14 @@ _OUTCOMES = sa.table(
     *(sa.column(name) for name in ("cluster", "group", "recommendation_id", "document")),
     sa.column("graded_at", sa.DateTime()),
 )
+_HOLDS = sa.table(
+    "holds",
+    *(sa.column(name) for name in ("cluster", "namespace", "group", "reason")),
+    sa.column("placed_at", sa.DateTime()),
+    sa.column("until", sa.DateTime()),
+)
 _COLUMNS, _MOVES = _TABLE.c, _OUTCOMES.c
+_SCOPE = ("cluster", "namespace", "group")
 _READ = sa.select(_COLUMNS.kind, _COLUMNS.document)
 
 
@@ -184,6 +192,28 @@ class SqlDecisionStore:
             documents = connection.scalars(page.order_by(_MOVES.graded_at.desc()).limit(limit)).all()
         return tuple(from_outcome_document(document) for document in documents)
 
+    def place_hold(self, hold: Hold) -> None:
+        """Keep `hold`, in place of one with the same scope; those that are over are forgotten."""
+        over = _HOLDS.c.until < _utc(hold.placed_at)
+        with self._writing("save to") as connection:
+            connection.execute(sa.delete(_HOLDS).where(over | _in_scope(hold.scope)))
+            connection.execute(sa.insert(_HOLDS), [_hold_row(hold)])
+
+    def release_hold(self, scope: HoldScope) -> Hold | None:
+        """Remove the hold with exactly this scope; returns it, or None where there is none."""
+        with self._writing("save to") as connection:
+            found = connection.execute(sa.delete(_HOLDS).where(_in_scope(scope)).returning(*_HOLDS.c)).first()
+        return None if found is None else _hold_of(found)
+
+    def holds(self, *, now: datetime) -> tuple[Hold, ...]:
+        """The holds in force, oldest first."""
+        standing = sa.select(_HOLDS).where(_HOLDS.c.until.is_(None) | (_HOLDS.c.until > _utc(now)))
+        with self._translated_errors("read"), self._engine.connect() as connection:
+            found = connection.execute(
+                standing.order_by(_HOLDS.c.placed_at, *(_HOLDS.c[name] for name in _SCOPE))
+            ).all()
+        return tuple(_hold_of(row) for row in found)
+
     @contextmanager
     def _writing(self, action: str) -> Iterator[sa.Connection]:
         """A transaction that is committed at the end of the block, if this process may write then."""
@@ -297,6 +327,28 @@ def _outcome_row(move: GradedMove) -> dict[str, Any]:
         "recommendation_id": move.outcome.advised_as,
         "document": to_outcome_document(move),
     }
+
+
+def _in_scope(scope: HoldScope) -> sa.ColumnElement[bool]:
+    return sa.and_(*(_HOLDS.c[name] == (getattr(scope, name) or "") for name in _SCOPE))
+
+
+def _hold_row(hold: Hold) -> dict[str, Any]:
+    """The row of a hold: an empty name stands for any, because a column of the key cannot be NULL."""
+    return {name: getattr(hold.scope, name) or "" for name in _SCOPE} | {
+        "reason": hold.reason,
+        "placed_at": _utc(hold.placed_at),
+        "until": None if hold.until is None else _utc(hold.until),
+    }
+
+
+def _hold_of(row: sa.Row[Any]) -> Hold:
+    return Hold(
+        scope=HoldScope(**{name: getattr(row, name) or None for name in _SCOPE}),
+        reason=row.reason,
+        placed_at=row.placed_at.replace(tzinfo=UTC),
+        until=None if row.until is None else row.until.replace(tzinfo=UTC),
+    )
 
 
 def _utc(instant: datetime) -> datetime:

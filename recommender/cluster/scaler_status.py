@@ -181,7 +181,7 @@ def _verdicts(request: GroupRequest, decision: Decision | None, *, now: datetime
             )
     return known | {
         "Executing": _executing(request),
-        "Paused": _paused(request, now=now),
+        "Paused": _paused(request, decision, now=now),
     }
 
 
@@ -254,12 +254,14 @@ def _conflicted(request: GroupRequest, before: Status) -> Verdict:
     return Verdict(holds=True, reason=found["reason"], sentence=found["message"])
 
 
-def _paused(request: GroupRequest, *, now: datetime) -> Verdict:
+def _paused(request: GroupRequest, decision: Decision | None, *, now: datetime) -> Verdict:
     hold = request.scaler.hold
     if request.group.mode == "off":
         return Verdict(holds=True, reason="ModeOff", sentence="mode is Off.")
     if hold is not None and hold.holds(now):
         return Verdict(holds=True, reason="Held", sentence=hold.sentence)
+    if isinstance(decision, Recommendation) and decision.reason == "held":
+        return Verdict(holds=True, reason="Held", sentence=decision.sentences[-1])
     return Verdict(holds=False, reason="NotHeld", sentence="No hold is in force.")
 
 

@@ -89,6 +89,11 @@ class Scalers:
         request = self._standing.requests.get((cluster, group))
         return self.settings.decision_of(cluster, group) if request is None else request.decision
 
+    def namespace_of(self, cluster: str, group: str) -> str | None:
+        """The namespace of a group's object, else of the workload that runs it by the settings."""
+        request = self._standing.requests.get((cluster, group))
+        return self.settings.namespace_of(cluster, group) if request is None else request.scaler.namespace
+
     def look(self, observed: Collection[Group], *, now: datetime) -> Mapping[Group, Obstacle]:
         """Read the objects anew; the groups without advice: not valid, held, or not among the `observed`."""
         self._standing = standing(self.settings, self.objects.documents())

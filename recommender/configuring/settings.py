@@ -47,6 +47,10 @@ class InForce(Protocol):
         """Settings of decisions on a group."""
         ...
 
+    def namespace_of(self, cluster: str, group: str, /) -> str | None:
+        """The Kubernetes namespace that a group belongs to; None where nothing says so."""
+        ...
+
 
 class Settings(BaseSettings):
     """Everything that may be set, each with its unit, its default and the reason for the default."""
@@ -134,6 +138,11 @@ class Settings(BaseSettings):
     def decision_of(self, _cluster: str, _group: str) -> DecisionSettings:
         """Settings of decisions on a group: the same as on every other."""
         return self.decision
+
+    def namespace_of(self, cluster: str, group: str) -> str | None:
+        """The namespace of the workload that runs a group."""
+        target = self.of(cluster, group).target
+        return None if target is None else target.namespace
 
     def holidays(self, first: date, last: date) -> HolidayCalendar:
         """Days from `first` to `last`, both included, that run like holidays, for every group."""

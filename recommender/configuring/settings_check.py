@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from difflib import get_close_matches
+from typing import Protocol
 
 from pydantic import ValidationError
 
@@ -39,6 +40,20 @@ _LIMITS: dict[str, tuple[Callable[[float], bool], str]] = {
 }
 
 
+class HasBounds(Protocol):
+    """Settings or a profile with bounds of the replica count."""
+
+    @property
+    def min_replicas(self) -> int:
+        """Fewest replicas to advise."""
+        ...
+
+    @property
+    def max_replicas(self) -> int | None:
+        """Most replicas to advise; None: as many as partitions."""
+        ...
+
+
 def invalid_decision(decision: DecisionSettings) -> str | None:
     """The first limit that `decision` misses, as a sentence; None where it keeps them all.
 
@@ -58,6 +73,14 @@ def invalid_decision(decision: DecisionSettings) -> str | None:
             f"{decision.cycle_seconds}; advice would expire before the next one is made"
         )
     return None
+
+
+def invalid_bounds(bounds: HasBounds) -> str | None:
+    """The sentence on a minimum above the maximum; None where the two are in order."""
+    if bounds.max_replicas is None or bounds.min_replicas <= bounds.max_replicas:
+        return None
+    found = f"min_replicas is {bounds.min_replicas}, above max_replicas {bounds.max_replicas}"
+    return f"{found}; lower one or raise the other"
 
 
 def sentence(

@@ -18,6 +18,7 @@ from cost_model.physics.profile import (
 )
 from forecasting.units import MessagesPerSecond, Partitions, Seconds
 from recommender.configuring.holidays import HolidaySettings
+from recommender.configuring.settings_check import invalid_bounds
 
 Mode = Literal["off", "recommend", "apply"]
 
@@ -207,10 +208,8 @@ class GroupSettings(BaseModel):
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:
-        if self.max_replicas is not None and self.min_replicas > self.max_replicas:
-            bounds = f"min_replicas is {self.min_replicas}, above max_replicas {self.max_replicas}"
-            message = f"{bounds}; lower one or raise the other"
-            raise ValueError(message)
+        if failure := invalid_bounds(self):
+            raise ValueError(failure)
         return self
 
     def profile(self, cluster: str, group: str, observed: ObservedGroup) -> GroupProfile:

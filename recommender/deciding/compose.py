@@ -27,7 +27,11 @@ def compose(proposal: Proposal, context: DecisionContext, *, with_sensitivity: b
 
 
 def compose_waiting(under_way: Recommendation, context: DecisionContext) -> Recommendation:
-    """The move that is under way, advised again: it must be over before the next one."""
+    """The move that is under way, advised again: it must be over before the next one.
+
+    Under a hold its window is over: what was commanded goes on, and what was not is not carried out any more.
+    """
+    hold = context.hold
     sentence = (
         f"The move to {under_way.desired_replicas} was due at {under_way.execute_at:%H:%M:%S}; "
         f"{context.replicas} members have joined so far. One move at a time."
@@ -39,8 +43,10 @@ def compose_waiting(under_way: Recommendation, context: DecisionContext) -> Reco
         valid_until=context.now + timedelta(seconds=context.settings.valid_for_seconds),
         current_replicas=context.replicas,
         observed=_observed(context),
+        latest_safe=under_way.latest_safe if hold is None else min(under_way.execute_at, under_way.latest_safe),
         reason="warming_up",
-        sentences=(sentence,),
+        binding_rule=None if hold is None else "hold",
+        sentences=(sentence,) if hold is None else (sentence, hold.sentence),
         ledger=context.track_record.ledger,
     )
     return _named(waiting)

@@ -23,6 +23,7 @@ from recommender.deciding.facts import (
     usable_rows,
 )
 from recommender.deciding.findings import finding_of
+from recommender.deciding.hold import Hold
 from recommender.deciding.limits import Finding, busiest_seen
 from recommender.deciding.pace import last_move_at, moves_of_the_hour, patience_seconds
 from recommender.deciding.recommendation import Recommendation, TrackRecord
@@ -38,8 +39,8 @@ class DecisionContext:
     uncommitted work left out. `behind_seconds` is how far the partition that is most behind has fallen, beyond a commit
     interval; 0 where it was not measured. The group last changed size at `last_move_at`, and within the last hour at
     each of `moved_at`. `at_zero`: it has no members, and is meant to have none; its forecast may have no steps.
-    `previous` is the recommendation in force until now. `fallback_replicas` is the fallback policy's count, None while
-    it is not followed.
+    `hold` is in force on the group. `previous` is the recommendation in force until now. `fallback_replicas` is the
+    fallback policy's count, None while it is not followed.
     """
 
     now: datetime
@@ -59,6 +60,7 @@ class DecisionContext:
     at_zero: bool = False
     finding: Finding | None = None
     previous: Recommendation | None = None
+    hold: Hold | None = None
     fallback_replicas: int | None = None
     track_record: TrackRecord = field(default_factory=TrackRecord)
 
@@ -83,6 +85,7 @@ def read_context(
     previous: Recommendation | None,
     now: datetime,
     learned: Learned | None = None,
+    hold: Hold | None = None,
     fallback_replicas: int | None = None,
     track_record: TrackRecord | None = None,
 ) -> DecisionContext | Refusal:
@@ -127,6 +130,7 @@ def read_context(
         at_zero=at_zero,
         finding=finding,
         previous=previous,
+        hold=hold,
         # The fallback policies do not scale to 0 replicas.
         fallback_replicas=None if at_zero else fallback_replicas,
         track_record=track_record or TrackRecord(),

@@ -233,7 +233,14 @@ def keep_the_minimum(proposal: Proposal, context: DecisionContext) -> Proposal:
     )
 
 
-# Rules for plans; then the fallback policy; then the owner's limits, which bind every policy.
+def keep_the_hold(proposal: Proposal, context: DecisionContext) -> Proposal:
+    """Nothing is moved while a hold is in force, neither by a plan nor by a rule."""
+    if context.hold is None:
+        return proposal
+    return proposal.held(context, rule="hold", reason="held", sentence=context.hold.sentence)
+
+
+# Rules for plans; then the fallback policy; then the owner's limits, which bind every policy; a hold binds all.
 GUARDS: tuple[Guard, ...] = (
     never_fewer_on_partial_data,
     never_fewer_while_draining,
@@ -244,6 +251,7 @@ GUARDS: tuple[Guard, ...] = (
     keep_the_pace,
     keep_to_windows,
     keep_the_minimum,
+    keep_the_hold,
 )
 
 

@@ -16,6 +16,7 @@ from recommender.deciding.compose import compose, compose_waiting
 from recommender.deciding.context import DecisionContext, day_one, read_context
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.guards import pass_guards
+from recommender.deciding.hold import Hold
 from recommender.deciding.pace import patience_seconds
 from recommender.deciding.planned import best_plan
 from recommender.deciding.probing import probed
@@ -35,6 +36,7 @@ def recommend(
     previous: Recommendation | None,
     now: datetime,
     learned: Learned | None = None,
+    hold: Hold | None = None,
     fallback_replicas: int | None = None,
     track_record: TrackRecord | None = None,
     with_sensitivity: bool = False,
@@ -42,11 +44,11 @@ def recommend(
     """The count of replicas and the instant at the least expected price; or a refusal.
 
     `previous` is the recommendation in force until now: it shows whether a move is still under way. `learned` are the
-    beliefs from the group's own moves (None: the settings' priors). `fallback_replicas` is the fallback policy's count,
-    given when the advice has been more expensive than the policy for too long: it is followed then. `track_record` is
-    published with the advice; `with_sensitivity` adds the smallest changes that reverse it, for about 25 ms where it is
-    another one than `previous`. `now` is
-    timezone-aware. A group that cannot be decided on gives a `Refusal`; a `ValueError` is the caller's bug.
+    beliefs from the group's own moves (None: the settings' priors). `hold` is in force on the group.
+    `fallback_replicas` is the fallback policy's count, given when the advice has been more expensive than the policy
+    for too long: it is followed then. `track_record` is published with the advice; `with_sensitivity` adds the smallest
+    changes that reverse it, for about 25 ms where it is another one than `previous`. `now` is timezone-aware. A group
+    that cannot be decided on gives a `Refusal`; a `ValueError` is the caller's bug.
     """
     context = read_context(
         history,
@@ -56,6 +58,7 @@ def recommend(
         previous=previous,
         now=now,
         learned=learned,
+        hold=hold,
         fallback_replicas=fallback_replicas,
         track_record=track_record,
     )

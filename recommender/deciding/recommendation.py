@@ -36,6 +36,7 @@ ReasonCode = Literal[
     "scale_in_cooldown",
     "move_interval",
     "guarded",
+    "held",
     "idle",
     "activating",
 ]
@@ -212,6 +213,19 @@ class LedgerStanding:
     error_ratio: float | None
     paid: LedgerAccount
     accounts: tuple[LedgerAccount, ...]
+
+    def saving_against(self, account: LedgerAccount) -> float:
+        """What the scaler would have cost more than was paid; negative where it would have cost less."""
+        return account.total - self.paid.total
+
+    @property
+    def regret(self) -> float:
+        """What was paid beyond the cheapest scaler, known afterwards; 0 where none would have cost less.
+
+        A scaler that cannot be told from what was paid does not count: the least of ten estimates is mostly too low.
+        """
+        savings = [self.saving_against(account) for account in self.accounts if account.distinguishable]
+        return max(0.0, -min(savings, default=0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

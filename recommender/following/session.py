@@ -20,7 +20,9 @@ from forecasting.history import GroupInterval, History, HistoryBuffer
 from forecasting.refusal import Refusal
 from forecasting.units import SECONDS_PER_DAY, Partitions, Replicas, Seconds
 from recommender.deciding.decision import DecisionSettings
-from recommender.deciding.recommend import planned_replicas, recommend
+from recommender.deciding.hold import Hold
+from recommender.deciding.inputs import DecisionInputs
+from recommender.deciding.recommend import planned_replicas
 from recommender.deciding.recommendation import Decision, GradedMove, LedgerStanding, Recommendation, TrackRecord
 from recommender.following.capacity import CapacityTracker
 from recommender.following.careful import Caller, call
@@ -70,6 +72,7 @@ class Session:
         self._previous = previous
         self._experts: Experts | None = None
         self._decided_at: datetime | None = None
+        self._inputs: DecisionInputs | None = None
         self._latest: GroupInterval | None = None
         self._ledger: Ledger | None = None
         rows = tuple(history)
@@ -183,9 +186,11 @@ class Session:
             return Forecasts(self._nothing_observed(now), self._nothing_observed(now))
         return self._forecasts.forecasts(history)
 
-    def decide(self, forecasts: Forecasts, *, now: datetime, with_sensitivity: bool = False) -> Decision:
-        """Advice for a group with this forecast: the second half of `recommend`."""
-        self._decided_at = now
+    def decide(
+        self, forecasts: Forecasts, *, now: datetime, with_sensitivity: bool = False, hold: Hold | None = None
+    ) -> Decision:
+        """Advice for a group with this forecast, under `hold` if one is in force: the second half of `recommend`."""
+        self._decided_at, self._inputs = now, None
         history = self._buffer.history()
         if history is None:
             return self._nothing_observed(now)
@@ -195,23 +200,24 @@ class Session:
             self._moves.teach(limit)
         profile, experts = self._as_measured(capacity), self._experts
         followed = FollowedPolicy(WITH_FORECAST, None) if experts is None else experts.choose()
-        decision = recommend(
-            history,
-            forecasts[followed.planner],
-            profile,
-            self._settings,
+        inputs = self._inputs = DecisionInputs(
+            history=history,
+            forecast=forecasts[followed.planner],
+            profile=profile,
+            settings=self._settings,
             previous=self._previous,
             now=now,
             learned=self.learned,
+            hold=hold,
+            fallback_replicas=followed.replicas,
             track_record=TrackRecord(
                 fallback_policy=None if experts is None else experts.standing,
                 forecast_value=None if experts is None else experts.forecast_value(proven=self._forecasts.proven),
                 ledger=self._ledger_at(limit),
                 forecaster_failure=self.forecaster_failure,
             ),
-            with_sensitivity=with_sensitivity,
-            fallback_replicas=followed.replicas,
         )
+        decision = inputs.decide(with_sensitivity=with_sensitivity)
         if experts is not None and isinstance(decision, Recommendation):
             for planner, forecast in zip(PLANNERS, forecasts, strict=True):
                 experts.plan(
@@ -221,6 +227,11 @@ class Session:
             self._previous = decision
             self._moves.commanded(decision, now=now)
         return decision
+
+    @property
+    def inputs(self) -> DecisionInputs | None:
+        """What the last decision was made from; None before the first, and where nothing was observed."""
+        return self._inputs
 
     def _as_measured(self, capacity: Capacity | None) -> GroupProfile:
         """The profile with this capacity, and with the start-up time of the group's own moves once there is one.

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from api.convert import group_key
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore
+from recommender.deciding.hold import Hold, HoldScope
 from recommender.deciding.recommendation import GradedMove, LearnedMoves, Recommendation, TurningPoint
 from recommender.ports import UnavailableError, decision_id
 from tests.api.conftest import Clock
@@ -300,6 +301,28 @@ def test_ready_means_store_and_first_cycle(
     assert "store: could not read the decision store: disk I/O error" in verbose.text
     assert service.get("/api/v1/groups").status_code == 503
     assert service.get("/livez").text == "ok\n"
+
+
+def test_holds_in_force_are_listed(service: TestClient, store: SqlDecisionStore, clock: Clock) -> None:
+    """Scope, reason and end of each; a name that is absent is any, and one that is over is not listed."""
+    ends_at = clock.now + timedelta(hours=1)
+    store.place_hold(Hold(scope=HoldScope(), reason="upgrade", placed_at=clock.now - timedelta(minutes=1)))
+    scope = HoldScope(namespace="shop", group="orders")
+    store.place_hold(Hold(scope=scope, reason="sale", placed_at=clock.now, until=ends_at))
+    assert service.get("/api/v1/holds").json() == {
+        "holds": [
+            {"reason": "upgrade", "placed_at": "2026-01-05T11:59:00Z"},
+            {
+                "namespace": "shop",
+                "group_id": "orders",
+                "reason": "sale",
+                "placed_at": "2026-01-05T12:00:00Z",
+                "until": "2026-01-05T13:00:00Z",
+            },
+        ]
+    }
+    clock.now = ends_at
+    assert [hold["reason"] for hold in service.get("/api/v1/holds").json()["holds"]] == ["upgrade"]
 
 
 def test_an_internal_error_shows_no_secrets(

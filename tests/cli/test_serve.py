@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import grpc  # type: ignore[import-untyped]  # ships no types
@@ -13,6 +14,8 @@ import httpx2
 import pytest
 
 from api.keda.protocol import SERVICE, IsActiveResponse, ScaledObjectRef
+from cli.instants import read_clock
+from tests.feature_folder import steady_hour
 
 Lagcast = Callable[..., tuple[int, str, str]]
 
@@ -20,7 +23,14 @@ Lagcast = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def server(feature_table: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
     """A running `lagcast serve` on free ports, its address, and its address for KEDA."""
-    arguments = ["--features", str(feature_table), "--forecasts", str(tmp_path / "forecasts"), "--port", "0"]
+    with serving(feature_table, tmp_path) as running:
+        yield running
+
+
+@contextmanager
+def serving(table: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
+    """The same, over any table."""
+    arguments = ["--features", str(table), "--forecasts", str(tmp_path / "forecasts"), "--port", "0"]
     arguments += ["--keda-port", "0"]
     command = [sys.executable, "-m", "cli.main", "serve", *arguments]
     environment = {**os.environ, "LAGCAST_STATE_DIR": str(tmp_path / "state")}
@@ -64,6 +74,27 @@ def test_it_decides_answers_and_stops(server: tuple[subprocess.Popen[str], str, 
             get_metrics(orders, timeout=10)
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=20) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+def test_it_answers_what_would_be_recommended(tmp_path: Path) -> None:
+    """REST reads what the loop of the same process has decided from; the advice in force stays what it was."""
+    table = steady_hour(tmp_path / "features", ("orders",), end_at=read_clock())
+    with serving(table, tmp_path) as (process, url, _):
+        assert process.stderr is not None
+        process.stderr.readline()  # the group's decision
+        process.stderr.readline()  # the cycle is over
+        key = httpx2.get(f"{url}/api/v1/groups", timeout=10).json()["groups"][0]["group_key"]
+        advice = httpx2.get(f"{url}/api/v1/groups/{key}/recommendation", timeout=10).json()
+        changes = {"capacity_messages_per_second_per_replica": 2500.0, "price_per_move": 0.0}
+        answer = httpx2.post(f"{url}/api/v1/groups/{key}/what-if", json=changes, timeout=10).json()
+        assert answer["recommendation_id"] == advice["recommendation_id"]
+        assert answer["in_force"]["desired_replicas"] == advice["desired_replicas"]
+        assert answer["what_if"]["desired_replicas"] < advice["desired_replicas"]
+        assert httpx2.get(f"{url}/api/v1/groups/{key}/recommendation", timeout=10).json() == advice
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
 
 
 def test_publishing_needs_a_broker(feature_table: Path, lagcast: Lagcast) -> None:

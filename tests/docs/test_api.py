@@ -18,7 +18,7 @@ PAGE = (ROOT / "docs" / "api.md").read_text()
 def test_every_route_is_on_the_page() -> None:
     """Each path of the contract is in the page's table, and no other."""
     contract = json.loads((ROOT / "tests" / "api" / "openapi.json").read_text())
-    on_page = {path.partition("?")[0] for path in re.findall(r"`GET (/[^`]*)`", PAGE)}
+    on_page = {path.partition("?")[0] for path in re.findall(r"`(?:GET|POST) (/[^`]*)`", PAGE)}
     named = {path.replace("{recommendation_id}", "{id}") for path in contract["paths"]}
     assert named - {"/"} <= on_page
     assert on_page <= named | {"/openapi.json"}

@@ -104,6 +104,20 @@ def test_advice_to_hold_is_nothing_to_do(advice: MakeAdvice) -> None:
     assert held.reason == there.reason == "nothing_to_do"
 
 
+def test_nothing_is_carried_out_under_a_hold(advice: MakeAdvice) -> None:
+    """Neither a new move, nor one that was due when the hold began and was not made: its window is over."""
+    before = advice()
+    held = _due(advice(action="hold", reason="held", desired_replicas=before.current_replicas))
+    late = _wire(
+        replace(before, reason="warming_up", latest_safe=before.execute_at, issued_at=before.execute_at),
+        GroupSettings(mode="apply"),
+    )
+    late_held = due_move(late, now=before.execute_at + timedelta(seconds=1), bounds=Bounds(), clock_skew=NO_SKEW)
+    assert isinstance(held, Held)
+    assert isinstance(late_held, Held)
+    assert (held.reason, late_held.reason) == ("nothing_to_do", "too_late")
+
+
 def test_without_a_target_there_is_advice_only(advice: MakeAdvice) -> None:
     """The sentence names the setting for the workload."""
     given_advice = advice()

@@ -19,6 +19,7 @@ from recommender.adapters.documents import to_document
 from recommender.adapters.metrics import Metrics
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.hold import Hold, HoldScope
 from recommender.deciding.recommendation import GradedMove, Recommendation
 from recommender.following.grading import MeasuredPause
 from recommender.ports import Obstacle, UnavailableError
@@ -114,6 +115,23 @@ def test_a_second_cycle_reads_only_new_rows(
     assert rows.asked_since[-1] == now
     assert isinstance(decision, Recommendation)
     assert decision.observed.as_of == now + timedelta(minutes=1)
+
+
+def test_p20_a_hold_is_in_force_from_the_next_cycle_on_and_costs_no_state(
+    make: Callable[..., Recommender], hour: list[GroupInterval], row: Row, now: datetime
+) -> None:
+    """The session goes on: only new rows are read when a hold begins and when it ends."""
+    rows = Rows([*hour, *(row(now + timedelta(seconds=15 * step), 4000.0) for step in range(1, 13))])
+    loop = make(rows)
+    loop.namespace_of = lambda _cluster, group: "shop" if group == "orders" else None
+    scope = HoldScope(namespace="shop")
+    loop.store.place_hold(Hold(scope=scope, reason="sale", placed_at=now, until=now + timedelta(minutes=2)))
+    reasons = []
+    for minute in range(3):
+        (decision,) = loop.run_once(now=now + timedelta(minutes=minute))
+        reasons.append(decision.reason)
+    assert (reasons[:2], reasons[2] != "held") == (["held", "held"], True)
+    assert rows.asked_since[1:] == [now, now + timedelta(minutes=1)]
 
 
 def test_a_restart_goes_on_where_the_store_ends(

@@ -1,6 +1,7 @@
 """The metrics page: the known figures of each group at the instant of the scrape, and nothing else."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -26,6 +27,8 @@ OF_ADVICE = {
     "lagcast_produce_messages_per_second",
     "lagcast_consume_messages_per_second",
     "lagcast_capacity_messages_per_second_per_replica",
+    "lagcast_cost_per_hour",
+    "lagcast_data_quality_samples",
 }
 
 
@@ -64,6 +67,72 @@ def test_advice_in_force_is_shown(store: SqlDecisionStore, advice: MakeAdvice) -
     assert seen["lagcast_capacity_messages_per_second_per_replica"] == {"0.2": 3_900.0, "0.5": 4_100.0, "0.9": 4_350.0}
     assert seen["lagcast_data_age_seconds"] == {"": 22.0}
     assert seen["lagcast_build_info"] == {"0.1.0": 1.0}
+
+
+def test_the_range_of_counts_is_shown_where_it_is_known(store: SqlDecisionStore, advice: MakeAdvice) -> None:
+    """The cheapest counts of both tails; advice without them has no sample, and no 0."""
+    store.save(advice())
+    seen = _scraped(store, now=advice().issued_at)
+    assert {"lagcast_desired_replicas_lower", "lagcast_desired_replicas_upper"}.isdisjoint(seen)
+    later = advice(
+        recommendation_id="r-2",
+        issued_at=advice().issued_at + timedelta(minutes=1),
+        desired_replicas_lower=6,
+        desired_replicas_upper=12,
+    )
+    store.save(later)
+    seen = _scraped(store, now=later.issued_at)
+    assert (seen["lagcast_desired_replicas_lower"], seen["lagcast_desired_replicas_upper"]) == ({"": 6.0}, {"": 12.0})
+
+
+def test_the_forecast_is_shown_at_four_horizons(store: SqlDecisionStore, advice: MakeAdvice) -> None:
+    """Five minutes ahead is the fifth minute; what lies beyond a short forecast has no sample."""
+    rising = tuple(float(minute) for minute in range(1, 31))
+    forecast = replace(advice().forecast, p05=rising, p50=tuple(10 * rate for rate in rising), p95=rising)
+    store.save(advice(forecast=forecast))
+    seen = _scraped(store, now=advice().issued_at)["lagcast_forecast_produce_messages_per_second"]
+    assert {label: seen[label] for label in ("300,0.5", "900,0.5", "1800,0.5", "300,0.05")} == {
+        "300,0.5": 50.0,
+        "900,0.5": 150.0,
+        "1800,0.5": 300.0,
+        "300,0.05": 5.0,
+    }
+    assert not [label for label in seen if label.startswith("3600,")]
+
+
+def test_prices_are_shown_by_the_hour(store: SqlDecisionStore, advice: MakeAdvice) -> None:
+    """Every item of the advice and of staying, whatever the horizon: half an hour for 0.38 is 0.76 an hour."""
+    store.save(advice(horizon_seconds=1800.0))
+    seen = _scraped(store, now=advice().issued_at)["lagcast_cost_per_hour"]
+    assert (seen["replicas,USD,chosen"], seen["late,USD,stay"]) == (0.76, 2.36)
+    assert len(seen) == 2 * 8
+
+
+def test_oddities_of_the_samples_are_shown_by_kind(store: SqlDecisionStore, advice: MakeAdvice) -> None:
+    """As the advice counts them."""
+    store.save(advice())
+    seen = _scraped(store, now=advice().issued_at)["lagcast_data_quality_samples"]
+    assert seen == {"gap": 3.0, "no_commit": 0.0}
+
+
+def test_savings_and_regret_are_shown_by_the_hour(
+    store: SqlDecisionStore, advice: MakeAdvice, ledger: LedgerStanding
+) -> None:
+    """A day paid 7.50: HPA at 31 would have cost 0.979 an hour more; no scaler that can be told was cheaper."""
+    store.save(advice(ledger=ledger))
+    seen = _scraped(store, now=advice().issued_at)
+    assert seen["lagcast_saving_per_hour"]["hpa-10000,USD"] == pytest.approx(23.5 / 24)
+    assert seen["lagcast_regret_per_hour"] == {"USD": 0.0}
+    cheap = replace(ledger.accounts[1], replicas=5.0)
+    later = advice(
+        recommendation_id="r-2",
+        issued_at=advice().issued_at + timedelta(minutes=1),
+        ledger=replace(ledger, since_at=advice().issued_at - timedelta(minutes=59), accounts=(cheap,)),
+    )
+    store.save(later)
+    seen = _scraped(store, now=later.issued_at)
+    assert seen["lagcast_regret_per_hour"]["USD"] == pytest.approx(2.25)
+    assert seen["lagcast_saving_per_hour"] == {"keda-2000,USD": pytest.approx(-2.25)}
 
 
 def test_due_replicas_follow_the_clock(store: SqlDecisionStore, advice: MakeAdvice) -> None:

@@ -4,7 +4,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
+from recommender.deciding.hold import Hold, HoldScope
 from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 from recommender.ports import (
     FORGOTTEN_AFTER,
@@ -38,6 +39,7 @@ class MemoryDecisionStore:
     def __init__(self) -> None:
         self._kept: dict[str, Decision] = {}
         self._moves: dict[tuple[str, str, datetime], GradedMove] = {}
+        self._holds: dict[HoldScope, Hold] = {}
 
     def save(self, decision: Decision) -> None:
         """Store it unless its id is stored."""
@@ -98,6 +100,18 @@ class MemoryDecisionStore:
         for name in gone:
             del self._kept[name]
         return len(gone)
+
+    def place_hold(self, hold: Hold) -> None:
+        """Store it under its scope."""
+        self._holds[hold.scope] = hold
+
+    def release_hold(self, scope: HoldScope) -> Hold | None:
+        """Remove it."""
+        return self._holds.pop(scope, None)
+
+    def holds(self, *, now: datetime) -> tuple[Hold, ...]:
+        """Those in force."""
+        return tuple(sorted((h for h in self._holds.values() if h.holds(now)), key=lambda h: h.placed_at))
 
     def keep_outcomes(self, moves: Sequence[GradedMove]) -> None:
         """Store each unless its group and instant are stored."""
@@ -247,6 +261,27 @@ class DecisionStoreContract:
         assert store.outcomes("prod-eu", "orders", limit=9) == (graded_move(),)
         assert store.outcomes("prod-eu", "billing", limit=9) == (graded_move(group="billing"),)
 
+    def test_a_hold_is_in_force_until_it_ends_or_is_released(self, store: DecisionStore) -> None:
+        """Holds come back equal, oldest first, without those that are over; an instant is compared in UTC."""
+        hour = timedelta(hours=1)
+        fleet = Hold(scope=HoldScope(), reason="broker upgrade", placed_at=START, until=START + hour)
+        shop = Hold(scope=HoldScope(namespace="shop"), reason="sale", placed_at=START + MINUTE)
+        store.place_hold(shop)
+        store.place_hold(fleet)
+        assert store.holds(now=START + MINUTE) == (fleet, shop)
+        assert store.holds(now=(START + hour).astimezone(timezone(timedelta(hours=2)))) == (shop,)
+        assert store.release_hold(HoldScope(namespace="shop", group="orders")) is None
+        assert store.release_hold(HoldScope(namespace="shop")) == shop
+        assert store.holds(now=START) == (fleet,)
+
+    def test_a_hold_replaces_the_one_with_the_same_scope(self, store: DecisionStore) -> None:
+        """A longer hold on the same groups is one hold."""
+        scope = HoldScope(cluster="prod-eu", group="orders")
+        store.place_hold(Hold(scope=scope, reason="first", placed_at=START, until=START + MINUTE))
+        longer = Hold(scope=scope, reason="second", placed_at=START, until=START + 2 * MINUTE)
+        store.place_hold(longer)
+        assert store.holds(now=START) == (longer,)
+
 
 class TestMemoryStore(DecisionStoreContract):
     """The fake keeps to the contract, so tests may rely on it."""
@@ -307,18 +342,21 @@ class TestSqlStore(DecisionStoreContract):
     def test_a_store_of_the_first_revision_goes_on(
         self, tmp_path: Path, advice: MakeAdvice, graded_move: MakeMove
     ) -> None:
-        """A file from before moves were stored opens with its decisions, and stores moves from then on."""
+        """A file from before moves and holds were stored opens with its decisions, and stores both from then on."""
         url = sqlite_url(tmp_path / "old.sqlite")
         old = SqlDecisionStore(url)
         old.save(advice())
         with old._engine.begin() as connection:
-            connection.execute(sa.text("DROP TABLE outcomes"))
+            for table in ("outcomes", "holds"):
+                connection.execute(sa.text(f"DROP TABLE {table}"))
             connection.execute(sa.text("UPDATE alembic_version SET version_num = '0001'"))
         old.close()
         store = SqlDecisionStore(url)
         store.keep_outcomes([graded_move()])
         assert store.by_id("r-1") == advice()
         assert store.outcomes("prod-eu", "orders", limit=1) == (graded_move(),)
+        store.place_hold(Hold(scope=HoldScope(), reason="upgrade", placed_at=advice().issued_at))
+        assert len(store.holds(now=advice().issued_at)) == 1
         store.close()
 
     def test_all_moves_are_kept_or_none(self, store: SqlDecisionStore, graded_move: MakeMove) -> None:

@@ -46,6 +46,16 @@ def verdicts(status: dict[str, Any]) -> dict[str, tuple[str, str]]:
     return {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]}
 
 
+def test_a_hold_of_the_store_is_in_the_status_of_the_object(advice: Callable[..., Recommendation]) -> None:
+    """Paused is True, with the sentence of the hold, while the advice is there and says to stay."""
+    held = "A hold on all groups is in force until it is released, nothing is moved: upgrade."
+    status = status_after(advice(reason="held", action="hold", desired_replicas=6, sentences=("x.", held)))
+    paused = next(condition for condition in status["conditions"] if condition["type"] == "Paused")
+    assert (paused["status"], paused["reason"], paused["message"]) == ("True", "Held", held)
+    ready = next(condition for condition in status["conditions"] if condition["type"] == "Ready")
+    assert ready["status"] == "True"
+
+
 def test_the_status_has_all_of_the_advice(advice: Callable[..., Recommendation]) -> None:
     """It has counts, instants and prices of the advice, as decimal strings if not whole, and every condition."""
     status = status_after(advice(confidence=0.86))

@@ -205,6 +205,16 @@ def test_an_event_that_cannot_be_made_does_no_harm(
     assert capsys.readouterr().out.count("event_not_made") == 1
 
 
+def test_a_group_belongs_to_the_namespace_of_its_object_else_of_its_target(
+    scalers: Scalers, objects: MemoryObjects
+) -> None:
+    """An object without a target is in a namespace, too."""
+    objects.add("orders")
+    scalers.look({ORDERS}, now=NOW)
+    assert scalers.namespace_of(*ORDERS) == "shop"
+    assert scalers.namespace_of("prod-eu", "billing") == scalers.settings.namespace_of("prod-eu", "billing")
+
+
 def test_a_cluster_that_does_not_answer_holds_up_nothing(
     scalers: Scalers, objects: MemoryObjects, advice: Callable[..., Recommendation], capsys: pytest.CaptureFixture[str]
 ) -> None:
