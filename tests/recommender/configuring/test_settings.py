@@ -1,14 +1,16 @@
 """Settings: what may be written, where values come from, and the error for a wrong value."""
 
 from dataclasses import fields, replace
+from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cost_model.physics.detected import ObservedGroup
+from cost_model.physics.detected import ObservedGroup, ObservedWorkload
 from cost_model.physics.profile import GroupProfile
-from forecasting.units import Partitions
+from forecasting.units import Partitions, Replicas, Seconds
 from recommender.configuring.settings import GroupSettings, Settings, SettingsError, load_settings
 from recommender.configuring.settings_check import invalid_decision
 from recommender.deciding.decision import DecisionSettings
@@ -107,6 +109,43 @@ def test_a_setting_wins_over_what_kafka_tells(tmp_path: Path, group: str) -> Non
     assert (profile.protocol, profile.static_membership, profile.client) == ("eager", False, "librdkafka")
     assert profile.source_of("protocol") == profile.source_of("static_membership") == "configured"
     assert profile.source_of("client") == "detected"
+
+
+WORKLOAD = ObservedWorkload(
+    seen_at=datetime(2026, 1, 5, tzinfo=UTC),
+    termination_grace_seconds=Seconds(120.0),
+    min_replicas=Replicas(3),
+    max_replicas=Replicas(9),
+)
+
+
+def test_what_the_cluster_tells_takes_the_place_of_defaults(tmp_path: Path) -> None:
+    """Grace period and bounds of the workload, each as detected; without a workload they are assumed."""
+    group = _load(tmp_path, "").group("orders")
+    names = ("termination_grace_seconds", "min_replicas", "max_replicas")
+    seen, unseen = group.profile("prod", "orders", SEEN, WORKLOAD), group.profile("prod", "orders", SEEN)
+    assert [getattr(seen, name) for name in names] == [120.0, 3, 9]
+    assert [getattr(unseen, name) for name in names] == [30.0, 1, None]
+    assert {profile.source_of(name) for profile, name in product([seen], names)} == {"detected"}
+    assert {profile.source_of(name) for profile, name in product([unseen], names)} == {"assumed"}
+
+
+@pytest.mark.parametrize(
+    ("text", "bounds", "sources"),
+    [
+        ("min_replicas: 2", (2, 9), ("configured", "detected")),
+        ("max_replicas: 2", (2, 2), ("detected", "configured")),
+        ("min_replicas: 12", (12, 12), ("configured", "detected")),
+        ("max_replicas: null", (3, None), ("detected", "configured")),
+    ],
+)
+def test_a_bound_of_the_cluster_gives_way_to_one_that_is_set(
+    tmp_path: Path, text: str, bounds: tuple[int, int | None], sources: tuple[str, str]
+) -> None:
+    """The bounds of an HPA or a ScaledObject never cross those of the owner."""
+    profile = _load(tmp_path, f"groups: {{orders: {{{text}}}}}").group("orders").profile("p", "orders", SEEN, WORKLOAD)
+    assert (profile.min_replicas, profile.max_replicas) == bounds
+    assert (profile.source_of("min_replicas"), profile.source_of("max_replicas")) == sources
 
 
 def test_a_group_with_settings_of_its_own_keeps_those_of_all_groups(tmp_path: Path) -> None:
