@@ -155,6 +155,7 @@ class CostComparison(Wire):
     """The choice beside staying, over the same horizon."""
 
     currency: str
+    """Name of the money, or `pod-hours` where no price of a replica-hour is set: a replica then costs one an hour."""
     horizon_seconds: FiniteFloat
     chosen: CostItems
     stay: CostItems

@@ -8,6 +8,7 @@ from cost_model.physics.learned import PRIOR_MOVES, MoveOutcome
 from cost_model.physics.pods import PodStartUp
 from cost_model.physics.profile import Capacity
 from forecasting.units import SECONDS_PER_HOUR
+from recommender.deciding.decision import POD_HOURS
 from recommender.deciding.recommendation import (
     ForecastValue,
     GradedMove,
@@ -24,7 +25,8 @@ def beliefs(advice: Recommendation) -> tuple[str, ...]:
     learned = advice.learned
     forecast, profile = _forecast(advice.forecast.value, advice.currency), _profile(advice.profile)
     if learned is None:
-        return tuple(sentence for sentence in (_capacity(advice.capacity), forecast, *profile) if sentence)
+        plain = (_capacity(advice.capacity), forecast, _unit(advice.currency), *profile)
+        return tuple(sentence for sentence in plain if sentence)
     known = _known_from(learned)
     up, down = learned.rebalance_pause_scale_out_seconds, learned.rebalance_pause_scale_in_seconds
     sentences = (
@@ -34,6 +36,7 @@ def beliefs(advice: Recommendation) -> tuple[str, ...]:
         _target_utilization(learned),
         _capacity(advice.capacity),
         forecast,
+        _unit(advice.currency),
         *profile,
     )
     return tuple(sentence for sentence in sentences if sentence)
@@ -64,6 +67,11 @@ def _seen_at(figures: Sequence[ProfileFigure]) -> str:
     """When the figures were last seen, where that is known."""
     instants = [each.seen_at for each in figures if each.seen_at is not None]
     return f" at {max(instants):%H:%M:%SZ}" if instants else ""
+
+
+def _unit(currency: str) -> str:
+    """What costs are in where nobody has named a price."""
+    return "" if currency != POD_HOURS else "No price of a replica-hour is set: costs are in pod-hours, not in money."
 
 
 def _value(figure: ProfileFigure) -> str:

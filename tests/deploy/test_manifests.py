@@ -172,7 +172,7 @@ def rules_of(account: str) -> list[Document]:
 
 
 def test_recommender_may_read_its_objects_and_write_their_status() -> None:
-    """It follows its objects, patches their status and makes Events, lists pods and autoscalers, and holds one Lease."""
+    """It follows its objects, patches their status, makes Events, lists pods and autoscalers, and holds one Lease."""
     assert rules_of("lagcast-recommender") == [
         {**LEASE, "verbs": ["get", "update"]},
         {"apiGroups": ["lagcast.io"], "resources": ["consumergroupscalers"], "verbs": ["list", "watch"]},

@@ -333,11 +333,11 @@ def test_the_settings_of_a_group_may_change_between_two_cycles(
     first, again = (loop.run_once(now=now + timedelta(seconds=minute * 60))[0] for minute in range(2))
     assert rows.asked_since == [now - timedelta(days=28), now]
     profiles.append(replace(profile, max_replicas=Replicas(8)))
-    settings.append(replace(loop.settings, currency="EUR"))
+    settings.append(replace(loop.settings, currency="EUR", price_per_replica_hour=0.04))
     (changed,) = loop.run_once(now=now + timedelta(seconds=120))
     assert [(d.useful_replicas[-1], d.currency) for d in (first, again, changed) if isinstance(d, Recommendation)] == [
-        (24, "USD"),
-        (24, "USD"),
+        (24, "pod-hours"),
+        (24, "pod-hours"),
         (8, "EUR"),
     ]
 

@@ -12,9 +12,8 @@ from benchmarks.decisions.tournament import history_rows
 from cost_model.physics.pods import PodStart, PodStartUp, start_up_of
 from forecasting.history import GroupInterval
 from forecasting.units import Seconds, read_only
-from recommender.deciding.decision import DecisionSettings
 from recommender.following.session import Session
-from replay.contest import Contest, Entry, run_policy
+from replay.contest import PRICED, Contest, Entry, run_policy
 from replay.policies.lagcast import Lagcast, profile_of
 from replay.sampling import Names
 from replay.trace import Trace
@@ -64,7 +63,7 @@ def test_a_ramp_costs_less_with_the_start_up_time_that_the_pods_show(seed: int) 
     whole = waves()
     past, judged = whole.split(JUDGED_SECONDS)
     assert past is not None
-    contest = Contest(trace=judged, world=WORLD, settings=DecisionSettings(), names=NAMES, seed=seed, start_replicas=4)
+    contest = Contest(trace=judged, world=WORLD, settings=PRICED, names=NAMES, seed=seed, start_replicas=4)
     pods = seen_in_the_plant(contest)
     assert pods is not None
     assert pods.start_up_seconds == pytest.approx(165.0, abs=15.0)

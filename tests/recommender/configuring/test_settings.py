@@ -10,7 +10,7 @@ import pytest
 
 from cost_model.physics.detected import ObservedGroup, ObservedWorkload
 from cost_model.physics.profile import GroupProfile
-from forecasting.units import Partitions, Replicas, Seconds
+from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from recommender.configuring.settings import GroupSettings, Settings, SettingsError, load_settings
 from recommender.configuring.settings_check import invalid_decision
 from recommender.deciding.decision import DecisionSettings
@@ -266,13 +266,32 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_every_number_of_a_decision_has_a_limit() -> None:
     """Every number has a limit: minus one is refused for each, and the defaults are within every limit."""
     assert invalid_decision(DecisionSettings()) is None
-    numbers = [field.name for field in fields(DecisionSettings) if not isinstance(field.default, str | bool | tuple)]
+    words = {"policy", "currency", "fallback_policy", "windows"}
+    numbers = [field.name for field in fields(DecisionSettings) if field.name not in words]
     assert len(numbers) >= 15
     for name in numbers:
         wrong: dict[str, Any] = {name: -1}
         trouble = invalid_decision(replace(DecisionSettings(), **wrong))
         assert trouble is not None, name
         assert trouble.startswith(f"{name} is -1"), name
+
+
+def test_without_a_price_of_a_replica_hour_costs_are_in_pod_hours(tmp_path: Path) -> None:
+    """No money is invented: a replica-hour is one pod-hour; with a price it is money, USD unless another is named."""
+    capacity = MessagesPerSecond(1000.0)
+    for text, unit, price in (
+        ("{}", "pod-hours", 1.0),
+        ("{price_per_replica_hour: 0.04}", "USD", 0.04),
+        ("{price_per_replica_hour: 0.04, currency: EUR}", "EUR", 0.04),
+    ):
+        prices = _load(tmp_path, f"decision: {text}").decision.prices(capacity)
+        assert (prices.currency, prices.price_per_replica_hour) == (unit, price)
+
+
+def test_a_currency_without_a_price_is_refused(tmp_path: Path) -> None:
+    """Costs in pod-hours under the name of a money would be wrong; the sentence names both ways out."""
+    with pytest.raises(SettingsError, match="currency is 'EUR', and price_per_replica_hour is not set; set both, or"):
+        _load(tmp_path, "decision: {currency: EUR}")
 
 
 def test_every_setting_has_a_description() -> None:

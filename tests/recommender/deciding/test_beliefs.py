@@ -140,6 +140,14 @@ def test_each_figure_of_the_profile_is_stated_with_its_source(advice: MakeAdvice
     )
 
 
+def test_without_a_price_it_is_stated_that_costs_are_no_money(advice: MakeAdvice) -> None:
+    """Where a price is set nothing needs to be said."""
+    sentence = "No price of a replica-hour is set: costs are in pod-hours, not in money."
+    assert sentence in beliefs(advice(currency="pod-hours"))
+    assert sentence in beliefs(advice(currency="pod-hours", learned=ASSUMED))
+    assert sentence not in beliefs(advice(learned=ASSUMED))
+
+
 def test_what_the_cluster_shows_is_stated_with_its_instant(advice: MakeAdvice) -> None:
     """Bounds and grace period are a sentence of their own; the start-up time of pods has its parts, count and age."""
     figures = (
