@@ -155,6 +155,7 @@ class CostComparison(Wire):
     """The choice beside staying, over the same horizon."""
 
     currency: str
+    """Name of the money, or `pod-hours` where no price of a replica-hour is set: a replica then costs one an hour."""
     horizon_seconds: FiniteFloat
     chosen: CostItems
     stay: CostItems
@@ -261,6 +262,26 @@ class TurningPoint(Wire):
     turning: FiniteFloat = Field(alias="to")
 
 
+class PodStartUp(Wire):
+    """How long the newest pods of the group's workload took, from creation until ready and, where seen, in the group.
+
+    `node_wait_seconds`, `container_start_seconds` and `joining_seconds` add up to `start_up_seconds`: those of the pod
+    that took so long.
+    """
+
+    start_up_seconds: FiniteFloat
+    """Four of five pods took no longer."""
+    pods: int
+    newest_at: Instant
+    """Instant at which the newest of them was up."""
+    node_wait_seconds: FiniteFloat
+    """Until the pod had a node."""
+    container_start_seconds: FiniteFloat
+    """From there until its containers ran: image pull, volumes, init containers."""
+    joining_seconds: FiniteFloat
+    """From there until it was ready and the group had grown by it."""
+
+
 class Learned(Wire):
     """Beliefs about the group's moves, and the share of their capacity that its replicas may use."""
 
@@ -278,14 +299,16 @@ class Learned(Wire):
     target_utilization_set: FiniteFloat | None = None
     """The most that settings allow; plans use less where quiet minutes showed that it is too full."""
     start_up_seconds: FiniteFloat | None = None
-    """Seconds from the command until plans expect added replicas to consume: as set, or as in similar groups, until it
-    is measured."""
+    """Seconds from the command until plans expect added replicas to consume: as set; else as in graded moves; else as
+    the pods of the workload show; else as in similar groups, or assumed."""
     start_up_seen_seconds: FiniteFloat | None = None
     """Seconds that it took in graded moves; absent while none was seen."""
-    start_up_source: Literal["assumed", "similar_groups", "measured"] | None = None
-    """Where `start_up_seconds` comes from: `assumed` is as set."""
+    start_up_source: Literal["assumed", "similar_groups", "detected", "measured"] | None = None
+    """Where `start_up_seconds` comes from: `assumed` is as set, `detected` is that of `pod_start_up`."""
     similar_groups: int | None = None
     """Number of groups of the same client, protocol and batch length whose moves the priors come from."""
+    pod_start_up: PodStartUp | None = None
+    """Absent where no pod of the group's workload is seen in a Kubernetes cluster."""
 
 
 class Expected(Wire):
@@ -323,7 +346,10 @@ class ProfileFigure(Wire):
     name: str
     value: str | bool | FiniteFloat
     source: Literal["configured", "detected", "measured", "similar_groups", "assumed"]
-    """Set by the owner, told by Kafka, from the group's own moves, from those of similar groups, or the default."""
+    """Set by the owner, told by Kafka or the Kubernetes cluster, from the group's own moves, from those of similar
+    groups, or the default."""
+    seen_at: Instant | None = None
+    """Instant at which the Kubernetes cluster last showed the figure; absent for all others."""
 
 
 class Policy(Wire):

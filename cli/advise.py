@@ -118,7 +118,7 @@ def serve(
     from api.app import create_app
     from cli.server import listen, serving, url_of
     from cli.stopping import stopped_by_signals
-    from cli.wiring import answering_keda, open_store, recommender, scalers_in, settings_of, version
+    from cli.wiring import answering_keda, open_store, recommender, scalers_in, settings_of, version, workloads_in
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.long_forecasts import LongForecastsFolder
     from recommender.adapters.metrics import Metrics
@@ -147,7 +147,11 @@ def serve(
     cycle_seconds = settings.decision.cycle_seconds
     talk = Talk()
     # The lease is released last, when nothing publishes any more.
-    with leading(lead), scalers_in(kubernetes or (), kubeconfig, settings, fence=fence) as scalers:
+    with (
+        leading(lead),
+        scalers_in(kubernetes or (), kubeconfig, settings, fence=fence) as scalers,
+        workloads_in(kubernetes or (), kubeconfig) as workloads,
+    ):
         in_force = scalers or settings
         app = create_app(
             store,
@@ -185,6 +189,7 @@ def serve(
                 if fence is None
                 else [FencedPublisher(each, fence) for each in all_publishers],
                 obstacles=dict if scalers is None else lambda: scalers.look(table.groups(), now=read_clock()),
+                workloads=workloads,
                 observe_steps=metrics.observe_steps,
                 latest_inputs=latest_inputs,
             )

@@ -107,8 +107,7 @@ class Kept(NamedTuple):
 
 def contest_of(*, days: int, seed: int) -> "tuple[Trace, Contest]":
     """The generated load, and the contest over its last day."""
-    from recommender.deciding.decision import DecisionSettings
-    from replay.contest import Contest, capacity_for
+    from replay.contest import PRICED, Contest, capacity_for
     from replay.sampling import Names
     from replay.workload import orders_workload
     from replay.world import World
@@ -118,7 +117,7 @@ def contest_of(*, days: int, seed: int) -> "tuple[Trace, Contest]":
     capacity = capacity_for(load, partitions=PARTITIONS)
     world = World(partitions=PARTITIONS, capacity_messages_per_second_per_replica=capacity)
     names = Names("demo", "orders")
-    return load, Contest(trace=judged, world=world, settings=DecisionSettings(), names=names, seed=seed)
+    return load, Contest(trace=judged, world=world, settings=PRICED, names=names, seed=seed)
 
 
 def clock_from(start_at: datetime) -> "Callable[[], datetime]":

@@ -70,8 +70,9 @@ def replay(
         float, typer.Option(min=0, help="Seconds from the command until a new replica consumes.")
     ] = 30.0,
     price_per_replica_hour: Annotated[
-        float, typer.Option(min=0.000001, help="Price of one replica for one hour.")
-    ] = 0.05,
+        float | None,
+        typer.Option(min=0.000001, help="Price of one replica for one hour. By default costs are in pod-hours."),
+    ] = None,
     output: Annotated[OutputFormat, typer.Option("-o", "--output", help="Format of the table.")] = (OutputFormat.TABLE),
 ) -> int:
     """Compare lagcast with a fixed count, HPA, KEDA and a reactive rule on your own load, in a simulated group.
@@ -153,7 +154,7 @@ def league_document(league: "League") -> dict[str, object]:
         "partitions": contest.world.partitions,
         "protocol": contest.world.protocol,
         "capacity_messages_per_second_per_replica": contest.world.capacity_messages_per_second_per_replica,
-        "currency": contest.settings.currency,
+        "currency": contest.settings.unit_of_cost,
         "policies": league_table(league).records,
         "lost_days": lost_days(league),
     }

@@ -14,13 +14,14 @@ from cli.instants import read_clock
 
 if TYPE_CHECKING:
     from cli.progress import Talk
-    from cost_model.physics.detected import ObservedGroup
+    from cost_model.physics.detected import ObservedGroup, ObservedWorkload
     from cost_model.physics.profile import GroupProfile
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.kubernetes_client import Connection
     from recommender.adapters.store_sql import SqlDecisionStore
     from recommender.cluster.leadership import Fence
     from recommender.cluster.scalers import Scalers
+    from recommender.cluster.workloads import Workloads
     from recommender.configuring.settings import InForce, Settings
     from recommender.following.grading import MeasuredPause
     from recommender.latest_inputs import LatestInputs
@@ -59,20 +60,25 @@ def recommender(
     publishers: "Sequence[Publisher]" = (),
     obstacles: "Callable[[], Mapping[Group, Obstacle]]" = dict,
     stops: "Callable[[Group], Sequence[MeasuredPause]]" = lambda _: (),
+    workloads: "Workloads | None" = None,
     observe_steps: "Callable[[Mapping[Step, float]], object]" = lambda _: None,
     latest_inputs: "LatestInputs | None" = None,
 ) -> "Recommender":
     """The loop over the groups of `table`, which decides by `settings` and keeps its decisions in `store`.
 
-    `latest_inputs` are those that the REST service of the same process reads, if there is one.
+    `workloads` tell of the pods that run the groups, where a cluster is followed. `latest_inputs` are those that the
+    REST service of the same process reads, if there is one.
     """
     from recommender.adapters.time_limit import TimeLimit
     from recommender.latest_inputs import LatestInputs
     from recommender.run import Recommender
 
+    def workload_of(cluster: str, group: str) -> "ObservedWorkload | None":
+        return None if workloads is None else workloads.of(settings.of(cluster, group).target)
+
     def profile_of(cluster: str, group: str, observed: "ObservedGroup") -> "GroupProfile | None":
         known = settings.of(cluster, group)
-        return None if known.mode == "off" else known.profile(cluster, group, observed)
+        return None if known.mode == "off" else known.profile(cluster, group, observed, workload_of(cluster, group))
 
     return Recommender(
         histories=table,
@@ -84,6 +90,7 @@ def recommender(
         publishers=publishers,
         obstacles=obstacles,
         stops=stops,
+        workload_of=workload_of,
         caller=TimeLimit(),
         timer=time.perf_counter,
         observe_steps=observe_steps,
@@ -128,6 +135,24 @@ def scalers_in(
     objects = KubernetesScalers(api, namespaces)
     with objects.following():
         yield Scalers(objects=objects if fence is None else FencedObjects(objects, fence), settings=settings)
+
+
+@contextmanager
+def workloads_in(namespaces: Sequence[str], kubeconfig: Path | None) -> "Iterator[Workloads | None]":
+    """The workloads of those namespaces, followed inside the block; None without namespaces.
+
+    What may not be read there stays unknown. Errors: those of `cluster_client`.
+    """
+    if not namespaces:
+        yield None
+        return
+    api = cluster_client(kubeconfig)
+    from recommender.adapters.kubernetes_pods import KubernetesPods
+    from recommender.cluster.workloads import Workloads
+
+    pods = KubernetesPods(api, namespaces, clock=read_clock)
+    with pods.following():
+        yield Workloads(pods)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from matplotlib.axes import Axes
 
 from forecasting.history import GroupInterval
 from recommender.deciding.decision import DecisionSettings
-from replay.contest import LAGCAST, Contest, Entry, capacity_for, entry_of, play
+from replay.contest import LAGCAST, PRICED, Contest, Entry, capacity_for, entry_of, play
 from replay.policies.lagcast import Lagcast
 from replay.sampling import Names, Rows
 from replay.workload import orders_workload
@@ -47,7 +47,7 @@ if past is None:
     message = "take more days than are judged"
     raise SystemExit(message)
 world = World(partitions=24, capacity_messages_per_second_per_replica=capacity_for(load, partitions=24))
-contest = Contest(trace=judged, world=world, settings=DecisionSettings(), names=Names("demo", "orders"), seed=seed)
+contest = Contest(trace=judged, world=world, settings=PRICED, names=Names("demo", "orders"), seed=seed)
 
 fig, axis = plt.subplots(figsize=(9, 2.5))
 axis.plot(load.messages_per_second, linewidth=0.5)
@@ -85,8 +85,8 @@ def outcome(settings: DecisionSettings) -> Entry:
     return entry_of(LAGCAST, group, contest)
 
 
-by_target_utilization = [outcome(DecisionSettings(target_utilization=room)) for room in target_utilizations]
-by_move_price = [outcome(DecisionSettings(price_per_move=price)) for price in move_prices]
+by_target_utilization = [outcome(replace(PRICED, target_utilization=room)) for room in target_utilizations]
+by_move_price = [outcome(replace(PRICED, price_per_move=price)) for price in move_prices]
 reactive = play("useful-counts", contest)
 fixed = play("fixed", contest)
 

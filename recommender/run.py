@@ -10,8 +10,9 @@ from typing import Protocol
 
 import structlog
 
-from cost_model.physics.detected import ObservedGroup, observed_in
+from cost_model.physics.detected import ObservedGroup, ObservedWorkload, observed_in
 from cost_model.physics.learned import Learned
+from cost_model.physics.pods import MembersChange, changes_in, start_up_of
 from cost_model.physics.pooling import pooled
 from cost_model.physics.profile import GroupProfile
 from cost_model.physics.similar import GroupKind, SimilarGroups, kind_of
@@ -30,6 +31,8 @@ from recommender.steps import Step, StepTimes, Timer
 
 # The profile of (cluster, group, what its rows tell of it); None leaves the group out.
 ProfileOf = Callable[[str, str, ObservedGroup], GroupProfile | None]
+# What the cluster tells of the workload of (cluster, group); None where it tells nothing.
+WorkloadOf = Callable[[str, str], ObservedWorkload | None]
 # Settings of decisions on (cluster, group).
 SettingsOf = Callable[[str, str], DecisionSettings]
 
@@ -75,6 +78,7 @@ class _Watched:
     profile: GroupProfile
     settings: DecisionSettings
     observed: ObservedGroup
+    changes: tuple[MembersChange, ...]
     seen_until: datetime
     failure: str | None = None
 
@@ -83,8 +87,8 @@ class _Watched:
 class Recommender:
     """Decides for all groups of `histories`. A failure in one group becomes that group's refusal; the rest are decided.
 
-    `settings_of` has the groups with settings other than `settings`; both it and `profile_of` are called again in each
-    cycle. `obstacles` gives the groups that cannot be read now: they are refused with its sentence.
+    `settings_of` has the groups with settings other than `settings`; it, `profile_of` and `workload_of` are called
+    again in each cycle. `obstacles` gives the groups that cannot be read now: they are refused with its sentence.
     `stops` gives the measured stops of a group's rebalances since its last call. Forecasters are called through
     `caller`: without a time limit, a group whose forecaster hangs delays all others. `timer` times the steps of a
     cycle, and `observe_steps` gets the seconds of each when the cycle is over. Holds of the store are in force from the
@@ -101,6 +105,7 @@ class Recommender:
     publishers: Sequence[Publisher] = ()
     obstacles: Callable[[], Mapping[Group, Obstacle]] = dict
     stops: Callable[[Group], Sequence[MeasuredPause]] = lambda _: ()
+    workload_of: WorkloadOf = lambda _cluster, _group: None
     caller: Caller = call
     observe_steps: Callable[[Mapping[Step, float]], object] = lambda _: None
     namespace_of: Callable[[str, str], str | None] = lambda *_: None
@@ -235,6 +240,8 @@ class Recommender:
                 watched.session.observe(row)
                 watched.seen_until = row.interval_end_at
             watched.observed = observed_in(rows, before=watched.observed)
+            watched.changes = changes_in(rows, before=watched.changes)
+            self._show_workload(group, watched)
             return watched.session
         # A group that has been silent for longer is refused as stale, with its age, instead of unknown.
         rows = self.histories.intervals(*group, since=now - LOOK_BACK, until=now) or self.histories.intervals(
@@ -255,8 +262,17 @@ class Recommender:
         for stop in stops:
             session.measured(stop)
         seen_until = rows[-1].interval_end_at if rows else now - LOOK_BACK
-        self._watched[group] = _Watched(session, profile, settings, observed, seen_until)
+        self._watched[group] = _Watched(session, profile, settings, observed, changes_in(rows), seen_until)
+        self._show_workload(group, self._watched[group])
         return session
+
+    def _show_workload(self, group: Group, watched: _Watched) -> None:
+        """Let the session know how long the pods of the group's workload take to start."""
+        workload = self.workload_of(*group)
+        if workload is None:
+            watched.session.see_workload(None, seen_at=None)
+        else:
+            watched.session.see_workload(start_up_of(workload.starts, watched.changes), seen_at=workload.seen_at)
 
     def _log_failure(self, group: Group) -> None:
         """Log one line when a forecaster fails, and none while it keeps failing in the same way."""

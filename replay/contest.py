@@ -31,6 +31,8 @@ LEAGUE_POLICIES = {
 }
 RIVALS: tuple[str, ...] = tuple(LEAGUE_POLICIES)
 LAGCAST = "lagcast"
+# The settings of leagues over loads that nobody pays for: a small pod on a shared node costs about 0.05 an hour.
+PRICED = DecisionSettings(price_per_replica_hour=0.05, currency="USD")
 POLICIES = (*RIVALS, LAGCAST)
 
 

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from forecasting.units import read_only
-from recommender.deciding.decision import DecisionSettings
-from replay.contest import Contest, play
+from replay.contest import PRICED, Contest, play
 from replay.sampling import Names
 from replay.trace import Trace
 from replay.world import OffsetsReset, PoisonMessage, RollingRestart, World
@@ -32,7 +31,7 @@ def main() -> None:
     )
     rates = read_only(np.repeat([200.0, 900.0], [35, 10]))
     trace = Trace(name="made-up", start_at=START_AT, step_seconds=60, messages_per_second=rates)
-    play("lagcast", Contest(trace=trace, world=world, settings=DecisionSettings(), names=Names("c", "g"), seed=1))
+    play("lagcast", Contest(trace=trace, world=world, settings=PRICED, names=Names("c", "g"), seed=1))
 
 
 if __name__ == "__main__":

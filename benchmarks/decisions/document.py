@@ -14,7 +14,7 @@ from benchmarks.decisions.ours import LAGCAST
 from benchmarks.decisions.standings import ScenarioSummary, overall_of, summaries_of, variant_ratios, with_pauses
 from benchmarks.decisions.tournament import POLICY_NAMES, VARIANT_SEED, VARIANT_WORLDS, Run
 from benchmarks.decisions.worlds import ALL_WORLDS
-from recommender.deciding.decision import DecisionSettings
+from replay.contest import PRICED
 
 Document = dict[str, Any]
 # Trace, world and seed.
@@ -130,7 +130,7 @@ def _how(runs: Sequence[Run], root: str) -> Document:
         "versions": {"python": platform.python_version(), **{name: version(name) for name in names}},
         "code": digest_of_lagcast(root),
         "judge": digest_of_judge(root),
-        "settings": asdict(DecisionSettings()),
+        "settings": asdict(PRICED),
         "worlds": {
             name: {"sentence": kind.sentence, "pauses": kind.pauses, **asdict(kind.world)}
             for name, kind in ALL_WORLDS.items()

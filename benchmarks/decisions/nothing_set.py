@@ -21,8 +21,7 @@ from benchmarks.decisions.ours import LAGCAST, ONLY_BOUNDS_SET, OURS
 from benchmarks.decisions.tournament import VARIANT_WORLDS, history_rows, rescaled
 from benchmarks.decisions.worlds import MOST_REPLICAS, WORLDS
 from forecasting.units import SECONDS_PER_DAY
-from recommender.deciding.decision import DecisionSettings
-from replay.contest import Contest, run_policy
+from replay.contest import PRICED, Contest, run_policy
 from replay.sampling import Names
 from replay.trace import Trace, read_trace
 from replay.workload import orders_workload
@@ -68,7 +67,7 @@ def costs(trace: Trace, world: str) -> tuple[DayCosts, DayCosts]:
     contest = Contest(
         trace=judged,
         world=WORLDS[world].world,
-        settings=DecisionSettings(),
+        settings=PRICED,
         names=Names("learning", "load"),
         seed=SEED,
         start_replicas=MOST_REPLICAS,

@@ -25,8 +25,7 @@ from benchmarks.decisions.whitepaper import (
 from benchmarks.decisions.worlds import ALL_WORLDS, CAPACITY_MESSAGES_PER_SECOND, MOST_REPLICAS
 from forecasting.history import MINUTE_SECONDS, GroupInterval
 from forecasting.units import SECONDS_PER_DAY, read_only
-from recommender.deciding.decision import DecisionSettings
-from replay.contest import PEAK_QUANTILE, Contest, Entry, run_policy
+from replay.contest import PEAK_QUANTILE, PRICED, Contest, Entry, run_policy
 from replay.hindsight import HINDSIGHT, best_plan
 from replay.plant.arrivals import draw_arrivals
 from replay.policies.catalogue import CATALOGUE
@@ -242,7 +241,7 @@ def contest_of(judged: Trace, world: World, seed: int) -> Contest:
     return Contest(
         trace=judged,
         world=world,
-        settings=DecisionSettings(),
+        settings=PRICED,
         names=_NAMES,
         seed=seed,
         start_replicas=MOST_REPLICAS,

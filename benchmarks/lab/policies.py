@@ -11,6 +11,7 @@ from cost_model.physics.profile import GroupProtocol
 from forecasting.columns import BASE_INTERVAL_SECONDS
 from forecasting.history import GroupInterval
 from recommender.deciding.decision import DecisionSettings
+from replay.contest import PRICED
 from replay.plant import Observation
 from replay.policies.fixed import Fixed, count_for_peak
 from replay.policies.hpa import LegacyRules
@@ -96,7 +97,7 @@ def setting_of(protocol: GroupProtocol, *, seconds: int, most_replicas: int = MO
             start_up_spread_seconds=2.0,
             session_timeout_seconds=SESSION_SECONDS,
         ),
-        settings=DecisionSettings(),
+        settings=PRICED,
     )
 
 

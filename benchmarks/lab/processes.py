@@ -30,7 +30,6 @@ from benchmarks.lab.policies import CAPACITY, LAB_POLICIES, Setting, rows_before
 from benchmarks.lab.stage import LabTopic, PolicyResult, clock, next_grid, play_policy
 from benchmarks.rebalances.expected import PROTOCOLS
 from collector.meter import Interruption
-from cost_model.pricing.price import Prices
 from executor.plan import Act, DueMove
 from forecasting.units import MessagesPerSecond
 
@@ -129,7 +128,7 @@ def longest_pause(interruptions: Sequence[Interruption]) -> str:
 
 def table_of(results: Sequence[PolicyResult], setting: Setting) -> str:
     """A row for each policy."""
-    prices = Prices.from_replica_hour(setting.settings.price_per_replica_hour, capacity=MessagesPerSecond(CAPACITY))
+    prices = setting.settings.prices(MessagesPerSecond(CAPACITY))
     lines = []
     for result in results:
         found = result.account

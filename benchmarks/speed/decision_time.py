@@ -17,9 +17,9 @@ from statistics import median, quantiles
 from benchmarks.decisions.run import FIRST_SEED
 from benchmarks.decisions.tournament import PEAK_SHARE, history_rows
 from forecasting.history import GroupInterval
-from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Recommendation
 from recommender.following.session import Session
+from replay.contest import PRICED
 from replay.policies.lagcast import profile_of
 from replay.sampling import Names
 from replay.workload import orders_workload
@@ -59,7 +59,7 @@ def decisions(partitions: int) -> Iterator[tuple[float, Recommendation]]:
     members = max(1, min(partitions, round(float(rates.mean()) / (FILLED_SHARE * capacity))))
     rows = [replace(row, members=members) for row in history_rows(trace, partitions, FIRST_SEED, NAMES)]
     first, last = (24 * 60 * (DAYS - 1) + 60 * hour for hour in (DECIDED_HOURS.start, DECIDED_HOURS.stop))
-    session = Session(profile_of(world, NAMES), DecisionSettings(), rows[:first])
+    session = Session(profile_of(world, NAMES), PRICED, rows[:first])
     for row in rows[first:last]:
         session.observe(row)
         yield timed(session, row)

@@ -1,16 +1,20 @@
-"""ObservedGroup: the figures of a group's profile that Kafka itself tells, with what the owner need not set then."""
+"""ObservedGroup and ObservedWorkload: what Kafka and the cluster tell of a group, which its owner need not set then."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime
 
+from cost_model.physics.pods import PodStart
 from cost_model.physics.profile import Assignor, Client, GroupProtocol
 from forecasting.history import GroupInterval
-from forecasting.units import Partitions
+from forecasting.units import Partitions, Replicas, Seconds
 
 # A topic has one at least.
 LEAST_PARTITIONS = Partitions(1)
 # The fields of a profile that Kafka's description of a group shows.
 DETECTABLE = frozenset({"protocol", "assignor", "static_membership", "client"})
+# Those that the pods of the workload and its autoscaler show.
+DETECTABLE_IN_CLUSTER = frozenset({"termination_grace_seconds", "min_replicas", "max_replicas"})
 # The names of Kafka's own assignors; an assignor of one's own may be eager or not, and shows nothing.
 _PROTOCOLS: dict[str, GroupProtocol] = {
     "range": "eager",
@@ -39,6 +43,21 @@ class ObservedGroup:
     assignor: Assignor | None = None
     static_membership: bool | None = None
     client: Client | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedWorkload:
+    """What the cluster showed at `seen_at` of the workload that runs a group; None: it does not show it.
+
+    `starts` are those of its newest pods, gone ones included. The bounds are those of the autoscaler `bounds_of`.
+    """
+
+    seen_at: datetime
+    starts: tuple[PodStart, ...] = ()
+    termination_grace_seconds: Seconds | None = None
+    min_replicas: Replicas | None = None
+    max_replicas: Replicas | None = None
+    bounds_of: str | None = None
 
 
 def observed_in(rows: Iterable[GroupInterval], *, before: ObservedGroup | None = None) -> ObservedGroup:

@@ -1,16 +1,19 @@
 """Estimates from a group's own moves: rebalance pause, risk of a move, kind of leave, target utilization.
 
 On day one everything is a prior, with the source "assumed", or "similar_groups" where groups of the same kind have
-taught a better one; each graded move shifts it, and from the third on the source is "measured".
+taught a better one; each graded move shifts it, and from the third on the source is "measured". The start-up time is
+"detected" where only the pods of the workload show it.
 """
 
 from dataclasses import dataclass, replace
 from math import exp, log
 from typing import Literal
 
+from cost_model.physics.pods import PodStartUp
 from cost_model.physics.similar import SimilarGroups
 
 Source = Literal["assumed", "similar_groups", "measured"]
+StartUpSource = Literal["assumed", "similar_groups", "detected", "measured"]
 
 # A prior counts as much as this many moves.
 PRIOR_MOVES = 3.0
@@ -23,6 +26,8 @@ SIMILAR_MOVES = 1.0
 OTHER_DIRECTION = 0.5
 # Samples come every 15 s, so that a stop under this many seconds cannot be distinguished from none.
 LEAST_SEEN_SECONDS = 0.5
+# Kubernetes notes the steps of a pod in whole seconds.
+LEAST_START_UP_SECONDS = 1.0
 # Leavers send LeaveGroup unless they are killed: before any was seen, one in thirty is assumed to be ungraceful, with
 # the weight of one and a half moves. One ungraceful leave makes it 0.42.
 PRIOR_LEAVERS = 1.5
@@ -88,6 +93,8 @@ class Learned:
     `risk` is the price of one move beyond the model's expectation, in currency;
     `target_utilization` the share of capacity that quiet minutes allow, None while nothing is known. `pause_prior` is
     the part of both pauses that was assumed; `similar` is what has taken its place, None where nothing has.
+    `start_up_seen` is the start-up time in the group's own moves, `pod_start_up` that of its pods; neither is used
+    where the owner has set one, `start_up_set`.
     """
 
     pause_scale_out: LogBelief
@@ -97,10 +104,12 @@ class Learned:
     moves: int = 0
     ungraceful_seen: float = 0.0
     graceful_seen: float = 0.0
-    start_up: LogBelief | None = None
+    start_up_seen: LogBelief | None = None
     target_utilization: float | None = None
     pause_prior: LogBelief | None = None
     similar: SimilarGroups | None = None
+    pod_start_up: PodStartUp | None = None
+    start_up_set: bool = False
 
     @classmethod
     def assumed(cls, *, rebalance_pause_seconds: float, risk: float) -> "Learned":
@@ -109,18 +118,11 @@ class Learned:
         return cls(pause_scale_out=stop, pause_scale_in=stop, risk_prior=risk, pause_prior=stop)
 
     def starting_from(self, similar: SimilarGroups) -> "Learned":
-        """The beliefs with what similar groups have taught in place of the assumed priors; own moves keep their weight.
-
-        A start-up time of the group's own is kept as it is.
-        """
-        start_up = self.start_up
-        if start_up is None and similar.start_up_seconds is not None:
-            start_up = LogBelief.around(similar.start_up_seconds, weight=SIMILAR_MOVES)
+        """The beliefs with what similar groups have taught in place of the assumed; own moves keep their weight."""
         return replace(
             self,
             pause_scale_out=self._restarted(self.pause_scale_out, similar.pause_scale_out_seconds),
             pause_scale_in=self._restarted(self.pause_scale_in, similar.pause_scale_in_seconds),
-            start_up=start_up,
             pause_prior=None,
             similar=similar,
         )
@@ -142,11 +144,29 @@ class Learned:
         return "assumed" if self.similar is None else "similar_groups"
 
     @property
-    def start_up_source(self) -> Source:
-        """The source of the start-up time: "measured" from the first move of the group's own on."""
+    def start_up(self) -> LogBelief | None:
+        """The start-up time that plans use: that of own moves, else of the pods, else of similar groups.
+
+        None: that of the profile, as set or assumed.
+        """
+        if self.start_up_set:
+            return None
+        if self.start_up_seen is not None:
+            return self.start_up_seen
+        if self.pod_start_up is not None:
+            return LogBelief.around(max(self.pod_start_up.start_up_seconds, LEAST_START_UP_SECONDS))
+        if self.similar is not None and self.similar.start_up_seconds is not None:
+            return LogBelief.around(self.similar.start_up_seconds, weight=SIMILAR_MOVES)
+        return None
+
+    @property
+    def start_up_source(self) -> StartUpSource:
+        """The source of `start_up`: "measured" from the first move of the group's own on; "assumed" for None."""
         if self.start_up is None:
             return "assumed"
-        return "measured" if self.start_up.weight > PRIOR_MOVES else "similar_groups"
+        if self.start_up_seen is not None:
+            return "measured"
+        return "similar_groups" if self.pod_start_up is None else "detected"
 
     @property
     def risk(self) -> float:
@@ -191,7 +211,7 @@ class Learned:
         # Unknown values are taken as expected.
         late = outcome.expected_late_messages if outcome.late_messages is None else outcome.late_messages
         excess = late_price * (late - outcome.expected_late_messages)
-        start_up = self.start_up
+        start_up = self.start_up_seen
         if outcome.start_up_seconds is not None and outcome.start_up_seconds > 0.0:
             start_up = (start_up or LogBelief.around(outcome.start_up_seconds)).seen(outcome.start_up_seconds)
         return replace(
@@ -202,5 +222,5 @@ class Learned:
             moves=self.moves + 1,
             ungraceful_seen=self.ungraceful_seen + (outcome.ungraceful is True),
             graceful_seen=self.graceful_seen + (outcome.ungraceful is False),
-            start_up=start_up,
+            start_up_seen=start_up,
         )

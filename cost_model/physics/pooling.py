@@ -26,7 +26,7 @@ def pooled(lessons: Iterable[Learned]) -> SimilarGroups | None:
         pause_scale_in_seconds=median(down for _, down in pauses),
         risk_share=_median([each.risk / each.risk_prior for each in measured if each.risk_prior > 0.0]) or 1.0,
         ungraceful_share=_median([each.ungraceful_share for each in measured if each.ungraceful_share is not None]),
-        start_up_seconds=_median([each.start_up.value for each in measured if each.start_up is not None]),
+        start_up_seconds=_median([each.start_up_seen.value for each in measured if each.start_up_seen is not None]),
     )
 
 

@@ -2,10 +2,11 @@
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
@@ -17,6 +18,8 @@ from recommender.ports import RejectedError, UnavailableError
 # Type of the client that adapters hold, for modules that do not import the client library.
 Connection = client.ApiClient
 TIMEOUT_SECONDS = 10
+# Lists are read in pages, so that a namespace of thousands of pods is not one response.
+_PAGE = 500
 
 
 def connect(kubeconfig: Path | None) -> Connection:
@@ -44,6 +47,21 @@ def without_retries(api: Connection) -> Connection:
     settings = copy.copy(api.configuration)
     settings.retries = False
     return Connection(settings)
+
+
+def entries_of(page_of: Callable[..., Any], namespace: str) -> list[dict[str, Any]]:
+    """Every entry of a list, as plain JSON: field names of the client's own types differ between its versions."""
+    entries: list[dict[str, Any]] = []
+    words: dict[str, Any] = {}
+    while True:
+        answer = page_of(namespace, limit=_PAGE, **words, _preload_content=False, _request_timeout=TIMEOUT_SECONDS)
+        if answer.status != HTTPStatus.OK:
+            raise ApiException(status=answer.status, reason=answer.reason)
+        page = json.loads(answer.data)
+        entries += page["items"]
+        if not page["metadata"].get("continue"):
+            return entries
+        words = {"_continue": page["metadata"]["continue"]}
 
 
 @contextmanager

@@ -3,21 +3,16 @@
 Reads only pods and ReplicaSets, and which kinds have a `/scale`, which every account may read.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from http import HTTPStatus
 from typing import Any
 
 from kubernetes import client
-from kubernetes.client.exceptions import ApiException
 
-from recommender.adapters.kubernetes_client import TIMEOUT_SECONDS, translate_error
+from recommender.adapters.kubernetes_client import TIMEOUT_SECONDS, entries_of, translate_error
 from recommender.cluster.discovery import Pod, Workload
 from recommender.ports import RejectedError
 
-# Lists are read in pages, so that a namespace of thousands of pods is not one response.
-_PAGE = 500
 _ENDED = {"Succeeded", "Failed"}
 
 
@@ -31,9 +26,9 @@ def pods_in(api: client.ApiClient, namespaces: Sequence[str]) -> tuple[Pod, ...]
     found: list[Pod] = []
     for namespace in namespaces:
         with translate_error(f"list the pods of namespace {namespace}", grant="list on pods"):
-            pods = _all(core.list_namespaced_pod, namespace)
+            pods = entries_of(core.list_namespaced_pod, namespace)
         with translate_error(f"list the replicasets of namespace {namespace}", grant="list on replicasets.apps"):
-            replica_sets = _all(apps.list_namespaced_replica_set, namespace)
+            replica_sets = entries_of(apps.list_namespaced_replica_set, namespace)
         above = {entry["metadata"]["name"]: owner_of(entry) for entry in replica_sets}
         found += [
             Pod(
@@ -46,21 +41,6 @@ def pods_in(api: client.ApiClient, namespaces: Sequence[str]) -> tuple[Pod, ...]
             if pod["status"].get("podIPs") and pod["status"]["phase"] not in _ENDED
         ]
     return tuple(found)
-
-
-def _all(page_of: Any, namespace: str) -> list[dict[str, Any]]:  # noqa: ANN401  # a method of the client
-    """Every entry of a list, as plain JSON: field names of the client's own types differ between its versions."""
-    entries: list[dict[str, Any]] = []
-    words: dict[str, Any] = {}
-    while True:
-        answer = page_of(namespace, limit=_PAGE, **words, _preload_content=False, _request_timeout=TIMEOUT_SECONDS)
-        if answer.status != HTTPStatus.OK:
-            raise ApiException(status=answer.status, reason=answer.reason)
-        page = json.loads(answer.data)
-        entries += page["items"]
-        if not page["metadata"].get("continue"):
-            return entries
-        words = {"_continue": page["metadata"]["continue"]}
 
 
 def _has_scale(custom: client.CustomObjectsApi, api_version: str, kind: str) -> bool:

@@ -205,11 +205,26 @@ def _rights(view: ClusterView, actor: Actor, namespace: str, here: Sequence[Grou
     missing = [str(rule) for rule in needed if not view.may(actor, namespace, rule)]
     if not missing:
         yield _finding("rights", namespace, "ok", f"The {actor} has every right that it needs.")
-        return
+    else:
+        yield _missing_rights(actor, namespace, missing, here)
+    if actor == "recommender":
+        yield from _rights_on_workloads(view, namespace)
+
+
+def _missing_rights(actor: Actor, namespace: str, missing: Sequence[str], here: Sequence[GroupRequest]) -> Diagnosis:
     idle = actor == "executor" and all(request.group.mode != "apply" for request in here)
     sentence = f"The {actor} may not {', '.join(missing)}{'; no object here has mode Apply' if idle else ''}."
     remedy = f"kubectl -n {namespace} apply -f {_ROLES[actor]}"
-    yield _finding("rights", namespace, "note" if idle else "problem", sentence, remedy)
+    return _finding("rights", namespace, "note" if idle else "problem", sentence, remedy)
+
+
+def _rights_on_workloads(view: ClusterView, namespace: str) -> Iterator[Diagnosis]:
+    """Figures that the recommender may not read for itself, so that they stay as set or assumed."""
+    for rule, figures in _ON_WORKLOADS.items():
+        if not view.may("recommender", namespace, rule):
+            sentence = f"The recommender may not {rule}: {figures} are as set, or assumed."
+            remedy = f"kubectl -n {namespace} apply -f {_ROLES['recommender']}"
+            yield _finding("rights", namespace, "note", sentence, remedy)
 
 
 def _rules_of_targets(view: ClusterView, here: Sequence[GroupRequest]) -> Iterator[Rule]:
@@ -255,6 +270,12 @@ _RECOMMENDERS = (
     Rule("patch", API_GROUP, f"{PLURAL}/status"),
     Rule("create", "events.k8s.io", "events"),
 )
+# Advice is given without these too.
+_ON_WORKLOADS = {
+    Rule("list", "", "pods"): "start-up time and termination grace period",
+    Rule("list", "autoscaling", "horizontalpodautoscalers"): "the bounds of HPAs",
+    Rule("list", "keda.sh", "scaledobjects"): "the bounds of ScaledObjects",
+}
 _EXECUTORS = (
     Rule("list", "autoscaling", "horizontalpodautoscalers"),
     Rule("list", "keda.sh", "scaledobjects"),

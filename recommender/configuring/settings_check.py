@@ -67,6 +67,11 @@ def invalid_decision(decision: DecisionSettings) -> str | None:
         holds, expected = _LIMITS[field.name]
         if not (math.isfinite(value) and holds(value)):
             return f"{field.name} is {value}; it has to be {expected}"
+    if decision.currency is not None and decision.price_per_replica_hour is None:
+        return (
+            f"currency is {decision.currency!r}, and price_per_replica_hour is not set; set both, or neither for costs "
+            "in pod-hours"
+        )
     if decision.valid_for_seconds < decision.cycle_seconds:
         return (
             f"valid_for_seconds is {decision.valid_for_seconds}, shorter than cycle_seconds "

@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from cost_model.physics.detected import DETECTABLE, ObservedGroup
+from cost_model.physics.detected import DETECTABLE, DETECTABLE_IN_CLUSTER, ObservedGroup, ObservedWorkload
 from cost_model.physics.profile import (
     Assignor,
     Capacity,
@@ -16,7 +16,7 @@ from cost_model.physics.profile import (
     ScaleToZero,
     StreamsProfile,
 )
-from forecasting.units import MessagesPerSecond, Partitions, Seconds
+from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from recommender.configuring.holidays import HolidaySettings
 from recommender.configuring.settings_check import invalid_bounds
 
@@ -147,14 +147,17 @@ class GroupSettings(BaseModel):
     Default: whether a member of the group has one; where Kafka does not tell, no, Kafka's own."""
 
     min_replicas: int = Field(default=_PROFILE_DEFAULTS["min_replicas"], ge=1)
-    """Fewest replicas to advise. Default: 1, the least that consumes anything."""
+    """Fewest replicas to advise. Default: that of an HPA or ScaledObject on the target; without one 1, the least that
+    consumes anything."""
 
     max_replicas: int | None = Field(default=_PROFILE_DEFAULTS["max_replicas"], ge=1)
-    """Most replicas to advise. Default: none, the partition count is the ceiling; replicas beyond it sit idle."""
+    """Most replicas to advise. Default: that of an HPA or ScaledObject on the target; without one none, the partition
+    count is the ceiling; replicas beyond it sit idle."""
 
     start_up_seconds: float = Field(default=_PROFILE_DEFAULTS["start_up_seconds"], ge=0)
-    """Seconds from the command to a new replica's first commit, used until a move of the group has shown it.
-    Default: 30, an image already on the node."""
+    """Seconds from the command to a new replica's first commit. Default: that of the group's graded moves; before the
+    first, that of its pods in the cluster (`lagcast serve --kubernetes`); without any 30, an image already on the
+    node."""
 
     heartbeat_interval_seconds: float = Field(default=_PROFILE_DEFAULTS["heartbeat_interval_seconds"], gt=0)
     """The consumers' `heartbeat.interval.ms`, in seconds. Default: 3, Kafka's own."""
@@ -184,7 +187,8 @@ class GroupSettings(BaseModel):
     """Messages in work at once in one replica; these are repeated after a kill. Default: 1."""
 
     termination_grace_seconds: float = Field(default=_PROFILE_DEFAULTS["termination_grace_seconds"], ge=0)
-    """Seconds that a pod has to leave in order. Default: 30, Kubernetes' own."""
+    """Seconds that a pod has to leave in order. Default: those of the target's pods in the cluster; where they are not
+    seen 30, Kubernetes' own."""
 
     processing_p99_seconds: float = Field(default=_PROFILE_DEFAULTS["processing_p99_seconds"], ge=0)
     """Seconds that the slowest hundredth of messages takes; moves keep five times that distance. Default: 1."""
@@ -212,10 +216,13 @@ class GroupSettings(BaseModel):
             raise ValueError(failure)
         return self
 
-    def profile(self, cluster: str, group: str, observed: ObservedGroup) -> GroupProfile:
-        """The profile for the cost model: what is set wins over what was `observed`, and that over the defaults.
+    def profile(
+        self, cluster: str, group: str, observed: ObservedGroup, workload: ObservedWorkload | None = None
+    ) -> GroupProfile:
+        """The profile for the cost model: what is set wins over what was observed, and that over the defaults.
 
-        A configured capacity is a band of no width: it is taken as exact. None leaves it to be measured.
+        A configured capacity is a band of no width: it is taken as exact. None leaves it to be measured. A bound of the
+        `workload` gives way to one that is set.
         """
         rate = self.capacity_messages_per_second_per_replica
         capacity = None
@@ -227,7 +234,13 @@ class GroupSettings(BaseModel):
         same = {field.name for field in fields(GroupProfile)} & set(GroupSettings.model_fields) - own
         configured = same & self.model_fields_set
         seen = {name: getattr(observed, name) for name in DETECTABLE - configured}
+        if workload is not None:
+            seen |= {name: getattr(workload, name) for name in DETECTABLE_IN_CLUSTER - configured}
         detected = {name: value for name, value in seen.items() if value is not None}
+        if "min_replicas" in detected and self.max_replicas is not None:
+            detected["min_replicas"] = min(detected["min_replicas"], Replicas(self.max_replicas))
+        if "max_replicas" in detected:
+            detected["max_replicas"] = max(detected["max_replicas"], Replicas(self.min_replicas))
         return GroupProfile(
             cluster=cluster,
             group=group,

@@ -1,9 +1,11 @@
 """The account of a decision: the figures that are published with it beside the prices of its plans."""
 
+from dataclasses import replace
 from math import log
 
+from cost_model.physics.detected import DETECTABLE_IN_CLUSTER
 from cost_model.physics.duplicates import expected_duplicates
-from cost_model.physics.profile import while_behind
+from cost_model.physics.profile import GroupProfile, while_behind
 from cost_model.physics.rebalance import move_effect
 from cost_model.pricing.situation import Situation
 from cost_model.search.evaluation import PlanEvaluation
@@ -24,8 +26,10 @@ from recommender.deciding.recommendation import (
 PROFILE_FIGURES = (
     *("protocol", "assignor", "client", "static_membership", "start_up_seconds", "heartbeat_interval_seconds"),
     *("session_timeout_seconds", "commit_mode", "commit_interval_seconds", "poll_batch_seconds", "max_poll_records"),
-    *("processing_p99_seconds", "termination_grace_seconds"),
+    *("processing_p99_seconds", "termination_grace_seconds", "min_replicas", "max_replicas"),
 )
+# Of these only what is known of the group is published: its useful counts show the defaults.
+_BOUNDS = frozenset({"min_replicas", "max_replicas"})
 _NAMES: dict[Quantity, TurningQuantity] = {
     "price_per_late_message": "price_per_late_message",
     "rebalance_pause_seconds": "rebalance_pause_seconds",
@@ -37,7 +41,7 @@ _NAMES: dict[Quantity, TurningQuantity] = {
 def learned_moves(context: DecisionContext, situation: Situation) -> LearnedMoves:
     """Results of past moves, and the target utilization and start-up time used for planning."""
     learned = context.learned
-    seen = learned.start_up if learned.start_up_source == "measured" else None
+    seen = learned.start_up_seen
     return LearnedMoves(
         rebalance_pause_scale_out_seconds=learned.pause_scale_out.value,
         rebalance_pause_scale_in_seconds=learned.pause_scale_in.value,
@@ -50,24 +54,42 @@ def learned_moves(context: DecisionContext, situation: Situation) -> LearnedMove
         start_up_seen_seconds=None if seen is None else seen.value,
         start_up_source=learned.start_up_source,
         similar_groups=None if learned.similar is None else learned.similar.groups,
+        pod_start_up=learned.pod_start_up,
     )
 
 
 def profile_figures(context: DecisionContext) -> tuple[ProfileFigure, ...]:
     """The figures of the profile that moves are priced with, each with its source.
 
-    The start-up time is the owner's or the default until moves, of this group or of similar ones, have shown another.
+    The start-up time is the owner's; else that which moves or pods have shown, else the default.
     """
     profile, start_up = context.profile, context.learned.start_up_source
-    return tuple(
+    figures = (
         ProfileFigure(
             name=name,
             value=value if isinstance(value := getattr(profile, name), str | bool) else float(value),
             source=profile.source_of(name) if name != "start_up_seconds" or start_up == "assumed" else start_up,
         )
         for name in PROFILE_FIGURES
-        if name != "assignor" or profile.rebalances_as == "eager"
+        if (name != "assignor" or profile.rebalances_as == "eager")
+        and (name not in _BOUNDS or _is_bound(profile, name, found=context.finding is not None))
     )
+    return tuple(_with_instant(figure, context) for figure in figures)
+
+
+def _is_bound(profile: GroupProfile, name: str, *, found: bool) -> bool:
+    """True for a bound that is set or detected; what was `found` on the group may have lowered its maximum."""
+    return profile.source_of(name) != "assumed" and getattr(profile, name) is not None and not found
+
+
+def _with_instant(figure: ProfileFigure, context: DecisionContext) -> ProfileFigure:
+    """The figure with when it was seen, where the cluster tells it."""
+    if figure.source != "detected":
+        return figure
+    if figure.name in DETECTABLE_IN_CLUSTER:
+        return replace(figure, seen_at=context.track_record.cluster_seen_at)
+    pods = context.learned.pod_start_up
+    return replace(figure, seen_at=pods.newest_at) if figure.name == "start_up_seconds" and pods is not None else figure
 
 
 def policy_figures(context: DecisionContext, situation: Situation, found: PlanEvaluation) -> PolicyFigures:

@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from cost_model.physics.detected import DETECTABLE_IN_CLUSTER
 from cost_model.physics.learned import PRIOR_MOVES, MoveOutcome
+from cost_model.physics.pods import PodStartUp
 from cost_model.physics.profile import Capacity
 from forecasting.units import SECONDS_PER_HOUR
+from recommender.deciding.decision import POD_HOURS
 from recommender.deciding.recommendation import (
     ForecastValue,
     GradedMove,
@@ -22,7 +25,8 @@ def beliefs(advice: Recommendation) -> tuple[str, ...]:
     learned = advice.learned
     forecast, profile = _forecast(advice.forecast.value, advice.currency), _profile(advice.profile)
     if learned is None:
-        return tuple(sentence for sentence in (_capacity(advice.capacity), forecast, *profile) if sentence)
+        plain = (_capacity(advice.capacity), forecast, _unit(advice.currency), *profile)
+        return tuple(sentence for sentence in plain if sentence)
     known = _known_from(learned)
     up, down = learned.rebalance_pause_scale_out_seconds, learned.rebalance_pause_scale_in_seconds
     sentences = (
@@ -32,20 +36,42 @@ def beliefs(advice: Recommendation) -> tuple[str, ...]:
         _target_utilization(learned),
         _capacity(advice.capacity),
         forecast,
+        _unit(advice.currency),
         *profile,
     )
     return tuple(sentence for sentence in sentences if sentence)
 
 
 def _profile(figures: Sequence[ProfileFigure]) -> tuple[str, ...]:
-    """A sentence for each source of the group's figures; those from moves have sentences of their own."""
-    words = {"configured": "As set", "detected": "Seen in Kafka", "assumed": "Assumed"}
-    named = {source: [each for each in figures if each.source == source] for source in words}
+    """A sentence for each source of the group's figures; the start-up time has a sentence of its own, unless set."""
+    words = {
+        "configured": "As set",
+        "detected": "Seen in Kafka",
+        "cluster": "Seen in the cluster",
+        "assumed": "Assumed",
+    }
+    named: dict[str, list[ProfileFigure]] = {source: [] for source in words}
+    for each in figures:
+        in_cluster = each.source == "detected" and each.name in DETECTABLE_IN_CLUSTER
+        if each.source != "detected" or each.name != "start_up_seconds":
+            named.setdefault("cluster" if in_cluster else each.source, []).append(each)
     return tuple(
-        f"{words[source]}: {', '.join(f'{each.name} {_value(each)}' for each in known)}."
-        for source, known in named.items()
-        if known
+        f"{words[source]}{_seen_at(named[source])}: "
+        f"{', '.join(f'{each.name} {_value(each)}' for each in named[source])}."
+        for source in words
+        if named[source]
     )
+
+
+def _seen_at(figures: Sequence[ProfileFigure]) -> str:
+    """When the figures were last seen, where that is known."""
+    instants = [each.seen_at for each in figures if each.seen_at is not None]
+    return f" at {max(instants):%H:%M:%SZ}" if instants else ""
+
+
+def _unit(currency: str) -> str:
+    """What costs are in where nobody has named a price."""
+    return "" if currency != POD_HOURS else "No price of a replica-hour is set: costs are in pod-hours, not in money."
 
 
 def _value(figure: ProfileFigure) -> str:
@@ -155,11 +181,29 @@ def _known_from(learned: LearnedMoves) -> str:
 def _start_up(learned: LearnedMoves) -> str | None:
     if learned.start_up_seconds is None:
         return None
-    if learned.start_up_source == "similar_groups":
-        known_from = f"as in {learned.similar_groups} similar groups; none was measured here yet"
-    else:
-        known_from = "as set; none was measured yet" if learned.start_up_seen_seconds is None else "measured"
-    return f"Added replicas are expected {learned.start_up_seconds:.0f} s after the command ({known_from})."
+    seen, pods = learned.start_up_seen_seconds, learned.pod_start_up
+    source = learned.start_up_source or ("assumed" if seen is None else "measured")
+    match source:
+        case "similar_groups":
+            known_from = f"as in {learned.similar_groups} similar groups; none was measured here yet"
+        case "measured":
+            known_from = "measured"
+        case "detected" if pods is not None:
+            known_from = _of_pods(pods)
+        case _:
+            known_from = "as set; none was measured yet" if seen is None else f"as set; {seen:.0f} s in graded moves"
+    beside = "" if pods is None or source == "detected" else f" Its pods show: {_of_pods(pods)}."
+    return f"Added replicas are expected {learned.start_up_seconds:.0f} s after the command ({known_from}).{beside}"
+
+
+def _of_pods(pods: PodStartUp) -> str:
+    """The start-up time of pods with its parts."""
+    counted = f"four of five of {pods.pods} pods" if pods.pods > 1 else "1 pod"
+    return (
+        f"{counted} took up to {pods.start_up_seconds:.0f} s: {pods.node_wait_seconds:.0f} s for a node, "
+        f"{pods.container_start_seconds:.0f} s for image and containers, {pods.joining_seconds:.0f} s to be ready and "
+        f"join; the newest at {pods.newest_at:%Y-%m-%d %H:%MZ}"
+    )
 
 
 def _target_utilization(learned: LearnedMoves) -> str:

@@ -81,7 +81,7 @@ def _draft(proposal: Proposal, price: MovePrice, context: DecisionContext) -> Re
         forecast=_summary(context),
         rebalance_impact=price.rebalance_impact,
         horizon_seconds=float(settings.horizon_seconds),
-        currency=settings.currency,
+        currency=settings.unit_of_cost,
         chosen=price.chosen,
         stay=price.stay,
         break_even_seconds=price.break_even_seconds,

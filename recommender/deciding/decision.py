@@ -7,6 +7,9 @@ from cost_model.pricing.price import Prices
 from forecasting.units import MessagesPerSecond
 from recommender.deciding.windows import Window
 
+# The unit of cost where a replica-hour has no price; the currency of one that has, where none is named.
+POD_HOURS, USD = "pod-hours", "USD"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionSettings:
@@ -16,11 +19,13 @@ class DecisionSettings:
     """Preset for prices that are not set: `stable` moves less and pays more for replicas, `compact` the other way
     round. It sets `price_per_late_message`, `price_per_move` and `risk_weight`, nothing else."""
 
-    price_per_replica_hour: float = 0.05
-    """Price of one replica for one hour, in `currency`. A small pod on a shared node costs about this much."""
+    price_per_replica_hour: float | None = None
+    """Price of one replica for one hour, in `currency`. Default: none; all prices and costs are then in pod-hours, of
+    which one replica costs one an hour, because a price that nobody has named would be invented."""
 
-    currency: str = "USD"
-    """Name of the money that every price is in."""
+    currency: str | None = None
+    """Name of the money that every price is in. Default: USD where `price_per_replica_hour` is set; without that price
+    there is no money to name."""
 
     price_per_late_message: float | None = None
     """Price of one message that waits longer than `max_lag_seconds`. None: the policy's; balanced, 100 s of one
@@ -87,12 +92,21 @@ class DecisionSettings:
     freshness_limit_seconds: float = 600.0
     """Greatest age of the newest sample, in seconds; with older samples advice is refused as stale."""
 
+    @property
+    def unit_of_cost(self) -> str:
+        """What every price and cost is in: the currency, or pod-hours where a replica-hour has no price.
+
+        >>> DecisionSettings().unit_of_cost, DecisionSettings(price_per_replica_hour=0.04).unit_of_cost
+        ('pod-hours', 'USD')
+        """
+        return POD_HOURS if self.price_per_replica_hour is None else self.currency or USD
+
     def prices(self, capacity: MessagesPerSecond) -> Prices:
         """These prices, the missing ones scaled by what one replica of the group consumes."""
         return Prices.from_replica_hour(
-            self.price_per_replica_hour,
+            1.0 if self.price_per_replica_hour is None else self.price_per_replica_hour,
             capacity=capacity,
-            currency=self.currency,
+            currency=self.unit_of_cost,
             price_per_late_message=self.price_per_late_message,
             price_per_duplicate_message=self.price_per_duplicate_message,
             price_per_move=self.price_per_move,

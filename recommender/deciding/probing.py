@@ -183,5 +183,5 @@ def _sentence(probe: _CapacityProbe, context: DecisionContext) -> str:
         f"Probing: no replica was ever at its limit, and each has shown {shown:,.0f}/s; at {probe.aim} each would have "
         f"to do {probe.each_messages_per_second:,.0f}/s. If that is too much, about "
         f"{probe.late_messages:,.0f} messages are late and the way there and back costs {probe.price:.3f} "
-        f"{context.settings.currency}, which {probe.removed} replicas less earn in {hours:.1f} h."
+        f"{context.settings.unit_of_cost}, which {probe.removed} replicas less earn in {hours:.1f} h."
     )

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from cost_model.physics.learned import MoveOutcome, Source
+from cost_model.physics.learned import MoveOutcome, Source, StartUpSource
+from cost_model.physics.pods import PodStartUp
 from cost_model.physics.profile import Capacity, GroupProtocol
 from cost_model.pricing.presets import Policy
 from cost_model.pricing.price import Cost
@@ -121,9 +122,9 @@ class LearnedMoves:
     `move_risk` is the price of one move beyond its expected price, in currency; `source` shows whether `moves`, the
     graded ones, outweigh the priors, and whether those were assumed or come from so many `similar_groups`;
     `target_utilization` is the share of capacity that plans use, `target_utilization_set` the most that settings allow.
-    Plans expect added replicas after `start_up_seconds`: as set, or as in similar groups, until
-    `start_up_seen_seconds`, the start-up time in graded moves, is known; None before the first. `start_up_source` says
-    which.
+    Plans expect added replicas after `start_up_seconds`: as set; else `start_up_seen_seconds`, that of graded moves,
+    None before the first; else that of the workload's pods, `pod_start_up`; else as in similar groups, or assumed.
+    `start_up_source` says which.
     """
 
     rebalance_pause_scale_out_seconds: float
@@ -135,21 +136,24 @@ class LearnedMoves:
     target_utilization_set: float | None = None
     start_up_seconds: float | None = None
     start_up_seen_seconds: float | None = None
-    start_up_source: Source | None = None
+    start_up_source: StartUpSource | None = None
     similar_groups: int | None = None
+    pod_start_up: PodStartUp | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileFigure:
     """One figure of the group's profile, by the name of its setting, and its source.
 
-    `configured`: set by the owner, which wins; `detected`: Kafka tells it; `measured`: from the group's own moves;
-    `similar_groups`: from the moves of groups of the same kind; `assumed`: the default.
+    `configured`: set by the owner, which wins; `detected`: Kafka or the Kubernetes cluster tells it; `measured`: from
+    the group's own moves; `similar_groups`: from the moves of groups of the same kind; `assumed`: the default. What the
+    cluster tells was last seen at `seen_at`.
     """
 
     name: str
     value: str | bool | float
     source: Literal["configured", "detected", "measured", "similar_groups", "assumed"]
+    seen_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,13 +245,15 @@ class TurningPoint:
 class TrackRecord:
     """The recent record of advice and forecaster for one group; None: too early to judge.
 
-    `forecaster_failure` is the sentence on a forecaster that failed and was replaced; None: it works.
+    `forecaster_failure` is the sentence on a forecaster that failed and was replaced; None: it works. The workload was
+    last seen in its cluster at `cluster_seen_at`.
     """
 
     fallback_policy: FallbackStanding | None = None
     forecast_value: ForecastValue | None = None
     ledger: LedgerStanding | None = None
     forecaster_failure: str | None = None
+    cluster_seen_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

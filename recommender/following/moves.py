@@ -11,6 +11,7 @@ from datetime import datetime
 from cost_model.physics.backlog import late_by_pause
 from cost_model.physics.capacity import group_capacity
 from cost_model.physics.learned import Learned
+from cost_model.physics.pods import PodStartUp
 from cost_model.physics.profile import Capacity, GroupProfile
 from cost_model.physics.similar import SimilarGroups
 from forecasting.history import GroupInterval
@@ -48,27 +49,38 @@ class MoveLearner:
         self._graded: list[GradedMove] = []
         self._learned: Learned | None = None
         self._similar: SimilarGroups | None = None
+        self._pods: PodStartUp | None = None
         if profile.capacity is not None:
             self.teach(profile.capacity)
 
     @property
     def learned(self) -> Learned:
-        """The beliefs so far, from similar groups and own moves; while the capacity is unknown, the priors."""
-        return self.own if self._similar is None else self.own.starting_from(self._similar)
+        """The beliefs so far, from similar groups, pods and own moves; while the capacity is unknown, the priors."""
+        own = self.own if self._pods is None else replace(self.own, pod_start_up=self._pods)
+        return own if self._similar is None else own.starting_from(self._similar)
 
     def start_from(self, similar: SimilarGroups | None) -> None:
         """Take what similar groups have taught as the prior; None: what is assumed."""
         self._similar = similar
 
+    def see_pods(self, pods: PodStartUp | None) -> None:
+        """Take the start-up time that the group's pods show; None: they show none."""
+        self._pods = pods
+
     @property
     def own(self) -> Learned:
         """The beliefs from assumed priors and the group's own moves alone, as they may teach other groups."""
         if self._learned is None:
-            return Learned.assumed(
+            assumed = Learned.assumed(
                 rebalance_pause_seconds=self._settings.rebalance_pause_prior_seconds,
                 risk=self._settings.prices(ANY_CAPACITY).price_per_move,
             )
+            return self._as_set(assumed)
         return self._learned
+
+    def _as_set(self, learned: Learned) -> Learned:
+        """The same beliefs; a start-up time that the owner has set is not learned."""
+        return replace(learned, start_up_set="start_up_seconds" in self._profile.configured)
 
     def observe(self, row: GroupInterval, capacity: Capacity | None) -> None:
         """Take the next row; `capacity` is that of one replica as far as known by now."""
@@ -83,7 +95,7 @@ class MoveLearner:
         """The beliefs after all moves that are over, those that waited for a capacity included."""
         for move in self._grader.grade_waiting(capacity.p50):
             self._take(move)
-        learned = day_one(self._settings, capacity) if self._learned is None else self._learned
+        learned = self._as_set(day_one(self._settings, capacity)) if self._learned is None else self._learned
         late_price = self._settings.prices(capacity.p50).price_per_late_message
         for move in self._untaught:
             learned = learned.after(move.outcome, late_price=late_price)

@@ -11,6 +11,7 @@ from functools import partial
 
 from cost_model.physics.capacity import group_capacity
 from cost_model.physics.learned import Learned
+from cost_model.physics.pods import PodStartUp
 from cost_model.physics.profile import Capacity, GroupProfile
 from cost_model.physics.similar import SimilarGroups
 from forecasting.blend import BlendForecaster
@@ -74,6 +75,7 @@ class Session:
         self._decided_at: datetime | None = None
         self._inputs: DecisionInputs | None = None
         self._latest: GroupInterval | None = None
+        self._cluster_seen_at: datetime | None = None
         self._ledger: Ledger | None = None
         rows = tuple(history)
         # Earlier rows are no part of a ledger of 24 hours: 28 days of them would take seconds.
@@ -110,6 +112,11 @@ class Session:
     def start_from(self, similar: SimilarGroups | None) -> None:
         """Begin from what groups of the same kind have learned, instead of what is assumed of every group."""
         self._moves.start_from(similar)
+
+    def see_workload(self, pods: PodStartUp | None, *, seen_at: datetime | None) -> None:
+        """Take the start-up time that the group's pods show, and when the cluster was last seen; None: not shown."""
+        self._moves.see_pods(pods)
+        self._cluster_seen_at = seen_at
 
     def drain_outcomes(self) -> tuple[GradedMove, ...]:
         """The moves that were graded since the last call, to be stored."""
@@ -215,6 +222,7 @@ class Session:
                 forecast_value=None if experts is None else experts.forecast_value(proven=self._forecasts.proven),
                 ledger=self._ledger_at(limit),
                 forecaster_failure=self.forecaster_failure,
+                cluster_seen_at=self._cluster_seen_at,
             ),
         )
         decision = inputs.decide(with_sensitivity=with_sensitivity)
@@ -234,7 +242,7 @@ class Session:
         return self._inputs
 
     def _as_measured(self, capacity: Capacity | None) -> GroupProfile:
-        """The profile with this capacity, and with the start-up time of the group's own moves once there is one.
+        """The profile with this capacity, and with the start-up time that own moves, pods or similar groups show.
 
         In whole seconds, so that cached results for the group's moves can be used until the next move.
         """

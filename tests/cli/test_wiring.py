@@ -4,9 +4,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from cli.wiring import open_store, recommender, settings_of
+from cost_model.physics.detected import ObservedGroup
 from recommender.adapters.feature_table import FeatureTable
 from recommender.adapters.time_limit import TIME_LIMIT_SECONDS, TimeLimit
+from recommender.cluster.workloads import Workloads
 from tests.feature_folder import steady_hour
+from tests.recommender.cluster.test_workloads import Views, hpa, pod
 
 
 def test_a_service_limits_the_time_of_forecasters(tmp_path: Path) -> None:
@@ -15,3 +18,23 @@ def test_a_service_limits_the_time_of_forecasters(tmp_path: Path) -> None:
     table = steady_hour(tmp_path / "features", ["orders"], end_at=datetime(2026, 1, 5, tzinfo=UTC))
     loop = recommender(FeatureTable(table), settings, open_store(settings))
     assert loop.caller == TimeLimit(TIME_LIMIT_SECONDS)
+
+
+def test_a_group_is_planned_with_what_the_cluster_shows_of_its_target(tmp_path: Path) -> None:
+    """The group with a target has the grace period, the bounds and the starts of its pods; another group has none."""
+    config = tmp_path / "lagcast.yaml"
+    config.write_text("groups: {orders: {target: {namespace: shop, name: orders}}}", encoding="utf-8")
+    settings = settings_of(config, state_dir=tmp_path)
+    table = steady_hour(tmp_path / "features", ["orders", "billing"], end_at=datetime(2026, 1, 5, tzinfo=UTC))
+    views = Views()
+    views.show(pod(), hpas=(hpa(minReplicas=3),))
+    loop = recommender(FeatureTable(table), settings, open_store(settings), workloads=Workloads(views))
+    profile, other = (loop.profile_of("c", group, ObservedGroup()) for group in ("orders", "billing"))
+    assert profile is not None
+    assert other is not None
+    assert (profile.termination_grace_seconds, profile.min_replicas, profile.max_replicas) == (90.0, 3, 20)
+    assert (other.termination_grace_seconds, other.min_replicas, other.max_replicas) == (30.0, 1, None)
+    workload = loop.workload_of("c", "orders")
+    assert workload is not None
+    assert len(workload.starts) == 1
+    assert loop.workload_of("c", "billing") is None

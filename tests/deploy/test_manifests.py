@@ -172,12 +172,15 @@ def rules_of(account: str) -> list[Document]:
 
 
 def test_recommender_may_read_its_objects_and_write_their_status() -> None:
-    """It lists and watches its objects, patches their status and makes Events, and holds one Lease, by its name."""
+    """It follows its objects, patches their status, makes Events, lists pods and autoscalers, and holds one Lease."""
     assert rules_of("lagcast-recommender") == [
         {**LEASE, "verbs": ["get", "update"]},
         {"apiGroups": ["lagcast.io"], "resources": ["consumergroupscalers"], "verbs": ["list", "watch"]},
         {"apiGroups": ["lagcast.io"], "resources": ["consumergroupscalers/status"], "verbs": ["patch"]},
         {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+        {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": ["list"]},
+        {"apiGroups": ["keda.sh"], "resources": ["scaledobjects"], "verbs": ["list"]},
     ]
 
 

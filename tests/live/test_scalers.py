@@ -164,10 +164,13 @@ def test_a_missing_grant_is_named(kubeconfig: Path) -> None:
 
 
 def test_the_role_has_no_more_rights_than_needed(installed: ControlPlane, kubeconfig: Path, namespace: str) -> None:
-    """It may not write a spec, nor see a pod, a secret or a workload."""
+    """It may list pods and autoscalers, and neither write a spec nor see a secret or a workload."""
     rules = installed.kubectl(f"--kubeconfig={kubeconfig}", "auth", "can-i", "--list", "--namespace", namespace)
     assert f"{PLURAL}.{API_GROUP}/status" in rules
-    assert [word for word in ("*.*", "pods", "secrets", "deployments") if word in rules] == []
+    assert [word for word in ("*.*", "secrets", "deployments") if word in rules] == []
+    listed = ("pods", "horizontalpodautoscalers.autoscaling", "scaledobjects.keda.sh")
+    verbs = {line.split()[0]: line.split()[-1] for line in rules.splitlines() if line.split()[0] in listed}
+    assert verbs == dict.fromkeys(listed, "[list]")
 
 
 def test_advice_is_in_the_columns_and_its_changes_are_events(

@@ -10,7 +10,8 @@ from time import perf_counter
 import pytest
 from structlog.testing import CapturingLogger
 
-from cost_model.physics.detected import ObservedGroup
+from cost_model.physics.detected import ObservedGroup, ObservedWorkload
+from cost_model.physics.pods import PodStart
 from cost_model.physics.profile import GroupProfile
 from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal
@@ -350,11 +351,11 @@ def test_the_settings_of_a_group_may_change_between_two_cycles(
     first, again = (loop.run_once(now=now + timedelta(seconds=minute * 60))[0] for minute in range(2))
     assert rows.asked_since == [now - timedelta(days=28), now]
     profiles.append(replace(profile, max_replicas=Replicas(8)))
-    settings.append(replace(loop.settings, currency="EUR"))
+    settings.append(replace(loop.settings, currency="EUR", price_per_replica_hour=0.04))
     (changed,) = loop.run_once(now=now + timedelta(seconds=120))
     assert [(d.useful_replicas[-1], d.currency) for d in (first, again, changed) if isinstance(d, Recommendation)] == [
-        (24, "USD"),
-        (24, "USD"),
+        (24, "pod-hours"),
+        (24, "pod-hours"),
         (8, "EUR"),
     ]
 
@@ -441,6 +442,42 @@ def test_a_step_that_fails_is_timed_too(
     loop.profile_of = lambda *_: None
     loop.run_once(now=now)
     assert seen == [{"read": 3.0, "forecast": 0.0, "decide": 0.0, "store": 1.0, "publish": 1.0}]
+
+
+def test_the_pods_of_a_workload_are_matched_with_the_growth_of_the_group(
+    make: Callable[..., Recommender], hour: list[GroupInterval], row: Row, now: datetime
+) -> None:
+    """Two pods are ready after 20 s, and the group grows by them only after 60 s and 75 s: plans expect 75 s.
+
+    What the cluster shows is asked for again in each cycle, and no session begins anew because of it.
+    """
+    members = 6
+    rows = Rows([replace(each, members=members) for each in hour])
+    loop = make(rows)
+    (before,) = loop.run_once(now=now)
+    created_at = now + timedelta(seconds=1)
+    starts = tuple(
+        PodStart(
+            created_at=created_at,
+            scheduled_at=created_at,
+            started_at=created_at,
+            ready_at=created_at + timedelta(seconds=20),
+        )
+        for _ in range(2)
+    )
+    rows.rows += [row(now + timedelta(seconds=15 * step), 5000.0, members=members) for step in range(1, 4)]
+    rows.rows.append(row(now + timedelta(seconds=61), 5000.0, members=members + 1))
+    rows.rows.append(row(now + timedelta(seconds=76), 5000.0, members=members + 2))
+    later = now + timedelta(seconds=76)
+    loop.workload_of = lambda *_: ObservedWorkload(seen_at=later, starts=starts)
+    (after,) = loop.run_once(now=later)
+    assert rows.asked_since[-1] == now
+    assert isinstance(before, Recommendation)
+    assert isinstance(after, Recommendation)
+    assert before.learned is not None
+    assert after.learned is not None
+    assert before.learned.pod_start_up is None
+    assert (after.learned.start_up_seconds, after.learned.start_up_source) == (75.0, "detected")
 
 
 def _taught(loop: Recommender, names: Sequence[str], at: datetime, graded_move: Callable[..., GradedMove]) -> None:

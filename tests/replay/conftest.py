@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from forecasting.units import read_only
-from recommender.deciding.decision import DecisionSettings
-from replay.contest import Contest
+from replay.contest import PRICED, Contest
 from replay.sampling import Names
 from replay.trace import Trace
 from replay.world import World
@@ -54,7 +53,7 @@ def load_fixture() -> Callable[..., Trace]:
 
 @pytest.fixture(name="contest")
 def contest_fixture() -> Callable[[World, Trace], Contest]:
-    """`contest(world, trace)` with the default settings and seed 7."""
+    """`contest(world, trace)` with the settings of leagues and seed 7."""
     return lambda world, trace: Contest(
-        trace=trace, world=world, settings=DecisionSettings(), names=Names("test", "orders"), seed=7
+        trace=trace, world=world, settings=PRICED, names=Names("test", "orders"), seed=7
     )

@@ -207,8 +207,28 @@ def test_an_executor_that_no_object_needs_is_no_problem(cluster: MemoryCluster) 
     ]
 
 
+@pytest.mark.parametrize(
+    ("resource", "figures"),
+    [
+        ("pods", "The recommender may not list pods: start-up time and termination grace period are as set"),
+        ("horizontalpodautoscalers", "list horizontalpodautoscalers.autoscaling: the bounds of HPAs are as set"),
+        ("scaledobjects", "The recommender may not list scaledobjects.keda.sh: the bounds of ScaledObjects are as set"),
+    ],
+)
+def test_a_figure_that_the_recommender_may_not_read_is_a_note_with_the_right(
+    cluster: MemoryCluster, resource: str, figures: str
+) -> None:
+    """Advice is given all the same, with what is set or assumed."""
+    cluster.add("orders", target={"name": "orders"})
+    cluster.denied = {("recommender", resource)}
+    assert found(cluster, "problem") == []
+    (note,) = (each for each in found(cluster, "note") if each.check == "rights")
+    assert figures in note.sentence
+    assert note.remedy == "kubectl -n shop apply -f deploy/manifests/scalers/target-role.yaml"
+
+
 def test_rights_are_checked_for_the_kinds_that_are_present(cluster: MemoryCluster) -> None:
-    """For an Argo Rollout its own right is checked, and that on /scale; for the recommender none on any workload."""
+    """For an Argo Rollout its own right is checked, and that on /scale; for the recommender none on it."""
     cluster.add("orders", target={"name": "orders", "kind": "Rollout", "apiVersion": "argoproj.io/v1alpha1"})
     found(cluster)
     assert {

@@ -29,6 +29,7 @@ from recommender.deciding.windows import Window
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SETTINGS = Settings(
     state_dir=Path("nowhere"),
+    decision=DecisionSettings(price_per_replica_hour=0.05),
     groups={"*": GroupSettings(start_up_seconds=60.0), "orders": GroupSettings(min_replicas=2, max_replicas=12)},
 )
 # One value of each setting that an object may name, other than the default: as written, and as read.

@@ -1,14 +1,16 @@
 """Settings: what may be written, where values come from, and the error for a wrong value."""
 
 from dataclasses import fields, replace
+from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cost_model.physics.detected import ObservedGroup
+from cost_model.physics.detected import ObservedGroup, ObservedWorkload
 from cost_model.physics.profile import GroupProfile
-from forecasting.units import Partitions
+from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from recommender.configuring.settings import GroupSettings, Settings, SettingsError, load_settings
 from recommender.configuring.settings_check import invalid_decision
 from recommender.deciding.decision import DecisionSettings
@@ -107,6 +109,43 @@ def test_a_setting_wins_over_what_kafka_tells(tmp_path: Path, group: str) -> Non
     assert (profile.protocol, profile.static_membership, profile.client) == ("eager", False, "librdkafka")
     assert profile.source_of("protocol") == profile.source_of("static_membership") == "configured"
     assert profile.source_of("client") == "detected"
+
+
+WORKLOAD = ObservedWorkload(
+    seen_at=datetime(2026, 1, 5, tzinfo=UTC),
+    termination_grace_seconds=Seconds(120.0),
+    min_replicas=Replicas(3),
+    max_replicas=Replicas(9),
+)
+
+
+def test_what_the_cluster_tells_takes_the_place_of_defaults(tmp_path: Path) -> None:
+    """Grace period and bounds of the workload, each as detected; without a workload they are assumed."""
+    group = _load(tmp_path, "").group("orders")
+    names = ("termination_grace_seconds", "min_replicas", "max_replicas")
+    seen, unseen = group.profile("prod", "orders", SEEN, WORKLOAD), group.profile("prod", "orders", SEEN)
+    assert [getattr(seen, name) for name in names] == [120.0, 3, 9]
+    assert [getattr(unseen, name) for name in names] == [30.0, 1, None]
+    assert {profile.source_of(name) for profile, name in product([seen], names)} == {"detected"}
+    assert {profile.source_of(name) for profile, name in product([unseen], names)} == {"assumed"}
+
+
+@pytest.mark.parametrize(
+    ("text", "bounds", "sources"),
+    [
+        ("min_replicas: 2", (2, 9), ("configured", "detected")),
+        ("max_replicas: 2", (2, 2), ("detected", "configured")),
+        ("min_replicas: 12", (12, 12), ("configured", "detected")),
+        ("max_replicas: null", (3, None), ("detected", "configured")),
+    ],
+)
+def test_a_bound_of_the_cluster_gives_way_to_one_that_is_set(
+    tmp_path: Path, text: str, bounds: tuple[int, int | None], sources: tuple[str, str]
+) -> None:
+    """The bounds of an HPA or a ScaledObject never cross those of the owner."""
+    profile = _load(tmp_path, f"groups: {{orders: {{{text}}}}}").group("orders").profile("p", "orders", SEEN, WORKLOAD)
+    assert (profile.min_replicas, profile.max_replicas) == bounds
+    assert (profile.source_of("min_replicas"), profile.source_of("max_replicas")) == sources
 
 
 def test_a_group_with_settings_of_its_own_keeps_those_of_all_groups(tmp_path: Path) -> None:
@@ -227,13 +266,32 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_every_number_of_a_decision_has_a_limit() -> None:
     """Every number has a limit: minus one is refused for each, and the defaults are within every limit."""
     assert invalid_decision(DecisionSettings()) is None
-    numbers = [field.name for field in fields(DecisionSettings) if not isinstance(field.default, str | bool | tuple)]
+    words = {"policy", "currency", "fallback_policy", "windows"}
+    numbers = [field.name for field in fields(DecisionSettings) if field.name not in words]
     assert len(numbers) >= 15
     for name in numbers:
         wrong: dict[str, Any] = {name: -1}
         trouble = invalid_decision(replace(DecisionSettings(), **wrong))
         assert trouble is not None, name
         assert trouble.startswith(f"{name} is -1"), name
+
+
+def test_without_a_price_of_a_replica_hour_costs_are_in_pod_hours(tmp_path: Path) -> None:
+    """No money is invented: a replica-hour is one pod-hour; with a price it is money, USD unless another is named."""
+    capacity = MessagesPerSecond(1000.0)
+    for text, unit, price in (
+        ("{}", "pod-hours", 1.0),
+        ("{price_per_replica_hour: 0.04}", "USD", 0.04),
+        ("{price_per_replica_hour: 0.04, currency: EUR}", "EUR", 0.04),
+    ):
+        prices = _load(tmp_path, f"decision: {text}").decision.prices(capacity)
+        assert (prices.currency, prices.price_per_replica_hour) == (unit, price)
+
+
+def test_a_currency_without_a_price_is_refused(tmp_path: Path) -> None:
+    """Costs in pod-hours under the name of a money would be wrong; the sentence names both ways out."""
+    with pytest.raises(SettingsError, match="currency is 'EUR', and price_per_replica_hour is not set; set both, or"):
+        _load(tmp_path, "decision: {currency: EUR}")
 
 
 def test_every_setting_has_a_description() -> None:

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from cost_model.physics.pods import PodStartUp
 from cost_model.physics.profile import Capacity
 from forecasting.units import MessagesPerSecond, Seconds
 from recommender.deciding.beliefs import beliefs, ledger_sentence, outcome_sentence, reversals
@@ -21,6 +22,15 @@ from recommender.deciding.recommendation import (
 
 MakeAdvice = Callable[..., Recommendation]
 MakeMove = Callable[..., GradedMove]
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+PODS = PodStartUp(
+    start_up_seconds=Seconds(150.0),
+    pods=7,
+    newest_at=NOON,
+    node_wait_seconds=Seconds(2.0),
+    container_start_seconds=Seconds(95.0),
+    joining_seconds=Seconds(53.0),
+)
 ASSUMED = LearnedMoves(
     rebalance_pause_scale_out_seconds=12.0,
     rebalance_pause_scale_in_seconds=12.0,
@@ -127,6 +137,46 @@ def test_each_figure_of_the_profile_is_stated_with_its_source(advice: MakeAdvice
         "As set: session_timeout_seconds 45.",
         "Seen in Kafka: protocol cooperative, static_membership false.",
         "Assumed: client java.",
+    )
+
+
+def test_without_a_price_it_is_stated_that_costs_are_no_money(advice: MakeAdvice) -> None:
+    """Where a price is set nothing needs to be said."""
+    sentence = "No price of a replica-hour is set: costs are in pod-hours, not in money."
+    assert sentence in beliefs(advice(currency="pod-hours"))
+    assert sentence in beliefs(advice(currency="pod-hours", learned=ASSUMED))
+    assert sentence not in beliefs(advice(learned=ASSUMED))
+
+
+def test_what_the_cluster_shows_is_stated_with_its_instant(advice: MakeAdvice) -> None:
+    """Bounds and grace period are a sentence of their own; the start-up time of pods has its parts, count and age."""
+    figures = (
+        ProfileFigure(name="protocol", value="eager", source="detected"),
+        ProfileFigure(name="start_up_seconds", value=150.0, source="detected", seen_at=NOON),
+        ProfileFigure(name="termination_grace_seconds", value=90.0, source="detected", seen_at=NOON),
+        ProfileFigure(name="max_replicas", value=20.0, source="detected", seen_at=NOON),
+    )
+    learned = replace(ASSUMED, start_up_seconds=150.0, start_up_source="detected", pod_start_up=PODS)
+    known = beliefs(advice(profile=figures, learned=learned))
+    assert known[1] == (
+        "Added replicas are expected 150 s after the command (four of five of 7 pods took up to 150 s: 2 s for a node, "
+        "95 s for image and containers, 53 s to be ready and join; the newest at 2026-01-05 12:00Z)."
+    )
+    assert known[-2:] == (
+        "Seen in Kafka: protocol eager.",
+        "Seen in the cluster at 12:00:00Z: termination_grace_seconds 90, max_replicas 20.",
+    )
+
+
+def test_a_start_up_time_that_is_set_stands_beside_what_was_seen(advice: MakeAdvice) -> None:
+    """The owner sees that moves and pods have shown another one."""
+    learned = replace(
+        ASSUMED, start_up_seen_seconds=95.0, start_up_source="assumed", pod_start_up=replace(PODS, pods=1)
+    )
+    assert beliefs(advice(learned=learned))[1] == (
+        "Added replicas are expected 30 s after the command (as set; 95 s in graded moves). Its pods show: 1 pod took "
+        "up to 150 s: 2 s for a node, 95 s for image and containers, 53 s to be ready and join; the newest at "
+        "2026-01-05 12:00Z."
     )
 
 

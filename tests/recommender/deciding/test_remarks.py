@@ -17,7 +17,7 @@ from recommender.deciding.recommend import recommend
 from recommender.deciding.recommendation import Recommendation
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
-SETTINGS = DecisionSettings()
+SETTINGS = DecisionSettings(price_per_replica_hour=0.05)
 MakeHistory = Callable[..., History]
 MakeForecast = Callable[[Sequence[float]], Forecast]
 
@@ -83,7 +83,7 @@ def test_advice_for_a_group_that_moves_often_states_the_worth_of_a_setting(
     assert "removeMembersFromConsumerGroup for the leaving instances" in remark
     assert "USD a day, at 20.0 moves a day" in remark
     worth = float(remark.removeprefix("Saves about ").split()[0])
-    assert worth > 24.0 * SETTINGS.price_per_replica_hour / 7.0
+    assert worth > 24.0 * 0.05 / 7.0
     halved = _advice(_busy(history, 10), forecast([7000.0]), static)
     (less,) = (sentence for sentence in halved.sentences if sentence.startswith("Saves about"))
     assert float(less.removeprefix("Saves about ").split()[0]) == pytest.approx(worth / 2.0, abs=0.02)

@@ -28,10 +28,10 @@ def inputs(
         history=history(4000.0),
         forecast=forecast([4000.0]),
         profile=profile,
-        settings=DecisionSettings(),
+        settings=DecisionSettings(price_per_replica_hour=0.05),
         previous=None,
         now=NOW,
-        learned=day_one(DecisionSettings(), profile.capacity),
+        learned=day_one(DecisionSettings(price_per_replica_hour=0.05), profile.capacity),
     )
 
 

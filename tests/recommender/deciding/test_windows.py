@@ -118,7 +118,7 @@ def advise(
     history: History, forecast: Forecast, profile: GroupProfile, *windows: Window, move: float | None = None
 ) -> Recommendation:
     """The advice at noon; `move` is the risk price of one move."""
-    settings = DecisionSettings(windows=windows, price_per_move=move)
+    settings = DecisionSettings(windows=windows, price_per_replica_hour=0.05, price_per_move=move)
     decision = recommend(history, forecast, profile, settings, previous=None, now=NOON)
     assert isinstance(decision, Recommendation), decision
     return decision

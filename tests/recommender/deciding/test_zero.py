@@ -74,7 +74,7 @@ def test_b7_a_group_for_which_nothing_comes_goes_to_zero_where_its_owner_allows_
     assert (advice.reason, advice.binding_rule, advice.useful_replicas[0]) == ("idle", None, 0)
     assert advice.execute_at == NOW < advice.latest_safe <= advice.valid_until
     # Two replicas for an hour against none.
-    assert (advice.stay.total, advice.chosen.total) == (2 * SETTINGS.price_per_replica_hour, 0.0)
+    assert (advice.stay.total, advice.chosen.total, advice.currency) == (2.0, 0.0, "pod-hours")
     (sentence,) = advice.sentences
     assert sentence == (
         "Nothing has come for 15 min and none is expected in as many to come: no replica is needed. The group is "

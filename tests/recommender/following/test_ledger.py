@@ -227,7 +227,7 @@ def advice_after(session: Session, rows: list[GroupInterval]) -> Recommendation:
 def test_advice_carries_the_ledger_whether_or_not_scalers_are_followed() -> None:
     """An hour of eight replicas, with the fallback policy and without."""
     for fallback_policy in (True, False):
-        settings = DecisionSettings(fallback_policy=fallback_policy)
+        settings = DecisionSettings(fallback_policy=fallback_policy, price_per_replica_hour=0.05)
         ledger = advice_after(Session(KNOWN, settings), hours_of(1)).ledger
         assert ledger is not None
         assert ledger.paid.replicas == pytest.approx(0.4)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cost_model.physics.pods import PodStartUp
 from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal
@@ -73,6 +74,61 @@ def test_plans_expect_added_replicas_after_the_measured_start_up_time(
     (assumed, before), (measured, after) = leads
     assert (assumed, measured) == (30.0, 180.0)
     assert after - before == pytest.approx(150.0)
+
+
+def _pods(seconds: float) -> PodStartUp:
+    """A pod that took so long, most of it for its image."""
+    return PodStartUp(
+        start_up_seconds=Seconds(seconds),
+        pods=1,
+        newest_at=START,
+        node_wait_seconds=Seconds(1.0),
+        container_start_seconds=Seconds(seconds - 2.0),
+        joining_seconds=Seconds(1.0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("owner_sets", "moved", "source", "seconds"),
+    [
+        (False, False, "detected", 150.0),
+        (False, True, "measured", 45.0),
+        (True, True, "assumed", 30.0),
+    ],
+    ids=["pods", "moves before pods", "a setting before moves"],
+)
+def test_plans_expect_added_replicas_after_the_time_that_pods_take(
+    row: MakeRow,
+    profile: GroupProfile,
+    graded_move: Callable[..., GradedMove],
+    *,
+    owner_sets: bool,
+    moved: bool,
+    source: str,
+    seconds: float,
+) -> None:
+    """Pods that take 150 s make the lead time longer by 120 s; own moves come before them, a setting before both."""
+    rows = [replace(each, members=4) for each in minutes_of(row, 1, 240)]
+    outcomes = (replace(graded_move(), graded_at=START),) if moved else ()
+    known = replace(profile, configured=frozenset({"start_up_seconds"})) if owner_sets else profile
+    decisions = []
+    for pods in (None, _pods(150.0)):
+        session = Session(known, DecisionSettings(), rows, outcomes=outcomes)
+        session.see_workload(pods, seen_at=START)
+        decision = session.recommend(rows[-1].interval_end_at)
+        assert isinstance(decision, Recommendation)
+        assert decision.learned is not None
+        decisions.append(decision)
+    before, after = decisions
+    assert after.learned is not None
+    assert (after.learned.start_up_source, after.learned.start_up_seconds) == (source, seconds)
+    assert after.learned.pod_start_up == _pods(150.0)
+    if source == "detected":
+        assert after.lead_time_seconds - before.lead_time_seconds == pytest.approx(120.0)
+        (figure,) = (each for each in after.profile if each.name == "start_up_seconds")
+        assert (figure.value, figure.source, figure.seen_at) == (150.0, "detected", START)
+    else:
+        assert after.lead_time_seconds == before.lead_time_seconds
 
 
 def test_a_known_daily_wave_is_met_before_it_rises(row: MakeRow, profile: GroupProfile) -> None:
