@@ -21,6 +21,7 @@ from cli import (
     land,
     manifests,
     replay,
+    serve,
     up,
 )
 from cli.errors import ExitCode, run_with_exit_code
@@ -44,7 +45,7 @@ app.command()(history.history)
 app.command()(features.features)
 app.command()(forecast.forecast)
 app.command()(advise.recommend)
-app.command()(advise.serve)
+app.command()(serve.serve)
 app.command()(explain.explain)
 app.command("import")(manifests.import_objects)
 app.add_typer(manifests.export, name="export")
