@@ -4,6 +4,7 @@
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.collect import Bootstrap, ClientConfig, Cluster, Groups, ReadCommitted, client_settings
+from cli.discover import missing_objects
 from cli.errors import ExitCode, InputError
 from cli.features import make_features
 from cli.history import DAYS, backfill
@@ -77,16 +79,24 @@ def up(
     kubernetes: Kubernetes = None,
     lease: Lease = None,
     kubeconfig: Kubeconfig = None,
+    discover: Annotated[
+        bool,
+        typer.Option(
+            "--discover", help="Create an object, for advice only, for each group without one in --kubernetes."
+        ),
+    ] = False,
 ) -> int:
     """Watch a Kafka cluster: read past produce rates, then samples every 15 s, and advise after each, until Ctrl-C.
 
     Advice only: it never changes replicas. After a restart it resumes from its stored files. With --kubernetes, what a
     group's ConsumerGroupScaler requests wins over the settings, and its status has the decision. With --lease several
-    may run on one store, each with its own data: one of them publishes, and another takes over when it stops.
+    may run on one store, each with its own data: one of them publishes, and another takes over when it stops. With
+    --discover, the workloads of groups that have no ConsumerGroupScaler are looked for once a minute.
     """
     from cli.spark import spark_beside
-    from cli.wiring import settings_of, version
+    from cli.wiring import cluster_client, settings_of, version
     from collector.live import LiveCluster
+    from recommender.cluster.creating import create_forever
     from recommender.stops import MeasuredStops
 
     if keep_days <= days:
@@ -94,6 +104,9 @@ def up(
             f"--keep-days is {keep_days} and --days {days}: the oldest history would be removed and read again at each "
             f"start; give --keep-days {days + 1} or more"
         )
+        raise InputError(message)
+    if discover and not kubernetes:
+        message = "--discover looks for workloads in no namespace; add --kubernetes NAMESPACE"
         raise InputError(message)
     log_to_stderr()
     talk = Talk()
@@ -151,11 +164,24 @@ def up(
 
         following = threads.submit(follow_features, starting.result(), live.samples, features, stop=stop)
         watching = threads.submit(live.watch, lambda found: note(found, service.metrics, stops), stop)
+        working = [collecting, following, watching]
+        if discover and service.scalers is not None:
+            missing = partial(
+                missing_objects,
+                bootstrap,
+                connection,
+                cluster_client(kubeconfig),
+                kubernetes or (),
+                service.scalers,
+                cluster=cluster,
+                groups=group,
+            )
+            working.append(threads.submit(create_forever, missing, service.scalers.objects, wait=stop.wait))
         service.decide(
             table,
             obstacles=lambda: obstacles_of(cluster, live.unread),
             stops=stops.taken,
-            check=lambda: raise_of((collecting, following, watching)),
+            check=lambda: raise_of(working),
         )
     return ExitCode.OK
 
@@ -224,8 +250,8 @@ def obstacles_of(cluster: str, unread: "Mapping[str, AdapterError]") -> "dict[Gr
 
 @contextmanager
 def threads_until(stop: Event) -> Iterator[ThreadPoolExecutor]:
-    """Three threads that are stopped when the block ends, also after an error."""
-    with ThreadPoolExecutor(3, thread_name_prefix="up") as threads:
+    """Four threads that are stopped when the block ends, also after an error."""
+    with ThreadPoolExecutor(4, thread_name_prefix="up") as threads:
         try:
             yield threads
         finally:

@@ -1,6 +1,7 @@
 """The parts of `lagcast up` that need no Kafka: how it ends, and how errors and interruptions are passed on."""
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -99,3 +100,10 @@ def test_a_measured_rebalance_is_kept_for_the_move_that_caused_it() -> None:
     (kept,) = stops.taken(("prod-eu", "orders"))
     assert (kept.lost_seconds, kept.resolution_seconds) == (1.5, 0.8)
     assert stops.taken(("prod-eu", "orders")) == ()
+
+
+def test_discovery_needs_a_namespace(lagcast: Callable[..., tuple[int, str, str]]) -> None:
+    """Without one nothing could be found, and the command says so before it reads anything."""
+    code, out, err = lagcast("up", "--bootstrap", "nowhere:9092", "--discover")
+    assert (code, out) == (2, "")
+    assert err == "lagcast: --discover looks for workloads in no namespace; add --kubernetes NAMESPACE\n"
