@@ -22,8 +22,9 @@ from tests.live.harness.clients import wait_until
 from tests.live.harness.control_plane import ControlPlane
 from tests.live.harness.replicas import kubeconfig_of
 
-# As the image has it, deploy/Dockerfile.
-IMAGE_ENVIRONMENT = {"LAGCAST_STATE_DIR": "/var/lib/lagcast"}
+_IMAGE = (Path(__file__).parents[3] / "deploy" / "Dockerfile").read_text(encoding="utf-8")
+# Of the image's own variables the one that names a volume.
+IMAGE_ENVIRONMENT = dict(re.findall(r"(LAGCAST_STATE_DIR)=(\S+)", _IMAGE))
 PORTS = {"--host": "127.0.0.1", "--port": "0", "--keda-port": "0"}
 
 
