@@ -164,7 +164,7 @@ def up(
 
         following = threads.submit(follow_features, starting.result(), live.samples, features, stop=stop)
         watching = threads.submit(live.watch, lambda found: note(found, service.metrics, stops), stop)
-        working = [collecting, following, watching]
+        working: list[Future[Any]] = [collecting, following, watching]
         if discover and service.scalers is not None:
             missing = partial(
                 missing_objects,

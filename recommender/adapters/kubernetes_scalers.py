@@ -128,7 +128,7 @@ class KubernetesScalers:
                     API_VERSION,
                     namespace,
                     PLURAL,
-                    document,
+                    dict(document),
                     field_manager=FIELD_MANAGER,
                     _request_timeout=_WRITE_SECONDS,
                 )
