@@ -125,6 +125,10 @@ class Service:
             report = None if scalers is None else scalers.report
             run_forever(loop, instants=instants, report=report, fence=fence)
 
+    def leads(self) -> bool:
+        """True if this process publishes now: always without a lease."""
+        return self._lead is None or self._lead.leads()
+
     @property
     def _settings(self) -> "InForce":
         return self.scalers or self._options.settings

@@ -163,7 +163,9 @@ def up(
         from spark_features.stream import follow_features
 
         following = threads.submit(follow_features, starting.result(), live.samples, features, stop=stop)
-        watching = threads.submit(live.watch, lambda found: note(found, service.metrics, stops), stop)
+        watching = threads.submit(
+            live.watch, lambda found: note(found, service.metrics, stops, leads=service.leads()), stop
+        )
         working: list[Future[Any]] = [collecting, following, watching]
         if discover and service.scalers is not None:
             missing = partial(
@@ -212,18 +214,22 @@ def first_table(
     return FeatureTable(features)
 
 
-def note(found: "Interruption", metrics: "Metrics", stops: "MeasuredStops") -> None:
-    """Count an interruption in `metrics`, and keep a rebalance in `stops` for the move that it belongs to."""
+def note(found: "Interruption", metrics: "Metrics", stops: "MeasuredStops", *, leads: bool) -> None:
+    """Count an interruption in `metrics`, and keep a rebalance in `stops` for the move that it belongs to.
+
+    Of several processes that measure the same one, the one that leads counts it.
+    """
     from recommender.following.grading import MeasuredPause
 
-    metrics.interrupted(
-        found.cluster,
-        found.group,
-        kind=found.kind,
-        rebalance_pause_seconds=found.rebalance_pause_seconds if found.stops else None,
-        repeated_least=found.repeated_messages_least,
-        repeated_most=found.repeated_messages_most,
-    )
+    if leads:
+        metrics.interrupted(
+            found.cluster,
+            found.group,
+            kind=found.kind,
+            rebalance_pause_seconds=found.rebalance_pause_seconds if found.stops else None,
+            repeated_least=found.repeated_messages_least,
+            repeated_most=found.repeated_messages_most,
+        )
     if found.kind == "rebalance" and found.stops:
         stops.add(
             (found.cluster, found.group),

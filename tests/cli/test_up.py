@@ -76,7 +76,10 @@ class Counted:
 
 
 def test_a_measured_rebalance_is_kept_for_the_move_that_caused_it() -> None:
-    """Two of four partitions that stop for 3 s are 1.5 s of the group, returned once; a stall is counted, not kept."""
+    """Two of four partitions that stop for 3 s are 1.5 s of the group, returned once; a stall is counted, not kept.
+
+    A standby keeps what it measures, and counts nothing: the leader has measured the same.
+    """
     rebalance = Interruption(
         cluster="prod-eu",
         group="orders",
@@ -95,11 +98,13 @@ def test_a_measured_rebalance_is_kept_for_the_move_that_caused_it() -> None:
     )
     metrics, stops = Counted(), MeasuredStops()
     for found in (rebalance, replace(rebalance, kind="stall"), replace(rebalance, stops=())):
-        note(found, cast("Metrics", metrics), stops)
+        note(found, cast("Metrics", metrics), stops, leads=True)
     assert metrics.interruptions == [("rebalance", 3.0), ("stall", 3.0), ("rebalance", None)]
     (kept,) = stops.taken(("prod-eu", "orders"))
     assert (kept.lost_seconds, kept.resolution_seconds) == (1.5, 0.8)
     assert stops.taken(("prod-eu", "orders")) == ()
+    note(rebalance, cast("Metrics", metrics), stops, leads=False)
+    assert (len(metrics.interruptions), len(stops.taken(("prod-eu", "orders")))) == (3, 1)
 
 
 def test_discovery_needs_a_namespace(lagcast: Callable[..., tuple[int, str, str]]) -> None:
