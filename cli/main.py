@@ -22,6 +22,7 @@ from cli import (
     land,
     manifests,
     replay,
+    serve,
     up,
 )
 from cli.errors import ExitCode, run_with_exit_code
@@ -45,7 +46,7 @@ app.command()(history.history)
 app.command()(features.features)
 app.command()(forecast.forecast)
 app.command()(advise.recommend)
-app.command()(advise.serve)
+app.command()(serve.serve)
 app.command()(explain.explain)
 app.command()(hold.hold)
 app.command()(hold.release)

@@ -22,6 +22,12 @@ Publish = Annotated[
     str, typer.Option(metavar="PREFIX", help="Publish on the Kafka topics PREFIX and PREFIX.latest; '' for none.")
 ]
 
+# For commands that need no broker but to publish.
+OptionalBootstrap = Annotated[
+    str | None,
+    typer.Option("--bootstrap", metavar="HOST:PORT", help="Kafka brokers to publish on, separated by commas."),
+]
+
 
 @contextmanager
 def publishing(

@@ -4,6 +4,7 @@
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,14 +12,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.collect import Bootstrap, ClientConfig, Cluster, Groups, ReadCommitted, client_settings
+from cli.discover import missing_objects
 from cli.errors import ExitCode, InputError
 from cli.features import make_features
 from cli.history import DAYS, backfill
 from cli.instants import read_clock
 from cli.keeping import KEPT_DAYS, KeepDays, keeping
+from cli.leading import Lease
 from cli.logs import log_to_stderr
 from cli.progress import Talk
-from cli.publishing import TOPICS, Publish, publishing
+from cli.publishing import TOPICS, Publish
+from cli.service import (
+    Config,
+    Forecasts,
+    Host,
+    KedaPort,
+    Kubeconfig,
+    Kubernetes,
+    Port,
+    ServiceOptions,
+    running_service,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,25 +62,41 @@ def up(
     days: Annotated[int, typer.Option(min=1, max=365, help="Days of past produce rates to read, at most.")] = DAYS,
     keep_days: KeepDays = KEPT_DAYS,
     publish: Publish = TOPICS,
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings file (YAML).")] = None,
-    state_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for samples and decisions.")] = None,
-    host: Annotated[str | None, typer.Option(help="Address to serve on; 127.0.0.1 unless set.")] = None,
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="TCP port; 8686 unless set.")] = None,
+    config: Config = None,
+    state_dir: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder for decisions, and for data unless --data-dir is given.")
+    ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Folder for samples and the feature table; up/CLUSTER of the state folder unless set."
+        ),
+    ] = None,
+    forecasts: Forecasts = None,
+    host: Host = None,
+    port: Port = None,
+    keda_port: KedaPort = None,
+    kubernetes: Kubernetes = None,
+    lease: Lease = None,
+    kubeconfig: Kubeconfig = None,
+    discover: Annotated[
+        bool,
+        typer.Option(
+            "--discover", help="Create an object, for advice only, for each group without one in --kubernetes."
+        ),
+    ] = False,
 ) -> int:
     """Watch a Kafka cluster: read past produce rates, then samples every 15 s, and advise after each, until Ctrl-C.
 
-    Advice only: it never changes replicas. After a restart it resumes from its stored files.
+    Advice only: it never changes replicas. After a restart it resumes from its stored files. With --kubernetes, what a
+    group's ConsumerGroupScaler requests wins over the settings, and its status has the decision. With --lease several
+    may run on one store, each with its own data: one of them publishes, and another takes over when it stops. With
+    --discover, the workloads of groups that have no ConsumerGroupScaler are looked for once a minute.
     """
-    from api.app import create_app
-    from cli.server import listen, serving, url_of
     from cli.spark import spark_beside
-    from cli.stopping import stopped_by_signals
-    from cli.wiring import open_store, recommender, settings_of, version
+    from cli.wiring import cluster_client, settings_of, version
     from collector.live import LiveCluster
-    from recommender.adapters.metrics import Metrics
-    from recommender.instants import as_rows_come
-    from recommender.latest_inputs import LatestInputs
-    from recommender.run import run_forever
+    from recommender.cluster.creating import create_forever
     from recommender.stops import MeasuredStops
 
     if keep_days <= days:
@@ -75,11 +105,14 @@ def up(
             f"start; give --keep-days {days + 1} or more"
         )
         raise InputError(message)
+    if discover and not kubernetes:
+        message = "--discover looks for workloads in no namespace; add --kubernetes NAMESPACE"
+        raise InputError(message)
     log_to_stderr()
     talk = Talk()
     settings = settings_of(config, state_dir=state_dir)
     connection = client_settings(client_config)
-    folder = settings.state_dir / "up" / cluster
+    folder = data_dir or settings.state_dir / "up" / cluster
     live = LiveCluster(
         bootstrap=bootstrap,
         cluster=cluster,
@@ -89,22 +122,28 @@ def up(
         samples=folder / "samples",
         clock=read_clock,
     )
-    stops = MeasuredStops()
-    store = open_store(settings)
-    metrics = Metrics(store, clock=read_clock, version=version())
-    latest_inputs = LatestInputs()
-    app = create_app(
-        store, clock=read_clock, version=version(), metrics=metrics, settings=settings, latest_inputs=latest_inputs
+    options = ServiceOptions(
+        settings=settings,
+        connection=connection,
+        bootstrap=bootstrap,
+        publish=publish,
+        forecasts=forecasts,
+        host=host,
+        port=port,
+        keda_port=keda_port,
+        kubernetes=kubernetes or (),
+        lease=lease,
+        kubeconfig=kubeconfig,
     )
-    bound = listen(host or settings.host, settings.port if port is None else port, search=False)
+    stops = MeasuredStops()
     with (
-        serving(app, bound),
-        stopped_by_signals() as stop,
+        running_service(options, talk=talk) as service,
         spark_beside(talk, log_path=settings.state_dir / "spark.log") as starting,
-        threads_until(stop) as threads,
-        keeping(live.samples, kept_days=keep_days, stop=stop),
+        threads_until(service.stop) as threads,
+        keeping(live.samples, kept_days=keep_days, stop=service.stop),
     ):
-        talk.line(f"lagcast {version()} reads {bootstrap} and serves {url_of(bound)}; advice only; Ctrl-C stops")
+        stop = service.stop
+        talk.line(f"lagcast {version()} reads {bootstrap} and serves {service.url}; advice only; Ctrl-C stops")
         with talk.running():
             past_rows = backfill(
                 bootstrap,
@@ -124,26 +163,28 @@ def up(
         from spark_features.stream import follow_features
 
         following = threads.submit(follow_features, starting.result(), live.samples, features, stop=stop)
-        watching = threads.submit(live.watch, lambda found: note(found, metrics, stops), stop)
-        with publishing(publish, bootstrap, connection, settings, talk=talk) as publishers:
-            loop = recommender(
-                table,
-                settings,
-                store,
-                publishers=[metrics, *publishers],
-                obstacles=lambda: obstacles_of(cluster, live.unread),
-                stops=stops.taken,
-                observe_steps=metrics.observe_steps,
-                latest_inputs=latest_inputs,
+        watching = threads.submit(
+            live.watch, lambda found: note(found, service.metrics, stops, leads=service.leads()), stop
+        )
+        working: list[Future[Any]] = [collecting, following, watching]
+        if discover and service.scalers is not None:
+            missing = partial(
+                missing_objects,
+                bootstrap,
+                connection,
+                cluster_client(kubeconfig),
+                kubernetes or (),
+                service.scalers,
+                cluster=cluster,
+                groups=group,
             )
-            instants = as_rows_come(
-                table,
-                settings.decision.cycle_seconds,
-                clock=read_clock,
-                stop=stop,
-                check=lambda: raise_of((collecting, following, watching)),
-            )
-            run_forever(loop, instants=instants)
+            working.append(threads.submit(create_forever, missing, service.scalers.objects, wait=stop.wait))
+        service.decide(
+            table,
+            obstacles=lambda: obstacles_of(cluster, live.unread),
+            stops=stops.taken,
+            check=lambda: raise_of(working),
+        )
     return ExitCode.OK
 
 
@@ -173,18 +214,22 @@ def first_table(
     return FeatureTable(features)
 
 
-def note(found: "Interruption", metrics: "Metrics", stops: "MeasuredStops") -> None:
-    """Count an interruption in `metrics`, and keep a rebalance in `stops` for the move that it belongs to."""
+def note(found: "Interruption", metrics: "Metrics", stops: "MeasuredStops", *, leads: bool) -> None:
+    """Count an interruption in `metrics`, and keep a rebalance in `stops` for the move that it belongs to.
+
+    Of several processes that measure the same one, the one that leads counts it.
+    """
     from recommender.following.grading import MeasuredPause
 
-    metrics.interrupted(
-        found.cluster,
-        found.group,
-        kind=found.kind,
-        rebalance_pause_seconds=found.rebalance_pause_seconds if found.stops else None,
-        repeated_least=found.repeated_messages_least,
-        repeated_most=found.repeated_messages_most,
-    )
+    if leads:
+        metrics.interrupted(
+            found.cluster,
+            found.group,
+            kind=found.kind,
+            rebalance_pause_seconds=found.rebalance_pause_seconds if found.stops else None,
+            repeated_least=found.repeated_messages_least,
+            repeated_most=found.repeated_messages_most,
+        )
     if found.kind == "rebalance" and found.stops:
         stops.add(
             (found.cluster, found.group),
@@ -211,8 +256,8 @@ def obstacles_of(cluster: str, unread: "Mapping[str, AdapterError]") -> "dict[Gr
 
 @contextmanager
 def threads_until(stop: Event) -> Iterator[ThreadPoolExecutor]:
-    """Three threads that are stopped when the block ends, also after an error."""
-    with ThreadPoolExecutor(3, thread_name_prefix="up") as threads:
+    """Four threads that are stopped when the block ends, also after an error."""
+    with ThreadPoolExecutor(4, thread_name_prefix="up") as threads:
         try:
             yield threads
         finally:

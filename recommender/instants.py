@@ -1,4 +1,4 @@
-"""The instants at which the loop decides: once a cycle, or as soon as there are new rows."""
+"""The instants at which the loop decides: as soon as there are new rows, and at least once a cycle."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -6,8 +6,6 @@ from datetime import datetime
 from threading import Event
 from typing import Protocol
 
-# Longest delay until an event is noticed.
-EARLY_LOOK_SECONDS = 0.1
 # Interval between two reads of the table: reading its manifest takes 0.1 ms.
 TABLE_LOOK_SECONDS = 0.25
 
@@ -25,41 +23,28 @@ class VersionedTable(Protocol):
         ...
 
 
-def each_cycle(
-    seconds: float, *, clock: Callable[[], datetime], stop: Event, early: Event | None = None
-) -> Iterator[datetime]:
-    """The present, once per `seconds`, until `stop` is set. A cycle that took longer gets the next one at once.
-
-    The next one also comes within a tenth of a second after `early` was set.
-    """
-    while not stop.is_set():
-        until = time.monotonic() + seconds
-        if early is not None:
-            early.clear()
-        yield clock()
-        while (left := until - time.monotonic()) > 0 and not (early is not None and early.is_set()):
-            if stop.wait(left if early is None else min(left, EARLY_LOOK_SECONDS)):
-                break
-
-
 def as_rows_come(
     table: VersionedTable,
     cycle_seconds: float,
     *,
     clock: Callable[[], datetime],
     stop: Event,
-    check: Callable[[], object],
+    check: Callable[[], object] = lambda: None,
+    early: Event | None = None,
 ) -> Iterator[datetime]:
     """The present, whenever the table has new rows and they may be used, at least once a cycle, until `stop` is set.
 
-    Errors: those of `check`, which is called at each look.
+    `early` requests an instant before the cycle is over. Errors: those of `check`, which is called at each look.
     """
     seen, yielded = None, time.monotonic()
     while not stop.is_set():
         check()
         version = table.version
-        if version != seen or time.monotonic() - yielded >= cycle_seconds:
+        is_requested = early is not None and early.is_set()
+        if version != seen or is_requested or time.monotonic() - yielded >= cycle_seconds:
             seen, yielded = version, time.monotonic()
+            if early is not None:
+                early.clear()
             # Rows are read a second before their interval ends.
             newest = table.newest_interval_end_at() or clock()
             if stop.wait(max(0.0, (newest - clock()).total_seconds())):

@@ -123,7 +123,7 @@ class Recommender:
         with times.timing("read"):
             obstacles = self.obstacles()
             groups = sorted({*self.histories.groups(), *obstacles})
-            self._holds = self.store.holds(now=now)
+            self._read_holds(now=now)
             first = [] if self._watched else [group for group in groups if group not in obstacles]
             opened = self._opened(first, now=now)
             self._share_lessons()
@@ -139,6 +139,13 @@ class Recommender:
         _log.info("cycle", decisions=len(decisions), **times.log_fields())
         self.observe_steps(times.seconds)
         return tuple(decisions)
+
+    def _read_holds(self, *, now: datetime) -> None:
+        """Read the holds in force; while the store does not answer, those of the last reading stay."""
+        try:
+            self._holds = self.store.holds(now=now)
+        except AdapterError as error:
+            _log.warning("holds_not_read", error=str(error))
 
     def _opened(self, groups: Sequence[Group], *, now: datetime) -> dict[Group, Session | None]:
         """The sessions of a new process, begun before its first decision, which the lessons of all groups may change.

@@ -5,12 +5,15 @@ from collections import defaultdict, deque
 from recommender.following.grading import MeasuredPause
 from recommender.ports import Group
 
+# A standby takes none; a leader learns from as many moves of a group.
+STOPS_KEPT = 500
+
 
 class MeasuredStops:
-    """Stops by group; one thread may add while another takes."""
+    """The newest stops by group; one thread may add while another takes."""
 
     def __init__(self) -> None:
-        self._kept: defaultdict[Group, deque[MeasuredPause]] = defaultdict(deque)
+        self._kept: defaultdict[Group, deque[MeasuredPause]] = defaultdict(lambda: deque(maxlen=STOPS_KEPT))
 
     def add(self, group: Group, stop: MeasuredPause) -> None:
         """Keep one more stop of the group."""

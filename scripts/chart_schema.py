@@ -29,23 +29,20 @@ def schema() -> Schema:
     """The whole schema: values outside it are refused."""
     settings = Settings.model_json_schema()
     image = block(repository=NAME, tag=TEXT, pullPolicy={"enum": list(PULL_POLICIES)})
-    job: Schema = {"schedule": NAME, "resources": {"type": "object"}}
     ports = {"type": "array", "items": block(port=PORT, endPort=PORT, protocol={"const": "TCP"})}
     values = block(
-        kafka=block(bootstrap=TEXT, cluster=NAME, existingSecret=NAME),
+        kafka=block(bootstrap=TEXT, cluster=NAME, existingSecret=NAME, publish=TEXT),
         # The chart sets the other settings itself: folders, addresses, ports.
         settings=block(**{name: settings["properties"][name] for name in ("decision", "groups")}),
         image=image,
         imagePullSecrets=OBJECTS,
         fsGroup={"type": ["integer", "null"], "minimum": 1},
         storage=block(data=volume(), state=volume()),
-        collector=block(resources={"type": "object"}),
-        features=block(**job, enabled=REBALANCE_IMPACT),
-        forecasts=block(**job, podDisruptionBudget=REBALANCE_IMPACT),
+        forecasts=block(schedule=NAME, podDisruptionBudget=REBALANCE_IMPACT, resources={"type": "object"}),
         recommender=recommender(),
-        scalers=block(namespaces=NAMESPACES, definition=REBALANCE_IMPACT),
+        scalers=block(namespaces=NAMESPACES, definition=REBALANCE_IMPACT, discover=REBALANCE_IMPACT),
         executor=executor(image),
-        networkPolicy=block(enabled=REBALANCE_IMPACT, kafkaPorts=ports, storePorts=ports),
+        networkPolicy=block(enabled=REBALANCE_IMPACT, kedaNamespace=NAMESPACE, kafkaPorts=ports, storePorts=ports),
         serviceMonitor=block(enabled=REBALANCE_IMPACT, labels=LABELS, interval=NAME),
         prometheusRule=block(enabled=REBALANCE_IMPACT, labels=LABELS),
         dashboard=block(enabled=REBALANCE_IMPACT, labels=LABELS),

@@ -1,6 +1,7 @@
 """The parts of `lagcast up` that need no Kafka: how it ends, and how errors and interruptions are passed on."""
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -75,7 +76,10 @@ class Counted:
 
 
 def test_a_measured_rebalance_is_kept_for_the_move_that_caused_it() -> None:
-    """Two of four partitions that stop for 3 s are 1.5 s of the group, returned once; a stall is counted, not kept."""
+    """Two of four partitions that stop for 3 s are 1.5 s of the group, returned once; a stall is counted, not kept.
+
+    A standby keeps what it measures, and counts nothing: the leader has measured the same.
+    """
     rebalance = Interruption(
         cluster="prod-eu",
         group="orders",
@@ -94,8 +98,17 @@ def test_a_measured_rebalance_is_kept_for_the_move_that_caused_it() -> None:
     )
     metrics, stops = Counted(), MeasuredStops()
     for found in (rebalance, replace(rebalance, kind="stall"), replace(rebalance, stops=())):
-        note(found, cast("Metrics", metrics), stops)
+        note(found, cast("Metrics", metrics), stops, leads=True)
     assert metrics.interruptions == [("rebalance", 3.0), ("stall", 3.0), ("rebalance", None)]
     (kept,) = stops.taken(("prod-eu", "orders"))
     assert (kept.lost_seconds, kept.resolution_seconds) == (1.5, 0.8)
     assert stops.taken(("prod-eu", "orders")) == ()
+    note(rebalance, cast("Metrics", metrics), stops, leads=False)
+    assert (len(metrics.interruptions), len(stops.taken(("prod-eu", "orders")))) == (3, 1)
+
+
+def test_discovery_needs_a_namespace(lagcast: Callable[..., tuple[int, str, str]]) -> None:
+    """Without one nothing could be found, and the command says so before it reads anything."""
+    code, out, err = lagcast("up", "--bootstrap", "nowhere:9092", "--discover")
+    assert (code, out) == (2, "")
+    assert err == "lagcast: --discover looks for workloads in no namespace; add --kubernetes NAMESPACE\n"

@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+EXTRAS = PROJECT["project"]["optional-dependencies"]
 ENTRYPOINT = ROOT / "deploy" / "entrypoint.sh"
 
 
@@ -66,6 +67,13 @@ def test_packages_come_with_hashes() -> None:
     assert len(re.findall(r"^\S+==\S+.*\\\n    --hash=", locked, re.MULTILINE)) == len(
         re.findall(r"^[^\s#]+==", locked, re.MULTILINE)
     )
+
+
+def test_every_option_of_the_chart_has_its_package() -> None:
+    """The image has the extras behind --kubernetes, --keda-port and a PostgreSQL."""
+    packages = [package for extra in ("k8s", "keda", "postgres") for package in EXTRAS[extra]]
+    installed = stage("build-lagcast").replace("'", "").split()
+    assert [package for package in packages if package.split(">=")[0] not in installed] == []
 
 
 @pytest.fixture

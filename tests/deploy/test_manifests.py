@@ -18,6 +18,7 @@ from recommender.configuring.settings import load_settings
 DEPLOY = Path(__file__).parents[2] / "deploy"
 Document = dict[str, Any]
 NOT_FOUND = 404
+PODS = ("CronJob", "Deployment", "StatefulSet")
 LEASE = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": ["lagcast-recommender"]}
 
 
@@ -51,7 +52,7 @@ def pod_template(document: Document) -> Document:
 
 def container_of(name: str) -> Document:
     """The one container with that name."""
-    pods = [pod_template(document)["spec"] for document in (*of_kind("Deployment"), *of_kind("CronJob"))]
+    pods = [pod_template(document)["spec"] for kind in PODS for document in of_kind(kind)]
     (container,) = [container for pod in pods for container in pod["containers"] if container["name"] == name]
     return dict(container)
 
@@ -74,8 +75,7 @@ def unknown_fields(value: object, kind: str, where: str) -> Iterator[str]:
     "document",
     each(
         "ConfigMap",
-        "CronJob",
-        "Deployment",
+        *PODS,
         "Lease",
         "Namespace",
         "NetworkPolicy",
@@ -101,7 +101,7 @@ def test_unknown_fields_are_found() -> None:
     ]
 
 
-@pytest.mark.parametrize("document", each("Deployment", "CronJob"))
+@pytest.mark.parametrize("document", each(*PODS))
 def test_containers_are_hardened(document: Document) -> None:
     """No container runs as root, writes to its root, gains a privilege or keeps a capability."""
     pod = pod_template(document)["spec"]
@@ -116,7 +116,7 @@ def test_containers_are_hardened(document: Document) -> None:
         }
 
 
-@pytest.mark.parametrize("document", each("Deployment", "CronJob"))
+@pytest.mark.parametrize("document", each(*PODS))
 def test_pods_are_wired(document: Document) -> None:
     """A pod has a service account of its own that exists, mounts only volumes that it has, and limits its memory."""
     namespace, pod = document["metadata"]["namespace"], pod_template(document)["spec"]
@@ -125,12 +125,15 @@ def test_pods_are_wired(document: Document) -> None:
     volumes = {volume["name"] for volume in pod.get("volumes", ())}
     for container in pod["containers"]:
         assert {mount["name"] for mount in container.get("volumeMounts", ())} == volumes
+        places = [mount["mountPath"] for mount in container.get("volumeMounts", ())]
+        # A place for a volume cannot be created inside another volume that is mounted read-only.
+        assert [place for place in places for other in places if place.startswith(f"{other}/")] == []
         assert {"requests", "limits"} == container["resources"].keys()
 
 
-@pytest.mark.parametrize("document", each("Deployment"))
+@pytest.mark.parametrize("document", each("Deployment", "StatefulSet"))
 def test_selectors_match_their_pods(document: Document) -> None:
-    """A Deployment selects the pods that it makes."""
+    """A Deployment or a StatefulSet selects the pods that it makes."""
     assert document["spec"]["selector"]["matchLabels"].items() <= pod_template(document)["metadata"]["labels"].items()
 
 
@@ -138,7 +141,8 @@ def test_only_the_executor_gets_a_token() -> None:
     """Of all long-running pods only the executor has access to the API server."""
     given = {
         document["metadata"]["name"]: pod_template(document)["spec"]["automountServiceAccountToken"]
-        for document in (*of_kind("Deployment"), *of_kind("CronJob"))
+        for kind in PODS
+        for document in of_kind(kind)
     }
     assert [name for name, has_token in given.items() if has_token] == ["lagcast-executor"]
 
@@ -172,9 +176,15 @@ def rules_of(account: str) -> list[Document]:
 
 
 def test_recommender_may_read_its_objects_and_write_their_status() -> None:
-    """It follows its objects, patches their status, makes Events, lists pods and autoscalers, and holds one Lease."""
+    """It follows its objects, patches their status, makes Events, lists pods and autoscalers, and holds one Lease.
+
+    Where it may discover workloads, it lists ReplicaSets too and creates objects.
+    """
     assert rules_of("lagcast-recommender") == [
         {**LEASE, "verbs": ["get", "update"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+        {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["list"]},
+        {"apiGroups": ["lagcast.io"], "resources": ["consumergroupscalers"], "verbs": ["create"]},
         {"apiGroups": ["lagcast.io"], "resources": ["consumergroupscalers"], "verbs": ["list", "watch"]},
         {"apiGroups": ["lagcast.io"], "resources": ["consumergroupscalers/status"], "verbs": ["patch"]},
         {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
@@ -194,9 +204,10 @@ def test_executor_is_off_and_only_reports() -> None:
     (deployment,) = [entry for entry in of_kind("Deployment") if entry["metadata"]["name"] == "lagcast-executor"]
     assert deployment["spec"]["replicas"] == 0
     assert "--mode=recommend" in container_of("executor")["args"]
-    others = {entry["metadata"]["namespace"] for entry in (*of_kind("Deployment"), *of_kind("SparkApplication"))}
-    assert others == {"lagcast", "lagcast-executor"}
-    assert [entry["metadata"]["namespace"] for entry in of_kind("Deployment")].count("lagcast-executor") == 1
+    kinds = (*PODS, "SparkApplication")
+    namespaces = [entry["metadata"]["namespace"] for kind in kinds for entry in of_kind(kind)]
+    assert set(namespaces) == {"lagcast", "lagcast-executor"}
+    assert namespaces.count("lagcast-executor") == 1
 
 
 def test_settings_are_valid(tmp_path: Path) -> None:
@@ -209,10 +220,11 @@ def test_settings_are_valid(tmp_path: Path) -> None:
 
 
 def test_probes_request_served_paths(tmp_path: Path) -> None:
-    """The recommender's probes request paths that its API has, on the port that it listens on, as the Service does."""
+    """The recommender's probes request paths that its API has; the Service has the ports that it listens on."""
     recommender = container_of("recommender")
-    (port,) = recommender["ports"]
-    assert f"--port={port['containerPort']}" in recommender["args"]
+    options = {"http": "--port", "keda": "--keda-port"}
+    listening = {port["name"]: port["containerPort"] for port in recommender["ports"]}
+    assert {f"{options[name]}={port}" for name, port in listening.items()} <= {*recommender["args"]}
     store = SqlDecisionStore(f"sqlite:///{tmp_path / 'decisions.sqlite'}")
     app = create_app(store, clock=lambda: datetime(2026, 1, 5, tzinfo=UTC), version="0")
     store.close()
@@ -220,16 +232,32 @@ def test_probes_request_served_paths(tmp_path: Path) -> None:
         known = {path for path in ("/livez", "/readyz") if client.get(path).status_code != NOT_FOUND}
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         assert recommender[probe]["httpGet"]["path"] in known
-        assert recommender[probe]["httpGet"]["port"] == port["name"]
+        assert recommender[probe]["httpGet"]["port"] == "http"
     (service,) = of_kind("Service")
-    assert service["spec"]["ports"] == [{"name": "http", "port": port["containerPort"], "targetPort": port["name"]}]
+    assert service["spec"]["ports"] == [
+        {"name": name, "port": port, "targetPort": name} for name, port in listening.items()
+    ]
+
+
+def test_kedas_port_is_open_for_kedas_namespace_alone() -> None:
+    """Readers of REST get no further port, and KEDA's operator gets none but its own."""
+    (policy,) = [entry for entry in of_kind("NetworkPolicy") if entry["metadata"]["name"] == "recommender"]
+    opened = [
+        (rule["from"][0]["namespaceSelector"]["matchLabels"], [port["port"] for port in rule["ports"]])
+        for rule in policy["spec"]["ingress"]
+    ]
+    assert opened == [({"lagcast.io/reader": "true"}, [8686]), ({"kubernetes.io/metadata.name": "keda"}, [9095])]
 
 
 def test_kustomizations_name_their_files() -> None:
     """Each kustomization lists the YAML files beside it, without those that are to be applied by hand."""
     for path in DEPLOY.rglob("kustomization.yaml"):
         listed = yaml.safe_load(path.read_text(encoding="utf-8"))["resources"]
-        beside = {entry.name for entry in path.parent.glob("*.yaml")} - {path.name, "target-role.yaml"}
+        beside = {entry.name for entry in path.parent.glob("*.yaml")} - {
+            path.name,
+            "target-role.yaml",
+            "sparkapplication.yaml",
+        }
         assert sorted(listed) == sorted(beside)
 
 
@@ -265,6 +293,6 @@ def test_spark_may_not_use_the_account_of_the_executor() -> None:
         role["metadata"].get("namespace")
         for role in of_kind("Role")
         for rule in role["rules"]
-        if "create" in rule["verbs"] and rule["resources"] != ["events"]
+        if "create" in rule["verbs"] and "pods" in rule["resources"]
     }
     assert makers == {"lagcast"}

@@ -1,6 +1,7 @@
 """C45: the chart, rendered by the real Helm and installed on a real API server: the same objects as the manifests'."""
 
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ import pytest
 import yaml
 
 from manifests.dashboard import dashboard
-from manifests.outgoing import FollowedGroup, alerts, prometheus_trigger
+from manifests.outgoing import FollowedGroup, alerts, external_trigger
 from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_lease import KubernetesLease
 from tests.live.harness.clients import NOON
@@ -25,16 +26,14 @@ pytestmark = pytest.mark.kubernetes
 
 SCALERS = "--set=scalers.namespaces={shop}"
 EXECUTOR = ["--set=executor.enabled=true", "--set=executor.namespaces={shop}"]
-EVERYTHING = [SCALERS, *EXECUTOR]
+EVERYTHING = [SCALERS, "--set=scalers.discover=true", *EXECUTOR]
 SEVERAL = "--set=recommender.replicas=2,recommender.storeSecret=lagcast-store"
 # Objects that only one of the two has, and the reason.
 OF_THE_CHART = {("PodDisruptionBudget", "lagcast", "forecasts")}
-OF_THE_MANIFESTS = {
-    # `helm install --create-namespace` makes it.
-    ("Namespace", "", "lagcast"),
-    # For a SparkApplication, which is applied by hand.
-    ("NetworkPolicy", "lagcast", "spark"),
-}
+# `helm install --create-namespace` makes it.
+OF_THE_MANIFESTS = {("Namespace", "", "lagcast")}
+# What a release of the chart rendered as before its parts became one process.
+BEFORE = Path(__file__).parent / "harness" / "kubernetes" / "release-of-parts.yaml"
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +80,7 @@ def of_the_manifests(cluster: ControlPlane, folder: Path, *, several: bool) -> l
     """The objects of `kubectl apply -k` with scalers and executor, and their roles in the namespace shop."""
     whole = folder / "manifests"
     subprocess.run(["cp", "-r", MANIFESTS, whole], check=True)
-    components = {whole: ["scalers", *(["replicas"] if several else [])]}
+    components = {whole: ["scalers", "scalers/discovery", *(["replicas"] if several else [])]}
     if several:
         components[whole / "executor"] = ["lease"]
     for where, names in components.items():
@@ -89,7 +88,7 @@ def of_the_manifests(cluster: ControlPlane, folder: Path, *, several: bool) -> l
             file.write(f"components: {json.dumps(names)}\n")
     texts = [cluster.kubectl("kustomize", str(path)) for path in (whole, whole / "executor")]
     documents = [document for text in texts for document in yaml.safe_load_all(text)]
-    for part in ("scalers", "executor"):
+    for part in ("scalers", "scalers/discovery", "executor"):
         for document in yaml.safe_load_all((whole / part / "target-role.yaml").read_text(encoding="utf-8")):
             document["metadata"]["namespace"] = "shop"
             documents.append(document)
@@ -146,9 +145,9 @@ def test_added_values_are_in_every_pod(cluster: ControlPlane, helm: Helm, tmp_pa
     assert {"NetworkPolicy", "PersistentVolumeClaim"} & set(kinds) == set()
     pods = [
         (spec["jobTemplate"]["spec"] if "jobTemplate" in spec else spec)["template"]["spec"]
-        for spec in (document["spec"] for document in documents if document["kind"] in {"Deployment", "CronJob"})
+        for spec in (document["spec"] for document in documents if document["kind"] in {"StatefulSet", "CronJob"})
     ]
-    assert len(pods) == 4
+    assert len(pods) == 2
     for pod in pods:
         (container,) = pod["containers"]
         assert (container["image"], container["imagePullPolicy"]) == ("registry.example/lagcast:1", "Always")
@@ -168,8 +167,10 @@ def test_a_release_is_installed_changed_and_removed(cluster: ControlPlane, helm:
         return cluster.kubectl("-n", "beside", "get", kind, "-o", "name").split()
 
     def templates() -> dict[str, Any]:
-        items = json.loads(cluster.kubectl("-n", "beside", "get", "deployments", "-o", "json"))["items"]
-        return {entry["metadata"]["name"]: entry["spec"]["template"] for entry in items}
+        kinds = "statefulsets,cronjobs"
+        items = json.loads(cluster.kubectl("-n", "beside", "get", kinds, "-o", "json"))["items"]
+        specs = {entry["metadata"]["name"]: entry["spec"] for entry in items}
+        return {name: spec.get("jobTemplate", {}).get("spec", spec)["template"] for name, spec in specs.items()}
 
     for _ in range(2):
         theirs("install", release, str(CHART), *where, *named(), SCALERS)
@@ -177,7 +178,7 @@ def test_a_release_is_installed_changed_and_removed(cluster: ControlPlane, helm:
         cluster.apply(json.dumps(scaler("shop")))
         before = templates()
         (secret,) = [
-            entry["secret"] for entry in before[f"{release}-collector"]["spec"]["volumes"] if "secret" in entry
+            entry["secret"] for entry in before[f"{release}-recommender"]["spec"]["volumes"] if "secret" in entry
         ]
         assert secret["defaultMode"] == 0o440
         changes = ["--reuse-values", "--set=settings.decision.max_lag_seconds=20", *EXECUTOR]
@@ -186,7 +187,7 @@ def test_a_release_is_installed_changed_and_removed(cluster: ControlPlane, helm:
         assert changed == {f"{release}-recommender"}
         assert cluster.kubectl("-n", "acting", "get", "deployment", f"{release}-executor", "-o", "name")
         theirs("uninstall", release, "--namespace=beside")
-        assert kept("deployments,cronjobs,services,networkpolicies,poddisruptionbudgets") == []
+        assert kept("deployments,statefulsets,cronjobs,services,networkpolicies,poddisruptionbudgets") == []
         assert kept("persistentvolumeclaims") == [
             f"persistentvolumeclaim/{release}-{name}" for name in ("data", "state")
         ]
@@ -194,6 +195,43 @@ def test_a_release_is_installed_changed_and_removed(cluster: ControlPlane, helm:
             "consumergroupscaler.lagcast.io/orders"
         ]
         cluster.kubectl("wait", "--for=delete", "namespace/acting", "--timeout=55s")
+
+
+def test_a_release_of_separate_parts_becomes_one_process(cluster: ControlPlane, helm: Helm, tmp_path: Path) -> None:
+    """An upgrade removes collector, features job and Deployment; claims, Service and roles are the same objects.
+
+    The recommender finds its samples, features and decisions where they were.
+    """
+    theirs, where = helm.using(cluster.kubeconfig), "--namespace=lagcast"
+    before = tmp_path / "before"
+    (before / "templates").mkdir(parents=True)
+    (before / "templates" / "all.yaml").write_text(BEFORE.read_text(encoding="utf-8"), encoding="utf-8")
+    (before / "Chart.yaml").write_text((CHART / "Chart.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+
+    def there(kinds: str) -> dict[str, Document]:
+        items = json.loads(cluster.kubectl("-n", "lagcast", "get", kinds, "-o", "json"))["items"]
+        return {f"{entry['kind']}/{entry['metadata']['name']}": entry for entry in items}
+
+    def identities(kinds: str) -> dict[str, str]:
+        return {name: entry["metadata"]["uid"] for name, entry in there(kinds).items() if "lagcast" in name}
+
+    theirs("install", "lagcast", str(before), where)
+    kept = identities("persistentvolumeclaims,services,configmaps")
+    assert len(kept) == 4
+    theirs("upgrade", "lagcast", str(CHART), where, *named(), SCALERS, "--set=scalers.definition=false")
+    assert identities("persistentvolumeclaims,services,configmaps") == kept
+    assert there("deployments") == {}
+    assert there("cronjobs").keys() == {"CronJob/lagcast-forecasts"}
+    (recommender,) = there("statefulsets").values()
+    pod = recommender["spec"]["template"]["spec"]
+    claims = {
+        entry["name"]: entry["persistentVolumeClaim"]["claimName"]
+        for entry in pod["volumes"]
+        if "persistentVolumeClaim" in entry
+    }
+    assert claims == {"data": "lagcast-data", "state": "lagcast-state"}
+    assert "--data-dir=/data" in pod["containers"][0]["args"]
+    theirs("uninstall", "lagcast", where)
 
 
 def test_a_release_of_several_leaves_its_lease_to_the_holder(cluster: ControlPlane, helm: Helm) -> None:
@@ -225,7 +263,7 @@ def test_the_notes_list_the_next_steps(cluster: ControlPlane, helm: Helm) -> Non
         least=1,
         most=2,
     )
-    exported = [prometheus_trigger(followed, "http://PROMETHEUS:9090")]
+    exported = [external_trigger(followed, "lagcast.lagcast.svc:9095")]
     triggers = "  triggers:\n" + shown.split("  triggers:\n")[1].split("\n\n")[0]
     assert yaml.safe_load(triggers)["triggers"] == exported
     steps = [line.split()[0] for line in shown.splitlines() if line.strip().startswith(("1. ", "2. "))]
@@ -245,6 +283,8 @@ def test_the_notes_list_the_next_steps(cluster: ControlPlane, helm: Helm) -> Non
         (["--set=settings.groups.*.mode=act"], "mode': value must be one of 'off', 'recommend', 'apply'"),
         (["--set=kafka.existingSecret="], "at '/kafka/existingSecret': minLength: got 0, want 1"),
         (["--set=recommender.replicas=2"], "at '/recommender/storeSecret': minLength: got 0, want 1"),
+        (["--set=networkPolicy.kedaNamespace="], "at '/networkPolicy/kedaNamespace': '' does not match pattern"),
+        (["--set=features.enabled=false"], "additional properties 'features' not allowed"),
         (["--set=kafka.bootstrap="], "kafka.bootstrap is empty; name your brokers"),
         ([*EXECUTOR, "--set=executor.namespace=lagcast"], "executor.namespace is the release's own"),
     ],
@@ -289,7 +329,9 @@ def test_alerts_and_scraping_are_optional(helm: Helm) -> None:
     monitor = made["ServiceMonitor"]["spec"]
     (service,) = [each for each in helm.rendered() if each["kind"] == "Service"]
     assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
-    assert [entry["port"] for entry in monitor["endpoints"]] == [entry["name"] for entry in service["spec"]["ports"]]
+    scraped = [entry["port"] for entry in monitor["endpoints"]]
+    assert scraped == ["http"]
+    assert set(scraped) < {entry["name"] for entry in service["spec"]["ports"]}
 
 
 def test_the_dashboard_is_optional(helm: Helm) -> None:
@@ -301,10 +343,37 @@ def test_the_dashboard_is_optional(helm: Helm) -> None:
     assert [each for each in helm.rendered() if each["metadata"]["name"].endswith("-dashboard")] == []
 
 
-def test_spark_may_run_elsewhere(helm: Helm) -> None:
-    """Without its job the chart has nothing of it, and the volume that a SparkApplication names exists."""
-    made = {(each["kind"], each["metadata"]["name"]) for each in helm.rendered("--set=features.enabled=false")}
-    assert [key for key in made if "features" in key[1]] == []
+def test_objects_are_created_only_where_the_owner_says_so(helm: Helm) -> None:
+    """Neither the option nor a right to create objects or to list pods is there before."""
+    before, after = (
+        [each for each in helm.rendered(SCALERS, *more) if each["kind"] in {"Role", "StatefulSet"}]
+        for more in ([], ["--set=scalers.discover=true"])
+    )
+    rules = [rule for each in before if each["kind"] == "Role" for rule in each["rules"]]
+    assert [rule for rule in rules if "create" in rule["verbs"] and rule["resources"] != ["events"]] == []
+    assert [rule for rule in rules if "pods" in rule["resources"]] == []
+    options = [
+        "--discover" in each["spec"]["template"]["spec"]["containers"][0]["args"]
+        for each in (*before, *after)
+        if each["kind"] == "StatefulSet"
+    ]
+    assert options == [False, True]
+    (discovery,) = [each for each in after if each["metadata"]["name"] == "lagcast-discovery"]
+    assert discovery["metadata"]["namespace"] == "shop"
+
+
+def test_spark_may_run_elsewhere(cluster: ControlPlane, tmp_path: Path) -> None:
+    """With the component beside a SparkApplication the parts run by themselves, on the volume that it names."""
+    shutil.copytree(MANIFESTS.parent, tmp_path / "deploy")
+    whole = tmp_path / "deploy" / "manifests"
+    with (whole / "kustomization.yaml").open("a", encoding="utf-8") as file:
+        file.write("components: [../spark]\n")
+    text = cluster.kubectl("kustomize", str(whole))
+    cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", given=text)
+    documents = list(yaml.safe_load_all(text))
+    (recommender,) = [each for each in documents if each["kind"] == "StatefulSet"]
+    arguments = recommender["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert {"serve", "--features=/data/features"} < set(arguments)
     (spark,) = yaml.safe_load_all((CHART.parent / "spark" / "sparkapplication.yaml").read_text(encoding="utf-8"))
     claims = [
         entry["persistentVolumeClaim"]["claimName"]
@@ -312,7 +381,8 @@ def test_spark_may_run_elsewhere(helm: Helm) -> None:
         if "persistentVolumeClaim" in entry
     ]
     assert claims
-    assert {("PersistentVolumeClaim", name) for name in claims} <= made
+    made = {each["metadata"]["name"] for each in documents if each["kind"] == "PersistentVolumeClaim"}
+    assert set(claims) <= made
 
 
 def test_no_secret_is_made(helm: Helm) -> None:

@@ -1,4 +1,4 @@
-"""The instants at which the loop decides: each cycle, as rows come, and until it is stopped."""
+"""The instants at which the loop decides: as rows come, each cycle, on request, and until it is stopped."""
 
 import threading
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from recommender import instants
-from recommender.instants import as_rows_come, each_cycle
+from recommender.instants import as_rows_come
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -34,8 +34,8 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def instants_of(table: Table, stop: threading.Event, *, cycle: float = 60.0) -> Iterator[datetime]:
-    """The instants of that table, with a check that never fails."""
-    return as_rows_come(table, cycle, clock=clock, stop=stop, check=lambda: None)
+    """The instants of that table."""
+    return as_rows_come(table, cycle, clock=clock, stop=stop)
 
 
 def test_each_version_of_the_table_is_decided_on_once() -> None:
@@ -65,7 +65,7 @@ def test_rows_of_an_interval_that_is_not_over_are_waited_for(monkeypatch: pytest
 
     monkeypatch.setattr(stop, "wait", wait)
     table, now = Table(NOON + timedelta(seconds=15)), NOON + timedelta(seconds=14.2)
-    next(as_rows_come(table, 60.0, clock=lambda: now, stop=stop, check=lambda: None))
+    next(as_rows_come(table, 60.0, clock=lambda: now, stop=stop))
     assert waited == [pytest.approx(0.8)]
 
 
@@ -80,23 +80,14 @@ def test_a_check_that_fails_ends_the_loop_with_its_error() -> None:
         next(as_rows_come(Table(NOON), 60.0, clock=clock, stop=threading.Event(), check=check))
 
 
-def test_cycles_end_when_they_are_stopped() -> None:
-    """A cycle that is stopped while it waits does not run again."""
-    stop = threading.Event()
-    for count, now in enumerate(each_cycle(3600.0, clock=clock, stop=stop)):
-        assert now.tzinfo is not None
-        assert count == 0
-        stop.set()
-
-
 def test_a_cycle_starts_early_on_request() -> None:
-    """A new leader does not wait for an hour; an early request during a cycle counts too."""
+    """A new leader does not wait for an hour; a request during a cycle counts too, and each counts once."""
     stop, early = threading.Event(), threading.Event()
-    for count, _ in enumerate(each_cycle(3600.0, clock=clock, stop=stop, early=early)):
-        if count == 2:
-            stop.set()
-        elif count == 1:
-            threading.Timer(0.3, early.set).start()
-        else:
-            early.set()
-    assert count == 2
+    instants = as_rows_come(Table(NOON), 3600.0, clock=clock, stop=stop, early=early)
+    next(instants)
+    early.set()
+    next(instants)
+    threading.Timer(0.3, early.set).start()
+    next(instants)
+    threading.Timer(0.3, stop.set).start()
+    assert next(instants, None) is None

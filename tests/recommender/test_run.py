@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 from time import perf_counter
+from typing import NoReturn
 
 import pytest
 from structlog.testing import CapturingLogger
@@ -133,6 +134,23 @@ def test_p20_a_hold_is_in_force_from_the_next_cycle_on_and_costs_no_state(
         reasons.append(decision.reason)
     assert (reasons[:2], reasons[2] != "held") == (["held", "held"], True)
     assert rows.asked_since[1:] == [now, now + timedelta(minutes=1)]
+
+
+def test_a_hold_stays_in_force_while_the_store_does_not_answer(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cycle goes on with the holds of the last reading: nothing moves that somebody has stopped."""
+
+    def away(*, now: datetime) -> NoReturn:
+        message = f"the database is away at {now}"
+        raise UnavailableError(message)
+
+    loop = make(Rows(hour))
+    loop.store.place_hold(Hold(scope=HoldScope(), reason="sale", placed_at=now))
+    loop.run_once(now=now)
+    monkeypatch.setattr(loop.store, "holds", away)
+    (decision,) = loop.run_once(now=now + timedelta(minutes=1))
+    assert decision.reason == "held"
 
 
 def test_a_restart_goes_on_where_the_store_ends(

@@ -3,7 +3,7 @@
 {{- if contains "lagcast" .Release.Name }}{{ .Release.Name }}{{ else }}{{ .Release.Name }}-lagcast{{ end }}
 {{- end }}
 
-{{/* What a Deployment selects its pods by; arguments: root, component. */}}
+{{/* What selects pods; arguments: root, component. */}}
 {{- define "lagcast.selector" -}}
 app.kubernetes.io/name: lagcast
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -39,7 +39,7 @@ metadata:
 automountServiceAccountToken: false
 {{- end }}
 
-{{/* What the pods of collector, jobs and recommender have in common; arguments: root, component, token. */}}
+{{/* What the pods of recommender and job have in common; arguments: root, component, token. */}}
 {{- define "lagcast.pod" -}}
 serviceAccountName: {{ include "lagcast.name" .root }}-{{ .component }}
 automountServiceAccountToken: {{ .token | default false }}
@@ -90,4 +90,9 @@ securityContext:
 {{/* Whether recommenders hold a Lease: several do; empty where there is one. */}}
 {{- define "lagcast.leads" -}}
 {{- if gt (int .Values.recommender.replicas) 1 }}true{{ end }}
+{{- end }}
+
+{{/* Folder of a recommender's samples and features: one has the volume, several a folder each; arguments: root, replica. */}}
+{{- define "lagcast.dataOf" -}}
+/data{{ if include "lagcast.leads" .root }}/{{ .replica }}{{ end }}
 {{- end }}

@@ -1,0 +1,73 @@
+# ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
+"""`lagcast serve`: the service on a feature table that others write."""
+
+from cli.advise import Features, StateDir
+from cli.collect import ClientConfig, client_settings
+from cli.errors import ExitCode, InputError
+from cli.leading import Lease
+from cli.logs import log_to_stderr
+from cli.progress import Talk
+from cli.publishing import TOPICS, OptionalBootstrap, Publish
+from cli.service import (
+    Config,
+    Forecasts,
+    Host,
+    KedaPort,
+    Kubeconfig,
+    Kubernetes,
+    Port,
+    ServiceOptions,
+    running_service,
+)
+
+
+def serve(
+    *,
+    features: Features,
+    forecasts: Forecasts = None,
+    config: Config = None,
+    state_dir: StateDir = None,
+    bootstrap: OptionalBootstrap = None,
+    client_config: ClientConfig = None,
+    publish: Publish = TOPICS,
+    host: Host = None,
+    port: Port = None,
+    keda_port: KedaPort = None,
+    kubernetes: Kubernetes = None,
+    lease: Lease = None,
+    kubeconfig: Kubeconfig = None,
+) -> int:
+    """Decide as rows come into a feature table and serve the advice over REST, until Ctrl-C or SIGTERM.
+
+    With --bootstrap each decision is published on two Kafka topics as well. With --kubernetes, what a group's
+    ConsumerGroupScaler requests wins over the settings, and its status has the decision. With --lease several
+    may run on one store: one of them decides, and another takes over when it stops.
+    """
+    from cli.wiring import settings_of, version
+    from recommender.adapters.feature_table import FeatureTable
+
+    if bootstrap is None and (client_config is not None or publish not in ("", TOPICS)):
+        message = "--publish and --client-config are about Kafka brokers that are not named; add --bootstrap HOST:PORT"
+        raise InputError(message)
+    log_to_stderr()
+    settings = settings_of(config, state_dir=state_dir)
+    options = ServiceOptions(
+        settings=settings,
+        connection=client_settings(client_config),
+        bootstrap=bootstrap,
+        publish=publish,
+        forecasts=forecasts,
+        host=host,
+        port=port,
+        keda_port=keda_port,
+        kubernetes=kubernetes or (),
+        lease=lease,
+        kubeconfig=kubeconfig,
+    )
+    table = FeatureTable(features)
+    talk = Talk()
+    with running_service(options, talk=talk) as service:
+        cycle = f"at least every {settings.decision.cycle_seconds} s"
+        talk.line(f"lagcast {version()} serves {service.url} and decides as rows come, {cycle}; Ctrl-C stops")
+        service.decide(table)
+    return ExitCode.OK

@@ -1,0 +1,216 @@
+# ruff: noqa: PLC0415 - heavy parts are imported when a command runs, so that `--help` answers in 0.2 s
+"""The service of `lagcast up` and `lagcast serve`: REST, KEDA's port, objects, topics, and the loop that decides."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.errors import InputError
+from cli.instants import read_clock
+from cli.leading import Lead, lead_of, leading
+from cli.progress import Talk
+from cli.publishing import publishing
+
+if TYPE_CHECKING:
+    from recommender.adapters.feature_table import FeatureTable
+    from recommender.adapters.metrics import Metrics
+    from recommender.adapters.store_sql import SqlDecisionStore
+    from recommender.cluster.scalers import Scalers
+    from recommender.cluster.workloads import Workloads
+    from recommender.configuring.settings import InForce, Settings
+    from recommender.following.grading import MeasuredPause
+    from recommender.latest_inputs import LatestInputs
+    from recommender.ports import Group, Obstacle, Publisher
+
+# The options of both commands.
+Config = Annotated[Path | None, typer.Option(metavar="FILE", help="Settings file (YAML).")]
+Forecasts = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Long forecasts to serve, as `lagcast forecast` writes them.")
+]
+Host = Annotated[str | None, typer.Option(help="Address to serve on; 127.0.0.1 unless set.")]
+Port = Annotated[int | None, typer.Option(min=0, max=65535, help="TCP port; 8686 unless set.")]
+KedaPort = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="TCP port for KEDA's external triggers, over gRPC.")
+]
+Kubernetes = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAMESPACE", help="Namespace of ConsumerGroupScalers to follow; may be given several times."),
+]
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Cluster of --kubernetes and --lease. [default: the one it runs in]"),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceOptions:
+    """The options of both commands, as the user gave them; `connection` is the content of `--client-config`."""
+
+    settings: "Settings"
+    connection: Mapping[str, str]
+    bootstrap: str | None
+    publish: str
+    forecasts: Path | None
+    host: str | None
+    port: int | None
+    keda_port: int | None
+    kubernetes: Sequence[str]
+    lease: str | None
+    kubeconfig: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """A service that answers on `url`, and decides in `decide`; `stop` is set by Ctrl-C and SIGTERM."""
+
+    url: str
+    stop: Event
+    metrics: "Metrics"
+    scalers: "Scalers | None"
+    _options: ServiceOptions
+    _workloads: "Workloads | None"
+    _latest_inputs: "LatestInputs"
+    _store: "SqlDecisionStore"
+    _lead: Lead | None
+    _talk: Talk
+
+    def decide(
+        self,
+        table: "FeatureTable",
+        *,
+        obstacles: "Callable[[], Mapping[Group, Obstacle]]" = dict,
+        stops: "Callable[[Group], Sequence[MeasuredPause]]" = lambda _: (),
+        check: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Decide as rows come into the table and at least once a cycle, and publish, until `stop` is set.
+
+        With a lease that is done only while it is held. `obstacles` are the groups that cannot be read now, `stops` the
+        measured pauses of a group. Errors: those of `check`, which is called several times a second.
+        """
+        from cli.wiring import recommender
+        from recommender.cluster.leadership import FencedPublisher
+        from recommender.instants import as_rows_come
+        from recommender.run import run_forever
+
+        scalers, settings, lead = self.scalers, self._settings, self._lead
+        fence = None if lead is None else lead.fence
+
+        def all_obstacles() -> "Mapping[Group, Obstacle]":
+            unread = obstacles()
+            if scalers is None:
+                return unread
+            return {**unread, **scalers.look({*table.groups(), *unread}, now=read_clock())}
+
+        # The lease is released last, when nothing publishes any more.
+        with leading(lead), self._publishing() as topics:
+            publishers: Sequence[Publisher] = [self.metrics, *topics]
+            loop = recommender(
+                table,
+                settings,
+                self._store,
+                publishers=publishers if fence is None else [FencedPublisher(each, fence) for each in publishers],
+                obstacles=all_obstacles,
+                stops=stops,
+                workloads=self._workloads,
+                observe_steps=self.metrics.observe_steps,
+                latest_inputs=self._latest_inputs,
+            )
+            instants = as_rows_come(
+                table,
+                settings.decision.cycle_seconds,
+                clock=read_clock,
+                stop=self.stop,
+                check=check,
+                early=None if lead is None else lead.began,
+            )
+            report = None if scalers is None else scalers.report
+            run_forever(loop, instants=instants, report=report, fence=fence)
+
+    def leads(self) -> bool:
+        """True if this process publishes now: always without a lease."""
+        return self._lead is None or self._lead.leads()
+
+    @property
+    def _settings(self) -> "InForce":
+        return self.scalers or self._options.settings
+
+    def _publishing(self) -> "AbstractContextManager[list[Publisher]]":
+        options, lead = self._options, self._lead
+        return publishing(
+            options.publish if options.bootstrap else "",
+            options.bootstrap or "",
+            options.connection,
+            self._settings,
+            talk=self._talk,
+            within_seconds=None if lead is None else lead.elector.terms.margin_seconds,
+        )
+
+
+@contextmanager
+def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]:
+    """A service during the block. Errors: InputError for options that contradict each other or name no cluster."""
+    from api.app import create_app
+    from cli.server import listen, serving, url_of
+    from cli.stopping import stopped_by_signals
+    from cli.wiring import answering_keda, open_store, scalers_in, version, workloads_in
+    from recommender.adapters.long_forecasts import LongForecastsFolder
+    from recommender.adapters.metrics import Metrics
+    from recommender.latest_inputs import LatestInputs
+
+    if options.kubeconfig is not None and not options.kubernetes and options.lease is None:
+        message = "--kubeconfig is about a cluster that is not followed; add --kubernetes NAMESPACE"
+        raise InputError(message)
+    settings = options.settings
+    lead = lead_of(options.lease, options.kubeconfig)
+    fence = None if lead is None else lead.fence
+    leads = None if lead is None else lead.leads
+    store = open_store(settings) if fence is None else open_store(settings, may_write=fence.check)
+    metrics = Metrics(store, clock=read_clock, version=version(), leads=leads)
+    weeks = None if options.forecasts is None else LongForecastsFolder(options.forecasts)
+    latest_inputs = LatestInputs()
+    with (
+        scalers_in(options.kubernetes, options.kubeconfig, settings, fence=fence) as scalers,
+        workloads_in(options.kubernetes, options.kubeconfig) as workloads,
+    ):
+        app = create_app(
+            store,
+            clock=read_clock,
+            version=version(),
+            metrics=metrics,
+            settings=scalers or settings,
+            long_forecasts=weeks,
+            latest_inputs=latest_inputs,
+        )
+        bound = listen(options.host or settings.host, _port_of(options), search=False)
+        with (
+            stopped_by_signals() as stop,
+            serving(app, bound),
+            answering_keda(
+                store,
+                host=bound.getsockname()[0],
+                port=options.keda_port,
+                talk=talk,
+                leads=leads or (lambda: True),
+            ),
+        ):
+            yield Service(
+                url=url_of(bound),
+                stop=stop,
+                metrics=metrics,
+                scalers=scalers,
+                _options=options,
+                _workloads=workloads,
+                _latest_inputs=latest_inputs,
+                _store=store,
+                _lead=lead,
+                _talk=talk,
+            )
+
+
+def _port_of(options: ServiceOptions) -> int:
+    return options.settings.port if options.port is None else options.port
