@@ -261,7 +261,7 @@ def _paused(request: GroupRequest, decision: Decision | None, *, now: datetime) 
     if hold is not None and hold.holds(now):
         return Verdict(holds=True, reason="Held", sentence=hold.sentence)
     if isinstance(decision, Recommendation) and decision.reason == "held":
-        return Verdict(holds=True, reason="Held", sentence=decision.sentences[-1])
+        return Verdict(holds=True, reason="Held", sentence=" ".join(decision.sentences[-1:]))
     return Verdict(holds=False, reason="NotHeld", sentence="No hold is in force.")
 
 

@@ -33,6 +33,8 @@ SCENARIOS: list[Scenario] = [
 KEYS = {"id", "sentence", "now_at", "group", "forecast_messages_per_second", "expect", "why"}
 OPTIONAL_KEYS = {"past", "settings", "learned", "previous"}
 EXPECTED = {"action", "desired_replicas", "execute_between", "reason", "binding_rule", "refusal", "contains"}
+# Prices of a document, where it names no others, are in USD beside this one.
+PRICED = {"price_per_replica_hour": 0.05}
 ROW_SECONDS = 15
 PAST_MINUTES = 60
 # In a document a spread names these; the quantiles between them lie on straight lines.
@@ -139,7 +141,7 @@ def learned_of(scenario: Scenario, settings: DecisionSettings, profile: GroupPro
 
 def decision_of(scenario: Scenario, *, later: timedelta = timedelta(0)) -> Decision:
     now = datetime.fromisoformat(scenario["now_at"]) + later
-    profile, settings = profile_of(scenario["group"]), DecisionSettings(**scenario.get("settings", {}))
+    profile, settings = profile_of(scenario["group"]), DecisionSettings(**PRICED | scenario.get("settings", {}))
     forecast = forecast_of(scenario, now)
     history = history_of(scenario, profile, float(forecast.path(0.5)[0]), now)
     learned = learned_of(scenario, settings, profile)
