@@ -26,6 +26,12 @@ PROFILE_FIGURES = (
     *("session_timeout_seconds", "commit_mode", "commit_interval_seconds", "poll_batch_seconds", "max_poll_records"),
     *("processing_p99_seconds", "termination_grace_seconds"),
 )
+# Those of a Streams application, whose commit interval is its own; the last ones are of state alone.
+STREAMS_FIGURES = ("tasks", "stateful", "exactly_once", "commit_interval_seconds")
+STATE_FIGURES = (
+    *("restore_bytes", "restore_bytes_per_second", "standbys", "behind_bytes", "volume_kept"),
+    *("max_warmup_replicas", "probing_seconds"),
+)
 _NAMES: dict[Quantity, TurningQuantity] = {
     "price_per_late_message": "price_per_late_message",
     "rebalance_pause_seconds": "rebalance_pause_seconds",
@@ -59,15 +65,32 @@ def profile_figures(context: DecisionContext) -> tuple[ProfileFigure, ...]:
     The start-up time is the owner's or the default until moves, of this group or of similar ones, have shown another.
     """
     profile, start_up = context.profile, context.learned.start_up_source
-    return tuple(
+    streams = profile.streams
+    own: tuple[str, ...] = ()
+    if streams is not None:
+        own = (*STREAMS_FIGURES, *(STATE_FIGURES if streams.stateful else ()))
+    plain = tuple(
         ProfileFigure(
             name=name,
-            value=value if isinstance(value := getattr(profile, name), str | bool) else float(value),
+            value=_figure(getattr(profile, name)),
             source=profile.source_of(name) if name != "start_up_seconds" or start_up == "assumed" else start_up,
         )
         for name in PROFILE_FIGURES
-        if name != "assignor" or profile.rebalances_as == "eager"
+        if name not in own and (name != "assignor" or profile.rebalances_as == "eager")
     )
+    if streams is None:
+        return plain
+    return (
+        *plain,
+        *(
+            ProfileFigure(name=name, value=_figure(getattr(streams, name)), source=streams.source_of(name))
+            for name in own
+        ),
+    )
+
+
+def _figure(value: str | bool | float) -> str | bool | float:  # noqa: FBT001  # a figure of any kind
+    return value if isinstance(value, str | bool) else float(value)
 
 
 def policy_figures(context: DecisionContext, situation: Situation, found: PlanEvaluation) -> PolicyFigures:

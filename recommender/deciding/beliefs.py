@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from cost_model.physics.clients import MEASURED
 from cost_model.physics.learned import PRIOR_MOVES, MoveOutcome
 from cost_model.physics.profile import Capacity
 from forecasting.units import SECONDS_PER_HOUR
@@ -41,11 +42,24 @@ def _profile(figures: Sequence[ProfileFigure]) -> tuple[str, ...]:
     """A sentence for each source of the group's figures; those from moves have sentences of their own."""
     words = {"configured": "As set", "detected": "Seen in Kafka", "assumed": "Assumed"}
     named = {source: [each for each in figures if each.source == source] for source in words}
-    return tuple(
+    sentences = (
         f"{words[source]}: {', '.join(f'{each.name} {_value(each)}' for each in known)}."
         for source, known in named.items()
         if known
     )
+    client = next((_client(each) for each in figures if each.name == "client" and each.value not in MEASURED), None)
+    return (*sentences, client) if client else tuple(sentences)
+
+
+def _client(figure: ProfileFigure) -> str:
+    """What a client library means for rebalances whose answer to them was not measured."""
+    if figure.value == "other" and figure.source == "assumed":
+        found = "The client library is not known, because client ids and assignor name none"
+    elif figure.value == "other":
+        found = "The members use several client libraries, or one that is not known here"
+    else:
+        found = f"How fast {figure.value} answers a rebalance has not been measured"
+    return f"{found}: it is assumed to answer at its next poll, as Java does."
 
 
 def _value(figure: ProfileFigure) -> str:
