@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Images of containers set it; then each of the hundred processes of the tests would compile every source anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-decision-time bench-collection bench-live-latency bench-rebalances bench-scalers bench-failover lab lab-kubernetes docs lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-decision-time bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes docs lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -121,6 +121,11 @@ bench-rebalances: OUT := build/rebalances.json
 ROUNDS := 4
 bench-rebalances: $(READY) ## what rebalances stop and repeat, on a real Kafka: make bench-rebalances OUT=FILE ROUNDS=4
 	@$(BIN)/python -m benchmarks.rebalances --out "$(OUT)" --rounds $(ROUNDS)
+
+bench-streams: OUT := build/rebalances-streams.json
+bench-streams: ROUNDS := 1
+bench-streams: $(READY) ## the same of a Kafka Streams application with state: make bench-streams OUT=FILE ROUNDS=1
+	@$(BIN)/python -m benchmarks.rebalances.streams --out "$(OUT)" --rounds $(ROUNDS)
 
 bench-scalers: $(READY) ## what it costs to update 1,000 ConsumerGroupScalers, on a real control plane that it starts
 	@$(BIN)/python -m benchmarks.speed.scalers --objects 1000

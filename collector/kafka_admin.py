@@ -7,10 +7,12 @@ from typing import TypeVar
 
 import structlog
 
+from collector.client_libraries import client_libraries
 from collector.errors import AdapterError, RejectedError, UnavailableError
 from collector.kafka_requests import Answers, GroupDescription, KafkaRequests, Partition
 from collector.other_groups import unsupported
 from collector.sample import OffsetSample
+from collector.streams import StreamsApplications
 from collector.subscribed import Subscriptions
 
 EVERY_GROUP = "*"
@@ -43,6 +45,8 @@ class KafkaAdminCollector:
     `bootstrap` is `host:port[,host:port]`; `client_config` holds librdkafka settings, usually for security.
     `read_committed` names the groups whose consumers are set to `isolation.level=read_committed`, or `EVERY_GROUP`: for
     them a partition ends where the first open transaction begins, because they cannot read beyond it.
+    With `describe_streams`, what is known of Kafka Streams applications is in their samples; Describe on the cluster
+    as well makes the bytes of their changelogs known.
     Errors: RejectedError for settings that the client does not accept. No request is sent yet.
     """
 
@@ -53,12 +57,14 @@ class KafkaAdminCollector:
         cluster: str,
         client_config: Mapping[str, str] | None = None,
         read_committed: Collection[str] = (),
+        describe_streams: bool = True,
     ) -> None:
         self._cluster = cluster
         self._read_committed = frozenset(read_committed)
         self._subscriptions = Subscriptions()
         self._told = set[tuple[str, str]]()  # groups and topics that are left out
         self._kafka = KafkaRequests(bootstrap, cluster=cluster, client_config=client_config or {})
+        self._streams = StreamsApplications(self._kafka, client_config or {}) if describe_streams else None
 
     def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
         """One sample, stamped `now`, for each partition of the groups; None: of every group that the cluster lists.
@@ -91,6 +97,7 @@ class KafkaAdminCollector:
         readings = _Readings(
             where=self._kafka.where,
             described=described,
+            streams={} if self._streams is None else self._streams.describe(described.got, now=now),
             committed=committed,
             topics=topics,
             layout=layout,
@@ -165,6 +172,7 @@ class _Readings:
 
     where: str
     described: Answers[str, GroupDescription]
+    streams: Mapping[str, str]
     committed: Answers[str, dict[Partition, int]]
     topics: Mapping[str, frozenset[str]]
     layout: Answers[str, frozenset[Partition]]
@@ -175,7 +183,7 @@ class _Readings:
     def samples(self, cluster: str, group: str, now: datetime) -> Iterator[OffsetSample]:
         """A sample of each partition whose end offset is known."""
         description, committed = self.described.got[group], self.committed.got[group]
-        ends = self.ends[group].got
+        ends, clients = self.ends[group].got, client_libraries(group, description.client_ids)
         for topic, number in sorted(self.wanted[group] & ends.keys()):
             yield OffsetSample(
                 cluster=cluster,
@@ -191,7 +199,8 @@ class _Readings:
                 group_assignor=description.assignor,
                 members=description.members,
                 static_members=description.static_members,
-                client_id=description.client_id,
+                clients=clients,
+                streams=self.streams.get(group),
             )
 
     def failures(self, group: str) -> list[AdapterError]:

@@ -33,6 +33,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from collector.client_config import without_secrets
 from collector.errors import AdapterError, MalformedError, RejectedError, UnavailableError
 from collector.kafka_errors import Complaints, Question, in_our_words, said
+from collector.streams_userdata import MemberData
 
 # Defaults of every client; a caller's settings override them. A round waits three times for a broker that is
 # unavailable: for its list of groups of every kind, for its groups and for its partitions. 2 + 6 + 6 s fit into the
@@ -66,8 +67,8 @@ class Answers(Generic[Key, Value]):
 class GroupDescription:
     """A group as its coordinator describes it, in Kafka's terms; None where the broker returned no value.
 
-    `hosts` has the address that each member connects from. `is_simple`: no consumer ever joined it, its offsets are
-    stored by hand.
+    `client_ids` and `hosts` have the client id of each member, and the address that it connects from. `is_simple`: no
+    consumer ever joined it, its offsets are stored by hand.
     """
 
     state: str
@@ -75,10 +76,18 @@ class GroupDescription:
     assignor: str | None
     members: int
     static_members: int
-    client_id: str | None
+    client_ids: tuple[str, ...]
     hosts: tuple[str, ...]
     is_simple: bool
     assigned: frozenset[Partition]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicLeaders:
+    """Every topic that the user may describe, with the broker that leads each partition, and the brokers' addresses."""
+
+    leaders: Mapping[Partition, int]
+    addresses: Mapping[int, tuple[str, int]]
 
 
 class FirstMessage(NamedTuple):
@@ -141,6 +150,44 @@ class KafkaRequests:
             self._client.poll(0)
             return Answers(got={}, failed={"": self._error(Question(words="its list of groups of every kind"), cause)})
         return Answers(got={group.id: group.protocol_type for group in listed}, failed={})
+
+    def member_data(self, group: str) -> tuple[MemberData, ...]:
+        """What the members of a group of the classic protocol have told each other through it.
+
+        Errors: UnavailableError, RejectedError.
+        """
+        try:
+            with warnings.catch_warnings():
+                # The client advises `describe_consumer_groups` instead, which leaves these bytes out.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                described: list[Any] = self._client.list_groups(group, timeout=_LIST_SECONDS)
+        except KafkaException as cause:
+            self._client.poll(0)
+            raise self._error(Question(words=f"the members of group {group!r}", group=group), cause) from cause
+        return tuple(
+            MemberData(member.metadata or b"", member.assignment or b"")
+            for found in described
+            for member in found.members
+        )
+
+    def topic_leaders(self) -> TopicLeaders:
+        """Where every partition of the cluster is led. Errors: UnavailableError, RejectedError."""
+        try:
+            listed = self._client.list_topics(timeout=_LIST_SECONDS)
+        except KafkaException as cause:
+            self._client.poll(0)
+            raise self._error(Question(words="its list of topics"), cause) from cause
+        return TopicLeaders(
+            leaders={
+                (name, number): partition.leader
+                for name, topic in listed.topics.items()
+                for number, partition in topic.partitions.items()
+            },
+            addresses={
+                number: (broker.host, broker.port)  # type: ignore[misc]  # their types know no host
+                for number, broker in listed.brokers.items()
+            },
+        )
 
     def descriptions(self, groups: Iterable[str]) -> Answers[str, GroupDescription]:
         """State, protocol, members and assignments of the groups; a group that the cluster does not know is DEAD."""
@@ -296,7 +343,7 @@ def _description(group: ConsumerGroupDescription) -> GroupDescription:
         assignor=group.partition_assignor or None,
         members=len(group.members),
         static_members=sum(bool(member.group_instance_id) for member in group.members),
-        client_id=min((member.client_id for member in group.members if member.client_id), default=None),
+        client_ids=tuple(member.client_id or "" for member in group.members),
         # Brokers run on Java, which writes a slash between name and address of a host: "/10.1.2.3".
         hosts=tuple(member.host.rpartition("/")[2] for member in group.members),
         is_simple=group.is_simple_consumer_group,

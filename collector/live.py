@@ -52,7 +52,8 @@ class LiveCluster:
 
     def watch(self, on_interruption: Callable[[Interruption], object], stop: Event) -> None:
         """Call `on_interruption` with each interruption of the groups that deserve attention, until `stop`."""
-        with IsolatedCollector(self._make()) as collector:
+        # The rounds describe applications; twice a second nothing of it would be new.
+        with IsolatedCollector(partial(self._make(), describe_streams=False)) as collector:
             watch_forever(collector, lambda: self._attention.groups, on_interruption, clock=self.clock, wait=stop.wait)
 
     def _make(self) -> "partial[KafkaAdminCollector]":

@@ -134,7 +134,8 @@ def _samples(
             group_assignor=None,
             members=None,
             static_members=None,
-            client_id=None,
+            clients=None,
+            streams=None,
         )
 
 

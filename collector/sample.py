@@ -14,7 +14,8 @@ class OffsetSample:
     `committed_offset` is read before `end_offset`: the other way round, a group that commits between the two reads
     shows negative lag (end 1,203,900, then committed 1,203,950, is -50 messages). None: nothing committed yet.
     `static_members` of the `members` have a `group.instance.id`: Kafka keeps their place while they are down.
-    `client_id` is that of the first member by name: clients that are given none have one that names their library.
+    `clients` are the libraries that the members' client ids name, joined by a comma (`client_libraries`).
+    `streams` is what is known of a Kafka Streams application, as JSON under the names of its settings.
     `group_state` is Kafka's term (`STABLE`, `PREPARING_REBALANCING`, ...), `UNKNOWN` where the broker returned none.
     """
 
@@ -31,4 +32,5 @@ class OffsetSample:
     group_assignor: str | None
     members: int | None
     static_members: int | None = None
-    client_id: str | None = None
+    clients: str | None = None
+    streams: str | None = None

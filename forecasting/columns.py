@@ -39,7 +39,8 @@ SAMPLES: tuple[Column, ...] = (
     Column(name="group_assignor", kind="string", nullable=True),
     Column(name="members", kind="int", nullable=True),
     Column(name="static_members", kind="int", nullable=True, later=True),  # of the members, those with an instance id
-    Column(name="client_id", kind="string", nullable=True, later=True),  # of the first member, by name
+    Column(name="clients", kind="string", nullable=True, later=True),  # libraries, sorted, joined by a comma
+    Column(name="streams", kind="string", nullable=True, later=True),  # of a Streams application, as JSON
 )
 
 # One row for each group and interval, stamped with the instant at which the interval ends: a row may be used from
@@ -72,7 +73,8 @@ GROUP_INTERVALS: tuple[Column, ...] = (
     Column(name="group_protocol", kind="string", nullable=True, later=True),
     Column(name="group_assignor", kind="string", nullable=True, later=True),
     Column(name="static_members", kind="int", nullable=True, later=True),
-    Column(name="client_id", kind="string", nullable=True, later=True),
+    Column(name="clients", kind="string", nullable=True, later=True),
+    Column(name="streams", kind="string", nullable=True, later=True),
 )
 
 # The fit of a fleet for each group: one row for each horizon its forecasts were scored at, with the parameters

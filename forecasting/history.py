@@ -47,7 +47,8 @@ class GroupInterval:
     group_protocol: str | None = None
     group_assignor: str | None = None
     static_members: int | None = None
-    client_id: str | None = None
+    clients: str | None = None
+    streams: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,7 +57,8 @@ def samples_of(plant: Plant, names: Names) -> pa.Table:
             "group_assignor": pa.repeat(seen[0].group_assignor, rows),
             "members": members,
             "static_members": pa.array([o.static_members for o in seen], pa.int32()).take(each),
-            "client_id": pa.repeat(seen[0].client_id, rows),
+            "clients": pa.repeat(seen[0].clients, rows),
+            "streams": pa.nulls(rows, pa.string()),
         }
     )
     return table.filter(pa.array(np.concatenate([o.sampled for o in seen])))
@@ -97,7 +98,7 @@ class Rows:
             group_protocol=seen.group_protocol,
             group_assignor=seen.group_assignor,
             static_members=seen.static_members,
-            client_id=seen.client_id,
+            clients=seen.clients,
         )
         return row if before is None else self._with_rates(row, before, seen)
 

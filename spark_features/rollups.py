@@ -18,7 +18,7 @@ _COUNTS = (
 
 _NEWEST_KNOWN = (
     *("lag_messages", "lag_seconds", "members"),
-    *("group_protocol", "group_assignor", "static_members", "client_id"),
+    *("group_protocol", "group_assignor", "static_members", "clients", "streams"),
 )
 
 

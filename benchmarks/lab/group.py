@@ -174,7 +174,7 @@ def seen(
         group_protocol=rows[0].group_protocol,
         group_assignor=rows[0].group_assignor,
         static_members=rows[0].static_members,
-        client_id=rows[0].client_id,
+        clients=rows[0].clients,
     )
 
 

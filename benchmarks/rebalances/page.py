@@ -45,7 +45,7 @@ simulated group of the replay expect. The whole page is made from one JSON docum
   needs less; by the simulated group as the mean over 20 seeds. *Held*: within {share:.0%} or {seconds:g} s of the
   median, for duplicates within {share:.0%} or {messages:g} messages.
 
-Versions: {versions}.
+Versions: {versions}. Kafka Streams has a page of its own: [rebalances-streams.md](rebalances-streams.md).
 """
 
 

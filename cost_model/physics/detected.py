@@ -1,9 +1,11 @@
 """ObservedGroup and ObservedWorkload: what Kafka and the cluster tell of a group, which its owner need not set then."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from cost_model.physics.clients import client_of
 from cost_model.physics.pods import PodStart
 from cost_model.physics.profile import Assignor, Client, GroupProtocol
 from forecasting.history import GroupInterval
@@ -15,6 +17,8 @@ LEAST_PARTITIONS = Partitions(1)
 DETECTABLE = frozenset({"protocol", "assignor", "static_membership", "client"})
 # Those that the pods of the workload and its autoscaler show.
 DETECTABLE_IN_CLUSTER = frozenset({"termination_grace_seconds", "min_replicas", "max_replicas"})
+# Those of a Streams application's profile.
+STREAMS_DETECTABLE = frozenset({"tasks", "stateful", "standbys", "restore_bytes"})
 # The names of Kafka's own assignors; an assignor of one's own may be eager or not, and shows nothing.
 _PROTOCOLS: dict[str, GroupProtocol] = {
     "range": "eager",
@@ -24,18 +28,29 @@ _PROTOCOLS: dict[str, GroupProtocol] = {
     "stream": "cooperative",
 }
 _ASSIGNORS: dict[str, Assignor] = {"range": "range", "roundrobin": "roundrobin", "sticky": "sticky"}
-# How a client names its members where its application does not.
-_CLIENT_IDS: tuple[tuple[str, Client], ...] = (("rdkafka", "librdkafka"), ("consumer-", "java"))
 # Kafka's type of a group of the newer protocol, KIP-848.
 NEWER_PROTOCOL = "consumer"
-_STREAM_THREAD = "-StreamThread-"
+# The assignor of every Kafka Streams application of the classic protocol, and of nothing else.
+STREAMS_ASSIGNOR = "stream"
+# A state that has grown or shrunk by less counts as the same: each other figure begins the group's session anew.
+_SAME_SIZE = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedStreams:
+    """What the samples of a Kafka Streams application show of it; None: they do not show it."""
+
+    tasks: int | None = None
+    stateful: bool | None = None
+    standbys: int | None = None
+    restore_bytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedGroup:
     """What the samples of a group show of its profile; None: they do not show it.
 
-    `static_membership` is true where any member has a `group.instance.id`.
+    `static_membership` is true where any member has a `group.instance.id`. `streams` is None for plain consumers.
     """
 
     partitions: Partitions = LEAST_PARTITIONS
@@ -43,6 +58,7 @@ class ObservedGroup:
     assignor: Assignor | None = None
     static_membership: bool | None = None
     client: Client | None = None
+    streams: ObservedStreams | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,27 +86,39 @@ def observed_in(rows: Iterable[GroupInterval], *, before: ObservedGroup | None =
     for row in rows:
         if row.partitions != observed.partitions:
             observed = replace(observed, partitions=Partitions(row.partitions))
-        described = (row.group_protocol, row.group_assignor, row.static_members, row.client_id)
+        described = (row.group_protocol, row.group_assignor, row.static_members, row.clients, row.streams)
         if row.members and described != last:
-            observed, last = _with(observed, *described), described
+            observed, last = _with(observed, row), described
     return observed
 
 
-def _with(
-    observed: ObservedGroup,
-    group_protocol: str | None,
-    group_assignor: str | None,
-    static_members: int | None,
-    client_id: str | None,
-) -> ObservedGroup:
+def _with(observed: ObservedGroup, row: GroupInterval) -> ObservedGroup:
     """The group with what one row shows of it; what that does not show stays."""
+    newer, static = row.group_protocol == NEWER_PROTOCOL, row.static_members
+    client = client_of(row.clients, assignor=row.group_assignor, newer_protocol=newer)
+    # Ids that no longer name a library may be another one's; while a rebalance lasts, the assignor is not known.
+    is_whole = row.clients is not None and (newer or row.group_assignor is not None)
     return ObservedGroup(
         partitions=observed.partitions,
-        protocol=protocol_of(group_protocol, group_assignor) or observed.protocol,
-        assignor=_ASSIGNORS.get(group_assignor or "") or observed.assignor,
-        static_membership=observed.static_membership if static_members is None else static_members > 0,
-        client=client_of(client_id or "") or observed.client,
+        protocol=protocol_of(row.group_protocol, row.group_assignor) or observed.protocol,
+        assignor=_ASSIGNORS.get(row.group_assignor or "") or observed.assignor,
+        static_membership=observed.static_membership if static is None else static > 0,
+        client=client if is_whole else client or observed.client,
+        streams=_streams(observed.streams, row),
     )
+
+
+def _streams(known: ObservedStreams | None, row: GroupInterval) -> ObservedStreams | None:
+    """What is known of a Streams application; None once the group has another assignor."""
+    if row.group_assignor != STREAMS_ASSIGNOR:
+        return known if row.group_assignor is None else None
+    known = known or ObservedStreams()
+    told = {} if row.streams is None else json.loads(row.streams)
+    seen = replace(known, **{name: told[name] for name in STREAMS_DETECTABLE & told.keys()})
+    before, now = known.restore_bytes, seen.restore_bytes
+    if before and now is not None and abs(now - before) <= _SAME_SIZE * before:
+        return replace(seen, restore_bytes=before)
+    return seen
 
 
 def protocol_of(group_protocol: str | None, group_assignor: str | None) -> GroupProtocol | None:
@@ -100,14 +128,3 @@ def protocol_of(group_protocol: str | None, group_assignor: str | None) -> Group
     ('cooperative', 'kip848', None)
     """
     return "kip848" if group_protocol == NEWER_PROTOCOL else _PROTOCOLS.get(group_assignor or "")
-
-
-def client_of(client_id: str) -> Client | None:
-    """The library that gives its members such client ids by default; None: an application may have chosen it.
-
-    >>> client_of("rdkafka"), client_of("consumer-orders-1"), client_of("orders-5f7d")
-    ('librdkafka', 'java', None)
-    """
-    if _STREAM_THREAD in client_id:
-        return "java"
-    return next((client for begin, client in _CLIENT_IDS if client_id.startswith(begin)), None)

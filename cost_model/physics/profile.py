@@ -7,7 +7,7 @@ from cost_model.physics.scalability import Scalability
 from forecasting.units import Fraction, MessagesPerSecond, Partitions, Replicas, Seconds
 
 GroupProtocol = Literal["eager", "cooperative", "kip848"]
-Client = Literal["java", "librdkafka", "other"]
+Client = Literal["java", "librdkafka", "kafka-python", "aiokafka", "kafkajs", "sarama", "franz-go", "kafka-go", "other"]
 CommitMode = Literal["interval", "batch", "message"]
 Assignor = Literal["range", "roundrobin", "sticky"]
 FigureSource = Literal["configured", "detected", "assumed"]
@@ -35,9 +35,9 @@ class StreamsProfile:
 
     `tasks` is the sum over sub-topologies of the largest source's partitions. `restore_bytes` is the changelog of all
     tasks together; `behind_bytes` is the part of it that a kept copy (a standby, or a volume that outlives its pod)
-    still has to read. The rate is per replica and has no default: only a measured figure can be trusted. Defaults are
-    Kafka's own (no standbys, 2 warm-ups, a probe every 600 s, commits every 30 s). Errors: ValueError on no task, no
-    warm-up, or bytes to restore at no known rate.
+    still has to read. The rate is per replica; its default is RATE. Other defaults are Kafka's own (no standbys, 2
+    warm-ups, a probe every 600 s, commits every 30 s). `configured` and `detected` name the fields that the owner has
+    set and those that Kafka tells; others are assumed. Errors: ValueError on no task, no warm-up, or no rate.
     """
 
     stateful: bool
@@ -48,18 +48,23 @@ class StreamsProfile:
     standbys: int = 0
     restore_bytes: float = 0.0
     behind_bytes: float = 0.0
-    restore_bytes_per_second: float | None = None
+    restore_bytes_per_second: float = 1e7
     volume_kept: bool = False
     commit_interval_seconds: Seconds = Seconds(30.0)
+    configured: frozenset[str] = frozenset()
+    detected: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if self.tasks < 1 or self.max_warmup_replicas < 1:
             message = f"{self.tasks} tasks with {self.max_warmup_replicas} warm-ups: both must be at least 1"
             raise ValueError(message)
-        rate = self.restore_bytes_per_second
-        if max(self.restore_bytes, self.behind_bytes) > 0.0 and (rate is None or not rate > 0.0):
-            message = f"{self.restore_bytes:,.0f} bytes to restore need a measured restore_bytes_per_second, not {rate}"
+        if not self.restore_bytes_per_second > 0.0:
+            message = f"restore_bytes_per_second is {self.restore_bytes_per_second:g}: it has to be above 0"
             raise ValueError(message)
+
+    def source_of(self, name: str) -> FigureSource:
+        """The source of a figure of this profile, by its field."""
+        return _source(name, self.configured, self.detected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +92,7 @@ class GroupProfile:
     partitions: Partitions
     capacity: Capacity | None
     protocol: GroupProtocol = "eager"  # the protocol of the Java default [Range, CooperativeSticky]
-    client: Client = "java"
+    client: Client = "other"  # unknown: taken to answer a rebalance at its next poll, which is the longer stop
     assignor: Assignor = "range"  # first in the defaults of Java and librdkafka; cooperative and kip848 are sticky
     static_membership: bool = False  # group.instance.id set: closing sends no LeaveGroup
     min_replicas: Replicas = Replicas(1)
@@ -135,9 +140,7 @@ class GroupProfile:
         >>> GroupProfile(cluster="c", group="g", partitions=Partitions(8), capacity=None).source_of("protocol")
         'assumed'
         """
-        if name in self.configured:
-            return "configured"
-        return "detected" if name in self.detected else "assumed"
+        return _source(name, self.configured, self.detected)
 
     @property
     def work_units(self) -> Partitions:
@@ -163,6 +166,12 @@ class GroupProfile:
     def batch_p99_seconds(self) -> Seconds:
         """Time a replica may need before it can respond: its slowest message, or its batch if that is longer."""
         return Seconds(max(self.processing_p99_seconds, self.poll_batch_seconds))
+
+
+def _source(name: str, configured: frozenset[str], detected: frozenset[str]) -> FigureSource:
+    if name in configured:
+        return "configured"
+    return "detected" if name in detected else "assumed"
 
 
 def while_behind(profile: GroupProfile) -> GroupProfile:

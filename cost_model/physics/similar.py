@@ -25,7 +25,7 @@ def kind_of(profile: GroupProfile) -> GroupKind:
 
     >>> from forecasting.units import Partitions
     >>> kind_of(GroupProfile(cluster="c", group="g", partitions=Partitions(8), capacity=None))
-    GroupKind(client='java', protocol='eager', static_membership=False, batch_octave=-3)
+    GroupKind(client='other', protocol='eager', static_membership=False, batch_octave=-3)
     """
     return GroupKind(
         client=profile.client,

@@ -52,30 +52,35 @@ def lead_seconds(profile: GroupProfile, *, from_replicas: Replicas, to_replicas:
 
 
 def restored_bytes(profile: GroupProfile, *, from_replicas: Replicas, to_replicas: Replicas) -> float:
-    """Changelog bytes that a move has read again: all of the moved tasks', or the rest where a copy is kept."""
+    """Changelog bytes that a move has read again: all of the moved tasks', or the rest where a copy is kept.
+
+    A replica that is added finds a copy on a volume that outlived its pod; one that stays has one as a standby.
+    """
     streams = profile.streams
     if streams is None or not streams.stateful:
         return 0.0
     moves = moved_tasks(profile, from_replicas=from_replicas, to_replicas=to_replicas)
-    return moves * _bytes_per_task(streams)
+    return moves * _bytes_per_task(
+        streams, copied=streams.volume_kept if to_replicas > from_replicas else streams.standbys > 0
+    )
 
 
 def restore_seconds(profile: GroupProfile, *, from_replicas: Replicas, to_replicas: Replicas) -> Seconds:
-    """Time that the tasks of leaving replicas are down for their state, at the measured rate; 0 on the way up.
+    """Time that the tasks of leaving replicas are down for their state, at the rate of a replica; 0 on the way up.
 
     The tasks resume on the replicas that stay, which restore theirs in parallel: of 5 moved tasks on 2 replicas one has
-    3. A warm-up restores while the old owner still runs, so growing stops no task for it.
+    3. A warm-up restores while the old owner still runs, so growing stops no task for it. The volume of a leaving
+    replica leaves with it: measured at 20 MB a task 13.6 s with a kept volume, 14.3 s without, 13.0 s with a standby.
     """
     streams = profile.streams
-    if streams is None or streams.restore_bytes_per_second is None or not to_replicas < from_replicas:
+    if streams is None or not to_replicas < from_replicas:
         return _NO_TIME
     moves = moved_tasks(profile, from_replicas=from_replicas, to_replicas=to_replicas)
     if not streams.stateful or moves < 1:
         return _NO_TIME
     most = ceil(moves / min(to_replicas, profile.work_units))
-    return Seconds(most * _bytes_per_task(streams) / streams.restore_bytes_per_second)
+    return Seconds(most * _bytes_per_task(streams, copied=streams.standbys > 0) / streams.restore_bytes_per_second)
 
 
-def _bytes_per_task(streams: StreamsProfile) -> float:
-    copied = streams.standbys > 0 or streams.volume_kept
+def _bytes_per_task(streams: StreamsProfile, *, copied: bool) -> float:
     return (streams.behind_bytes if copied else streams.restore_bytes) / streams.tasks

@@ -110,15 +110,15 @@ def _graceful_leave(profile: GroupProfile) -> Remedy | None:
 
 def _kept_state(profile: GroupProfile) -> Remedy | None:
     streams = profile.streams
-    if streams is None or not streams.stateful or streams.standbys > 0 or streams.volume_kept:
+    if streams is None or not streams.stateful or streams.standbys > 0:
         return None
     full = Replicas(profile.replica_ceiling)
     restoring = restore_seconds(profile, from_replicas=full, to_replicas=Replicas(full - 1))
     if restoring < LEAST_GAIN_SECONDS:
         return None
     sentence = (
-        f"num.standby.replicas 1, or state on a volume that is kept: the tasks of a leaving replica would not wait "
-        f"{restoring:.0f} s for their changelog; shorter segments and more eager compaction shorten it too"
+        f"num.standby.replicas 1: the tasks of a leaving replica would not wait {restoring:.0f} s for their changelog; "
+        "shorter segments and more eager compaction shorten it too"
     )
     return Remedy(sentence=sentence, profile=replace(profile, streams=replace(streams, standbys=1)))
 

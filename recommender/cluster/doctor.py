@@ -167,7 +167,7 @@ def _objects(view: ClusterView, namespace: str, documents: list[Document]) -> It
 def _bounds(request: GroupRequest) -> Iterator[Diagnosis]:
     """A minimum above the useful maximum: more replicas than partitions, or tasks, sit idle."""
     least, streams, partitions = request.group.min_replicas, request.group.streams, request.group.partitions
-    ceiling, what = (partitions, "partitions") if streams is None else (streams.tasks, "tasks")
+    ceiling, what = (partitions, "partitions") if streams is None or streams.tasks is None else (streams.tasks, "tasks")
     if ceiling is not None and least > ceiling:
         sentence = f"minReplicas is {least}, above the useful maximum: there are {ceiling} {what}, the rest sits idle."
         yield _finding("bounds", _place(request), "problem", sentence, f"set minReplicas to {ceiling} or less")

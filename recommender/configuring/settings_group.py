@@ -5,7 +5,14 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from cost_model.physics.detected import DETECTABLE, DETECTABLE_IN_CLUSTER, ObservedGroup, ObservedWorkload
+from cost_model.physics.detected import (
+    DETECTABLE,
+    DETECTABLE_IN_CLUSTER,
+    STREAMS_DETECTABLE,
+    ObservedGroup,
+    ObservedStreams,
+    ObservedWorkload,
+)
 from cost_model.physics.profile import (
     Assignor,
     Capacity,
@@ -52,25 +59,27 @@ class StreamsSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    tasks: int
-    """Tasks of the application: for each sub-topology the partitions of its largest source, summed. No default: it is
-    what replicas share out."""
+    tasks: int | None = None
+    """Tasks of the application: for each sub-topology the partitions of its largest source, summed. Default: what its
+    members tell each other in Kafka; where that is not known, its partitions."""
 
-    stateful: bool
-    """True where tasks keep state in stores. No default: a warm-up takes minutes, and its absence none."""
+    stateful: bool | None = None
+    """True where tasks keep state in stores. Default: whether Kafka shows changelogs; where it does not tell, true, the
+    slower one, so that nothing is promised that the application cannot do."""
 
     restore_bytes: float = Field(default=_STREAMS_DEFAULTS["restore_bytes"], ge=0)
-    """Bytes of changelog that all tasks together read where no copy is kept. Default: 0."""
+    """Bytes of changelog that all tasks together read where no copy is kept. Default: those on the brokers' disks,
+    which a user with Describe on the cluster may see; where they are not known, 0."""
 
     behind_bytes: float = Field(default=_STREAMS_DEFAULTS["behind_bytes"], ge=0)
     """Bytes of changelog that a kept copy (a standby, a volume) still has to read. Default: 0, it keeps up."""
 
-    restore_bytes_per_second: float | None = Field(default=_STREAMS_DEFAULTS["restore_bytes_per_second"], gt=0)
-    """Bytes of changelog that one replica reads per second. Default: none; it has to be measured where there is
-    anything to restore."""
+    restore_bytes_per_second: float = Field(default=_STREAMS_DEFAULTS["restore_bytes_per_second"], gt=0)
+    """Bytes of changelog that one replica reads per second. Default: 10 MB/s, which is assumed: measure yours."""
 
     standbys: int = Field(default=_STREAMS_DEFAULTS["standbys"], ge=0)
-    """`num.standby.replicas`. Default: 0, Kafka's own."""
+    """`num.standby.replicas`. Default: what its members tell each other in Kafka; where that is not known, 0, Kafka's
+    own."""
 
     max_warmup_replicas: int = _STREAMS_DEFAULTS["max_warmup_replicas"]
     """`max.warmup.replicas`: copies that are brought up to date at a time. Default: 2, Kafka's own."""
@@ -89,12 +98,22 @@ class StreamsSettings(BaseModel):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        self.profile()
+        self.profile(ObservedStreams(), Partitions(1))
         return self
 
-    def profile(self) -> StreamsProfile:
-        """The same for the cost model. Errors: ValueError where the values do not hold together."""
-        return StreamsProfile(**self.model_dump())
+    def profile(self, observed: ObservedStreams, partitions: Partitions) -> StreamsProfile:
+        """The profile for the cost model: what is set wins over what was `observed`, and that over the defaults.
+
+        Errors: ValueError where the values do not hold together.
+        """
+        configured = {name for name in self.model_fields_set if getattr(self, name) is not None}
+        seen = {name: getattr(observed, name) for name in STREAMS_DETECTABLE - configured}
+        detected = {name: value for name, value in seen.items() if value is not None}
+        assumed = {"tasks": partitions, "stateful": True}
+        figures = {name: value for name, value in self.model_dump().items() if value is not None}
+        return StreamsProfile(
+            **assumed | figures | detected, configured=frozenset(configured), detected=frozenset(detected)
+        )
 
 
 class ScaleToZeroSettings(BaseModel):
@@ -135,8 +154,9 @@ class GroupSettings(BaseModel):
 
     client: Client = _PROFILE_DEFAULTS["client"]
     """Library that the consumers use: `java` answers a rebalance at its next poll, `librdkafka` (confluent-kafka, Go,
-    .NET) from a thread of its own. Default: the one that the members' default client ids name; under ids of one's own
-    java, whose pauses grow with its batches."""
+    .NET) from a thread of its own; of the others neither was measured, and they are taken to answer as `java` does.
+    Default: the one that the members' client ids or their assignor name; where the application has chosen its ids,
+    `other`, whose pauses grow with its batches."""
 
     assignor: Assignor = _PROFILE_DEFAULTS["assignor"]
     """`partition.assignment.strategy` of an eager group: `range`, `roundrobin` or `sticky`. Default: that of the
@@ -194,7 +214,8 @@ class GroupSettings(BaseModel):
     """Seconds that the slowest hundredth of messages takes; moves keep five times that distance. Default: 1."""
 
     streams: StreamsSettings | None = None
-    """Settings of Kafka Streams. Default: none, a plain consumer."""
+    """Settings of Kafka Streams. Default: those of an application that is seen in Kafka; else none, a plain
+    consumer."""
 
     holidays: HolidaySettings = HolidaySettings()
     """Days with a load like that of holidays, for the week ahead; a group's own replace those under `*`. Default: none,
@@ -241,12 +262,13 @@ class GroupSettings(BaseModel):
             detected["min_replicas"] = min(detected["min_replicas"], Replicas(self.max_replicas))
         if "max_replicas" in detected:
             detected["max_replicas"] = max(detected["max_replicas"], Replicas(self.min_replicas))
+        partitions = Partitions(self.partitions or observed.partitions)
         return GroupProfile(
             cluster=cluster,
             group=group,
-            partitions=Partitions(self.partitions or observed.partitions),
+            partitions=partitions,
             capacity=capacity,
-            streams=None if self.streams is None else self.streams.profile(),
+            streams=self._streams(observed.streams, partitions),
             scale_to_zero=ScaleToZero(
                 activation_lag_messages=zero.activation_lag_messages, idle_seconds=Seconds(zero.idle_seconds)
             )
@@ -256,3 +278,9 @@ class GroupSettings(BaseModel):
             detected=frozenset(detected),
             **{name: getattr(self, name) for name in same} | detected,
         )
+
+    def _streams(self, observed: ObservedStreams | None, partitions: Partitions) -> StreamsProfile | None:
+        """The profile of a Streams application: one that is set, or seen in Kafka."""
+        if self.streams is None and observed is None:
+            return None
+        return (self.streams or StreamsSettings()).profile(observed or ObservedStreams(), partitions)

@@ -30,6 +30,12 @@ PROFILE_FIGURES = (
 )
 # Of these only what is known of the group is published: its useful counts show the defaults.
 _BOUNDS = frozenset({"min_replicas", "max_replicas"})
+# Those of a Streams application, whose commit interval is its own; the last ones are of state alone.
+STREAMS_FIGURES = ("tasks", "stateful", "exactly_once", "commit_interval_seconds")
+STATE_FIGURES = (
+    *("restore_bytes", "restore_bytes_per_second", "standbys", "behind_bytes", "volume_kept"),
+    *("max_warmup_replicas", "probing_seconds"),
+)
 _NAMES: dict[Quantity, TurningQuantity] = {
     "price_per_late_message": "price_per_late_message",
     "rebalance_pause_seconds": "rebalance_pause_seconds",
@@ -64,17 +70,27 @@ def profile_figures(context: DecisionContext) -> tuple[ProfileFigure, ...]:
     The start-up time is the owner's; else that which moves or pods have shown, else the default.
     """
     profile, start_up = context.profile, context.learned.start_up_source
-    figures = (
+    streams = profile.streams
+    own: tuple[str, ...] = ()
+    if streams is not None:
+        own = (*STREAMS_FIGURES, *(STATE_FIGURES if streams.stateful else ()))
+    plain = tuple(
         ProfileFigure(
             name=name,
-            value=value if isinstance(value := getattr(profile, name), str | bool) else float(value),
+            value=_figure(getattr(profile, name)),
             source=profile.source_of(name) if name != "start_up_seconds" or start_up == "assumed" else start_up,
         )
         for name in PROFILE_FIGURES
-        if (name != "assignor" or profile.rebalances_as == "eager")
+        if name not in own
+        and (name != "assignor" or profile.rebalances_as == "eager")
         and (name not in _BOUNDS or _is_bound(profile, name, found=context.finding is not None))
     )
-    return tuple(_with_instant(figure, context) for figure in figures)
+    of_streams = (
+        ProfileFigure(name=name, value=_figure(getattr(streams, name)), source=streams.source_of(name))
+        for name in own
+        if streams is not None
+    )
+    return (*(_with_instant(figure, context) for figure in plain), *of_streams)
 
 
 def _is_bound(profile: GroupProfile, name: str, *, found: bool) -> bool:
@@ -90,6 +106,10 @@ def _with_instant(figure: ProfileFigure, context: DecisionContext) -> ProfileFig
         return replace(figure, seen_at=context.track_record.cluster_seen_at)
     pods = context.learned.pod_start_up
     return replace(figure, seen_at=pods.newest_at) if figure.name == "start_up_seconds" and pods is not None else figure
+
+
+def _figure(value: str | bool | float) -> str | bool | float:  # noqa: FBT001  # a figure of any kind
+    return value if isinstance(value, str | bool) else float(value)
 
 
 def policy_figures(context: DecisionContext, situation: Situation, found: PlanEvaluation) -> PolicyFigures:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from cost_model.physics.clients import MEASURED
 from cost_model.physics.detected import DETECTABLE_IN_CLUSTER
 from cost_model.physics.learned import PRIOR_MOVES, MoveOutcome
 from cost_model.physics.pods import PodStartUp
@@ -55,12 +56,25 @@ def _profile(figures: Sequence[ProfileFigure]) -> tuple[str, ...]:
         in_cluster = each.source == "detected" and each.name in DETECTABLE_IN_CLUSTER
         if each.source != "detected" or each.name != "start_up_seconds":
             named.setdefault("cluster" if in_cluster else each.source, []).append(each)
-    return tuple(
+    sentences = (
         f"{words[source]}{_seen_at(named[source])}: "
         f"{', '.join(f'{each.name} {_value(each)}' for each in named[source])}."
         for source in words
         if named[source]
     )
+    client = next((_client(each) for each in figures if each.name == "client" and each.value not in MEASURED), None)
+    return (*sentences, client) if client else tuple(sentences)
+
+
+def _client(figure: ProfileFigure) -> str:
+    """What a client library means for rebalances whose answer to them was not measured."""
+    if figure.value == "other" and figure.source == "assumed":
+        found = "The client library is not known, because client ids and assignor name none"
+    elif figure.value == "other":
+        found = "The members use several client libraries, or one that is not known here"
+    else:
+        found = f"How fast {figure.value} answers a rebalance has not been measured"
+    return f"{found}: it is assumed to answer at its next poll, as Java does."
 
 
 def _seen_at(figures: Sequence[ProfileFigure]) -> str:

@@ -15,7 +15,7 @@ GROUP_STATES = ("STABLE", "PREPARING_REBALANCING", "COMPLETING_REBALANCING", "RE
 # Kafka's words, by the protocol and the client of the world; a client of another kind has an id of its application.
 GROUP_PROTOCOLS = {"eager": "classic", "cooperative": "classic", "kip848": "consumer"}
 ASSIGNORS = {"eager": "range", "cooperative": "cooperative-sticky", "kip848": "uniform"}
-CLIENT_IDS = {"java": "consumer-1", "librdkafka": "rdkafka", "other": "app-1"}
+CLIENTS = {"java": "java", "librdkafka": "librdkafka", "other": "unknown"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,7 +38,7 @@ class Observation:
     group_protocol: str | None = None
     group_assignor: str | None = None
     static_members: int | None = None
-    client_id: str | None = None
+    clients: str | None = None
     unseen_partitions: tuple[int, ...] = ()
 
     @property

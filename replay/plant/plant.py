@@ -10,7 +10,7 @@ from replay.plant.incidents import Incidents
 from replay.plant.lifecycle import command_replicas
 from replay.plant.observation import (
     ASSIGNORS,
-    CLIENT_IDS,
+    CLIENTS,
     GROUP_PROTOCOLS,
     GROUP_STATES,
     DayTotals,
@@ -109,7 +109,7 @@ class Plant:
             group_protocol=GROUP_PROTOCOLS[self._world.protocol],
             group_assignor=ASSIGNORS[self._world.protocol],
             static_members=group["members"].item() if self._world.static_membership else 0,
-            client_id=CLIENT_IDS[self._world.client],
+            clients=CLIENTS[self._world.client],
             unseen_partitions=unseen,
         )
 

@@ -29,7 +29,7 @@ def around(monkeypatch: pytest.MonkeyPatch) -> None:
                 assignor="range",
                 members=len(hosts[name]),
                 static_members=0,
-                client_id="consumer-orders-1",
+                client_ids=("consumer-orders-1",),
                 hosts=hosts[name],
                 is_simple=False,
                 assigned=frozenset(),

@@ -24,7 +24,7 @@ SAMPLE = OffsetSample(
     group_assignor="range",
     members=8,
     static_members=2,
-    client_id="consumer-orders-1",
+    clients="java",
 )
 
 

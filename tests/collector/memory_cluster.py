@@ -44,6 +44,8 @@ class MemoryCluster:
         self.list_errors: list[KafkaError] = []
         self.groups: dict[str, Any] = {"orders": group()}
         self.other_groups: dict[str, str] = {}
+        self.member_data: dict[str, Any] = {}
+        self.every_topic: Any = {}
         self.kinds_error: KafkaException | None = None
         self.commits: dict[str, Any] = {"orders": COMMITS}
         self.topics: dict[str, Any] = {"orders-in": 3}
@@ -57,8 +59,14 @@ class MemoryCluster:
         listed = [SimpleNamespace(group_id=name) for name in self.groups] if not self.list_errors else []
         return settled(SimpleNamespace(valid=listed, errors=self.list_errors))
 
-    def list_groups(self, *, timeout: float) -> list[SimpleNamespace]:
+    def list_groups(self, name: str | None = None, *, timeout: float) -> list[SimpleNamespace]:
         warnings.warn(f"old, and at most {timeout} s", DeprecationWarning, stacklevel=2)
+        if name is not None:
+            self.requests.append("member data")
+            members = self.member_data.get(name, ())
+            if isinstance(members, KafkaException):
+                raise members
+            return [SimpleNamespace(members=[SimpleNamespace(metadata=said, assignment=got) for said, got in members])]
         if self.kinds_error is not None:
             raise self.kinds_error
         listed = {**dict.fromkeys(self.groups, "consumer"), **self.other_groups}
@@ -76,6 +84,17 @@ class MemoryCluster:
             return {name: settled(commits)}
         entries = [TopicPartition(topic, number, offset) for (topic, number), offset in commits.items()]
         return {name: settled(SimpleNamespace(topic_partitions=entries))}
+
+    def list_topics(self, *, timeout: float) -> SimpleNamespace:
+        assert timeout > 0
+        self.requests.append("every topic")
+        if isinstance(self.every_topic, KafkaException):
+            raise self.every_topic
+        topics = {
+            name: SimpleNamespace(partitions={number: SimpleNamespace(leader=1) for number in range(count)})
+            for name, count in self.every_topic.items()
+        }
+        return SimpleNamespace(topics=topics, brokers={1: SimpleNamespace(host="broker-1", port=9092)})
 
     def describe_topics(self, request: Any) -> Mapping[str, "Future[Any]"]:  # noqa: ANN401  # the client's own request type
         return {name: settled(self._topic(name)) for name in request.topic_names}
@@ -108,6 +127,7 @@ def group(
     assigned: Sequence[Sequence[tuple[str, int]]] = ((("orders-in", 0), ("orders-in", 1)), (("orders-in", 2),)),
     is_simple: bool = False,
     instance_ids: Sequence[str | None] = (None, None),
+    client_ids: Sequence[str] = ("consumer-orders-1", "consumer-orders-2", "consumer-orders-3"),
 ) -> SimpleNamespace:
     return SimpleNamespace(
         state=ConsumerGroupState[state],
@@ -119,8 +139,8 @@ def group(
                 assignment=SimpleNamespace(topic_partitions=[TopicPartition(*entry) for entry in entries]),
                 group_instance_id=instance_id,
                 host="/10.1.2.3",
-                client_id=f"consumer-orders-{place + 1}",
+                client_id=client_id,
             )
-            for place, (entries, instance_id) in enumerate(zip(assigned, instance_ids, strict=False))
+            for entries, instance_id, client_id in zip(assigned, instance_ids, client_ids, strict=False)
         ],
     )

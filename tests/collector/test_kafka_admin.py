@@ -34,6 +34,13 @@ def test_static_members_are_counted(collector: KafkaAdminCollector, cluster: Mem
     assert {(row.members, row.static_members) for row in rows} == {(3, 1)}
 
 
+def test_the_libraries_of_all_members_are_named(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
+    """Several in one group, and members whose application has chosen their ids, are told apart."""
+    cluster.groups["orders"] = group(client_ids=("rdkafka", "orders-pod-7"))
+    rows = collector.collect(["orders"], now=NOON).samples
+    assert {(row.clients, row.streams) for row in rows} == {("librdkafka,unknown", None)}
+
+
 def test_commits_are_read_before_ends(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
     """Commits come before end offsets, each offset table in one request, so that no race makes lag negative."""
     cluster.groups["billing"], cluster.commits["billing"] = group(), COMMITS

@@ -39,7 +39,8 @@ samples = st.builds(
     group_assignor=st.none() | st.just("range"),
     members=st.none() | st.integers(0, 9),
     static_members=st.none() | st.integers(0, 9),
-    client_id=st.none() | st.text(max_size=20),
+    clients=st.none() | st.text(max_size=20),
+    streams=st.none() | st.text(max_size=20),
 )
 
 

@@ -77,7 +77,7 @@ def test_static_members_are_counted(bootstrap: str, collector: KafkaAdminCollect
         member(bootstrap, group, topic, **settings),
     ):
         rows = read_until(collector, group, has_members(2))[-1]
-    assert {(row.static_members, row.client_id) for row in rows} == {(1, "rdkafka")}
+    assert {(row.static_members, row.clients) for row in rows} == {(1, "librdkafka")}
 
 
 def test_eager_rebalance_is_seen(bootstrap: str, collector: KafkaAdminCollector, topic: str) -> None:

@@ -66,17 +66,17 @@ def test_what_kafka_tells_of_a_group_is_that_of_its_newest_sample(intervals: Int
     """What is unknown stays unknown, each by itself; that no member is static is known."""
     rows = intervals(
         [
-            sampled(0, 1, static_members=2, client_id="rdkafka"),
-            sampled(5, 2, group_assignor="cooperative-sticky", static_members=0, client_id="consumer-g-1"),
+            sampled(0, 1, static_members=2, clients="librdkafka"),
+            sampled(5, 2, group_assignor="stream", static_members=0, clients="java", streams='{"tasks": 8}'),
             sampled(20, 3, group_protocol=None, group_assignor=None, members=None),
             sampled(35, 4, group_assignor=None, static_members=1),
         ]
     )
-    told = [(row.group_protocol, row.group_assignor, row.static_members, row.client_id) for row in rows]
+    told = [(row.group_protocol, row.group_assignor, row.static_members, row.clients, row.streams) for row in rows]
     assert told[-3:] == [
-        ("consumer", "cooperative-sticky", 0, "consumer-g-1"),
-        (None, None, None, None),
-        ("consumer", None, 1, None),
+        ("consumer", "stream", 0, "java", '{"tasks": 8}'),
+        (None, None, None, None, None),
+        ("consumer", None, 1, None, None),
     ]
 
 

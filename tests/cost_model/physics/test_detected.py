@@ -1,12 +1,13 @@
 """What the rows of a group tell of its profile."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from cost_model.physics.detected import ObservedGroup, observed_in
+from cost_model.physics.detected import ObservedGroup, ObservedStreams, observed_in
 from forecasting.history import GroupInterval
 from forecasting.units import Partitions
 
@@ -54,19 +55,52 @@ def test_the_protocol_is_that_of_kafkas_own_words(
 
 
 @pytest.mark.parametrize(
-    ("client_id", "client"),
+    ("clients", "client"),
     [
-        ("consumer-orders-1", "java"),
-        ("orders-3f0c9d1e-StreamThread-1-consumer", "java"),
-        ("rdkafka", "librdkafka"),
-        ("kafka-python-2.2.3", None),
-        ("orders-5f7d", None),
+        ("java", "java"),
+        ("librdkafka", "librdkafka"),
+        ("kafka-python", "kafka-python"),
+        ("unknown", None),
+        ("librdkafka,unknown", None),
+        ("java,librdkafka", "other"),
         (None, None),
     ],
 )
-def test_the_client_is_that_of_a_default_client_id(client_id: str | None, client: str | None) -> None:
-    """Where an application has chosen the id, the library is unknown."""
-    assert observed_in([a_row(client_id=client_id)]).client == client
+def test_the_client_is_the_library_that_client_ids_name(clients: str | None, client: str | None) -> None:
+    """Where an application has chosen the ids the library is unknown, and several libraries are none of them."""
+    assert observed_in([a_row(clients=clients, group_assignor="range")]).client == client
+
+
+def test_ids_that_no_longer_name_a_library_leave_it_unknown() -> None:
+    """Another library may have taken their place; while a rebalance lasts, what was known stays."""
+    named = a_row(clients="librdkafka", group_assignor="range")
+    rebalancing, renamed = a_row(clients="unknown"), a_row(clients="unknown", group_assignor="range")
+    assert observed_in([named, rebalancing]).client == "librdkafka"
+    assert observed_in([named, rebalancing, renamed]).client is None
+
+
+def _streams(**told: object) -> GroupInterval:
+    return a_row(group_protocol="classic", group_assignor="stream", clients="java", streams=json.dumps(told))
+
+
+def test_a_streams_application_is_seen_by_its_assignor() -> None:
+    """Figures that are not told stay unknown, and a group with another assignor is none any longer."""
+    silent = a_row(group_protocol="classic", group_assignor="stream")
+    told = _streams(tasks=10, stateful=True, standbys=1, restore_bytes=5_000)
+    assert observed_in([silent]).streams == ObservedStreams()
+    assert observed_in([silent, told]).streams == ObservedStreams(
+        tasks=10, stateful=True, standbys=1, restore_bytes=5_000
+    )
+    assert observed_in([told, silent]) == observed_in([told])
+    assert observed_in([told, a_row(clients="java")]) == observed_in([told])
+    assert observed_in([told, a_row(group_assignor="range", clients="java")]).streams is None
+
+
+def test_state_that_grows_by_less_than_a_tenth_is_the_same() -> None:
+    """Each other figure would begin the session of the group anew, and a changelog grows all the time."""
+    rows = [_streams(restore_bytes=size) for size in (1_000, 1_090, 1_110, 1_150, 900)]
+    seen = [observed_in(rows[: count + 1]).streams for count in range(len(rows))]
+    assert [streams.restore_bytes for streams in seen if streams] == [1_000, 1_000, 1_110, 1_110, 900]
 
 
 def test_membership_is_static_where_one_member_is() -> None:
@@ -87,7 +121,7 @@ def test_an_empty_group_and_an_unread_one_tell_nothing() -> None:
 
 def test_the_newest_row_wins_and_rows_go_on_from_what_is_known() -> None:
     """A group that was upgraded is cooperative from then on, in one reading and in two."""
-    eager = a_row(group_protocol="classic", group_assignor="range", static_members=0, client_id="rdkafka")
+    eager = a_row(group_protocol="classic", group_assignor="range", static_members=0, clients="librdkafka")
     upgraded = replace(eager, group_assignor="cooperative-sticky", partitions=12)
     whole = observed_in([eager, upgraded])
     assert whole == observed_in([upgraded], before=observed_in([eager]))

@@ -84,7 +84,7 @@ def test_replicas_killed_in_mid_batch_get_the_remedy_of_a_longer_grace_period() 
 
 
 def test_b15_state_that_takes_long_to_restore_gets_the_remedy_of_copies() -> None:
-    """4 GB over 40 tasks at 10 MB/s are 10 s a task; a standby or a kept volume spares it."""
+    """4 GB over 40 tasks at 10 MB/s are 10 s a task; a standby spares it."""
     streams = StreamsProfile(stateful=True, tasks=40, restore_bytes=4e9, restore_bytes_per_second=1e7)
     quick = replace(KAFKA, heartbeat_interval_seconds=Seconds(1.0), streams=streams, max_replicas=Replicas(10))
     found = remedies(quick)

@@ -73,12 +73,20 @@ def test_a_closed_instance_is_missed_only_when_its_session_ends() -> None:
 
 
 def test_b14_a_kept_volume_restores_the_rest_and_a_lost_one_everything() -> None:
-    """8 moved tasks on 8 replicas are one each: 10 s for a full changelog, 0.1 s for what a copy has missed."""
+    """8 tasks that come back to a volume read what it has missed; without it, or to a replica without one, all."""
+    kept = replace(STATEFUL, volume_kept=True, behind_bytes=4e7)
+    profiles = [replace(KAFKA, streams=streams) for streams in (STATEFUL, kept, replace(kept, volume_kept=False))]
+    read = [restored_bytes(profile, from_replicas=Replicas(8), to_replicas=Replicas(10)) for profile in profiles]
+    assert read == pytest.approx([8e8, 8e6, 8e8])
+
+
+def test_a_leaving_volume_leaves_its_tasks_without_state() -> None:
+    """8 moved tasks on 8 replicas are one each: 10 s for a full changelog, 0.1 s for what a standby has missed."""
     kept = replace(STATEFUL, volume_kept=True, behind_bytes=4e7)
     standby = replace(STATEFUL, standbys=1, behind_bytes=4e7)
     base = _effect(STATELESS, 10, 8).rebalance_pause_seconds
     pauses = [_effect(streams, 10, 8).rebalance_pause_seconds - base for streams in (STATEFUL, kept, standby)]
-    assert pauses == pytest.approx([10.0, 0.1, 0.1])
+    assert pauses == pytest.approx([10.0, 10.0, 0.1])
     assert restored_bytes(
         replace(KAFKA, streams=STATEFUL), from_replicas=Replicas(10), to_replicas=Replicas(8)
     ) == pytest.approx(8e8)
@@ -99,10 +107,10 @@ def test_tasks_are_the_ceiling() -> None:
     assert effect.lost_partition_seconds == 0.0
 
 
-def test_state_without_a_measured_rate_is_refused() -> None:
-    """No figure for the speed of a restore can be assumed."""
-    with pytest.raises(ValueError, match="4,000,000,000 bytes to restore need a measured"):
-        StreamsProfile(stateful=True, tasks=40, restore_bytes=4e9)
+def test_impossible_figures_are_refused() -> None:
+    """Nothing is restored at no rate, and an application has a task."""
+    with pytest.raises(ValueError, match="restore_bytes_per_second is 0"):
+        StreamsProfile(stateful=True, tasks=40, restore_bytes_per_second=0.0)
     with pytest.raises(ValueError, match="0 tasks with 2 warm-ups"):
         StreamsProfile(stateful=True, tasks=0)
 

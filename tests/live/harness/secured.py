@@ -43,9 +43,14 @@ class Secured:
         """`127.0.0.1:PORT` of a listener."""
         return f"127.0.0.1:{self.ports[listener]}"
 
-    def grant(self, user: str, *, group: str | None = None, topic: str | None = None) -> None:
-        """Let a user Describe a group, a topic or both, and nothing more."""
-        for kind, name in ((ResourceType.GROUP, group), (ResourceType.TOPIC, topic)):
+    def grant(self, user: str, *, group: str | None = None, topic: str | None = None, cluster: bool = False) -> None:
+        """Let a user Describe a group, a topic, the cluster or all of them, and nothing more."""
+        names = {
+            ResourceType.GROUP: group,
+            ResourceType.TOPIC: topic,
+            ResourceType.BROKER: "kafka-cluster" if cluster else None,  # the client's word for Kafka's CLUSTER
+        }
+        for kind, name in names.items():
             if name is not None:
                 self._grant(user, kind, name)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cost_model.physics.detected import ObservedGroup, ObservedWorkload
+from cost_model.physics.detected import ObservedGroup, ObservedStreams, ObservedWorkload
 from cost_model.physics.profile import GroupProfile
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from recommender.configuring.settings import GroupSettings, Settings, SettingsError, load_settings
@@ -168,6 +168,43 @@ def test_a_streams_application_can_be_set(tmp_path: Path) -> None:
     assert (profile.work_units, profile.rebalances_as, profile.streams.max_warmup_replicas) == (10, "cooperative", 2)
 
 
+SHOP = replace(
+    SEEN,
+    client="java",
+    streams=ObservedStreams(tasks=10, stateful=True, standbys=1, restore_bytes=4e9),
+)
+
+
+def test_a_streams_application_need_not_be_set(tmp_path: Path) -> None:
+    """What its samples show is its profile; what they cannot show has a default, and each figure its source."""
+    profile = _load(tmp_path, "").group("shop").profile("prod", "shop", SHOP)
+    streams = profile.streams
+    assert streams is not None
+    assert (streams.tasks, streams.stateful, streams.standbys, streams.restore_bytes) == (10, True, 1, 4e9)
+    assert (profile.work_units, profile.rebalances_as) == (10, "cooperative")
+    assert streams.detected == {"tasks", "stateful", "standbys", "restore_bytes"}
+    assert streams.source_of("restore_bytes_per_second") == streams.source_of("probing_seconds") == "assumed"
+
+
+def test_one_setting_of_a_streams_application_leaves_the_others_as_they_are_seen(tmp_path: Path) -> None:
+    """A setting wins over what is seen, also one that is the default; the rest need not be repeated."""
+    text = "groups: {shop: {streams: {restore_bytes_per_second: 5.0e+7, standbys: 0}}}"
+    streams = _load(tmp_path, text).group("shop").profile("prod", "shop", SHOP).streams
+    assert streams is not None
+    assert (streams.restore_bytes_per_second, streams.standbys, streams.tasks) == (5e7, 0, 10)
+    assert streams.configured == {"restore_bytes_per_second", "standbys"}
+    assert streams.detected == {"tasks", "stateful", "restore_bytes"}
+
+
+def test_a_streams_application_of_which_nothing_is_seen_is_the_slower_one(tmp_path: Path) -> None:
+    """Set without figures, and read by a source that shows none: each partition a task, and each with state."""
+    seen = ObservedGroup(partitions=Partitions(24))
+    streams = _load(tmp_path, "groups: {shop: {streams: {}}}").group("shop").profile("prod", "shop", seen).streams
+    assert streams is not None
+    assert (streams.tasks, streams.stateful, streams.detected) == (24, True, frozenset())
+    assert streams.source_of("stateful") == "assumed"
+
+
 def test_an_unset_profile_is_the_default_one(tmp_path: Path) -> None:
     """An unset field has the profile's default, and the capacity is unknown rather than guessed."""
     profile = _load(tmp_path, "").group("orders").profile("prod", "orders", ObservedGroup(partitions=Partitions(24)))
@@ -214,15 +251,15 @@ def test_an_unset_profile_is_the_default_one(tmp_path: Path) -> None:
             "groups.b.target is that of group 'a' too, and both have the mode apply",
         ),
         ("store_url: postgresql://lagcast:secret@db/lagcast", "LAGCAST_STORE_URL"),
-        ("groups: {o: {streams: {tasks: 10}}}", "'groups.o.streams.stateful' is missing"),
+        ("groups: {o: {streams: {standbys: -1}}}", "'groups.o.streams.standbys' is -1"),
         ("groups: {o: {streams: {tasks: 0, stateful: no}}}", "groups.o.streams: 0 tasks with 2 warm-ups"),
         (
             "groups: {o: {streams: {task: 1, tasks: 1, stateful: no}}}",
             "the nearest known one is 'groups.o.streams.tasks'",
         ),
         (
-            "groups: {o: {streams: {tasks: 4, stateful: yes, restore_bytes: 9}}}",
-            "9 bytes to restore need a measured restore_bytes_per_second",
+            "groups: {o: {streams: {restore_bytes_per_second: 0}}}",
+            "'groups.o.streams.restore_bytes_per_second' is 0",
         ),
         ("store_url: nowhere", "sqlite:////var"),
         (

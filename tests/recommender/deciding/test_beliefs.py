@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 import pytest
 
@@ -178,6 +179,25 @@ def test_a_start_up_time_that_is_set_stands_beside_what_was_seen(advice: MakeAdv
         "up to 150 s: 2 s for a node, 95 s for image and containers, 53 s to be ready and join; the newest at "
         "2026-01-05 12:00Z."
     )
+
+
+@pytest.mark.parametrize(
+    ("client", "source", "sentence"),
+    [
+        ("java", "detected", None),
+        ("librdkafka", "configured", None),
+        ("franz-go", "detected", "How fast franz-go answers a rebalance has not been measured"),
+        ("other", "assumed", "The client library is not known, because client ids and assignor name none"),
+        ("other", "detected", "The members use several client libraries, or one that is not known here"),
+    ],
+)
+def test_b24_a_client_that_was_not_measured_is_said_to_be_assumed(
+    advice: MakeAdvice, client: str, source: Literal["configured", "detected", "assumed"], sentence: str | None
+) -> None:
+    """It is priced as one that answers at its next poll; of the two that were measured nothing needs to be said."""
+    said = beliefs(advice(profile=(ProfileFigure(name="client", value=client, source=source),)))[2:]
+    assumed = f"{sentence}: it is assumed to answer at its next poll, as Java does."
+    assert said == (() if sentence is None else (assumed,))
 
 
 def test_what_would_reverse_a_decision_is_a_sentence_a_quantity(advice: MakeAdvice) -> None:
