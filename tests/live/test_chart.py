@@ -344,14 +344,14 @@ def test_the_dashboard_is_optional(helm: Helm) -> None:
 
 
 def test_objects_are_created_only_where_the_owner_says_so(helm: Helm) -> None:
-    """Neither the option nor a right to create objects or to list pods is there before."""
+    """Neither the option nor a right to create objects or to list ReplicaSets is there before."""
     before, after = (
         [each for each in helm.rendered(SCALERS, *more) if each["kind"] in {"Role", "StatefulSet"}]
         for more in ([], ["--set=scalers.discover=true"])
     )
     rules = [rule for each in before if each["kind"] == "Role" for rule in each["rules"]]
     assert [rule for rule in rules if "create" in rule["verbs"] and rule["resources"] != ["events"]] == []
-    assert [rule for rule in rules if "pods" in rule["resources"]] == []
+    assert [rule for rule in rules if "replicasets" in rule["resources"]] == []
     options = [
         "--discover" in each["spec"]["template"]["spec"]["containers"][0]["args"]
         for each in (*before, *after)

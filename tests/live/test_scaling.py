@@ -47,7 +47,7 @@ def test_serve_follows_the_objects_of_owners(installed: ControlPlane, namespace:
 
     spec: dict[str, Any] = {
         "maxReplicas": 7,
-        "prices": {"currency": "EUR"},
+        "prices": {"currency": "EUR", "pricePerReplicaHour": "0.05"},
         "group": {"capacityMessagesPerSecondPerReplica": 1000},
     }
     installed.apply(json.dumps(scaler(namespace, mode="Apply", target={"name": "consumer"}, **spec)))

@@ -72,6 +72,7 @@ class Replica:
             "LAGCAST_STATE_DIR": str(folder / name),
             "LAGCAST_STORE_URL": store_url,
             "LAGCAST_DECISION__CURRENCY": name,
+            "LAGCAST_DECISION__PRICE_PER_REPLICA_HOUR": "0.05",
         }
         with self._log.open("wb") as output:
             command = [sys.executable, "-m", "cli.main", *arguments]
