@@ -42,7 +42,7 @@ def trapped(tmp_path: Path) -> Path:
 def environment(trapped: Path, tmp_path: Path) -> dict[str, str]:
     """The variables of a process that is in the trap; none of lagcast's own is set but the state folder."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("LAGCAST_", "KUBE"))}
-    path = os.pathsep.join([str(tmp_path / "trap"), *filter(None, [os.environ.get("PYTHONPATH"), os.getcwd()])])
+    path = os.pathsep.join([str(tmp_path / "trap"), *filter(None, [os.environ.get("PYTHONPATH"), str(Path.cwd())])])
     return own | {"PYTHONPATH": path, "TRAPPED": str(trapped), "LAGCAST_STATE_DIR": str(tmp_path / "state")}
 
 
@@ -74,7 +74,7 @@ def test_the_trap_catches(trapped: Path, environment: dict[str, str], call: str)
         ["--version"],
         ["--help"],
     ],
-    ids=lambda arguments: " ".join(arguments),
+    ids=" ".join,
 )
 def test_p21_commands_on_a_folder_call_nobody(
     feature_table: Path, trapped: Path, environment: dict[str, str], arguments: list[str]
