@@ -15,7 +15,7 @@ from forecasting.history import GroupInterval
 def steady_hour(table: Path, groups: Sequence[str], *, end_at: datetime) -> Path:
     """An hour of rows up to `end_at` of each group of cluster `c`: 5,000 messages/s on 12 partitions, 12 members."""
     ends_at = [end_at - timedelta(seconds=15 * back) for back in reversed(range(240))]
-    add_rows(table, [_row(group, at) for group in groups for at in ends_at])
+    add_rows(table, [steady_row(group, at) for group in groups for at in ends_at])
     return table
 
 
@@ -45,7 +45,8 @@ def add_rows(table: Path, rows: Iterable[GroupInterval]) -> None:
     unfinished.rename(table / "manifest.json")
 
 
-def _row(group: str, at: datetime) -> GroupInterval:
+def steady_row(group: str, at: datetime) -> GroupInterval:
+    """The row of such a group that ends at `at`."""
     return GroupInterval(
         cluster="c",
         group=group,

@@ -348,6 +348,14 @@ def test_the_root_links_lead_somewhere(service: TestClient, store: SqlDecisionSt
         assert service.get(f"/{link}").status_code == 200
 
 
+def test_p21_no_answer_is_a_page_that_loads_from_elsewhere(service: TestClient) -> None:
+    """The framework's own pages, whose scripts come from another host, are off; the rest is JSON or plain text."""
+    assert [service.get(path).status_code for path in ("/docs", "/redoc")] == [404, 404]
+    for path in ("/", "/openapi.json", "/metrics", "/livez", "/readyz?verbose", "/api/v1/groups"):
+        kind = service.get(path).headers["content-type"]
+        assert kind.startswith(("application/json", "application/problem+json", "text/plain")), path
+
+
 def test_p24_the_description_is_the_checked_in_one(service: TestClient) -> None:
     """The OpenAPI document changes only on purpose: `REWRITE=1 pytest tests/api -k checked_in` rewrites it."""
     document = service.get("/openapi.json").json()
