@@ -1,6 +1,7 @@
-"""The parts of `lagcast up` that need no Kafka: how it ends, and how errors and interruptions are passed on."""
+"""The parts of `lagcast up` that need no Kafka: its options, its end, how errors and interruptions are passed on."""
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -99,3 +100,21 @@ def test_a_measured_rebalance_is_kept_for_the_move_that_caused_it() -> None:
     (kept,) = stops.taken(("prod-eu", "orders"))
     assert (kept.lost_seconds, kept.resolution_seconds) == (1.5, 0.8)
     assert stops.taken(("prod-eu", "orders")) == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "up needs one source: give --bootstrap HOST:PORT for Kafka, or --prometheus URL, not both"),
+        (("--bootstrap", "127.0.0.1:1", "--prometheus", "http://127.0.0.1:1"), "up needs one source"),
+        (("--prometheus", "http://127.0.0.1:1", "--read-committed", "orders"), "--read-committed needs --bootstrap"),
+    ],
+)
+def test_a_source_that_cannot_be_meant_is_one_sentence(
+    lagcast: Callable[..., tuple[int, str, str]], words: tuple[str, ...], message: str
+) -> None:
+    """No source, two of them, or an option that only Kafka has: a sentence, before anything is started."""
+    code, _, err = lagcast("up", *words)
+    assert code == 2
+    assert message in err
+    assert len(err.splitlines()) == 1
