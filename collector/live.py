@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -16,9 +16,11 @@ from collector.meter import Interruption
 from collector.prometheus_live import PrometheusCollector
 from collector.run import NO_GROUP, Collector, collect_forever
 from collector.sample import OffsetSample
-from collector.sinks import write_samples
+from collector.sinks import last_samples, write_samples
 from collector.watch import Attention, watch_forever
 from forecasting.columns import BASE_INTERVAL_SECONDS
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,9 +74,13 @@ class LiveSource(ABC):
 
 @dataclass(slots=True, kw_only=True)
 class LivePrometheus(LiveSource):
-    """Groups that a server of Prometheus' API knows through an exporter; `client_config` is for its requests."""
+    """Groups that a server of Prometheus' API knows through an exporter; `client_config` is for its requests.
+
+    A scrape that is in the folder already, with the past or from the process before, is not written again.
+    """
 
     url: str
+    _written: dict[str, datetime] = field(default_factory=dict)
 
     def _collector(self) -> AbstractContextManager[Collector]:
         return PrometheusCollector(self.url, cluster=self.cluster, settings=self.client_config)
@@ -83,6 +89,15 @@ class LivePrometheus(LiveSource):
     def _silence(self) -> None:
         """A round between two scrapes has no samples."""
         return
+
+    def _keep(self, samples: Sequence[OffsetSample]) -> None:
+        new = frozenset(sample.group for sample in samples) - self._written.keys()
+        if new:
+            before = last_samples(self.samples, cluster=self.cluster, groups=new)
+            self._written |= {group: before.get(group, _NEVER) for group in new}
+        write_samples([each for each in samples if each.sampled_at > self._written[each.group]], self.samples)
+        if samples:
+            self.arrived.set()
 
 
 @dataclass(slots=True, kw_only=True)
