@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Images of containers set it; then each of the hundred processes of the tests would compile every source anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-learned-capacity bench-decision-time bench-collection bench-live-latency bench-rebalances bench-scalers bench-failover lab lab-kubernetes docs lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-scrapes bench-learned-capacity bench-decision-time bench-collection bench-live-latency bench-rebalances bench-scalers bench-failover lab lab-kubernetes docs lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,6 +104,9 @@ bench-stream: $(READY) ## seconds from a sample file to its rows in the feature 
 
 bench-value: $(READY) ## what better forecasts could still save, in replayed money: make bench-value TRACES=DIR SEEDS=3 JOBS=2
 	@$(BIN)/python -m benchmarks.decisions.value $(if $(TRACES),--traces "$(TRACES)") --seeds $(SEEDS) --jobs $(JOBS)
+
+bench-scrapes: $(READY) ## what it costs to see a group through Prometheus' scrapes instead of Kafka itself
+	@$(BIN)/python -m benchmarks.decisions.scrapes
 
 bench-learned-capacity: $(READY) ## what it costs to learn a replica's capacity: make bench-learned-capacity TRACES=DIR JOBS=2
 	@$(BIN)/python -m benchmarks.decisions.learned_capacity $(if $(TRACES),--traces "$(TRACES)") --jobs $(JOBS)

@@ -30,6 +30,7 @@ from collector.prometheus_found import Discovered
 from collector.prometheus_http import PrometheusRequests, RangeQuery
 from collector.prometheus_live import PrometheusCollector
 from collector.prometheus_past import past_tables, plan_past
+from collector.prometheus_queries import at_once
 from collector.sample import OffsetSample
 from collector.sinks import write_samples
 from tests.collector.memory_prometheus import exposition
@@ -282,6 +283,7 @@ def test_every_query_is_valid(alone: str, dialect: str) -> None:
     with PrometheusRequests(alone, settings={}) as prometheus:
         tables = list(past_tables(prometheus, plan_past(discovered, known={}), cluster="prod"))
         assert prometheus.requests >= 2
+        assert prometheus.instant(at_once(discovered), at=now()) == ()
     assert [table.num_rows for table in tables] == [0]
 
 
