@@ -1,6 +1,14 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
-"""`lagcast discover`: the workload of each consumer group, found by its members' addresses. Reads only."""
+"""`lagcast discover`: the workload of each consumer group, found by its members' addresses. Reads only.
 
+`lagcast up --discover` makes objects of what is found.
+"""
+
+import signal
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +20,11 @@ from cli.output import Field, OutputFormat, Table, write_csv, write_documents, w
 from cli.progress import Talk
 
 if TYPE_CHECKING:
+    from collector.errors import AdapterError
+    from manifests.objects import Document
+    from recommender.adapters.kubernetes_client import Connection
     from recommender.cluster.discovery import Found, NotFound
+    from recommender.cluster.scalers import Scalers
 
 FIELDS = [
     Field(key="group", heading="Group", left=True),
@@ -51,21 +63,15 @@ def discover(
     Needs Describe on the groups, and list on pods and replicasets of the namespaces. Nothing is written.
     """
     from cli.wiring import cluster_client
-    from collector.kafka_requests import KafkaRequests
     from manifests.discovered import scalers_of
     from recommender.adapters.kubernetes_workloads import pods_in
     from recommender.cluster.discovery import discover as discovered
 
     api = cluster_client(kubeconfig)
-    kafka = KafkaRequests(bootstrap, cluster=cluster, client_config=client_settings(client_config))
     talk = Talk()
-    names, errors = (tuple(group), ()) if group else kafka.group_names()
-    if errors and not names:
-        raise errors[0]
-    described = kafka.descriptions(names)
-    for error in (*errors, *described.failed.values()):
+    hosts, errors = hosts_of(bootstrap, client_settings(client_config), cluster=cluster, groups=group)
+    for error in errors:
         talk.line(str(error))
-    hosts = {name: known.hosts for name, known in described.got.items()}
     answers = discovered(hosts, pods_in(api, kubernetes))
     if objects:
         made = scalers_of(answers, cluster=cluster)
@@ -81,6 +87,64 @@ def discover(
     else:
         write_table(Table(fields=FIELDS, records=records))
     return ExitCode.OK
+
+
+def hosts_of(
+    bootstrap: str, connection: Mapping[str, str], *, cluster: str, groups: Sequence[str] | None
+) -> "tuple[dict[str, tuple[str, ...]], tuple[AdapterError, ...]]":
+    """The addresses of the members of each group (of all groups without `groups`), and the errors of the others.
+
+    Errors: AdapterError if Kafka does not answer.
+    """
+    from collector.kafka_requests import KafkaRequests
+
+    kafka = KafkaRequests(bootstrap, cluster=cluster, client_config=connection)
+    names, errors = (tuple(groups), ()) if groups else kafka.group_names()
+    if errors and not names:
+        raise errors[0]
+    described = kafka.descriptions(names)
+    return {name: known.hosts for name, known in described.got.items()}, (*errors, *described.failed.values())
+
+
+def missing_objects(
+    bootstrap: str,
+    connection: Mapping[str, str],
+    api: "Connection",
+    namespaces: Sequence[str],
+    scalers: "Scalers",
+    *,
+    cluster: str,
+    groups: Sequence[str] | None,
+) -> "tuple[Document, ...]":
+    """A ConsumerGroupScaler for each group that has none, nor a target or the mode off in the settings.
+
+    Errors: those of `recommender.ports`, if Kafka or the cluster does not answer.
+    """
+    from collector.errors import AdapterError
+    from manifests.discovered import missing_scalers
+    from recommender.adapters.kubernetes_workloads import pods_in
+    from recommender.cluster.discovery import discover as discovered
+    from recommender.ports import UnavailableError
+
+    # Kafka's client may end its process while it describes groups, as in collector/isolated.py.
+    with ProcessPoolExecutor(
+        1, mp_context=get_context("spawn"), initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)
+    ) as child:
+        try:
+            hosts, _ = child.submit(hosts_of, bootstrap, connection, cluster=cluster, groups=groups).result()
+        except AdapterError as error:
+            raise UnavailableError(str(error)) from error
+        except BrokenProcessPool as error:
+            message = "Kafka's client died while it described the groups"
+            raise UnavailableError(message) from error
+    answers = discovered(hosts, pods_in(api, namespaces))
+    settings = {group: scalers.settings.of(cluster, group) for group in answers}
+    wanted = {name for name, known in settings.items() if known.target is None and known.mode != "off"}
+    return missing_scalers(
+        {name: answer for name, answer in answers.items() if name in wanted},
+        scalers.objects.documents(),
+        cluster=cluster,
+    )
 
 
 def _record(group: str, answer: "Found | NotFound") -> dict[str, object]:

@@ -69,9 +69,9 @@ class Service:
     url: str
     stop: Event
     metrics: "Metrics"
+    scalers: "Scalers | None"
     _options: ServiceOptions
     _store: "SqlDecisionStore"
-    _scalers: "Scalers | None"
     _lead: Lead | None
     _talk: Talk
 
@@ -93,7 +93,7 @@ class Service:
         from recommender.instants import as_rows_come
         from recommender.run import run_forever
 
-        scalers, settings, lead = self._scalers, self._settings, self._lead
+        scalers, settings, lead = self.scalers, self._settings, self._lead
         fence = None if lead is None else lead.fence
 
         def all_obstacles() -> "Mapping[Group, Obstacle]":
@@ -125,9 +125,13 @@ class Service:
             report = None if scalers is None else scalers.report
             run_forever(loop, instants=instants, report=report, fence=fence)
 
+    def leads(self) -> bool:
+        """True if this process publishes now: always without a lease."""
+        return self._lead is None or self._lead.leads()
+
     @property
     def _settings(self) -> "InForce":
-        return self._scalers or self._options.settings
+        return self.scalers or self._options.settings
 
     def _publishing(self) -> "AbstractContextManager[list[Publisher]]":
         options, lead = self._options, self._lead
@@ -186,9 +190,9 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
                 url=url_of(bound),
                 stop=stop,
                 metrics=metrics,
+                scalers=scalers,
                 _options=options,
                 _store=store,
-                _scalers=scalers,
                 _lead=lead,
                 _talk=talk,
             )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.collect import Bootstrap, ClientConfig, Cluster, Groups, ReadCommitted, client_settings
+from cli.discover import missing_objects
 from cli.errors import ExitCode, InputError
 from cli.features import make_features
 from cli.history import DAYS, Prometheus, backfill, backfill_from_prometheus, require_one_source
@@ -82,30 +83,37 @@ def up(
     kubernetes: Kubernetes = None,
     lease: Lease = None,
     kubeconfig: Kubeconfig = None,
+    discover: Annotated[
+        bool,
+        typer.Option(
+            "--discover", help="Create an object, for advice only, for each group without one in --kubernetes."
+        ),
+    ] = False,
 ) -> int:
     """Watch a Kafka cluster: read past produce rates, then samples every 15 s, and advise after each, until Ctrl-C.
 
     It reads Kafka itself, or with --prometheus what an exporter has told a server; then it needs no access to Kafka.
     Advice only: it never changes replicas. After a restart it resumes from its stored files. With --kubernetes, what a
     group's ConsumerGroupScaler requests wins over the settings, and its status has the decision. With --lease several
-    may run on one store, each with its own data: one of them publishes, and another takes over when it stops.
+    may run on one store, each with its own data: one of them publishes, and another takes over when it stops. With
+    --discover, the workloads of groups that have no ConsumerGroupScaler are looked for once a minute.
     """
     from cli.spark import spark_beside
-    from cli.wiring import settings_of, version
+    from cli.wiring import cluster_client, settings_of, version
     from collector.live import LiveCluster, LivePrometheus
+    from recommender.cluster.creating import create_forever
     from recommender.stops import MeasuredStops
 
     require_one_source("up", bootstrap, prometheus)
-    if prometheus and read_committed:
-        message = (
-            "--read-committed needs --bootstrap: the ends that exporters publish count messages of open transactions"
-        )
-        raise InputError(message)
+    _require_kafka_for(prometheus, read_committed=bool(read_committed), discover=discover)
     if keep_days <= days:
         message = (
             f"--keep-days is {keep_days} and --days {days}: the oldest history would be removed and read again at each "
             f"start; give --keep-days {days + 1} or more"
         )
+        raise InputError(message)
+    if discover and not kubernetes:
+        message = "--discover looks for workloads in no namespace; add --kubernetes NAMESPACE"
         raise InputError(message)
     log_to_stderr()
     talk = Talk()
@@ -179,7 +187,23 @@ def up(
         following = threads.submit(follow_features, starting.result(), live.samples, features, stop=stop)
         working: list[Future[Any]] = [collecting, following]
         if isinstance(live, LiveCluster):
-            working.append(threads.submit(live.watch, lambda found: note(found, service.metrics, stops), stop))
+            working.append(
+                threads.submit(
+                    live.watch, lambda found: note(found, service.metrics, stops, leads=service.leads()), stop
+                )
+            )
+        if discover and service.scalers is not None:
+            missing = partial(
+                missing_objects,
+                bootstrap,
+                connection,
+                cluster_client(kubeconfig),
+                kubernetes or (),
+                service.scalers,
+                cluster=cluster,
+                groups=group,
+            )
+            working.append(threads.submit(create_forever, missing, service.scalers.objects, wait=stop.wait))
         service.decide(
             table,
             obstacles=lambda: obstacles_of(cluster, live.unread),
@@ -187,6 +211,18 @@ def up(
             check=lambda: raise_of(working),
         )
     return ExitCode.OK
+
+
+def _require_kafka_for(prometheus: str, *, read_committed: bool, discover: bool) -> None:
+    """Errors: InputError for an option that needs Kafka itself where only Prometheus is read."""
+    if prometheus and read_committed:
+        message = (
+            "--read-committed needs --bootstrap: the ends that exporters publish count messages of open transactions"
+        )
+        raise InputError(message)
+    if prometheus and discover:
+        message = "--discover needs --bootstrap: workloads are found by the addresses of members, which only Kafka has"
+        raise InputError(message)
 
 
 def first_table(
@@ -215,18 +251,22 @@ def first_table(
     return FeatureTable(features)
 
 
-def note(found: "Interruption", metrics: "Metrics", stops: "MeasuredStops") -> None:
-    """Count an interruption in `metrics`, and keep a rebalance in `stops` for the move that it belongs to."""
+def note(found: "Interruption", metrics: "Metrics", stops: "MeasuredStops", *, leads: bool) -> None:
+    """Count an interruption in `metrics`, and keep a rebalance in `stops` for the move that it belongs to.
+
+    Of several processes that measure the same one, the one that leads counts it.
+    """
     from recommender.following.grading import MeasuredPause
 
-    metrics.interrupted(
-        found.cluster,
-        found.group,
-        kind=found.kind,
-        rebalance_pause_seconds=found.rebalance_pause_seconds if found.stops else None,
-        repeated_least=found.repeated_messages_least,
-        repeated_most=found.repeated_messages_most,
-    )
+    if leads:
+        metrics.interrupted(
+            found.cluster,
+            found.group,
+            kind=found.kind,
+            rebalance_pause_seconds=found.rebalance_pause_seconds if found.stops else None,
+            repeated_least=found.repeated_messages_least,
+            repeated_most=found.repeated_messages_most,
+        )
     if found.kind == "rebalance" and found.stops:
         stops.add(
             (found.cluster, found.group),
@@ -253,8 +293,8 @@ def obstacles_of(cluster: str, unread: "Mapping[str, AdapterError]") -> "dict[Gr
 
 @contextmanager
 def threads_until(stop: Event) -> Iterator[ThreadPoolExecutor]:
-    """Three threads that are stopped when the block ends, also after an error."""
-    with ThreadPoolExecutor(3, thread_name_prefix="up") as threads:
+    """Four threads that are stopped when the block ends, also after an error."""
+    with ThreadPoolExecutor(4, thread_name_prefix="up") as threads:
         try:
             yield threads
         finally:

@@ -40,7 +40,7 @@ def schema() -> Schema:
         storage=block(data=volume(), state=volume()),
         forecasts=block(schedule=NAME, podDisruptionBudget=REBALANCE_IMPACT, resources={"type": "object"}),
         recommender=recommender(),
-        scalers=block(namespaces=NAMESPACES, definition=REBALANCE_IMPACT),
+        scalers=block(namespaces=NAMESPACES, definition=REBALANCE_IMPACT, discover=REBALANCE_IMPACT),
         executor=executor(image),
         networkPolicy=block(enabled=REBALANCE_IMPACT, kedaNamespace=NAMESPACE, kafkaPorts=ports, storePorts=ports),
         serviceMonitor=block(enabled=REBALANCE_IMPACT, labels=LABELS, interval=NAME),

@@ -1,6 +1,6 @@
 """ConsumerGroupScalers in a Kubernetes cluster: listed once, watched from then on, written by server-side apply.
 
-Nothing else is read from the cluster, and only `status` and Events are written.
+Nothing else is read from the cluster, and only `status` and Events are written, and objects created.
 """
 
 import secrets
@@ -117,6 +117,27 @@ class KubernetesScalers:
             self._writing.create_namespaced_custom_object(
                 "events.k8s.io", "v1", namespace, "events", body, _request_timeout=_WRITE_SECONDS
             )
+
+    def create(self, document: Document) -> bool:
+        """Create an object; False if its name is taken."""
+        namespace, name = place_of(document)
+        with translate_error(f"create {namespace}/{name}", grant=f"create on {PLURAL}.{API_GROUP}"):
+            try:
+                created: Any = self._writing.create_namespaced_custom_object(
+                    API_GROUP,
+                    API_VERSION,
+                    namespace,
+                    PLURAL,
+                    dict(document),
+                    field_manager=FIELD_MANAGER,
+                    _request_timeout=_WRITE_SECONDS,
+                )
+            except ApiException as error:
+                if error.status == HTTPStatus.CONFLICT:
+                    return False
+                raise
+        self._keep(created)
+        return True
 
     def _list(self, namespace: str) -> str:
         """Read all objects of a namespace; returns the version from which to watch it."""

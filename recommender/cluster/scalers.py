@@ -38,6 +38,10 @@ class ScalerObjects(Protocol):
         """Let those who look at the object know of a change."""
         ...
 
+    def create(self, document: Document) -> bool:
+        """Create an object; False if its name is taken."""
+        ...
+
 
 class FencedObjects:
     """`ScalerObjects` that are written behind a fence. Errors: NotLeadingError, and those of the objects."""
@@ -58,6 +62,11 @@ class FencedObjects:
         """Let those who look at the object know of a change."""
         self._fence.check()
         self._objects.record_event(document, event, now=now)
+
+    def create(self, document: Document) -> bool:
+        """Create an object; False if its name is taken."""
+        self._fence.check()
+        return self._objects.create(document)
 
 
 @dataclass(slots=True, kw_only=True)

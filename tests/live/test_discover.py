@@ -1,14 +1,22 @@
 """C33: `lagcast discover` between a real broker and a real cluster: from members to the workload that runs them."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
+from cli.discover import missing_objects
 from collector.kafka_admin import KafkaAdminCollector
+from recommender.adapters.kubernetes_client import connect
+from recommender.adapters.kubernetes_scalers import KubernetesScalers
+from recommender.cluster.creating import create_forever
+from recommender.cluster.scaler import Document
+from recommender.cluster.scalers import Scalers
+from recommender.configuring.settings import Settings
 from tests.live.harness.clients import fresh_name, has_members, member, read_until, wait_until
 from tests.live.harness.control_plane import ControlPlane
-from tests.live.harness.scalers import orders_in
+from tests.live.harness.scalers import MANIFESTS, orders_in, recommender_in
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kubernetes]
 
@@ -112,3 +120,32 @@ def test_the_printed_objects_are_accepted(
         "target": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "orders"},
         "mode": "Recommend",
     }
+
+
+def test_a_group_without_an_object_gets_one_with_the_rights_of_the_manifests(
+    *, installed: ControlPlane, namespace: str, bootstrap: str, collector: KafkaAdminCollector, topic: str
+) -> None:
+    """As the recommender's account and for advice only; the next round finds nothing that is missing."""
+    group = fresh_name("group")
+    installed.kubectl("-n", namespace, "apply", "-f", str(MANIFESTS / "scalers" / "discovery" / "target-role.yaml"))
+    kubeconfig = recommender_in(installed, namespace)
+    wait_until(lambda: installed.may(kubeconfig, namespace, "create", "consumergroupscalers.lagcast.io"))
+    move_here(installed, namespace, *pods(installed, namespace))
+    api = connect(kubeconfig)
+    objects = KubernetesScalers(api, [namespace])
+    scalers = Scalers(objects=objects, settings=Settings(state_dir=Path("nowhere")))
+    found: list[int] = []
+
+    def missing() -> Sequence[Document]:
+        made = missing_objects(bootstrap, {}, api, [namespace], scalers, cluster="live", groups=[group])
+        found.append(len(made))
+        return made
+
+    with objects.following(), member(bootstrap, group, topic):
+        read_until(collector, group, has_members(1))
+        create_forever(missing, objects, wait=lambda _: len(found) == 2)
+    assert found == [1, 0]
+    spec = json.loads(installed.kubectl("-n", namespace, "get", "cgs", "orders", "-o", "json"))["spec"]
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "orders"}
+    assert spec == {"cluster": "live", "groupId": group, "target": target, "mode": "Recommend"}
+    assert not objects.create({**objects.documents()[0], "metadata": {"namespace": namespace, "name": "orders"}})

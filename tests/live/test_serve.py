@@ -26,9 +26,9 @@ def test_its_decisions_are_published_as_those_of_up_are(bootstrap: str, feature_
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         try:
             assert process.stderr is not None
-            assert process.stderr.readline() == f"    decisions are published on {prefix} and {prefix}.latest\n"
             address = re.search(r"http://\S+", process.stderr.readline())
             assert address is not None
+            assert process.stderr.readline() == f"    decisions are published on {prefix} and {prefix}.latest\n"
             groups: list[dict[str, str]] = []
             until = time.monotonic() + 60
             while len(groups) < 2 and time.monotonic() < until:

@@ -1,29 +1,51 @@
-"""`lagcast up` beside a real broker: one command, from nothing to published advice, stopped and started again."""
+"""`lagcast up` as the chart runs it, beside a real broker and a real API server: advice, channels, and two replicas.
+
+The processes have the arguments and variables of the release's StatefulSet, in the form for several replicas, which
+has every option. Measured are the seconds from a sample to its advice, from a message to the advice to start a group
+that stands at zero, and from the end of the leader to the advice of the other.
+"""
 
 import json
-import re
 import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import grpc  # type: ignore[import-untyped]  # ships no types
 import httpx2
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.live.harness.clients import create_topic, fresh_name, member, read_topic
+from api.keda.protocol import SERVICE, IsActiveResponse, ScaledObjectRef
+from recommender.adapters.store_sql import sqlite_url
+from tests.live.harness.clients import commit, create_topic, fresh_name, member, read_topic, wait_until
+from tests.live.harness.contained import Contained, contained
+from tests.live.harness.control_plane import ControlPlane
+from tests.live.harness.executors import read_clock
+from tests.live.harness.helm import CHART, Helm
+from tests.live.harness.scalers import orders_in, scaler
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.kafka, pytest.mark.kubernetes, pytest.mark.spark, pytest.mark.alone]
 
+CLUSTER = "live"
+RELEASE, WORKLOAD = "lagcast", "lagcast-recommender"
 MINUTES_OF_HISTORY = 180
 PARTITIONS = 3
-# From the start of the command to the first answer for each group; Spark's JVM is most of it.
-FIRST_ANSWER_SECONDS = 300.0
+SAMPLE = timedelta(seconds=15)
+# A sample is taken a second before the end of the interval whose row is made of it.
+LEAD = timedelta(seconds=1)
+SAMPLES_MEASURED = 5
+MOST_SECONDS_FROM_A_SAMPLE = 20.0
+# A message waits for the next sample, too.
+MOST_SECONDS_FROM_A_MESSAGE = 15.0 + MOST_SECONDS_FROM_A_SAMPLE
+# Groups that stand at zero get a message each at another moment between two samples.
+IDLE_GROUPS = 3
+IDLE_STEP_SECONDS = 5.0
+# A lease that is released is taken within 2 s, and a table that exists is decided on at once.
+MOST_SECONDS_FROM_A_LEADER = 10.0
 
 
 @pytest.fixture
@@ -32,9 +54,8 @@ def orders(bootstrap: str) -> Iterator[str]:
     name = fresh_name("orders")
     create_topic(bootstrap, name, partitions=PARTITIONS)
     producer = Producer({"bootstrap.servers": bootstrap})
-    now = datetime.now(UTC)  # noqa: TID251  # brokers keep messages by the clock
     for ago in range(MINUTES_OF_HISTORY, 0, -1):
-        stamp = round((now - timedelta(minutes=ago)).timestamp() * 1000)
+        stamp = stamp_of(read_clock() - timedelta(minutes=ago))
         for number in range(60):
             producer.produce(name, b"m", partition=number % PARTITIONS, timestamp=stamp + 1000 * number)
     assert producer.flush(20) == 0
@@ -58,114 +79,232 @@ def orders(bootstrap: str) -> Iterator[str]:
     thread.join()
 
 
-class Running:
-    """The command in a process of its own."""
-
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self.process = process
-        self.lines: list[str] = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        self.lines.extend(iter(self.process.stderr.readline, ""))
-
-    def printed(self, pattern: str) -> str | None:
-        """The first group of `pattern` in what was printed on stderr."""
-        found = re.search(pattern, "".join(self.lines))
-        return found[1] if found else None
-
-    def decisions(self, groups: set[str]) -> dict[str, dict[str, object]]:
-        """The last answer for each of these groups, as soon as REST has one that was given by this process."""
-        began, until = datetime.now(UTC), time.monotonic() + FIRST_ANSWER_SECONDS  # noqa: TID251  # against the clock
-        while time.monotonic() < until and self.process.poll() is None:
-            url = self.printed(r"serves (http://\S+);")
-            if url is not None:
-                page = httpx2.get(f"{url}/api/v1/groups", timeout=30).json()["groups"]
-                fresh = {row["group_id"]: row for row in page if datetime.fromisoformat(row["issued_at"]) >= began}
-                if groups <= fresh.keys():
-                    return fresh
-            time.sleep(0.5)
-        pytest.fail(f"no answer for {groups} within {FIRST_ANSWER_SECONDS:.0f} s: {''.join(self.lines)[-3000:]}")
-
-    def stop(self, number: signal.Signals) -> int:
-        """Its exit code after this signal."""
-        self.process.send_signal(number)
-        code = self.process.wait(timeout=60)
-        self._reader.join(timeout=5)
-        return code
+@pytest.fixture
+def idle(bootstrap: str) -> list[str]:
+    """Groups without members that have read their topics, in which nothing was produced for three hours."""
+    names = [fresh_name("idle") for _ in range(IDLE_GROUPS)]
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for name in names:
+        create_topic(bootstrap, name, partitions=1)
+        producer.produce(name, b"m", timestamp=stamp_of(read_clock() - timedelta(minutes=MINUTES_OF_HISTORY)))
+        assert producer.flush(20) == 0
+        commit(bootstrap, name, TopicPartition(name, 0, 1))
+    return names
 
 
-def seen_on(url: str, words: str) -> bool:
-    """True if the page shows the words within a minute."""
-    until = time.monotonic() + 60
-    while words not in httpx2.get(url, timeout=30).text:
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.2)
-    return True
+def stamp_of(instant: datetime) -> int:
+    """The instant as Kafka stamps messages."""
+    return round(instant.timestamp() * 1000)
 
 
-@contextmanager
-def up(bootstrap: str, folder: Path, group: str, prefix: str) -> Iterator[Running]:
-    """`lagcast up` for this group and an unknown one."""
-    config = folder / "lagcast.yaml"
-    config.write_text('groups: {"*": {capacity_messages_per_second_per_replica: 30}}\n')
-    words = ["up", "--bootstrap", bootstrap, "--group", group, "--group", "absent", "--port", "0", "--publish", prefix]
-    command = [sys.executable, "-m", "cli.main", *words, "--config", str(config), "--state-dir", str(folder / "state")]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
-        try:
-            yield Running(process)
-        finally:
-            process.kill()
-            process.wait()
+@pytest.fixture
+def objects(installed: ControlPlane, orders: str, idle: list[str]) -> str:
+    """A fresh namespace with a ConsumerGroupScaler for each group; the idle ones may stand at zero."""
+    namespace = fresh_name("shop")
+    installed.kubectl("create", "namespace", namespace)
+    orders_in(installed, namespace)
+    group = {"capacityMessagesPerSecondPerReplica": 30}
+    mine = scaler(namespace, orders, cluster=CLUSTER, group=group, target={"name": "orders"})
+    theirs = [
+        scaler(namespace, name, cluster=CLUSTER, group=group, minReplicas=0, scaleToZero={"enabled": True})
+        for name in idle
+    ]
+    for document in (mine, *theirs):
+        installed.apply(json.dumps(document))
+    return namespace
 
 
-def test_one_command_goes_from_nothing_to_published_advice_and_on_after_a_restart(
-    bootstrap: str, orders: str, tmp_path: Path
+@pytest.fixture
+def prefix() -> str:
+    """A prefix of topics for decisions that no other test has."""
+    return fresh_name("advice")
+
+
+@pytest.fixture
+def release(
+    *, installed: ControlPlane, helm: Helm, bootstrap: str, objects: str, prefix: str, tmp_path: Path
+) -> Iterator[str]:
+    """The namespace of a release of the chart with two replicas, which share a store."""
+    namespace = fresh_name("lagcast")
+    installed.kubectl("create", "namespace", namespace)
+    secrets = {"lagcast-kafka": "client.properties=", "lagcast-store": f"url={sqlite_url(tmp_path / 'store.sqlite')}"}
+    for name, literal in secrets.items():
+        installed.kubectl("-n", namespace, "create", "secret", "generic", name, f"--from-literal={literal}")
+    values = {
+        "kafka.bootstrap": bootstrap,
+        "kafka.cluster": CLUSTER,
+        "kafka.publish": prefix,
+        "scalers.namespaces": f"{{{objects}}}",
+        "scalers.definition": "false",
+        "recommender.replicas": "2",
+        "recommender.storeSecret": "lagcast-store",
+    }
+    theirs = helm.using(installed.kubeconfig)
+    words = [f"--set={name}={value}" for name, value in values.items()]
+    theirs("install", RELEASE, str(CHART), f"--namespace={namespace}", *words)
+    yield namespace
+    theirs("uninstall", RELEASE, f"--namespace={namespace}")
+
+
+@pytest.fixture
+def replica(installed: ControlPlane, release: str, tmp_path: Path) -> Callable[[int], Any]:
+    """The recommender's container of a replica, as a context."""
+    return lambda number: contained(installed, release, WORKLOAD, replica=number, folder=tmp_path / "volumes")
+
+
+def test_the_charts_recommender_advises_within_twenty_seconds_of_a_sample_on_every_channel(
+    *,
+    bootstrap: str,
+    orders: str,
+    idle: list[str],
+    objects: str,
+    prefix: str,
+    installed: ControlPlane,
+    replica: Callable[[int], Any],
 ) -> None:
-    """One command answers for both groups: advice for one, a refusal for the one that Kafka does not know.
+    """One release from nothing to advice on Kafka, REST, metrics, in the objects and for KEDA; then a second replica.
 
-    A member that joins meanwhile is a rebalance on the metrics page. Advice says what Kafka told of the group.
+    The second one reads Kafka for itself, and publishes only once the first is stopped. The first is started again on
+    its own data, reads no history twice, and leads again when the second is stopped.
     """
-    prefix = fresh_name("advice")
-    with up(bootstrap, tmp_path, orders, prefix) as first:
-        answers = first.decisions({orders, "absent"})
-        url = first.printed(r"serves (http://\S+);")
-        assert answers[orders]["kind"] == "Recommendation"
-        assert (answers["absent"]["kind"], answers["absent"]["reason_code"]) == ("Refusal", "SourceUnreachable")
-        assert f'lagcast_desired_replicas{{cluster="default",group="{orders}"}}' in httpx2.get(f"{url}/metrics").text
-        counted = f'lagcast_interruptions_total{{cluster="default",group="{orders}",kind="rebalance"}}'
 
-        def seen_after_a_join() -> bool:
-            with member(bootstrap, orders, orders):
-                return seen_on(f"{url}/metrics", counted)
+    def bodies() -> list[dict[str, Any]]:
+        return [
+            json.loads(message.value() or b"") | {"came_at": came_at(message)}
+            for message in read_topic(bootstrap, prefix)
+        ]
 
-        # The first may have joined before the first look.
-        assert any(seen_after_a_join() for _ in range(3))
-        assert first.stop(signal.SIGINT) == 0
-        assert (
-            int((first.printed(r"history +1 groups, ([\d,]+) minutes") or "0").replace(",", ""))
-            >= MINUTES_OF_HISTORY - 2
-        )
-    kept = sorted(path for path in (tmp_path / "state").rglob("*") if path.is_file())
-    assert not [path for path in kept if path.suffix == ".parquet" and path.name.startswith((".", "_"))]
+    def advised(group: str, *, reason: str = "") -> list[dict[str, Any]]:
+        ours = [body for body in bodies() if (body["kind"], body["group_id"]) == ("Recommendation", group)]
+        return [body for body in ours if reason in ("", body["reason"]["code"])]
 
-    with up(bootstrap, tmp_path, orders, prefix) as second:
-        answers = second.decisions({orders, "absent"})
-        assert answers[orders]["kind"] == "Recommendation"
-        assert second.printed(r"history +(0) groups")
-        assert second.stop(signal.SIGTERM) == 0
+    def in_objects() -> dict[str, int]:
+        found = json.loads(installed.kubectl("-n", objects, "get", "cgs", "-o", "json"))["items"]
+        return {each["metadata"]["name"]: each["status"]["recommendation"]["desiredReplicas"] for each in found}
+
+    with replica(0) as first:
+        assert first.printed(r"history +(\d+) groups") == str(IDLE_GROUPS + 1)
+        wait_until(lambda: advised_counts(first, idle) == {0}, seconds=240)
+        wait_until(lambda: advised(orders), seconds=60)
+        assert f'lagcast_desired_replicas{{cluster="{CLUSTER}",group="{orders}"}}' in page(first)
+        assert is_active(first, orders)
+        assert not is_active(first, idle[0])
+
+        woken_at = {}
+        for name in idle:
+            time.sleep(IDLE_STEP_SECONDS)  # another phase of the samples
+            woken_at[name] = wake(bootstrap, name)
+        wait_until(lambda: advised_counts(first, idle) == {1}, seconds=60)
+        assert is_active(first, idle[0])
+        waited = [
+            (min(body["came_at"] for body in advised(name, reason="Activating")) - at).total_seconds()
+            for name, at in woken_at.items()
+        ]
+        report("seconds from a message to the advice to start its group", waited)
+        assert max(waited) <= MOST_SECONDS_FROM_A_MESSAGE
+        wait_until(lambda: {in_objects()[name] for name in idle} == {1})
+
+        seen_rebalance(first, bootstrap, orders)
+        wait_until(lambda: len(delays(advised(orders))) >= SAMPLES_MEASURED, seconds=120)
+        seconds = delays(advised(orders))
+        report("seconds from a sample to its advice", seconds)
+        assert max(seconds) <= MOST_SECONDS_FROM_A_SAMPLE
+
+        with replica(1) as second:
+            handed_over(first, second, advised, orders)
+            with replica(0) as again:
+                assert again.printed(r"history +(0) groups")
+                handed_over(second, again, advised, orders)
+                assert again.stop(signal.SIGTERM) == 0
 
     history, latest = (read_topic(bootstrap, topic) for topic in (prefix, f"{prefix}.latest"))
     assert [message.value() for message in history] == [message.value() for message in latest]
-    bodies = [json.loads(message.value() or b"") for message in history]
-    advice = [body for body in bodies if body["kind"] == "Recommendation"]
-    assert {body["group_id"] for body in advice} == {orders}
-    assert len({body["recommendation_id"] for body in bodies}) == len(bodies)
-    # The second process goes on where the first one stopped: each advice names the one before it.
+    advice = advised(orders)
+    assert len({body["recommendation_id"] for body in bodies()}) == len(bodies())
+    # Each process resumes where the one before it stopped: each advice names the one before it.
     assert [body["supersedes"] for body in advice[1:]] == [body["recommendation_id"] for body in advice[:-1]]
     detected = {figure["name"]: figure["value"] for figure in advice[-1]["profile"] if figure["source"] == "detected"}
     assert detected == {"protocol": "eager", "assignor": "range", "static_membership": False, "client": "librdkafka"}
-    assert {message.key() for message in history} == {f"default/{orders}".encode(), b"default/absent"}
+    assert in_objects()[orders] == advice[-1]["desired_replicas"]
+
+
+def came_at(message: Any) -> datetime:  # noqa: ANN401  # Kafka's
+    """The instant at which the producer stamped the message."""
+    return datetime.fromtimestamp(message.timestamp()[1] / 1000.0, tz=read_clock().tzinfo)
+
+
+def advised_counts(running: Contained, groups: list[str]) -> set[int | None]:
+    """The counts that REST has for these groups, None for a group without advice."""
+    found = httpx2.get(f"{running.url}/api/v1/groups", timeout=30).json()["groups"]
+    known = {row["group_id"]: row.get("desired_replicas") for row in found}
+    return {known.get(name) for name in groups}
+
+
+def page(running: Contained) -> str:
+    """The metrics."""
+    return str(httpx2.get(f"{running.url}/metrics", timeout=30).text)
+
+
+def is_active(running: Contained, group: str) -> bool:
+    """KEDA's question whether the group has to have replicas now."""
+    reference = ScaledObjectRef(name=group, scalerMetadata={"cluster": CLUSTER, "groupId": group})
+    with grpc.insecure_channel(running.keda) as channel:
+        ask = channel.unary_unary(
+            f"/{SERVICE}/IsActive", ScaledObjectRef.SerializeToString, IsActiveResponse.FromString
+        )
+        return bool(ask(reference, timeout=10).result)
+
+
+def wake(bootstrap: str, topic: str) -> datetime:
+    """A message for a group that stands at zero; when it was delivered."""
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce(topic, b"m")
+    assert producer.flush(10) == 0
+    return read_clock()
+
+
+def seen_rebalance(running: Contained, bootstrap: str, group: str) -> None:
+    """A member that joins is a rebalance on the metrics page; the first one may join before the meter's first look."""
+    counted = f'lagcast_interruptions_total{{cluster="{CLUSTER}",group="{group}",kind="rebalance"}}'
+    for _ in range(3):
+        with member(bootstrap, group, group):
+            until = time.monotonic() + 30
+            while time.monotonic() < until:
+                if counted in page(running):
+                    return
+                time.sleep(0.2)
+    pytest.fail("no rebalance was counted")
+
+
+def delays(advice: list[dict[str, Any]]) -> list[float]:
+    """Seconds from each sample to the first advice that uses it or a later one, but for those of the start."""
+    known = [(datetime.fromisoformat(body["data"]["as_of"]), body["came_at"]) for body in advice]
+    # The first advice waits for the lease, and the second one may use rows that came meanwhile.
+    used = sorted({end for end, _ in known})[1:]
+    if not used:
+        return []
+    begin, newest = used[0], used[-1]
+    ends = [begin + number * SAMPLE for number in range(1, (newest - begin) // SAMPLE + 1)]
+    return [(min(came for at, came in known if at >= end) - (end - LEAD)).total_seconds() for end in ends]
+
+
+def handed_over(leader: Contained, other: Contained, advised: Callable[..., list[dict[str, Any]]], group: str) -> None:
+    """The other stands by until its table is there and the leader is stopped; then its advice comes soon."""
+    other.printed(r'("standing_by")')
+    assert "lagcast_leader 0.0" in page(other)
+    stopped_at = read_clock()
+    assert leader.stop(signal.SIGTERM) == 0
+
+    def since() -> list[datetime]:
+        at = (datetime.fromisoformat(body["issued_at"]) for body in advised(group))
+        return [issued_at for issued_at in at if issued_at > stopped_at]
+
+    wait_until(since, seconds=60)
+    report("seconds from a leader's end to the other's advice", [(min(since()) - stopped_at).total_seconds()])
+    assert (min(since()) - stopped_at).total_seconds() <= MOST_SECONDS_FROM_A_LEADER
+    assert "lagcast_leader 1.0" in page(other)
+
+
+def report(what: str, seconds: list[float]) -> None:
+    """Print what was measured."""
+    print(f"{what}:", *(f"{each:.1f}" for each in seconds))  # noqa: T201  # the measurement

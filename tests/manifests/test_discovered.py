@@ -1,6 +1,7 @@
 """Discovered workloads become objects where it is certain which group they run."""
 
-from manifests.discovered import scalers_of
+from manifests.discovered import missing_scalers, scalers_of
+from manifests.objects import Document, scaler
 from recommender.cluster.discovery import Found, NotFound, Workload
 
 
@@ -28,3 +29,24 @@ def test_an_uncertain_workload_is_a_sentence() -> None:
         "group 'audit': The group has no members now.",
         f"group 'clicks': {shared.workload} runs orders too, and is scaled for one.",
     )
+
+
+def existing(name: str, *, group: str, target: str | None, cluster: str = "prod") -> Document:
+    """An object of the namespace shop, whose kind of target is left out."""
+    named = None if target is None else {"name": target}
+    return scaler({}, name=name, namespace="shop", cluster=cluster, group=group, target=named)
+
+
+def test_only_what_is_missing_is_made() -> None:
+    """No object for a group that has one, nor for a workload that another object names, nor under its name."""
+    answers = {"orders": found("Deployment")}
+    (made,) = missing_scalers(answers, [], cluster="prod")
+    assert made == scalers_of(answers, cluster="prod").documents[0]
+    for there in (
+        existing("mine", group="orders", target=None),
+        existing("mine", group="audit", target="consumer"),
+        existing("consumer", group="audit", target=None),
+    ):
+        assert missing_scalers(answers, [there], cluster="prod") == ()
+    elsewhere = existing("mine", group="orders", target=None, cluster="test")
+    assert missing_scalers(answers, [elsewhere], cluster="prod") == (made,)

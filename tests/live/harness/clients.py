@@ -60,7 +60,8 @@ def commit(bootstrap: str, group: str, *offsets: TopicPartition) -> None:
 
 def read_topic(bootstrap: str, topic: str) -> list[Message]:
     """Every message of the topic's only partition."""
-    reader = Consumer({"bootstrap.servers": bootstrap, "group.id": fresh_name("reader"), "enable.partition.eof": True})
+    words = {"bootstrap.servers": bootstrap, "group.id": fresh_name("reader"), "enable.auto.commit": False}
+    reader = Consumer(words | {"enable.partition.eof": True})
     reader.assign([TopicPartition(topic, 0, 0)])
     found: list[Message] = []
     until = time.monotonic() + 20

@@ -63,6 +63,13 @@ class MemoryObjects:
             raise self.failing["events"]
         self.events.append(f"{place_of(document)[1]} {now:%H:%M} {event.reason}")
 
+    def create(self, document: Document) -> bool:
+        """Add an object, unless there is one of its name."""
+        name = place_of(document)[1]
+        is_free = name not in self.objects
+        self.objects.setdefault(name, dict(document))
+        return is_free
+
     def ready(self, name: str) -> str:
         """The reason of an object's first condition."""
         reason: str = self.objects[name]["status"]["conditions"][0]["reason"]
@@ -224,19 +231,25 @@ def test_a_cluster_that_does_not_answer_holds_up_nothing(
 def test_objects_are_read_by_every_recommender_and_written_by_the_leader(
     objects: MemoryObjects, advice: Callable[..., Recommendation]
 ) -> None:
-    """A recommender that does not lead knows the requests, and writes neither status nor Event."""
+    """A recommender that does not lead knows the requests, creates no object, and writes neither status nor Event."""
     world = World()
     elector = world.elector("a")
     fence = Fence(elector)
-    scalers = Scalers(objects=FencedObjects(objects, fence), settings=Settings(state_dir=Path("nowhere")))
+    fenced = FencedObjects(objects, fence)
+    scalers = Scalers(objects=fenced, settings=Settings(state_dir=Path("nowhere")))
     objects.add("orders", maxReplicas=5)
     scalers.look({ORDERS}, now=NOW)
     assert scalers.of(*ORDERS).max_replicas == 5
+    billing: Document = {"metadata": {"namespace": "shop", "name": "billing"}, "spec": {}}
     with pytest.raises(NotLeadingError):
         scalers.report([advice()], now=NOW)
-    assert (objects.written, objects.events) == ([], [])
+    with pytest.raises(NotLeadingError):
+        fenced.create(billing)
+    assert (objects.written, objects.events, list(objects.objects)) == ([], [], ["orders"])
     elector.step()
     fence.enter()
+    assert [fenced.create(billing) for _ in range(2)] == [True, False]
+    objects.objects.pop("billing")
     assert scalers.report([advice()], now=NOW) == 1
     world.now += TERMS.renew_deadline_seconds
     with pytest.raises(NotLeadingError):
