@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Images of containers set it; then each of the hundred processes of the tests would compile every source anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-decision-time bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes docs lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes docs lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -107,6 +107,9 @@ bench-value: $(READY) ## what better forecasts could still save, in replayed mon
 
 bench-nothing-set: $(READY) ## what it costs to set nothing but bounds: make bench-nothing-set TRACES=DIR JOBS=2
 	@$(BIN)/python -m benchmarks.decisions.nothing_set $(if $(TRACES),--traces "$(TRACES)") --jobs $(JOBS)
+
+bench-scrapes: $(READY) ## what it costs to see a group through Prometheus' scrapes instead of Kafka itself
+	@$(BIN)/python -m benchmarks.decisions.scrapes
 
 bench-decision-time: $(READY) ## how long one decision takes, for 40 and for 1,000 partitions
 	@$(BIN)/python -m benchmarks.speed.decision_time

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 DAYS = 14
+Prometheus = Annotated[
+    str,
+    typer.Option(metavar="URL", help="A server that scrapes an exporter: produce rates, commits, lag and members."),
+]
 
 
 def history(
@@ -30,10 +34,7 @@ def history(
             metavar="HOST:PORT", help="Kafka brokers, separated by commas: produce rates as far back as kept."
         ),
     ] = "",
-    prometheus: Annotated[
-        str,
-        typer.Option(metavar="URL", help="A server that scraped an exporter: produce rates, commits, lag and members."),
-    ] = "",
+    prometheus: Prometheus = "",
     cluster: Cluster = "default",
     group: Groups = None,
     days: Annotated[int, typer.Option(min=1, max=365, help="Days of the past to read, at most.")] = DAYS,
@@ -51,9 +52,7 @@ def history(
 
     A second run resumes where the first one stopped. From Kafka it needs Describe on groups and topics.
     """
-    if bool(bootstrap) == bool(prometheus):
-        message = "history needs one source: give --bootstrap HOST:PORT for Kafka, or --prometheus URL, not both"
-        raise InputError(message)
+    require_one_source("history", bootstrap, prometheus)
     log_to_stderr()
     talk = Talk()
     read = partial(backfill, bootstrap) if bootstrap else partial(backfill_from_prometheus, prometheus)
@@ -68,6 +67,13 @@ def history(
             only_estimate=estimate,
         )
     return ExitCode.OK
+
+
+def require_one_source(command: str, bootstrap: str, prometheus: str) -> None:
+    """Errors: InputError unless exactly one of the two sources is named."""
+    if bool(bootstrap) == bool(prometheus):
+        message = f"{command} needs one source: give --bootstrap HOST:PORT for Kafka, or --prometheus URL, not both"
+        raise InputError(message)
 
 
 def backfill(
@@ -136,9 +142,14 @@ def backfill_from_prometheus(
     settings: "Mapping[str, str]",
     talk: Talk,
     only_estimate: bool = False,
+    stop: Event | None = None,
 ) -> int:
-    """Write the past before and after the samples in `out` from Prometheus; returns the number of rows."""
-    from collector.prometheus_found import discover
+    """Write the past before and after the samples in `out` from Prometheus; returns the number of rows.
+
+    Rows of the last day that come after a group's samples are left out of the number: a stream of features reads them.
+    `stop` ends the run after a stretch.
+    """
+    from collector.prometheus_found import discover_present
     from collector.prometheus_http import PrometheusRequests
     from collector.prometheus_past import past_tables, plan_past
     from collector.sinks import first_samples, last_samples, write_table
@@ -148,7 +159,10 @@ def backfill_from_prometheus(
         talk.stage("history", f"reading the consumer groups of {url}") as stage,
         PrometheusRequests(url, settings=settings) as prometheus,
     ):
-        found = discover(prometheus, cluster=cluster, groups=groups, since=now - timedelta(days=days), now=now)
+        since = now - timedelta(days=days)
+        found, unknown = discover_present(prometheus, cluster=cluster, groups=groups, since=since, now=now)
+        for error in unknown:
+            talk.line(f"    {error}")
         names = frozenset(found.topics)
         first = first_samples(out, cluster=cluster, groups=names)
         last = last_samples(out, cluster=cluster, groups=names)
@@ -166,9 +180,14 @@ def backfill_from_prometheus(
         if only_estimate:
             stage.note = f"{plan.queries} queries of {plan.points:,} points at most, {plan.rows:,} rows at most"
             return 0
-        rows = 0
-        for table in past_tables(prometheus, plan, cluster=cluster):
+        rows, streamed = 0, 0
+        yesterday = now - timedelta(days=1)
+        for stretch, table in zip(plan.stretches, past_tables(prometheus, plan, cluster=cluster), strict=False):
             write_table(table, out)
             rows += table.num_rows
+            if stretch.is_news and stretch.first_seconds > yesterday.timestamp():
+                streamed += table.num_rows
+            if stop is not None and stop.is_set():
+                break
         stage.note = f"{len(names)} groups, {prometheus.requests} requests, {rows:,} rows"
-    return rows
+    return rows - streamed

@@ -1,5 +1,8 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
-"""`lagcast up`: everything for one Kafka cluster: collector, features, decisions, REST; one command, one JVM."""
+"""`lagcast up`: everything for one Kafka cluster: collector, features, decisions, REST; one command, one JVM.
+
+The cluster is read by its own protocol, or by what Prometheus has of it.
+"""
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,7 +18,7 @@ from cli.collect import Bootstrap, ClientConfig, Cluster, Groups, ReadCommitted,
 from cli.discover import missing_objects
 from cli.errors import ExitCode, InputError
 from cli.features import make_features
-from cli.history import DAYS, backfill
+from cli.history import DAYS, Prometheus, backfill, backfill_from_prometheus, require_one_source
 from cli.instants import read_clock
 from cli.keeping import KEPT_DAYS, KeepDays, keeping
 from cli.leading import Lease
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from collector.errors import AdapterError
-    from collector.live import LiveCluster
+    from collector.live import LiveSource
     from collector.meter import Interruption
     from forecasting.refusal import RefusalReason
     from recommender.adapters.feature_table import FeatureTable
@@ -54,7 +57,8 @@ LOOK_SECONDS = 0.25
 
 def up(
     *,
-    bootstrap: Bootstrap,
+    bootstrap: Bootstrap = "",
+    prometheus: Prometheus = "",
     cluster: Cluster = "default",
     group: Groups = None,
     read_committed: ReadCommitted = None,
@@ -88,6 +92,7 @@ def up(
 ) -> int:
     """Watch a Kafka cluster: read past produce rates, then samples every 15 s, and advise after each, until Ctrl-C.
 
+    It reads Kafka itself, or with --prometheus what an exporter has told a server; then it needs no access to Kafka.
     Advice only: it never changes replicas. After a restart it resumes from its stored files. With --kubernetes, what a
     group's ConsumerGroupScaler requests wins over the settings, and its status has the decision. With --lease several
     may run on one store, each with its own data: one of them publishes, and another takes over when it stops. With
@@ -95,10 +100,12 @@ def up(
     """
     from cli.spark import spark_beside
     from cli.wiring import cluster_client, settings_of, version
-    from collector.live import LiveCluster
+    from collector.live import LiveCluster, LivePrometheus
     from recommender.cluster.creating import create_forever
     from recommender.stops import MeasuredStops
 
+    require_one_source("up", bootstrap, prometheus)
+    _require_kafka_for(prometheus, read_committed=bool(read_committed), discover=discover)
     if keep_days <= days:
         message = (
             f"--keep-days is {keep_days} and --days {days}: the oldest history would be removed and read again at each "
@@ -113,19 +120,30 @@ def up(
     settings = settings_of(config, state_dir=state_dir)
     connection = client_settings(client_config)
     folder = data_dir or settings.state_dir / "up" / cluster
-    live = LiveCluster(
-        bootstrap=bootstrap,
-        cluster=cluster,
-        groups=group,
-        read_committed=tuple(read_committed or ()),
-        client_config=connection,
-        samples=folder / "samples",
-        clock=read_clock,
+    live: LiveSource = (
+        LivePrometheus(
+            url=prometheus,
+            cluster=cluster,
+            groups=group,
+            client_config=connection,
+            samples=folder / "samples",
+            clock=read_clock,
+        )
+        if prometheus
+        else LiveCluster(
+            bootstrap=bootstrap,
+            cluster=cluster,
+            groups=group,
+            read_committed=tuple(read_committed or ()),
+            client_config=connection,
+            samples=folder / "samples",
+            clock=read_clock,
+        )
     )
     options = ServiceOptions(
         settings=settings,
         connection=connection,
-        bootstrap=bootstrap,
+        bootstrap=bootstrap or None,
         publish=publish,
         forecasts=forecasts,
         host=host,
@@ -143,10 +161,14 @@ def up(
         keeping(live.samples, kept_days=keep_days, stop=service.stop),
     ):
         stop = service.stop
-        talk.line(f"lagcast {version()} reads {bootstrap} and serves {service.url}; advice only; Ctrl-C stops")
+        talk.line(
+            f"lagcast {version()} reads {bootstrap or prometheus} and serves {service.url}; advice only; Ctrl-C stops"
+        )
+        if prometheus:
+            talk.line("    Kafka is not reached: nothing is published there, and pauses of rebalances are not measured")
         with talk.running():
-            past_rows = backfill(
-                bootstrap,
+            read_past = partial(backfill, bootstrap) if bootstrap else partial(backfill_from_prometheus, prometheus)
+            past_rows = read_past(
                 live.samples,
                 cluster=cluster,
                 groups=group,
@@ -163,10 +185,13 @@ def up(
         from spark_features.stream import follow_features
 
         following = threads.submit(follow_features, starting.result(), live.samples, features, stop=stop)
-        watching = threads.submit(
-            live.watch, lambda found: note(found, service.metrics, stops, leads=service.leads()), stop
-        )
-        working: list[Future[Any]] = [collecting, following, watching]
+        working: list[Future[Any]] = [collecting, following]
+        if isinstance(live, LiveCluster):
+            working.append(
+                threads.submit(
+                    live.watch, lambda found: note(found, service.metrics, stops, leads=service.leads()), stop
+                )
+            )
         if discover and service.scalers is not None:
             missing = partial(
                 missing_objects,
@@ -188,8 +213,20 @@ def up(
     return ExitCode.OK
 
 
+def _require_kafka_for(prometheus: str, *, read_committed: bool, discover: bool) -> None:
+    """Errors: InputError for an option that needs Kafka itself where only Prometheus is read."""
+    if prometheus and read_committed:
+        message = (
+            "--read-committed needs --bootstrap: the ends that exporters publish count messages of open transactions"
+        )
+        raise InputError(message)
+    if prometheus and discover:
+        message = "--discover needs --bootstrap: workloads are found by the addresses of members, which only Kafka has"
+        raise InputError(message)
+
+
 def first_table(
-    live: "LiveCluster",
+    live: "LiveSource",
     features: Path,
     starting: "Future[SparkSession]",
     collecting: "Future[None]",

@@ -1,8 +1,10 @@
-"""A live Kafka cluster: stores its rounds, reports its interruptions, and keeps the errors of the last round."""
+"""A live cluster: stores its rounds and keeps the errors of the last one; Kafka itself also tells interruptions."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -11,25 +13,26 @@ from collector.errors import AdapterError
 from collector.isolated import IsolatedCollector
 from collector.kafka_admin import Collected, KafkaAdminCollector
 from collector.meter import Interruption
-from collector.run import collect_forever
+from collector.prometheus_live import PrometheusCollector
+from collector.run import NO_GROUP, Collector, collect_forever
 from collector.sample import OffsetSample
-from collector.sinks import write_samples
+from collector.sinks import last_samples, write_samples
 from collector.watch import Attention, watch_forever
 from forecasting.columns import BASE_INTERVAL_SECONDS
 
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
 
 @dataclass(slots=True, kw_only=True)
-class LiveCluster:
-    """One cluster, read and watched by a thread each.
+class LiveSource(ABC):
+    """The groups of one cluster, read by a thread.
 
     `samples` is the folder that rounds are written to; `arrived` is set after the first write. `unread` holds the
     errors of the last round, by group.
     """
 
-    bootstrap: str
     cluster: str
     groups: Sequence[str] | None
-    read_committed: Sequence[str]
     client_config: Mapping[str, str]
     samples: Path
     clock: Callable[[], datetime]
@@ -37,18 +40,75 @@ class LiveCluster:
     unread: Mapping[str, AdapterError] = field(default_factory=dict)
     _attention: Attention = field(default_factory=Attention)
 
+    @abstractmethod
+    def _collector(self) -> AbstractContextManager[Collector]:
+        """The collector of the rounds."""
+
+    @property
+    def _silence(self) -> AdapterError | None:
+        """The error of a round without samples and errors."""
+        return NO_GROUP
+
     def collect(self, stop: Event) -> None:
         """Write a round every 15 s, each a file of its own, until `stop`. Errors: those of `collect_forever`."""
-        with IsolatedCollector(self._make()) as collector:
+        with self._collector() as collector:
             collect_forever(
                 collector,
                 self._keep,
                 groups=self.groups,
                 file_seconds=BASE_INTERVAL_SECONDS,
+                silence=self._silence,
                 clock=self.clock,
                 wait=stop.wait,
                 on_collected=self._note_round,
             )
+
+    def _keep(self, samples: Sequence[OffsetSample]) -> None:
+        if write_samples(samples, self.samples):
+            self.arrived.set()
+
+    def _note_round(self, collected: Collected) -> None:
+        self._attention.note_round(collected)
+        self.unread = collected.unread
+
+
+@dataclass(slots=True, kw_only=True)
+class LivePrometheus(LiveSource):
+    """Groups that a server of Prometheus' API knows through an exporter; `client_config` is for its requests.
+
+    A scrape that is in the folder already, with the past or from the process before, is not written again.
+    """
+
+    url: str
+    _written: dict[str, datetime] = field(default_factory=dict)
+
+    def _collector(self) -> AbstractContextManager[Collector]:
+        return PrometheusCollector(self.url, cluster=self.cluster, settings=self.client_config)
+
+    @property
+    def _silence(self) -> None:
+        """A round between two scrapes has no samples."""
+        return
+
+    def _keep(self, samples: Sequence[OffsetSample]) -> None:
+        new = frozenset(sample.group for sample in samples) - self._written.keys()
+        if new:
+            before = last_samples(self.samples, cluster=self.cluster, groups=new)
+            self._written |= {group: before.get(group, _NEVER) for group in new}
+        write_samples([each for each in samples if each.sampled_at > self._written[each.group]], self.samples)
+        if samples:
+            self.arrived.set()
+
+
+@dataclass(slots=True, kw_only=True)
+class LiveCluster(LiveSource):
+    """A Kafka cluster, read and watched by a thread each; `client_config` is that of its client."""
+
+    bootstrap: str
+    read_committed: Sequence[str]
+
+    def _collector(self) -> AbstractContextManager[Collector]:
+        return IsolatedCollector(self._make())
 
     def watch(self, on_interruption: Callable[[Interruption], object], stop: Event) -> None:
         """Call `on_interruption` with each interruption of the groups that deserve attention, until `stop`."""
@@ -65,11 +125,3 @@ class LiveCluster:
             client_config=self.client_config,
             read_committed=self.read_committed,
         )
-
-    def _keep(self, samples: Sequence[OffsetSample]) -> None:
-        if write_samples(samples, self.samples):
-            self.arrived.set()
-
-    def _note_round(self, collected: Collected) -> None:
-        self._attention.note_round(collected)
-        self.unread = collected.unread

@@ -79,6 +79,27 @@ def discover(
     return replace(discovered, every_hour=_every_hour(prometheus, discovered), newest_age_seconds=age)
 
 
+def discover_present(
+    prometheus: PrometheusRequests, *, cluster: str, groups: Sequence[str] | None, since: datetime, now: datetime
+) -> tuple[Discovered, tuple[RejectedError, ...]]:
+    """`discover` for those of the groups that the server knows, and the error of each of the others.
+
+    Errors: those of `discover`; the first group's error where the server knows none of them.
+    """
+    unknown: list[RejectedError] = []
+    while True:
+        missing = {error.group for error in unknown}
+        present = None if groups is None else [group for group in groups if group not in missing]
+        if present == []:
+            raise unknown[0]
+        try:
+            return discover(prometheus, cluster=cluster, groups=present, since=since, now=now), tuple(unknown)
+        except RejectedError as error:
+            if error.group is None:
+                raise
+            unknown.append(error)
+
+
 def of_topics(discovered: Discovered, metric: Selector, **labels: Sequence[str]) -> str:
     """The selector of a metric for all topics that the groups read, with these values of other labels."""
     read = sorted(frozenset().union(*discovered.topics.values()))

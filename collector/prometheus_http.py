@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
@@ -71,7 +72,14 @@ class PrometheusRequests:
     request. A context manager. Errors: ClientConfigError for an address or settings that cannot be used.
     """
 
-    def __init__(self, url: str, *, settings: Mapping[str, str], wait: Callable[[float], object] = time.sleep) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        settings: Mapping[str, str],
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        wait: Callable[[float], object] = time.sleep,
+    ) -> None:
         self.where = url.rstrip("/")
         self._settings, self._wait, self._has_answered = dict(settings), wait, False
         self.requests, self._counting = 0, threading.Lock()
@@ -80,7 +88,7 @@ class PrometheusRequests:
             base_url=f"{self.where}/api/v1/",
             headers=_headers(self._settings),
             verify=_tls(self._settings),
-            timeout=TIMEOUT_SECONDS,
+            timeout=timeout_seconds,
         )
 
     def __enter__(self) -> Self:
@@ -114,6 +122,16 @@ class PrometheusRequests:
             return next((float(entry["value"][1]) for entry in answer["result"]), None)
         except (KeyError, TypeError, IndexError, ValueError):
             self._malformed(expression)
+
+    def instant(self, expression: str, *, at: datetime) -> tuple[Series, ...]:
+        """The series of an expression at one instant, with a value each; stale series and NaN are left out."""
+        words = {"query": expression, "time": f"{at.timestamp():.3f}"}
+        answer = self._request("POST", "query", words, expression)
+        try:
+            series = [_series(entry["metric"], [entry["value"]]) for entry in answer["result"]]
+        except (KeyError, TypeError, ValueError):
+            self._malformed(expression)
+        return tuple(one for one in series if one.values.size)
 
     def ranges(self, queries: Sequence[RangeQuery]) -> list[tuple[Series, ...]]:
         """The series of each of the queries, in their order; at most `PARALLEL_QUERIES` run at once."""

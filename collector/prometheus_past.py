@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 
 from collector.errors import RejectedError
-from collector.prometheus_found import HOUR_SECONDS, Discovered, of_topics
+from collector.prometheus_found import HOUR_SECONDS, Discovered
 from collector.prometheus_http import PrometheusRequests, RangeQuery
+from collector.prometheus_queries import expressions
 from collector.prometheus_rows import STEP_SECONDS, GroupPast, Readings, sample_rows
 from forecasting.units import AnyArray
 
@@ -26,7 +27,7 @@ MAX_ROWS = 20_000_000
 # A stretch is a day at most: an eighth of the 11,000 points that Prometheus returns for a series.
 _LONGEST_MINUTES = 1440
 # With a longer time between scrapes, minutes have no rates: ten scrapes in ten minutes, one a minute, are 67 s at most.
-_SLOWEST_SECONDS = 70.0
+SLOWEST_SECONDS = 70.0
 # A minute counts as missing if its scrape is later than this.
 _LATE_SECONDS = 5
 
@@ -103,8 +104,8 @@ def plan_past(discovered: Discovered, *, known: Mapping[str, tuple[datetime, dat
         if not hours:
             continue
         # The hours in which a source begins or ends have few scrapes; of three hours, the median is a full hour.
-        every = median(hours) if len(hours) > 2 else min(*hours, _SLOWEST_SECONDS)
-        if every > _SLOWEST_SECONDS:
+        every = median(hours) if len(hours) > 2 else min(*hours, SLOWEST_SECONDS)
+        if every > SLOWEST_SECONDS:
             slow_minutes += (last - first) // STEP_SECONDS + 1
             continue
         window = math.ceil(every) + _LATE_SECONDS
@@ -162,32 +163,5 @@ def _series(discovered: Discovered) -> int:
 
 
 def _expressions(discovered: Discovered, *, window_seconds: int) -> dict[str, str]:
-    """The expressions of a stretch, by the field of `Readings` that their answer fills.
-
-    Two exporters of one cluster are one: the higher of two offsets is the newer one. States and members are queried
-    as of the minute, so that a label that is removed is missing at once.
-    """
-    spoken, dialect = discovered.spoken, discovered.spoken.dialect
-    where = {label: [value] for label, value in discovered.where.items()}
-    grouped = where if dialect.owners else {**where, dialect.group: sorted(discovered.topics)}
-    place = f"{dialect.topic}, {dialect.partition}"
-    whose = ", ".join(dialect.owners) or dialect.group
-    ends = f"max by ({place}) (last_over_time({of_topics(discovered, spoken.ends)}[{window_seconds}s]))"
-    progress = f"max by ({whose}, {place}) (last_over_time({spoken.progress.text(grouped)}[{window_seconds}s]))"
-    if dialect.counts == "messages":
-        progress = f"sum by ({whose}, {dialect.topic}) ({progress})"
-    queries = {"ends": ends, "progress": progress}
-    if spoken.starts is not None:
-        starts = of_topics(discovered, spoken.starts)
-        queries["starts"] = f"max by ({place}) (last_over_time({starts}[{window_seconds}s]))"
-    if dialect.member_label:
-        members = spoken.progress.text(grouped, present=dialect.member_label)
-        queries["members"] = f"count by ({whose}) (count by ({whose}, {dialect.member_label}) ({members}))"
-    if spoken.members is not None:
-        queries["members"] = f"max by ({whose}) ({spoken.members.text(grouped)})"
-    if spoken.states is not None and dialect.state_label:
-        labels = ", ".join(filter(None, (whose, dialect.state_label, dialect.state_member_count)))
-        queries["states"] = f"count by ({labels}) ({spoken.states.text(grouped)})"
-    elif spoken.states is not None:
-        queries["states"] = f"max by ({whose}) ({spoken.states.text(grouped)})"
-    return queries
+    """The expressions of a stretch, whose values are no older than this at each of its minutes."""
+    return expressions(discovered, newest=lambda selector: f"last_over_time({selector}[{window_seconds}s])")

@@ -18,7 +18,7 @@ _LEAD = timedelta(seconds=1)
 # One file per minute and group set: 1,440 a day; one file per round would be 5,760.
 FILE_SECONDS = 60
 # Kafka lists the groups that its user may describe, and leaves out the others.
-_NO_GROUP = RejectedError(
+NO_GROUP = RejectedError(
     "no group is listed: there is none yet, or this user may see none; grant this user Describe on Group '*'"
 )
 
@@ -43,13 +43,15 @@ def collect_forever(
     groups: Sequence[str] | None = None,
     interval_seconds: int = BASE_INTERVAL_SECONDS,
     file_seconds: int = FILE_SECONDS,
+    silence: AdapterError | None = NO_GROUP,
     clock: Callable[[], datetime],
     wait: Callable[[float], bool],
     on_collected: Callable[[Collected], object] = lambda _: None,
 ) -> None:
     """Collect on the grid of `interval_seconds`, pass each `file_seconds` of samples to `sink` until `wait` is true.
 
-    The result of each round, errors of groups included, is passed to `on_collected` first.
+    The result of each round, errors of groups included, is passed to `on_collected` first. `silence` is the error of a
+    round over all groups that has neither samples nor errors; None where such rounds are usual.
 
     `wait(seconds)` sleeps that long and is true if the loop should stop: `threading.Event().wait`, with the event set
     by a signal handler. At the end the remaining samples are passed to `sink` as well. If the clock jumps back, the
@@ -75,7 +77,7 @@ def collect_forever(
                 batch += collected.samples
                 on_collected(collected)
                 is_silent = groups is None and not (collected.samples or collected.errors)
-                failures.report((_NO_GROUP,) if is_silent else collected.errors)
+                failures.report((silence,) if is_silent and silence is not None else collected.errors)
             following_at = max(
                 grid_at + timedelta(seconds=interval_seconds), _next_grid(clock() + _LEAD, interval_seconds)
             )

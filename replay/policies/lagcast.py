@@ -49,19 +49,27 @@ class Lagcast:
 
     def decide(self, seen: Observation) -> int:
         """The replicas of the advice in force now."""
-        row = self._rows.row(seen)
-        if self._session is None:
-            self._session = self._begin(self._bounds.profile(row.cluster, row.group, observed_in([row])))
-        self._session.observe(row)
-        if self._session.due(seen.at):
-            advice = self._session.recommend(seen.at)
+        return self.decide_on([seen], seen)
+
+    def decide_on(self, sampled: Iterable[Observation], now: Observation) -> int:
+        """The same where the group is seen through samples: those that came since the last time, oldest first."""
+        for seen in sampled:
+            self._observe(self._rows.row(seen))
+        if self._session is not None and self._session.due(now.at):
+            advice = self._session.recommend(now.at)
             self._pending = None
             if isinstance(advice, Recommendation) and advice.action != "hold":
                 self._pending = (advice.execute_at, advice.desired_replicas)
-        if self._pending is not None and self._pending[0] <= seen.at:
+        if self._pending is not None and self._pending[0] <= now.at:
             (_, replicas), self._pending = self._pending, None
             return replicas
-        return seen.replicas
+        return now.replicas
+
+    def _observe(self, row: GroupInterval) -> None:
+        """Take a row; where only bounds are set, the first one shows what else the group is."""
+        if self._session is None:
+            self._session = self._begin(self._bounds.profile(row.cluster, row.group, observed_in([row])))
+        self._session.observe(row)
 
 
 def profile_of(world: World, names: Names) -> GroupProfile:

@@ -20,6 +20,7 @@ from collector.kafka_admin import KafkaAdminCollector
 from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.units import MessagesPerSecond, Partitions
 from recommender.adapters import store_sql
+from recommender.adapters.documents import from_document
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Recommendation
@@ -57,7 +58,7 @@ class Work:
 @contextmanager
 def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Work]:
     """Count the work of all statements within the block."""
-    work, read = Work(), store_sql.from_document
+    work, read = Work(), from_document
 
     def counted(*arguments: Any) -> Any:  # noqa: ANN401  # as the function that it stands for
         work.documents += 1

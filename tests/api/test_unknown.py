@@ -67,7 +67,7 @@ def no_value(document: Any) -> None:  # noqa: ANN401  # JSON
     for name, value in leaves(document):
         assert value is not None, name
         assert isinstance(value, bool | str), (name, value)
-        assert value.strip().lower() not in {"", "?", "nan", "none", "null", "0", "-", "n/a"}, (name, value)
+        assert str(value).strip().lower() not in {"", "?", "nan", "none", "null", "0", "-", "n/a"}, (name, value)
 
 
 def page_of(service: TestClient, path: str) -> Any:  # noqa: ANN401  # JSON

@@ -1,4 +1,4 @@
-"""The parts of `lagcast up` that need no Kafka: how it ends, and how errors and interruptions are passed on."""
+"""The parts of `lagcast up` that need no Kafka: its options, its end, how errors and interruptions are passed on."""
 
 import threading
 from collections.abc import Callable
@@ -112,3 +112,22 @@ def test_discovery_needs_a_namespace(lagcast: Callable[..., tuple[int, str, str]
     code, out, err = lagcast("up", "--bootstrap", "nowhere:9092", "--discover")
     assert (code, out) == (2, "")
     assert err == "lagcast: --discover looks for workloads in no namespace; add --kubernetes NAMESPACE\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "up needs one source: give --bootstrap HOST:PORT for Kafka, or --prometheus URL, not both"),
+        (("--bootstrap", "127.0.0.1:1", "--prometheus", "http://127.0.0.1:1"), "up needs one source"),
+        (("--prometheus", "http://127.0.0.1:1", "--read-committed", "orders"), "--read-committed needs --bootstrap"),
+        (("--prometheus", "http://127.0.0.1:1", "--discover"), "--discover needs --bootstrap"),
+    ],
+)
+def test_a_source_that_cannot_be_meant_is_one_sentence(
+    lagcast: Callable[..., tuple[int, str, str]], words: tuple[str, ...], message: str
+) -> None:
+    """No source, two of them, or an option that only Kafka has: a sentence, before anything is started."""
+    code, _, err = lagcast("up", *words)
+    assert code == 2
+    assert message in err
+    assert len(err.splitlines()) == 1

@@ -69,8 +69,15 @@ class MemoryPrometheus:
         start, end = float(parameters["start"]), float(parameters["end"])
         return [key for key, points in self.series.items() if any(start <= at <= end for at, _ in points)]
 
-    def _value(self, expression: str, at: float) -> Vector:
+    def _value(self, expression: str, at: float) -> Vector:  # noqa: PLR0911  # one for each form
         """The value of an expression, in one of the few forms that lagcast sends."""
+        if "\nor " in expression:
+            return {key: value for part in expression.split("\nor ") for key, value in self._value(part, at).items()}
+        if found := re.fullmatch(r'label_replace\((.*), "(\w+)", "(\w+)", "", ""\)', expression):
+            vector = self._value(found[1], at).items()
+            return {_labels({**dict(key), found[2]: found[3]}): value for key, value in vector}
+        if found := re.fullmatch(r"timestamp\((.*)\)", expression):
+            return self._newest(found[1], at, _LOOKBACK_SECONDS, stale=True, instants=True)
         if found := re.fullmatch(r"time\(\) - max\(timestamp\((.*)\)\)", expression):
             newest = [points[-1][0] for points in self._points(found[1], at, _LOOKBACK_SECONDS)]
             return {(): at - max(newest)} if newest else {}
@@ -90,11 +97,11 @@ class MemoryPrometheus:
             return {key: sum(values) if found[1] == "sum" else float(len(values)) for key, values in groups.items()}
         return self._newest(expression, at, _LOOKBACK_SECONDS, stale=True)
 
-    def _newest(self, selector: str, at: float, seconds: float, *, stale: bool) -> Vector:
+    def _newest(self, selector: str, at: float, seconds: float, *, stale: bool, instants: bool = False) -> Vector:
         found = {}
         for key, points in self.series.items():
             inside = [point for point in points if at - seconds < point[0] <= at]
-            values = [value for _, value in inside if value is not None]
+            values = [when if instants else value for when, value in inside if value is not None]
             if _matches(key, selector) and values and not (stale and inside[-1][1] is None):
                 found[key] = values[-1]
         return found

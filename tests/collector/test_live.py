@@ -1,12 +1,15 @@
 """A live cluster keeps the errors of groups that could not be read, and writes the samples of the others."""
 
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from collector.errors import AdapterError, RejectedError, UnavailableError, UnsupportedError
 from collector.kafka_admin import Collected
-from collector.live import LiveCluster
+from collector.live import LiveCluster, LivePrometheus
+from collector.sinks import last_samples, write_samples
 from tests.collector.conftest import NOON, SAMPLE
 
 
@@ -46,3 +49,19 @@ def test_the_first_written_samples_set_the_event(live: LiveCluster) -> None:
     live._keep((SAMPLE,))
     assert live.arrived.is_set()
     assert [path.suffix for path in live.samples.rglob("*") if path.is_file()] == [".parquet"]
+
+
+def test_a_scrape_that_is_in_the_folder_is_not_written_again(tmp_path: Path) -> None:
+    """After a restart the newest scrape is there already, under its own time or that of the minute after it."""
+    live = LivePrometheus(
+        url="http://127.0.0.1:1", cluster="prod-eu", groups=None, client_config={}, samples=tmp_path, clock=lambda: NOON
+    )
+    write_samples([SAMPLE], tmp_path)
+    for seconds in (-2, 0):
+        live._keep([replace(SAMPLE, sampled_at=NOON + timedelta(seconds=seconds))])
+    assert len(list(tmp_path.rglob("*.parquet"))) == 1
+    assert live.arrived.is_set()
+    live._keep([replace(SAMPLE, sampled_at=NOON + timedelta(seconds=58))])
+    newest = last_samples(tmp_path, cluster="prod-eu", groups=frozenset({SAMPLE.group}))
+    assert newest == {SAMPLE.group: NOON + timedelta(seconds=58)}
+    assert len(list(tmp_path.rglob("*.parquet"))) == 2

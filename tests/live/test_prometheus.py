@@ -1,18 +1,22 @@
-"""A real Prometheus that scraped real exporters of a real broker, read back and compared with the real messages."""
+"""A real Prometheus that scrapes real exporters of a real broker: its past and its present, compared with Kafka's."""
 
 import bisect
 import math
+import re
 import shutil
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
@@ -24,10 +28,15 @@ from collector.kafka_admin import KafkaAdminCollector
 from collector.prometheus_dialects import DIALECTS, detect
 from collector.prometheus_found import Discovered
 from collector.prometheus_http import PrometheusRequests, RangeQuery
+from collector.prometheus_live import PrometheusCollector
 from collector.prometheus_past import past_tables, plan_past
+from collector.prometheus_queries import at_once
+from collector.sample import OffsetSample
+from collector.sinks import write_samples
 from tests.collector.memory_prometheus import exposition
 from tests.live.harness.broker import compiled, free_ports, running_brokers, running_java
-from tests.live.harness.clients import create_topic
+from tests.live.harness.clients import create_topic, produce
+from tests.live.harness.clients import wait_until as until
 from tests.live.harness.exporters import KlagExporter, jmx_option, running_prometheus, wait_until
 
 pytestmark = pytest.mark.kafka
@@ -67,6 +76,8 @@ class Ledger:
 class Scene:
     """State after the traffic: two servers, the produced and committed messages, and the minutes that were whole."""
 
+    bootstrap: str
+    exporter: KlagExporter
     klag: str
     jmx: str
     ledger: Ledger
@@ -166,6 +177,8 @@ def scene(jars: Path, program: Program, tmp_path_factory: pytest.TempPathFactory
         sleep_until(minutes[2] + timedelta(seconds=3))
         stop.set()
         yield Scene(
+            bootstrap=bootstrap,
+            exporter=klag,
             klag=ours,
             jmx=theirs,
             ledger=ledger,
@@ -270,6 +283,7 @@ def test_every_query_is_valid(alone: str, dialect: str) -> None:
     with PrometheusRequests(alone, settings={}) as prometheus:
         tables = list(past_tables(prometheus, plan_past(discovered, known={}), cluster="prod"))
         assert prometheus.requests >= 2
+        assert prometheus.instant(at_once(discovered), at=now()) == ()
     assert [table.num_rows for table in tables] == [0]
 
 
@@ -322,3 +336,164 @@ def test_passwords_and_certificates_of_a_real_server(program: Program, tmp_path:
             names(**{"basic.password": "wrong"})
         with pytest.raises(UnavailableError, match=r"set ssl\.ca\.location in the file of --client-config to the CA"):
             names(**{"ssl.ca.location": ""})
+
+
+MINUTES_BEFORE = 40
+# A scrape each second, and a round each 15 s.
+OLDEST_DATA_SECONDS = 16.0
+# Spark's JVM begins, and the first row of the group comes in.
+FIRST_ANSWER_SECONDS = 300.0
+
+
+def kafka_itself(scene: Scene) -> tuple[OffsetSample, ...]:
+    """The group's samples as the broker gives them now."""
+    return KafkaAdminCollector(scene.bootstrap, cluster="live").collect([GROUP], now=now()).samples
+
+
+def rate_between(first: Sequence[OffsetSample], last: Sequence[OffsetSample]) -> float:
+    """Produced messages per second between two readings."""
+    seconds = (last[0].sampled_at - first[0].sampled_at).total_seconds()
+    return sum(b.end_offset - a.end_offset for a, b in zip(first, last, strict=True)) / seconds
+
+
+@contextmanager
+def producing(scene: Scene) -> Iterator[None]:
+    """Traffic of the group as in the scene, after as many messages as its past of 40 minutes would have brought."""
+    produce(scene.bootstrap, TOPIC, {number: 120 * MINUTES_BEFORE * rate for number, rate in enumerate(MESSAGES)})
+    stop = threading.Event()
+    ledger = Ledger({number: [] for number in range(3)}, {number: [] for number in range(3)})
+    thread = threading.Thread(target=traffic, args=(scene.bootstrap, ledger, stop))
+    thread.start()
+    try:
+        until(
+            lambda: sum(row.end_offset - (row.committed_offset or row.end_offset) for row in kafka_itself(scene)) < 100
+        )
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+class Answers:
+    """What `lagcast up --prometheus` answers over REST, beside a state folder with the group's last 40 minutes."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+        self.lines: list[str] = []
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self._process.stderr is not None
+        self.lines.extend(iter(self._process.stderr.readline, ""))
+
+    def decision(self, group: str) -> dict[str, Any] | None:
+        """The last decision for the group, None before the first one."""
+        assert self._process.poll() is None, "".join(self.lines)[-3000:]
+        found = re.search(r"serves (http://\S+);", "".join(self.lines))
+        if found is None:
+            return None
+        page = httpx2.get(f"{found[1]}/api/v1/groups", timeout=30).json()["groups"]
+        key = next((row["group_key"] for row in page if row["group_id"] == group), None)
+        if key is None:
+            return None
+        answer: dict[str, Any] = httpx2.get(f"{found[1]}/api/v1/groups/{key}/recommendation", timeout=30).json()
+        return answer
+
+
+@contextmanager
+def up(scene: Scene, folder: Path) -> Iterator[Answers]:
+    config = folder / "lagcast.yaml"
+    config.write_text('groups: {"*": {capacity_messages_per_second_per_replica: 30}}\n')
+    newest = kafka_itself(scene)
+    for ago in range(MINUTES_BEFORE, 0, -1):
+        past = [
+            replace(
+                row,
+                sampled_at=(row.sampled_at - ago * MINUTE).replace(second=0, microsecond=0),
+                end_offset=row.end_offset - 120 * ago * MESSAGES[row.partition],
+                committed_offset=row.end_offset - 120 * ago * MESSAGES[row.partition],
+            )
+            for row in newest
+        ]
+        write_samples(past, folder / "state" / "up" / "live" / "samples")
+    words = [
+        "up",
+        "--prometheus",
+        scene.klag,
+        "--cluster",
+        "live",
+        "--group",
+        GROUP,
+        "--group",
+        "absent",
+        "--port",
+        "0",
+    ]
+    command = [sys.executable, "-m", "cli.main", *words, "--config", str(config), "--state-dir", str(folder / "state")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        try:
+            yield Answers(process)
+        finally:
+            process.terminate()
+            process.wait(timeout=60)
+
+
+def test_live_samples_are_those_that_kafka_gives(scene: Scene) -> None:
+    """Rounds over the real server have each scrape's offsets between Kafka's own before and after it."""
+    rounds = []
+    with producing(scene), PrometheusCollector(scene.klag, cluster="live", settings={}) as collector:
+        for _ in range(3):
+            before = kafka_itself(scene)
+            sleep_until(now() + OLDEST)
+            samples = collector.collect([GROUP], now=now()).samples
+            rounds.append((before, samples, kafka_itself(scene)))
+            time.sleep(10)
+    assert sum(bool(samples) for _, samples, _ in rounds) >= 2
+    for before, samples, after in rounds:
+        newest = samples[-len(MESSAGES) :]
+        for earlier, row, later in zip(before, newest, after, strict=bool(samples)):
+            assert earlier.end_offset <= row.end_offset <= later.end_offset
+            assert (row.group_state, row.members) == ("STABLE", 1)
+            assert timedelta(0) <= later.sampled_at - row.sampled_at <= 2 * OLDEST
+
+
+@pytest.mark.spark
+def test_up_on_prometheus_alone_advises_and_refuses_once_the_exporter_is_away(scene: Scene, tmp_path: Path) -> None:
+    """Without access to Kafka the group has advice, at the produce rate that Kafka itself shows, on fresh data.
+
+    When the exporter stops, the group is refused as unreachable: its rate is not taken to be zero.
+    """
+    with producing(scene), up(scene, tmp_path) as answers:
+
+        def fresh() -> dict[str, Any] | None:
+            found = answers.decision(GROUP)
+            is_fresh = found is not None and found["kind"] == "Recommendation"
+            return found if is_fresh and found["data"]["age_seconds"] <= OLDEST_DATA_SECONDS else None  # type: ignore[index]
+
+        until(fresh, seconds=FIRST_ANSWER_SECONDS)
+        first = kafka_itself(scene)
+        begun = now()
+        # Two rows of 15 s that began after this, and were read.
+        until(lambda: (seen := fresh()) and seen["data"]["as_of"] >= (begun + timedelta(seconds=45)).isoformat())
+        seen, shown = fresh(), rate_between(first, kafka_itself(scene))
+        assert seen is not None
+        assert seen["observed"]["produce_messages_per_second"] == pytest.approx(shown, rel=0.15)
+        absent = answers.decision("absent")
+        assert absent is not None
+        assert (absent["kind"], absent["reason"]["code"]) == ("Refusal", "SourceUnreachable")
+        assert "Kafka is not reached: nothing is published there" in "".join(answers.lines)
+        scene.exporter.stop()
+        try:
+            until(lambda: (answers.decision(GROUP) or seen)["kind"] == "Refusal")
+            refused = answers.decision(GROUP)
+        finally:
+            scene.exporter.start()
+        assert refused is not None
+        assert refused["reason"]["code"] == "SourceUnreachable"
+        assert f"no whole scrape of group '{GROUP}' since" in " ".join(refused["reason"]["sentences"])
+    stored = ds.dataset(tmp_path / "state" / "up" / "live" / "samples", partitioning=None).to_table().to_pylist()
+    # Minutes from before the messages of the past were produced are there too, with lower offsets.
+    ends = {row["sampled_at"]: row["end_offset"] for row in stored if (row["group"], row["partition"]) == (GROUP, 0)}
+    busiest = sorted((at, end) for at, end in ends.items() if at >= begun)
+    assert len(busiest) > 3
+    assert [(earlier, later) for earlier, later in pairwise(busiest) if later[1] <= earlier[1]] == []

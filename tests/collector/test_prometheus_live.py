@@ -1,0 +1,335 @@
+"""Live samples from Prometheus: one for each scrape, stamped with its time, and an error where scrapes stop."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from structlog.testing import capture_logs
+
+from collector.errors import RejectedError, UnavailableError
+from collector.kafka_admin import Collected
+from collector.prometheus_live import PrometheusCollector
+from collector.sample import OffsetSample
+from tests.collector.memory_prometheus import MemoryPrometheus, exposition, offsets_text, serving
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+NOON_SECONDS = int(NOON.timestamp())
+OFFSETS = [(0, 1200, 1150), (1, 800, 800)]
+Rounds = Callable[..., list[Collected]]
+
+
+@pytest.fixture
+def memory() -> Iterator[MemoryPrometheus]:
+    with serving(MemoryPrometheus()) as server:
+        yield server
+
+
+@pytest.fixture
+def collector(memory: MemoryPrometheus) -> Iterator[PrometheusCollector]:
+    with PrometheusCollector(memory.url, cluster="prod", settings={}) as ours:
+        yield ours
+
+
+def scraped(memory: MemoryPrometheus, name: str) -> MemoryPrometheus:
+    """The same text every 15 s for five minutes, the last time 7 s before noon."""
+    for ago in range(307, 0, -15):
+        memory.scrape(exposition(name), at=NOON_SECONDS - ago)
+    return memory
+
+
+def at(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def round_at(collector: PrometheusCollector, seconds: float, *groups: str) -> Collected:
+    return collector.collect(groups or None, now=at(seconds))
+
+
+def seconds_of(samples: tuple[OffsetSample, ...]) -> list[float]:
+    return sorted({(sample.sampled_at - NOON).total_seconds() for sample in samples})
+
+
+@pytest.mark.parametrize(
+    ("dialect", "starts", "members", "state"),
+    [
+        ("kafka_exporter", [20, 10], 2, "UNKNOWN"),
+        ("kminion", [20, 10], 2, "STABLE"),
+        ("kafka-lag-exporter", [20, 10], 2, "STABLE"),
+        ("opentelemetry", [20, 10], 2, "UNKNOWN"),
+        ("redpanda", [None, None], 2, "UNKNOWN"),
+        ("burrow", [None, None], None, "UNKNOWN"),
+        ("msk", [20, 10], None, "UNKNOWN"),
+        ("jmx", [None, None], 2, "UNKNOWN"),
+    ],
+)
+def test_every_dialect_gives_the_same_samples_at_the_time_of_the_scrape(  # noqa: PLR0917  # a row of the table
+    memory: MemoryPrometheus,
+    collector: PrometheusCollector,
+    dialect: str,
+    starts: list[int | None],
+    members: int | None,
+    state: str,
+) -> None:
+    """Each exporter gives both partitions of the scrape 7 s ago, in the query of one round, once."""
+    scraped(memory, dialect)
+    collected = round_at(collector, 0, "orders")
+    assert collected.errors == ()
+    samples = collected.samples
+    assert [(row.partition, row.end_offset, row.committed_offset) for row in samples] == OFFSETS
+    assert [row.log_start_offset for row in samples] == starts
+    assert {(row.cluster, row.group, row.topic) for row in samples} == {("prod", "orders", "orders-in")}
+    assert {(row.members, row.group_state) for row in samples} == {(members, state)}
+    assert seconds_of(samples) == [-7]
+    assert round_at(collector, 5, "orders") == Collected(samples=(), errors=())
+
+
+def test_messages_of_minutes_become_offsets_after_the_minutes_of_the_process_before(
+    memory: MemoryPrometheus, collector: PrometheusCollector
+) -> None:
+    """A source of 600 messages a minute gives 150 each 15 s; the first two minutes are not written.
+
+    Otherwise a rate could span the sums of two processes.
+    """
+    samples: list[OffsetSample] = []
+    for second in range(0, 315, 15):
+        if second % 60 == 0:
+            memory.scrape(exposition("confluent-cloud"), at=NOON_SECONDS + second)
+        samples += round_at(collector, second + 1).samples
+    assert seconds_of(tuple(samples)) == list(range(120, 315, 15))[: len(samples)]
+    ends = [row.end_offset for row in samples]
+    assert {after - before for before, after in pairwise(ends)} == {150}
+    assert {(row.partition, row.end_offset - (row.committed_offset or 0)) for row in samples} == {(0, 50)}
+
+
+def played(
+    memory: MemoryPrometheus, collector: PrometheusCollector, *, every: int, until: int = 240, rate: int = 4
+) -> list[OffsetSample]:
+    """The samples of rounds each 15 s, of an exporter that is scraped at second 5 and each `every` seconds after it."""
+    samples: list[OffsetSample] = []
+    scrape = 5
+    for second in range(14, until, 15):
+        while scrape <= second:
+            memory.scrape(
+                offsets_text([1000 + rate * scrape], [990 + rate * scrape], members=2), at=NOON_SECONDS + scrape
+            )
+            scrape += every
+        samples += round_at(collector, second).samples
+    return samples
+
+
+@pytest.mark.parametrize("every", [5, 15, 30, 45, 60])
+def test_rows_are_15_s_apart_and_rates_are_right_for_any_scrape_interval_of_a_minute_at_most(
+    memory: MemoryPrometheus, collector: PrometheusCollector, every: int
+) -> None:
+    """At 4 messages/s each 15 s has 60 messages more: what lies between two scrapes is on the line between them."""
+    samples = played(memory, collector, every=every)
+    instants = [(row.sampled_at - NOON).total_seconds() for row in samples]
+    assert len(instants) >= 9
+    assert {later - earlier for earlier, later in pairwise(instants)} <= {10, 15, 20}
+    assert [row.end_offset for row in samples] == [1000 + 4 * second for second in instants]
+    assert [row.end_offset - (row.committed_offset or 0) for row in samples] == [10] * len(samples)
+
+
+def test_no_two_samples_of_a_partition_are_in_one_interval(
+    memory: MemoryPrometheus, collector: PrometheusCollector
+) -> None:
+    """Of scrapes each 5 s, or 0.1 s before and after the end of an interval, one in each interval is written."""
+    for second in (14.9, 29.95, 30.05, 44.9, 60.0, 60.2):
+        memory.scrape(offsets_text([round(second)], [0]), at=NOON_SECONDS + second)
+        round_at(collector, second + 0.01)
+    for second in (15, 30, 45, 60, 75):
+        memory.scrape(offsets_text([100 + second], [0]), at=NOON_SECONDS + 100 + second)
+    written = [round_at(collector, 100 + second + 0.5).samples for second in (15, 30, 45, 60, 75)]
+    ends = [-(-row.sampled_at.timestamp() // 15) for samples in written for row in samples]
+    assert len(ends) == len(set(ends)) > 0
+
+
+def test_the_same_scrape_is_not_two_samples(memory: MemoryPrometheus, collector: PrometheusCollector) -> None:
+    """With a scrape each minute, three of four rounds have neither samples nor errors."""
+    for second in (0, 60):
+        memory.scrape(offsets_text([100 + second], [90 + second], members=2), at=NOON_SECONDS + second)
+    rounds = [round_at(collector, second) for second in (1, 15, 30, 45, 61)]
+    # The memory has the later scrape from the beginning; a query sees what was scraped by its time.
+    assert [len(each.samples) for each in rounds] == [1, 0, 0, 0, 4]
+    assert not any(each.errors for each in rounds)
+
+
+def test_an_exporter_that_reads_kafka_each_30_s_and_is_scraped_each_15_makes_no_rate_of_zero(
+    memory: MemoryPrometheus, collector: PrometheusCollector
+) -> None:
+    """Values that repeat wait for the next ones: 8 messages/s are 120 in each 15 s, never 0 and then 240."""
+    samples: list[OffsetSample] = []
+    for second in range(0, 300, 15):
+        read = second // 30 * 30
+        memory.scrape(offsets_text([8 * read], [8 * read], members=1), at=NOON_SECONDS + second)
+        samples += round_at(collector, second + 1).samples
+    ends = [row.end_offset for row in samples]
+    assert len(ends) >= 18
+    assert {after - before for before, after in pairwise(ends)} == {120}
+
+
+def test_an_idle_topic_has_a_rate_of_zero_within_a_minute(
+    memory: MemoryPrometheus, collector: PrometheusCollector
+) -> None:
+    """If nothing changes for a minute it is no repetition: four samples of the same offsets."""
+    written: dict[int, list[float]] = {}
+    for second in range(0, 75, 15):
+        memory.scrape(offsets_text([70], [70], members=1), at=NOON_SECONDS + second)
+        written[second] = seconds_of(round_at(collector, second + 1).samples)
+    assert written == {0: [0], 15: [], 30: [], 45: [], 60: [15, 30, 45, 60]}
+
+
+def test_a_group_whose_scrapes_stop_is_an_error_and_not_a_zero(
+    memory: MemoryPrometheus, collector: PrometheusCollector
+) -> None:
+    """One failed scrape is passed over; 45 s after the last one each round has an error until there is one again."""
+    for second in range(0, 61, 15):
+        memory.scrape(offsets_text([10 * second], [10 * second], members=1), at=NOON_SECONDS + second)
+        round_at(collector, second + 1)
+    memory.scrape("", at=NOON_SECONDS + 75)
+    assert round_at(collector, 76) == round_at(collector, 91) == Collected(samples=(), errors=())
+    for second in (106, 121, 1000):
+        collected = round_at(collector, second)
+        assert collected.samples == ()
+        (error,) = collected.errors
+        assert isinstance(error, UnavailableError)
+        assert collected.unread == {"orders": error}
+        assert "has no whole scrape of group 'orders' since 12:01:00 UTC; look at the exporter" in str(error)
+    memory.scrape(offsets_text([12_000], [12_000], members=1), at=NOON_SECONDS + 1010)
+    back = round_at(collector, 1011)
+    # What came meanwhile is not spread over the time without scrapes.
+    assert (seconds_of(back.samples), back.errors) == ([1010], ())
+
+
+def test_a_partition_whose_commit_is_not_exported_any_more_is_missing_and_not_uncommitted(
+    memory: MemoryPrometheus, collector: PrometheusCollector
+) -> None:
+    """The second partition has a commit, then none: its sample is left out. The third never had one."""
+    memory.scrape(offsets_text([10, 20, 30], [10, 20, None], members=1), at=NOON_SECONDS)
+    memory.scrape(offsets_text([11, 21, 31], [11, None, None], members=1), at=NOON_SECONDS + 15)
+    first, second = (round_at(collector, seconds).samples for seconds in (1, 16))
+    assert [(row.partition, row.committed_offset) for row in first] == [(0, 10), (1, 20), (2, None)]
+    assert [(row.partition, row.committed_offset) for row in second] == [(0, 11), (2, None)]
+
+
+def test_targets_that_are_scraped_one_after_the_other_make_one_sample_of_the_group(
+    memory: MemoryPrometheus, collector: PrometheusCollector
+) -> None:
+    """Of brokers scraped at second 40 and 5 of each minute, a sample has a new scrape of both, and the earlier time.
+
+    60 messages each 60 s in each partition are 15 in each 15 s, although no interval has scrapes of both.
+    """
+    parts = exposition("msk").splitlines(keepends=True)
+    samples: list[OffsetSample] = []
+    for second in range(0, 360, 5):
+        for offset, number in ((5, 0), (40, 1)):
+            if second % 60 == offset:
+                lines = [line for line in parts if f'partition="{number}"' in line]
+                text = "".join(
+                    f"{line.rpartition(' ')[0]} {float(line.rpartition(' ')[2]) + second * ('EndOffset' in line):.0f}\n"
+                    for line in lines
+                    if not line.startswith("#")
+                )
+                memory.scrape(text, at=NOON_SECONDS + second, instance=f"broker-{number}")
+        if second > 60 and second % 15 == 10:
+            samples += round_at(collector, second + 0.5, "orders").samples
+    for number in (0, 1):
+        ends = [row.end_offset for row in samples if row.partition == number]
+        assert len(ends) > 12
+        assert {after - before for before, after in pairwise(ends)} == {15}
+    assert {(row.sampled_at - NOON).total_seconds() % 15 for row in samples} == {10}
+
+
+def test_of_two_clients_that_report_a_partition_the_newer_one_counts(
+    memory: MemoryPrometheus, collector: PrometheusCollector
+) -> None:
+    """The first client goes on reporting a lag of 50 in a partition that the second has taken over, with a lag of 7."""
+    text = exposition("jmx")
+    later = text + (
+        'kafka_consumer_consumer_fetch_manager_metrics_records_lag{client_id="a-2",partition="0",topic="orders-in"} 7\n'
+    )
+    memory.scrape(text, at=NOON_SECONDS)
+    memory.scrape(later, at=NOON_SECONDS + 15)
+    memory.scrape(later.replace("} 1200", "} 1201"), at=NOON_SECONDS + 30)
+    rounds = [round_at(collector, second, "orders").samples for second in (1, 16, 31)]
+    lags = [rows[0].end_offset - (rows[0].committed_offset or 0) for rows in rounds]
+    assert lags == [50, 7, 7]
+    assert [rows[0].members for rows in rounds] == [2, 1, 1]
+
+
+def test_a_rebalance_is_seen_where_the_exporter_tells_the_state(
+    memory: MemoryPrometheus, collector: PrometheusCollector
+) -> None:
+    """The state of the scrape in a rebalance is in its samples; between two states it is unknown."""
+    text = exposition("kafka-lag-exporter")
+    state = 'kafka_consumergroup_group_state{cluster_name="prod",group="orders"}'
+    for second, code in ((0, 3), (30, 1), (60, 3)):
+        changed = text.replace(f"{state} 3", f"{state} {code}").replace("} 1200", f"}} {1200 + second}")
+        memory.scrape(changed, at=NOON_SECONDS + second)
+    samples = [row for second in (1, 31, 61) for row in round_at(collector, second).samples if row.partition == 0]
+    assert [row.group_state for row in samples] == [
+        "STABLE",
+        "UNKNOWN",
+        "PREPARING_REBALANCING",
+        "UNKNOWN",
+        "STABLE",
+    ]
+
+
+def test_an_unknown_group_is_an_error_beside_the_samples_of_the_others(
+    memory: MemoryPrometheus, collector: PrometheusCollector
+) -> None:
+    """The misspelt group has its sentence in every round, and the other one its samples."""
+    memory.scrape(offsets_text([10], [10], members=1), at=NOON_SECONDS)
+    collected = round_at(collector, 1, "orders", "odrers")
+    assert [row.group for row in collected.samples] == ["orders"]
+    assert list(collected.unread) == ["odrers"]
+    assert isinstance(collected.unread["odrers"], RejectedError)
+    assert list(round_at(collector, 5, "orders", "odrers").unread) == ["odrers"]
+    with pytest.raises(RejectedError, match="has no group 'odrers' in that time, but has orders"):
+        round_at(PrometheusCollector(memory.url, cluster="prod", settings={}), 1, "odrers")
+
+
+def test_a_new_group_is_found_within_a_minute(memory: MemoryPrometheus, collector: PrometheusCollector) -> None:
+    """Groups are looked for once a minute: between that, a round is one request."""
+    found = []
+    for second in (0, 15, 61):
+        late = offsets_text([], [second], group="late", members=1) if second else ""
+        memory.scrape(offsets_text([second], [second], members=1) + late, at=NOON_SECONDS + second)
+        memory.requests.clear()
+        found.append({row.group for row in round_at(collector, second + 1).samples})
+        assert (len(memory.requests) == 1) == (second == 15)
+    assert found == [{"orders"}, {"orders"}, {"orders", "late"}]
+
+
+def test_scrapes_more_than_a_minute_apart_are_named_once(
+    memory: MemoryPrometheus, collector: PrometheusCollector
+) -> None:
+    """Two minutes between scrapes give no rate: no sample is made between them, and one line says so."""
+    with capture_logs() as logs:
+        samples = played(memory, collector, every=120, until=600)
+    assert [(row.sampled_at - NOON).total_seconds() for row in samples] == [5, 125, 245, 365, 485]
+    (line,) = [log for log in logs if log["event"] == "scraped_slowly"]
+    assert (line["group"], line["seconds"]) == ("orders", 120)
+    assert "set scrape_interval to 60s or less" in line["next_step"]
+
+
+def test_what_an_exporter_does_not_tell_is_logged_once(
+    memory: MemoryPrometheus, collector: PrometheusCollector
+) -> None:
+    """Burrow tells neither members nor states."""
+    scraped(memory, "burrow")
+    with capture_logs() as logs:
+        for second in (0, 61):
+            round_at(collector, second)
+    assert [log["event"] for log in logs] == ["exporter_found", "group_states_unknown", "members_unknown"]
+
+
+def test_a_server_that_does_not_answer_fails_the_round() -> None:
+    """Without an answer there is no round: the loop logs it, and rows grow old until advice is refused as stale."""
+    with (
+        PrometheusCollector("http://127.0.0.1:1", cluster="prod", settings={}) as nowhere,
+        pytest.raises(UnavailableError, match="check the address, and that the server runs"),
+    ):
+        round_at(nowhere, 1)
