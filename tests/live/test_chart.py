@@ -232,6 +232,7 @@ def test_a_release_of_separate_parts_becomes_one_process(cluster: ControlPlane, 
     assert claims == {"data": "lagcast-data", "state": "lagcast-state"}
     assert "--data-dir=/data" in pod["containers"][0]["args"]
     theirs("uninstall", "lagcast", where)
+    cluster.kubectl("-n", "lagcast", "delete", "persistentvolumeclaims", "--all", "--timeout=55s")
 
 
 def test_a_release_of_several_leaves_its_lease_to_the_holder(cluster: ControlPlane, helm: Helm) -> None:

@@ -183,7 +183,8 @@ def test_the_charts_recommender_advises_within_twenty_seconds_of_a_sample_on_eve
         return {each["metadata"]["name"]: each["status"]["recommendation"]["desiredReplicas"] for each in found}
 
     with replica(0) as first:
-        assert first.printed(r"history +(\d+) groups") == str(IDLE_GROUPS + 1)
+        # The broker has groups of other tests too.
+        assert int(first.printed(r"history +(\d+) groups") or 0) > IDLE_GROUPS
         wait_until(lambda: advised_counts(first, idle) == {0}, seconds=240)
         wait_until(lambda: advised(orders), seconds=60)
         assert f'lagcast_desired_replicas{{cluster="{CLUSTER}",group="{orders}"}}' in page(first)
