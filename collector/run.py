@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from math import ceil
 from typing import Protocol
 
 import structlog
@@ -17,6 +18,10 @@ from forecasting.columns import BASE_INTERVAL_SECONDS
 _LEAD = timedelta(seconds=1)
 # One file per minute and group set: 1,440 a day; one file per round would be 5,760.
 FILE_SECONDS = 60
+# After its clock was set back, the loop waits for so much longer than until the old time comes again: messages of those
+# minutes would be counted within the seconds between two stamps, 315 s of them within 15 s as 21 times the load. Of
+# readings that are more than a minute apart no rate is made.
+_GAP_SECONDS = 60
 # Kafka lists the groups that its user may describe, and leaves out the others.
 NO_GROUP = RejectedError(
     "no group is listed: there is none yet, or this user may see none; grant this user Describe on Group '*'"
@@ -54,8 +59,8 @@ def collect_forever(
     round over all groups that has neither samples nor errors; None where such rounds are usual.
 
     `wait(seconds)` sleeps that long and is true if the loop should stop: `threading.Event().wait`, with the event set
-    by a signal handler. At the end the remaining samples are passed to `sink` as well. If the clock jumps back, the
-    loop waits: rows of a time already written would count twice.
+    by a signal handler. At the end the remaining samples are passed to `sink` as well. If the clock is set back, the loop
+    waits, for rows of a time already written would count twice, and a minute longer, for a row without a rate.
     Errors: AdapterError of the first round, when usually the settings are wrong; later ones are logged, and the other
     groups go on. A group's error is logged when it begins and when it is over, not in every round between. An error of
     the sink ends the loop.
@@ -65,7 +70,16 @@ def collect_forever(
     has_read = False
     failures = _Failures()
     try:
-        while not wait(max(0.0, (grid_at - _LEAD - clock()).total_seconds())):
+        while True:
+            until_round = grid_at - _LEAD - clock()
+            if has_read and until_round > timedelta(seconds=interval_seconds) + _LEAD:
+                grid_at += timedelta(seconds=interval_seconds * ceil(_GAP_SECONDS / interval_seconds))
+                _log.warning("clock_set_back", next_round_at=grid_at.isoformat())
+                until_round = grid_at - _LEAD - clock()
+            if wait(max(0.0, until_round.total_seconds())):
+                break
+            if clock() < grid_at - 2 * _LEAD:  # set back while the loop waited
+                continue
             try:
                 collected = collector.collect(groups, now=clock())
                 has_read = True

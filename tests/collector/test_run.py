@@ -83,12 +83,31 @@ def test_a_slow_round_skips_the_instants_it_missed() -> None:
     assert seconds_after_noon(world.read_at) == [14, 44, 59]
 
 
-def test_a_clock_set_back_is_waited_for() -> None:
-    """No instant that has been written is read a second time when the clock jumps back five minutes."""
+def test_a_clock_set_back_is_waited_for_and_a_minute_longer() -> None:
+    """Five minutes back after the first round: no instant is read twice, and the next row has no rate.
+
+    Without that minute 315 s of messages would be counted within the 15 s between two stamps, 21 times the load.
+    """
     world = World(rounds=2, round_seconds=lambda number: -300.0 if number == 1 else 0.1)
-    run(world, sink=lambda _: None)
-    assert seconds_after_noon(world.read_at) == [14, 29]
-    assert world.waits[1] == pytest.approx(315)
+    with capture_logs() as lines:
+        run(world, sink=lambda _: None)
+    assert seconds_after_noon(world.read_at) == [14, 89]
+    assert world.waits[1] == pytest.approx(375)
+    assert [line["next_round_at"] for line in lines] == ["2026-01-05T12:01:30+00:00"]
+
+
+@pytest.mark.parametrize(("back_seconds", "read_at"), [(300.0, [14, 89, 104]), (5.0, [14, 29, 44])])
+def test_a_clock_set_back_while_the_loop_waits_is_waited_for_too(back_seconds: float, read_at: list[int]) -> None:
+    """No round is read at an instant of the past; a step of seconds is waited for without a gap."""
+    world, steps = World(rounds=4), [0.0, back_seconds]
+
+    def wait(seconds: float) -> bool:
+        over = world.wait(seconds)
+        world.now -= timedelta(seconds=steps.pop(0) if steps else 0.0)
+        return over
+
+    collect_forever(world, lambda _: None, groups=["orders"], interval_seconds=15, clock=world.clock, wait=wait)
+    assert seconds_after_noon(world.read_at) == read_at
 
 
 def test_one_file_a_minute() -> None:

@@ -105,6 +105,36 @@ def test_a_run_that_dies_before_the_swap_changes_nothing(
     assert len(_rows(folder / "out")[15]) > len(before[15])
 
 
+@pytest.mark.spark
+def test_p16_a_jvm_that_is_killed_in_mid_write_changes_nothing_and_the_next_run_gives_the_same_table(
+    spark: SparkSession, folder: Path, night: list[OffsetSample]
+) -> None:
+    """The process exits with an error, readers see the old table all the while, and the next run's is that of one run.
+
+    The JVM is killed while a parquet file is half written, so that the new version's folder has unfinished files.
+    """
+    many = [replace(seen, group=f"g{number}") for number in range(30) for seen in night]
+    write_samples([*night, *many], folder / "samples")
+    build_features(spark, folder / "samples", folder / "out", last=date(2026, 5, 4))
+    before = _rows(folder / "out")
+    script = Path(__file__).with_name("build_and_lose_java.py")
+    command = [sys.executable, str(script), str(folder / "samples"), str(folder / "out")]
+    seen, done = [], False
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+        while not done:
+            done = job.poll() is not None  # the table is read once more after the end
+            seen.append((FeatureTable(folder / "out").version, FeatureTable(folder / "out").intervals("c", "g")))
+        assert job.stdout is not None
+        assert job.stdout.read() == "killed\n"
+        assert job.returncode not in (0, None)
+    assert list((folder / "out" / "versions" / "v2").glob("**/_temporary"))
+    assert all(shown == (1, before[15]) for shown in seen)
+    build_features(spark, folder / "samples", folder / "out")
+    build_features(spark, folder / "samples", folder / "whole")
+    assert _rows(folder / "out") == _rows(folder / "whole")
+    assert FeatureTable(folder / "out").groups() == FeatureTable(folder / "whole").groups()
+
+
 def test_a_writer_that_is_killed_leaves_the_table_and_the_lock(folder: Path) -> None:
     """SIGKILL half-way through a part leaves the old manifest, and the next writer gets the lock and clears up."""
     _swap_one_part(folder)
