@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from benchmarks.command import table
+from benchmarks.command import aged, table
 from benchmarks.decisions.document import Document, runs_in
 from benchmarks.decisions.family_draws import FIRST_TUNING_SEED, SIMPLE_SCALERS, purpose_of
 from benchmarks.decisions.family_standings import (
@@ -77,7 +77,7 @@ def families_page(document: Document) -> str:
     summaries = family_summaries(runs)
     played = sorted({run.seed for run in runs})
     worlds = {run.world for run in runs}
-    return PAGE.format(
+    page = PAGE.format(
         families=table(
             ("family", "what it is"), [(name, each.sentence) for name, each in LOAD_FAMILIES.items()], words=2
         ),
@@ -97,6 +97,7 @@ def families_page(document: Document) -> str:
             words=2,
         ),
     )
+    return aged(page, document)
 
 
 def _worst(summaries: Sequence[FamilySummary]) -> str:
