@@ -59,8 +59,8 @@ def collect_forever(
     round over all groups that has neither samples nor errors; None where such rounds are usual.
 
     `wait(seconds)` sleeps that long and is true if the loop should stop: `threading.Event().wait`, with the event set
-    by a signal handler. At the end the remaining samples are passed to `sink` as well. If the clock is set back, the loop
-    waits, for rows of a time already written would count twice, and a minute longer, for a row without a rate.
+    by a signal handler. At the end the remaining samples are passed to `sink` as well. If the clock is set back, the
+    loop waits, for rows of a time already written would count twice, and a minute longer, for a row without a rate.
     Errors: AdapterError of the first round, when usually the settings are wrong; later ones are logged, and the other
     groups go on. A group's error is logged when it begins and when it is over, not in every round between. An error of
     the sink ends the loop.

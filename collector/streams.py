@@ -30,9 +30,13 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """What the members of one application last told, and with which assignment."""
+    """What the members of one application last told, and with which assignment.
+
+    Not `is_settled`: copies were warming up, which may become standbys without another assignment of the partitions.
+    """
 
     topology: Topology
+    is_settled: bool
     assigned: frozenset[Partition]
     asked_at: datetime
 
@@ -74,7 +78,9 @@ class StreamsApplications:
 
     def _is_stale(self, name: str, group: GroupDescription, now: datetime) -> bool:
         known = self._known.get(name)
-        return known is None or known.assigned != group.assigned or now - known.asked_at >= REFRESH
+        if known is None or not known.is_settled:
+            return True
+        return known.assigned != group.assigned or now - known.asked_at >= REFRESH
 
     def _ask(self, name: str, group: GroupDescription, now: datetime) -> None:
         try:
@@ -87,11 +93,12 @@ class StreamsApplications:
             if before is not None:
                 self._known[name] = replace(before, asked_at=now)
             return
-        if topology.standbys is None and before is not None:
+        is_settled = topology.standbys is not None
+        if not is_settled and before is not None:
             # Between the two rebalances of a move a task that is being handed over is in nobody's assignment.
             most = max(topology.tasks, before.topology.tasks)
             topology = replace(topology, tasks=most, standbys=before.topology.standbys)
-        self._known[name] = _Known(topology=topology, assigned=group.assigned, asked_at=now)
+        self._known[name] = _Known(topology=topology, is_settled=is_settled, assigned=group.assigned, asked_at=now)
 
     def _list_changelogs(self, names: Iterable[str], *, every_group: Iterable[str]) -> None:
         try:

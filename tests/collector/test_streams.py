@@ -91,6 +91,18 @@ def test_a_task_that_is_handed_over_still_counts(
     assert (told(collector, minutes=20) or {})["tasks"] == 6
 
 
+def test_members_are_asked_again_in_the_next_round_while_copies_warm_up(
+    collector: KafkaAdminCollector, shop: MemoryCluster, sizes: dict[tuple[str, int], int]
+) -> None:
+    """A copy that has become a standby changes no assignment of partitions, which would show that something is new."""
+    assert sizes
+    first, *others = MEMBERS
+    shop.member_data["shop"] = [first._replace(assignment=first.assignment[:-8] + bytes(8)), *others]
+    assert "standbys" not in (told(collector) or {})
+    shop.member_data["shop"] = MEMBERS
+    assert (told(collector, minutes=0.25) or {})["standbys"] == 1
+
+
 def test_a_user_who_may_not_see_sizes_has_the_rest(
     collector: KafkaAdminCollector, shop: MemoryCluster, sizes: dict[tuple[str, int], int]
 ) -> None:

@@ -9,7 +9,7 @@ from executor.errors import ScaleConflictError, ScaleError
 from executor.kubernetes_client import connect
 from executor.kubernetes_scale import KubernetesScales
 from executor.plan import Act, DueMove, Scale
-from recommender.adapters import kubernetes_workloads
+from recommender.adapters import kubernetes_client
 from recommender.adapters.kubernetes_client import connect as connect_to
 from recommender.adapters.kubernetes_workloads import pods_in
 from recommender.cluster.discovery import Found, NotFound, Workload, discover
@@ -43,7 +43,7 @@ def test_members_are_traced_to_their_deployment(
     """
     control_plane.kubectl("-n", namespace, "run", "bare", "--image=none:1")
     api = connect_to(control_plane.kubeconfig)
-    monkeypatch.setattr(kubernetes_workloads, "_PAGE", 2)
+    monkeypatch.setattr(kubernetes_client, "_PAGE", 2)
     wait_until(lambda: len(pods_in(api, [namespace])) == 4)
     pods = pods_in(api, [namespace])
     hosts = {
