@@ -18,7 +18,7 @@ from spark_features.session import spark_session
 
 def kill_at_the_first_file(out: Path) -> None:
     """SIGKILL for the JVM as soon as a file of the new version is begun: Spark writes it under `_temporary` first."""
-    java = SparkContext._gateway.proc  # type: ignore[attr-defined]  # PySpark tells of it nowhere else
+    java = SparkContext._gateway.proc  # type: ignore[union-attr]  # there is one, of a session that was just begun
     versions = out / "versions"
     known = set(versions.glob("v*"))
     while True:
