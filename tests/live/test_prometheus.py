@@ -495,5 +495,6 @@ def test_up_on_prometheus_alone_advises_and_refuses_once_the_exporter_is_away(sc
     # Minutes from before the messages of the past were produced are there too, with lower offsets.
     ends = {row["sampled_at"]: row["end_offset"] for row in stored if (row["group"], row["partition"]) == (GROUP, 0)}
     busiest = sorted((at, end) for at, end in ends.items() if at >= begun)
-    assert len(busiest) > 3
+    # 45 s have three rounds of 15 s.
+    assert len(busiest) >= 3
     assert [(earlier, later) for earlier, later in pairwise(busiest) if later[1] <= earlier[1]] == []

@@ -70,12 +70,16 @@ def spent_on(
 
     Another account, which follows nobody, judges the rows with what the session has learned of moves in the end.
     """
-    settings = DecisionSettings(cycle_seconds=cycle_seconds, fallback_policy=fallback_policy)
+    prices = Prices.from_replica_hour(0.05, capacity=MessagesPerSecond(1000.0))
+    settings = DecisionSettings(
+        price_per_replica_hour=prices.price_per_replica_hour,
+        cycle_seconds=cycle_seconds,
+        fallback_policy=fallback_policy,
+    )
     session = Session(profile, settings, forecaster=forecaster)
     group = fluid(session=session, members=REPLICAS, capacity=strength * 1000.0)
     group.play((strength * rates_of(seed, hours=hours)).tolist())
     capacity, learned = MessagesPerSecond(1000.0), session.learned
-    prices = Prices.from_replica_hour(0.05, capacity=capacity)
     judge = Experts(profile, capacity=capacity, prices=prices, max_lag_seconds=10.0, learned=learned, members=REPLICAS)
     judge.choose()
     for row in group.rows:
