@@ -9,7 +9,7 @@ from cost_model.physics.capacity import BoolArray, CapacityBelief
 from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.history import MINUTE_SECONDS, History
 from forecasting.history_tier import MINUTES_PER_WEEK
-from forecasting.units import FloatArray, IntArray, MessagesPerSecond, Replicas, Seconds
+from forecasting.units import FloatArray, IntArray, MessagesPerSecond, Seconds
 
 # Lag worth less than this much of the group's own rate may be uncommitted work alone.
 SATURATED_LAG_SECONDS = 2.0
@@ -79,12 +79,11 @@ def capacity_seen(history: History, profile: GroupProfile) -> Capacity | None:
     before such a day the rate shown, as a lower bound, and None before half an hour.
 
     The rate is shared among members that hold work; where the assignment is uneven that understates capacity, which is
-    the safe side. Known contention between members is added back: capacity is that of a replica alone.
+    the safe side.
     """
     windows = windows_of(history, profile)
-    kept = _kept_replicas(profile, windows.replicas)
     with np.errstate(invalid="ignore", divide="ignore"):
-        rates = windows.rates / kept
+        rates = windows.rates / _working(profile, windows.replicas)
     if not (rates > 0.0).any():
         return None
     if windows.saturated.any():
@@ -188,20 +187,14 @@ def _behind_rates(history: History, profile: GroupProfile) -> FloatArray:
     lag, consumed = history.lag_messages[tail][1:], history.consume_messages_per_second[tail][1:]
     windows = windows_of(history, profile)
     with np.errstate(invalid="ignore", divide="ignore"):
-        rates = windows.rates / _kept_replicas(profile, windows.replicas)
+        rates = windows.rates / _working(profile, windows.replicas)
         behind = lag > (SATURATED_LAG_SECONDS + profile.commit_interval_seconds) * consumed
     return np.where(behind, rates, np.nan)
 
 
-def _kept_replicas(profile: GroupProfile, replicas: IntArray) -> FloatArray:
-    """Per minute, the number of replicas without contention that would have done the work of those with partitions."""
-    working = np.minimum(replicas, profile.work_units).astype(np.float64)
-    if profile.contention is None:
-        return working
-    counts, at = np.unique(replicas, return_inverse=True)
-    kept = np.array([profile.contention.kept_fraction(Replicas(int(count))) for count in counts])
-    shared: FloatArray = working * kept[at]
-    return shared
+def _working(profile: GroupProfile, replicas: IntArray) -> FloatArray:
+    """Per minute, the number of replicas that held partitions."""
+    return np.minimum(replicas, profile.work_units).astype(np.float64)
 
 
 def quiet_seconds(history: History) -> Seconds | None:

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from cost_model.physics.profile import Capacity
-from cost_model.physics.scalability import Scalability
 from forecasting.units import FloatArray, MessagesPerSecond, Partitions, Replicas, Seconds, read_only
 
 BoolArray = NDArray[np.bool_]
@@ -51,16 +50,8 @@ def useful_replicas(
     return tuple(sorted({least} | {level for level in levels if least <= level <= most}))
 
 
-def group_capacity(
-    replicas: Replicas,
-    *,
-    partitions: Partitions,
-    capacity: MessagesPerSecond,
-    contention: Scalability | None = None,
-) -> MessagesPerSecond:
+def group_capacity(replicas: Replicas, *, partitions: Partitions, capacity: MessagesPerSecond) -> MessagesPerSecond:
     """The produce rate up to which the busiest replica keeps up; replicas beyond the partitions add nothing.
-
-    `contention` is the throughput that replicas take from each other, idle ones included; None: nothing.
 
     >>> [round(group_capacity(Replicas(n), partitions=Partitions(40), capacity=MessagesPerSecond(100.0)))
     ...  for n in (0, 7, 8, 9, 40, 50)]
@@ -68,8 +59,7 @@ def group_capacity(
     """
     if replicas < 1:
         return MessagesPerSecond(0.0)
-    kept = 1.0 if contention is None else contention.kept_fraction(replicas)
-    return MessagesPerSecond(kept * capacity * partitions / -(-partitions // replicas))
+    return MessagesPerSecond(capacity * partitions / -(-partitions // replicas))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

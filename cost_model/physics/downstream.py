@@ -1,6 +1,6 @@
 """Throughput that replicas do not raise: something behind the group is the limit, and more replicas only cost."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -66,8 +66,7 @@ def downstream_limit(
     counts, seen = _saturated_points(replicas, rates, saturated)
     if counts.size < 2:
         return None
-    alone = replace(profile, contention=None)
-    carried = carried_by_count(alone, counts.tolist(), capacity=MessagesPerSecond(1.0))
+    carried = carried_by_count(profile, counts.tolist(), capacity=MessagesPerSecond(1.0))
     top = float(seen[-1])
     gains = [
         scale_out_gain(MessagesPerSecond(rate), MessagesPerSecond(top), expected=MessagesPerSecond(rate * rise))

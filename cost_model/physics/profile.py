@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from cost_model.physics.scalability import Scalability
 from forecasting.units import Fraction, MessagesPerSecond, Partitions, Replicas, Seconds
 
 GroupProtocol = Literal["eager", "cooperative", "kip848"]
@@ -114,7 +113,6 @@ class GroupProfile:
     ungraceful_share: Fraction | None = None
     streams: StreamsProfile | None = None
     partition_weights: tuple[float, ...] | None = None
-    contention: Scalability | None = None
     configured: frozenset[str] = frozenset()
     detected: frozenset[str] = frozenset()
 

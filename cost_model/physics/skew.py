@@ -20,7 +20,7 @@ def carried_by_count(profile: GroupProfile, counts: Sequence[int], *, capacity: 
     """Messages/s that so many replicas carry, each with this `capacity`, before the busiest of them falls behind.
 
     Formula: capacity / (largest share of the load that one replica holds), which is C * P / ceil(P / N) where all
-    partitions carry the same. The loss by contention between replicas (`contention`) is subtracted.
+    partitions carry the same.
     Shapes: one value per count, 0 for 0 replicas.
 
     >>> from forecasting.units import Partitions
@@ -30,27 +30,17 @@ def carried_by_count(profile: GroupProfile, counts: Sequence[int], *, capacity: 
     [100.0, 150.0, 150.0, 200.0]
     """
     if profile.partition_weights is None:
-        carried = [
-            group_capacity(Replicas(n), partitions=profile.work_units, capacity=capacity, contention=profile.contention)
-            for n in counts
-        ]
+        carried = [group_capacity(Replicas(n), partitions=profile.work_units, capacity=capacity) for n in counts]
         return np.array(carried, dtype=np.float64)
     shares = _busiest_shares(profile.partition_weights, profile.deals_by)
     rates = [capacity / float(shares[min(n, profile.work_units) - 1]) if n > 0 else 0.0 for n in counts]
-    return np.array(rates, dtype=np.float64) * _kept_fractions(profile, counts)
-
-
-def _kept_fractions(profile: GroupProfile, counts: Sequence[int]) -> FloatArray:
-    """The share of its capacity that each of so many replicas keeps, 1 where nothing is known of contention."""
-    if profile.contention is None:
-        return np.ones(len(counts))
-    return np.array([profile.contention.kept_fraction(Replicas(n)) for n in counts])
+    return np.array(rates, dtype=np.float64)
 
 
 class LoadClasses(NamedTuple):
     """The busiest replicas and the others, by count: their shares of the load, and their capacities.
 
-    `busiest` and `others` are in replicas' worth of capacity, after the loss by contention.
+    `busiest` and `others` are in replicas' worth of capacity.
     """
 
     busiest_share: FloatArray
@@ -77,8 +67,7 @@ def load_classes(profile: GroupProfile, counts: Sequence[int]) -> LoadClasses:
         share = np.where(longer == 0, 1.0, longer * (each + 1) / profile.work_units)
     else:
         busiest, share = _busiest_replicas(profile.partition_weights, profile.deals_by, tuple(working.tolist()))
-    kept = _kept_fractions(profile, counts)
-    return LoadClasses(busiest_share=share, busiest=busiest * kept, others=(working - busiest) * kept)
+    return LoadClasses(busiest_share=share, busiest=busiest, others=working - busiest)
 
 
 @lru_cache(maxsize=256)
@@ -104,12 +93,12 @@ def _busiest_shares(weights: tuple[float, ...], assignor: Assignor) -> FloatArra
 def useful_counts(profile: GroupProfile, *, minimum: Replicas, maximum: Replicas | None = None) -> tuple[int, ...]:
     """The useful replica counts within the bounds: each carries more than every smaller one.
 
-    Even partitions without contention: the useful counts of `useful_replicas`. Otherwise the counts at which the group
-    carries more, in steps of at least 5 %; a count at which replicas hinder each other is never one of them.
+    Even partitions: the useful counts of `useful_replicas`. Otherwise the counts at which the group carries more, in
+    steps of at least 5 %.
     Errors: ValueError on a maximum under the minimum.
     """
     even = useful_replicas(profile.work_units, minimum=minimum, maximum=maximum)
-    if profile.partition_weights is None and profile.contention is None:
+    if profile.partition_weights is None:
         return even
     most = profile.work_units if maximum is None else min(max(maximum, 1), profile.work_units)
     counts = range(even[0], most + 1)

@@ -51,7 +51,7 @@ def move_effects_now(situation: Situation, choices: tuple[int, ...], *, behind: 
         batch = while_behind(profile).poll_batch_seconds
         profile = replace(profile, poll_batch_seconds=Seconds(max(profile.poll_batch_seconds, float(f"{batch:.2g}"))))
     return move_effects_of(
-        replace(profile, capacity=None, partition_weights=None, contention=None),
+        replace(profile, capacity=None, partition_weights=None),
         choices,
         rebalance_pause_prior_seconds=situation.pause_priors,
         pause_spread=situation.pause_spread,

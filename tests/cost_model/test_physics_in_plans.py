@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from cost_model.physics.profile import GroupProfile, StreamsProfile
-from cost_model.physics.scalability import Scalability
 from cost_model.pricing.situation import Situation
 from cost_model.search.candidates import Plan
 from cost_model.search.evaluation import PlanEvaluation
@@ -44,14 +43,6 @@ def test_no_replica_is_added_that_a_hot_partition_leaves_idle(plain: Situation, 
     found = weighed(replace(plain, profile=hot, replicas=21, demand_messages_per_second=np.full(60, 1000.0)))
     assert max(found.choices) == 21
     assert found.best() is None or found.choices[-1] == 21
-
-
-def test_replicas_that_hinder_each_other_are_taken_away(plain: Situation) -> None:
-    """At coherence 0.01 ten replicas carry 526/s and forty 240/s: at 500/s of arrivals forty shrink to about ten."""
-    hindered = replace(plain.profile, contention=Scalability(contention=0.0, coherence=0.01))
-    crowd = replace(plain, profile=hindered, replicas=40, demand_messages_per_second=np.full(60, 500.0))
-    assert all(8 <= target <= 10 for target in _targets(crowd))
-    assert all(target <= 10 for target in _targets(replace(crowd, replicas=8)))
 
 
 def test_even_weights_change_nothing(plain: Situation) -> None:

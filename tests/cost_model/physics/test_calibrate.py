@@ -9,7 +9,6 @@ import pytest
 from cost_model.physics.calibrate import capacity_seen, quiet_seconds, shown_by_replica, windows_of
 from cost_model.physics.downstream import downstream_limit
 from cost_model.physics.profile import GroupProfile
-from cost_model.physics.scalability import Scalability
 from forecasting.history import History
 from forecasting.units import FloatArray, Partitions, Seconds
 
@@ -166,17 +165,6 @@ def test_idle_members_do_not_share_the_rate() -> None:
     found = capacity_seen(history, PROFILE)
     assert found is not None
     assert found.p50 == pytest.approx(100.0, rel=0.05)
-
-
-def test_the_capacity_is_that_without_contention() -> None:
-    """10 replicas with contention 0.05 do 690 messages/s behind: 100 each when alone."""
-    shared = replace(PROFILE, contention=Scalability(contention=0.05, coherence=0.0))
-    consumed = 1000.0 / 1.45 * _noise()
-    history = _history(consumed, behind=np.ones(MINUTES), members=np.full(MINUTES, 10.0))
-    alone, even = capacity_seen(history, shared), capacity_seen(history, PROFILE)
-    assert alone is not None
-    assert even is not None
-    assert (alone.p50, even.p50) == pytest.approx((100.0, 69.0), rel=0.05)
 
 
 def test_minutes_at_two_counts_show_a_capped_sink() -> None:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from cost_model.physics.capacity import group_capacity, useful_replicas
 from cost_model.physics.profile import GroupProfile
-from cost_model.physics.scalability import Scalability
 from cost_model.physics.skew import carried_by_count, hot_partition, useful_counts
 from forecasting.units import MessagesPerSecond, Partitions, Replicas
 
@@ -80,16 +79,6 @@ def test_a_skewed_group_carries_less_than_an_even_one(weights: tuple[float, ...]
     (carried,) = carried_by_count(profile, [count], capacity=CAPACITY).tolist()
     assert carried <= count * CAPACITY * (1.0 + 1e-9)
     assert carried <= CAPACITY * sum(weights) / max(weights) * (1.0 + 1e-9)
-
-
-def test_replicas_that_hinder_each_other_are_not_useful() -> None:
-    """Coherence 0.01 peaks at 10 replicas: no more are worth having, with weights or without."""
-    hindered = replace(EVEN, contention=Scalability(contention=0.0, coherence=0.01))
-    assert max(useful_counts(hindered, minimum=Replicas(1))) <= 10
-    weighted = replace(hindered, partition_weights=(1.0,) * 40)
-    assert carried_by_count(weighted, (1, 8, 20), capacity=CAPACITY).tolist() == pytest.approx(
-        carried_by_count(hindered, (1, 8, 20), capacity=CAPACITY).tolist()
-    )
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_a_profile_has_the_set_and_the_observed_values(tmp_path: Path) -> None:
 
 def test_every_field_of_a_profile_can_be_set(tmp_path: Path) -> None:
     """Every field of a profile has its setting, except fields that are only learned."""
-    learnt = {"cluster", "group", "capacity", "ungraceful_share", "partition_weights", "contention"}
+    learnt = {"cluster", "group", "capacity", "ungraceful_share", "partition_weights"}
     sources = {"configured", "detected"}
     broker = {"consumer_heartbeat_seconds", "sync_seconds"}
     settable = {field.name for field in fields(GroupProfile)} - learnt - broker - sources
