@@ -59,11 +59,6 @@ class RangeQuery:
     last_seconds: int
     step_seconds: int
 
-    @property
-    def points_per_series(self) -> int:
-        """The number of points that each series can have in the answer."""
-        return (self.last_seconds - self.first_seconds) // self.step_seconds + 1
-
 
 class PrometheusRequests:
     """One server with Prometheus' API: Prometheus, Thanos, Mimir, VictoriaMetrics, Cloud Monitoring.

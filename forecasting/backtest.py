@@ -11,7 +11,7 @@ from forecasting.forecaster import FittedForecaster, Forecaster
 from forecasting.history import History
 from forecasting.horizons import targets_at
 from forecasting.refusal import Refusal
-from forecasting.scores import coverage, pinball_loss, wape
+from forecasting.scores import coverage, pinball_loss
 from forecasting.units import FloatArray, IntArray, read_only
 
 _MINUTES_PER_DAY = 1440
@@ -42,16 +42,6 @@ class Backtest:
                 for step in steps
             ]
         )
-
-    def wapes(self, *, steps: Sequence[int]) -> tuple[float | None, ...]:
-        """The median's WAPE at each of these steps (from 1); None where the actuals sum to 0."""
-        median = self.paths[:, QUANTILES.index(0.5)]
-        return tuple(wape(self.actuals[:, step - 1], median[:, step - 1]) for step in steps)
-
-    def coverages(self, *, steps: Sequence[int], quantile: float) -> FloatArray:
-        """Fraction of actuals at or under the path of `quantile` at each of these steps (from 1)."""
-        upper = self.paths[:, QUANTILES.index(quantile)]
-        return np.array([coverage(self.actuals[:, step - 1], upper[:, step - 1]) for step in steps])
 
     def band_coverages(self, *, steps: Sequence[int]) -> FloatArray:
         """Fraction of actuals inside the 90 % band (p05 to p95) at each of these steps (from 1)."""

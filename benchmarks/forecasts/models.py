@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from benchmarks.forecasts.boosting import BoostingForecaster
 from benchmarks.forecasts.fourier import FourierForecaster
 from benchmarks.forecasts.naive import DAY_STEPS, WEEK_STEPS, LongNaiveForecaster
 from benchmarks.forecasts.rivals import LONG_RIVALS, SHORT_RIVALS, Rival
 from forecasting.blend import BlendForecaster
-from forecasting.boosting import BoostingForecaster
 from forecasting.forecaster import Forecaster
 from forecasting.long_term import LongTermForecaster
 from forecasting.persistence import PersistenceForecaster

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
+from benchmarks.forecasts.boosting import BoostingForecaster
 from benchmarks.forecasts.fourier import FourierForecaster
 from forecasting.backtest import history_of
 from forecasting.blend import BlendForecaster
-from forecasting.boosting import BoostingForecaster
 from forecasting.forecaster import Forecaster
 from forecasting.history import History
 from forecasting.long_term import LongTermForecaster

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.forecasts.boosting import fit_across
 from benchmarks.forecasts.fourier import FourierForecaster
 from forecasting.backtest import history_of
-from forecasting.boosting import fit_across
 from forecasting.forecast import Forecast
 from forecasting.forecaster import Forecaster
 from forecasting.history import History
