@@ -7,9 +7,11 @@ import os
 import ssl
 import subprocess
 import time
-import urllib.request
 from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
+
+import httpx2
 
 from tests.live.harness.broker import free_ports
 from tests.live.harness.control_plane import ControlPlane
@@ -155,7 +157,6 @@ class Keda:
 
 def _answers(url: str) -> bool:
     try:
-        with urllib.request.urlopen(url, timeout=2) as answer:  # noqa: S310  # a URL of this file, on loopback
-            return bool(answer.status == 200)  # as HTTP has it
-    except OSError:
+        return httpx2.get(url, timeout=2).status_code == HTTPStatus.OK
+    except (OSError, httpx2.HTTPError):
         return False
