@@ -11,6 +11,8 @@ from forecasting.refusal import Refusal
 MINUTES_PER_DAY = 1440
 MINUTES_PER_WEEK = 7 * MINUTES_PER_DAY
 
+# Advice without a forecast begins, which removes nothing; from REACTIVE_MINUTES on errors of forecasts are known.
+FIRST_MINUTES = 3
 REACTIVE_MINUTES = 30
 DAILY_MINUTES = 2 * MINUTES_PER_DAY
 WEEKLY_MINUTES = 14 * MINUTES_PER_DAY

@@ -8,7 +8,7 @@ import numpy as np
 from cost_model.physics.capacity import BoolArray, CapacityBelief
 from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.history import MINUTE_SECONDS, History
-from forecasting.history_tier import MINUTES_PER_WEEK
+from forecasting.history_tier import FIRST_MINUTES, MINUTES_PER_WEEK
 from forecasting.units import FloatArray, IntArray, MessagesPerSecond, Seconds
 
 # Lag worth less than this much of the group's own rate may be uncommitted work alone.
@@ -21,7 +21,8 @@ LOOK_BACK_MINUTES = 1440
 ENOUGH_MINUTES = 1320
 SUSTAINED_MINUTES = 3
 # Before that day, what replicas have shown over ten minutes is a lower bound, from half an hour of minutes on: commits
-# that come every few minutes, while five seconds are assumed, look like a rate several times as high in three.
+# that come every few minutes, while five seconds are assumed, look like a rate several times as high in three. In that
+# half hour it is their mean, under which nothing is removed.
 BOUND_MINUTES, BOUND_SUSTAINED_MINUTES = 30, 10
 FULLER_STRETCHES = 3
 # Plans fill replicas so much further, because fuller minutes would never occur otherwise; the middle of the possible
@@ -76,7 +77,7 @@ def capacity_seen(history: History, profile: GroupProfile) -> Capacity | None:
     """One replica's capacity from windows in which the group worked at its limit.
 
     Without such windows, or where they contradict each other, at least the rate shown in a day and a step beyond it;
-    before such a day the rate shown, as a lower bound, and None before half an hour.
+    before such a day the rate shown, as a lower bound, and None before three minutes.
 
     The rate is shared among members that hold work; where the assignment is uneven that understates capacity, which is
     the safe side.
@@ -105,8 +106,12 @@ def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Cap
     """
     known = int(np.isfinite(history.consume_messages_per_second[_look_back(history)]).sum())
     minutes = _sustained_minutes(profile)
+    if known < FIRST_MINUTES:
+        return None
+    if known < BOUND_MINUTES:
+        return _lower_bound(float(np.nanmean(rates)))
     if known < ENOUGH_MINUTES:
-        return _lower_bound(rates, minutes=max(minutes, BOUND_SUSTAINED_MINUTES)) if known >= BOUND_MINUTES else None
+        return _lower_bound(_sustained(rates, minutes=max(minutes, BOUND_SUSTAINED_MINUTES)))
     seen = _sustained(rates, minutes=minutes)
     if seen is None:
         return None
@@ -129,9 +134,8 @@ def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Cap
     )
 
 
-def _lower_bound(rates: FloatArray, *, minutes: int) -> Capacity | None:
+def _lower_bound(seen: float | None) -> Capacity | None:
     """The rate that every replica has shown, and nothing beyond it: no more is known of any."""
-    seen = _sustained(rates, minutes=minutes)
     if seen is None or not seen > 0.0:
         return None
     shown = MessagesPerSecond(seen)

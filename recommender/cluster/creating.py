@@ -9,7 +9,7 @@ from recommender.cluster.scaler import Document, place_of
 from recommender.cluster.scalers import ScalerObjects
 from recommender.ports import AdapterError
 
-# A new group has rows after a minute, and needs half an hour of them for advice.
+# A new group has rows after a minute, and needs three minutes of them for advice.
 EVERY_SECONDS = 60.0
 
 _log = structlog.get_logger()

@@ -10,6 +10,7 @@ from cost_model.physics.profile import Capacity, GroupProfile
 from cost_model.physics.skew import useful_counts
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import MINUTE_SECONDS, GroupInterval, History
+from forecasting.history_tier import FIRST_MINUTES, known_minutes, refuse_short
 from forecasting.refusal import Refusal
 from forecasting.units import Replicas
 from recommender.deciding.decision import DecisionSettings
@@ -27,6 +28,9 @@ from recommender.deciding.hold import Hold
 from recommender.deciding.limits import Finding, busiest_seen
 from recommender.deciding.pace import last_move_at, moves_of_the_hour, patience_seconds
 from recommender.deciding.recommendation import Recommendation, TrackRecord
+
+# The model of a forecast that predicts nothing.
+NO_FORECAST = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,12 +110,17 @@ def read_context(
     finding = None if at_zero else finding_of(history, profile, previous=previous, now=now)
     if isinstance(finding, Refusal):
         return finding
-    if isinstance(forecast, Refusal):
-        if not at_zero:
-            return replace(forecast, hold_replicas=row.members or 0)
-        forecast = _no_forecast(history, now)
     rows_now = rows_of_now(rows)
     rate = produce_rate_of(rows_now)
+    if isinstance(forecast, Refusal):
+        if at_zero:
+            forecast = _no_forecast(history, now)
+        elif forecast.reason != "not_enough_history":
+            return replace(forecast, hold_replicas=row.members or 0)
+        elif known_minutes(history) < FIRST_MINUTES:
+            return replace(refuse_short(history, needed_minutes=FIRST_MINUTES), hold_replicas=row.members or 0)
+        else:
+            forecast = _no_forecast(history, now, rate)
     return DecisionContext(
         now=now,
         history=history,
@@ -157,14 +166,14 @@ def _as_found(profile: GroupProfile, history: History, finding: Finding | None) 
     return profile
 
 
-def _no_forecast(history: History, now: datetime) -> Forecast:
-    """A forecast of no steps, where no rate can be predicted."""
+def _no_forecast(history: History, now: datetime, *rates: float) -> Forecast:
+    """A forecast of these rates, without any band; of no steps where no rate can be predicted."""
     return Forecast(
         cluster=history.cluster,
         group=history.group,
-        model="none",
+        model=NO_FORECAST,
         history_tier="reactive",
         origin_at=now,
         step_seconds=MINUTE_SECONDS,
-        paths=np.empty((len(QUANTILES), 0)),
+        paths=np.repeat([rates], len(QUANTILES), axis=0),
     )

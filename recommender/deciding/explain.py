@@ -6,6 +6,7 @@ from cost_model.physics.profile import GroupProfile
 from cost_model.physics.rebalance import MoveEffect, move_effect
 from cost_model.search.remedies import remedies
 from forecasting.units import Replicas
+from recommender.deciding.context import NO_FORECAST
 from recommender.deciding.recommendation import LearnedMoves, Recommendation
 
 # The newer protocols wait for one batch in each of their steps. From 1 s on an eager stop becomes the shorter one.
@@ -38,6 +39,11 @@ def explain(advice: Recommendation, profile: GroupProfile, *, leaving: Leaving |
 
 def _arrivals(advice: Recommendation) -> str:
     path = advice.forecast.p50
+    if advice.forecast.model == NO_FORECAST:
+        return (
+            f"Produce rate: {advice.observed.produce_messages_per_second:,.0f}/s now, taken to stay as it is: there is "
+            "no forecast of it."
+        )
     peak = max(range(len(path)), key=path.__getitem__)
     minutes = (peak + 1) * advice.forecast.step_seconds // 60
     return (

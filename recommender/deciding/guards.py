@@ -16,6 +16,7 @@ from cost_model.physics.calibrate import LOOK_BACK_MINUTES
 from cost_model.physics.livelock import least_move_interval_seconds
 from cost_model.physics.skew import carried_by_count
 from cost_model.physics.streams import capacity_lead_seconds
+from forecasting.history_tier import REACTIVE_MINUTES, known_minutes
 from forecasting.units import Replicas
 from recommender.deciding.context import DecisionContext
 from recommender.deciding.pace import HOUR, last_grown_at, rest_seconds
@@ -149,6 +150,26 @@ def let_an_addition_show(proposal: Proposal, context: DecisionContext) -> Propos
     )
 
 
+def remove_nothing_at_first(proposal: Proposal, context: DecisionContext) -> Proposal:
+    """In the first half hour only replicas without work are removed: what was seen may have been a lull."""
+    known, useful = known_minutes(context.history), min(context.replicas, context.useful_replicas[-1])
+    if proposal.target >= useful or known >= REACTIVE_MINUTES:
+        return proposal
+    sentence = (
+        f"{known} minutes of this group are known; they may have been a lull, so before {REACTIVE_MINUTES} no replica "
+        "that has work is removed."
+    )
+    if useful == context.replicas:
+        return proposal.held(context, rule="short_history", sentence=sentence)
+    return replace(
+        proposal,
+        target=useful,
+        reason="guarded",
+        binding_rule="short_history",
+        sentences=(*proposal.sentences, sentence),
+    )
+
+
 def add_nothing_under_a_bound(proposal: Proposal, context: DecisionContext) -> Proposal:
     """While only a lower bound of the capacity is known, no more replicas than have run within a day.
 
@@ -247,6 +268,7 @@ GUARDS: tuple[Guard, ...] = (
     rest_between_moves,
     follow_fallback,
     let_an_addition_show,
+    remove_nothing_at_first,
     add_nothing_under_a_bound,
     keep_the_pace,
     keep_to_windows,

@@ -38,7 +38,7 @@ class CapacityTracker:
         A measured capacity stays in use, with growing age, until another one is measured: a lower bound is none.
         """
         before = self._looked_at
-        recent = before is not None and history.end_at < before + LOOK_AFTER
+        recent = before is not None and self._seen is not None and history.end_at < before + LOOK_AFTER
         if self.profile.capacity is not None or (recent and not surprised):
             return self.known
         self._looked_at = history.end_at

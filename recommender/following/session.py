@@ -166,17 +166,20 @@ class Session:
         return wanted is not None and self._previous is not None and wanted != self._previous.desired_replicas
 
     def _surprised(self) -> bool:
-        row, capacity = self._latest, self._capacity.known
+        row, limit = self._latest, self._capacity.limit
         if row is None or row.in_rebalance:
             return False
         if row.members == 0 and self._profile.scale_to_zero is not None:
             return (row.lag_messages or 0.0) >= self._profile.scale_to_zero.activation_lag_messages
-        if capacity is None or not row.members:
+        if not row.members:
             return False
         rate = row.produce_messages_per_second or 0.0
-        carried = group_capacity(Replicas(row.members), partitions=Partitions(row.partitions), capacity=capacity.p50)
-        behind = (row.lag_messages or 0.0) > (self._profile.commit_interval_seconds + SURPRISING_LAG_SECONDS) * rate
-        return rate > self._settings.target_utilization * carried or behind
+        if (row.lag_messages or 0.0) > (self._profile.commit_interval_seconds + SURPRISING_LAG_SECONDS) * rate:
+            return True
+        if limit is None:
+            return False
+        carried = group_capacity(Replicas(row.members), partitions=Partitions(row.partitions), capacity=limit.p50)
+        return rate > self._settings.target_utilization * carried
 
     def recommend(self, now: datetime, *, with_sensitivity: bool = False) -> Decision:
         """Advice from all rows until `now`, or a refusal that names the missing data.
@@ -279,7 +282,7 @@ class Session:
             reason="no_data",
             sentence="No whole minute of this group has been observed.",
             evidence=(("history_seconds", 0.0),),
-            remedy="Observe at least 30 minutes of rows.",
+            remedy="Observe at least 3 minutes of rows.",
             refused_at=now,
         )
 

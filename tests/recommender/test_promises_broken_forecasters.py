@@ -157,10 +157,15 @@ def test_p8_a_forecaster_that_works_again_is_used_again(row: MakeRow, profile: G
     assert not any("is not used" in line for line in later.sentences)
 
 
-def test_p8_with_too_little_for_persistence_the_group_holds(row: MakeRow, profile: GroupProfile) -> None:
-    """Ten minutes of history and a failing forecaster give a refusal that keeps the 8 replicas."""
+def test_p8_with_too_little_for_persistence_there_is_advice_without_a_forecast(
+    row: MakeRow, profile: GroupProfile
+) -> None:
+    """Ten minutes and a failing forecaster: 8 replicas are too few and become 12. Two minutes are refused."""
     session = Session(profile, DecisionSettings(), rows(row, minutes=10), forecaster=Broken("raises"))
-    refused = session.recommend(NOW)
+    advice = session.recommend(NOW)
+    assert isinstance(advice, Recommendation)
+    assert (advice.desired_replicas, advice.forecast.model) == (12, "none")
+    refused = Session(profile, DecisionSettings(), rows(row, minutes=2), forecaster=Broken("raises")).recommend(NOW)
     assert isinstance(refused, Refusal)
     assert (refused.reason, refused.hold_replicas) == ("not_enough_history", 8)
 

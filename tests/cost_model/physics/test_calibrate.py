@@ -114,13 +114,20 @@ def test_hours_without_samples_keep_the_capacity() -> None:
     assert _seen(_day(np.concatenate([np.full(DAY_MINUTES, 800.0), night, after])))[0] == pytest.approx(106.0)
 
 
-@pytest.mark.parametrize("minutes", [3, 29])
-def test_less_than_half_an_hour_without_backlog_shows_no_capacity(minutes: int) -> None:
-    """A few minutes may be any."""
-    assert capacity_seen(_day(np.full(minutes, 800.0)), PROFILE) is None
+def test_two_minutes_without_backlog_show_no_capacity() -> None:
+    """The first of them has no minute before it."""
+    assert capacity_seen(_day(np.full(2, 800.0)), PROFILE) is None
 
 
-@pytest.mark.parametrize("minutes", [30, 1300])
+def test_before_half_an_hour_the_mean_is_the_lower_bound() -> None:
+    """Ten minutes together cannot be told from commits that come every few minutes yet."""
+    found = capacity_seen(_day(np.where(np.arange(29) % 4 == 0, 3200.0, 0.0)), PROFILE)
+    assert found is not None
+    assert found.source == "lower_bound"
+    assert found.p50 == pytest.approx(100.0)
+
+
+@pytest.mark.parametrize("minutes", [3, 29, 30, 1300])
 def test_less_than_a_day_without_backlog_shows_a_lower_bound(minutes: int) -> None:
     """The busiest hours may be missing in it: what each of 8 replicas has shown is all that is known, and no band."""
     found = capacity_seen(_day(np.full(minutes, 800.0)), PROFILE)

@@ -65,7 +65,21 @@ def test_a_busy_partition_that_rows_show_has_its_share_in_the_profile(
 
 def test_a_group_that_is_awake_is_refused_without_a_forecast(history: MakeHistory, profile: GroupProfile) -> None:
     """The refusal is the forecast's own, with the present count of the group."""
-    assert read(history(900.0), TOO_SHORT, profile) == replace(TOO_SHORT, hold_replicas=8)
+    paused = replace(TOO_SHORT, reason="history_stale")
+    assert read(history(900.0), paused, profile) == replace(paused, hold_replicas=8)
+
+
+def test_without_enough_history_for_a_forecast_the_rate_is_taken_to_stay(
+    history: MakeHistory, profile: GroupProfile
+) -> None:
+    """From the third minute on there is advice; two minutes are refused with the length that is needed."""
+    context = read(history(900.0, minutes=3), TOO_SHORT, profile)
+    assert isinstance(context, DecisionContext)
+    assert (context.forecast.model, context.forecast.paths.tolist()) == ("none", [[900.0]] * 8)
+    refused = read(history(900.0, minutes=2), TOO_SHORT, profile)
+    assert isinstance(refused, Refusal)
+    assert (refused.reason, refused.hold_replicas) == ("not_enough_history", 8)
+    assert refused.evidence == (("history_seconds", 120.0), ("limit_seconds", 180.0))
 
 
 def test_a_group_at_zero_needs_no_forecast_and_follows_no_reference(

@@ -41,6 +41,20 @@ def test_one_missing_partition_stops_removal_but_not_addition(
     assert pass_guards(MORE, partial) == MORE
 
 
+def test_in_the_first_half_hour_only_replicas_without_work_are_removed(
+    context: MakeContext, history: Callable[..., History]
+) -> None:
+    """29 minutes may have been a lull: 8 replicas stay, 30 become the 24 that have partitions; additions pass."""
+    short = context(history=history(4000.0, minutes=29))
+    held = pass_guards(FEWER, short)
+    assert (held.target, held.binding_rule, held.reason) == (8, "short_history", "guarded")
+    assert pass_guards(MORE, short) == MORE
+    crowd = context(history=history(4000.0, minutes=29, members=30), replicas=30)
+    fewer = pass_guards(FEWER, crowd)
+    assert (fewer.target, fewer.binding_rule) == (24, "short_history")
+    assert pass_guards(FEWER, context(history=history(4000.0, minutes=30))) == FEWER
+
+
 def test_nothing_is_removed_while_a_backlog_drains(context: MakeContext) -> None:
     """At 4,000/s and a promise of 10 s the limit is 20,000 messages: 20,001 hold, 20,000 do not."""
     assert pass_guards(FEWER, context(backlog_messages=20_001.0)).binding_rule == "backlog_draining"

@@ -217,10 +217,10 @@ def test_a_refused_forecast_refuses_the_advice_and_keeps_the_replicas(
     short = Refusal(
         cluster="c",
         group="orders",
-        reason="not_enough_history",
-        sentence="600 s are known; 1,800 s are needed.",
-        evidence=(("history_seconds", 600.0), ("limit_seconds", 1800.0)),
-        remedy="Wait 20 minutes.",
+        reason="source_unreachable",
+        sentence="The table of forecasts cannot be read.",
+        evidence=(),
+        remedy="Look at its folder.",
         refused_at=NOW,
     )
     decision = recommend(history(6000.0), short, profile, SETTINGS, previous=None, now=NOW)

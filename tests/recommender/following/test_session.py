@@ -42,19 +42,24 @@ def test_before_any_row_the_answer_is_a_refusal(profile: GroupProfile) -> None:
     assert decision.reason == "no_data"
 
 
-def test_under_half_an_hour_there_is_no_advice_and_from_then_on_there_is(row: MakeRow, profile: GroupProfile) -> None:
-    """29 minutes are refused as too short with both figures; at 40 the lowest history tier gives a recommendation."""
+def test_advice_begins_after_three_minutes_and_forecasts_after_half_an_hour(
+    row: MakeRow, profile: GroupProfile
+) -> None:
+    """Two minutes are refused as too short; up to the thirtieth there is advice without a forecast."""
     session = Session(profile, DecisionSettings())
     decisions = {}
     for minute, observed in enumerate(minutes_of(row, 1, 40), start=1):
         session.observe(observed)
         decisions[minute] = session.recommend(observed.interval_end_at)
-    early, late = decisions[29], decisions[40]
+    early, first, late = decisions[2], decisions[4], decisions[40]
     assert isinstance(early, Refusal)
     assert early.reason == "not_enough_history"
     assert early.hold_replicas == 8
+    assert isinstance(first, Recommendation)
+    assert (first.forecast.model, first.forecast.p05) == ("none", first.forecast.p95)
     assert isinstance(late, Recommendation)
     assert late.forecast.history_tier == "reactive"
+    assert late.forecast.p05 < late.forecast.p95
 
 
 def test_plans_expect_added_replicas_after_the_measured_start_up_time(
