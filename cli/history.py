@@ -16,7 +16,9 @@ from cli.logs import log_to_stderr
 from cli.progress import Talk
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from collector.offsets_topic import PastCommits
 
 DAYS = 14
 Prometheus = Annotated[
@@ -98,6 +100,9 @@ def backfill(
     from collector.offsets_for_times import past_samples, plan_backfill, stamped_ahead
     from collector.sinks import first_samples, write_samples
 
+    def stopped() -> bool:
+        return stop is not None and stop.is_set()
+
     now = read_clock()
     with talk.stage("history", f"reading from {bootstrap} how far back its messages reach") as stage:
         make = partial(KafkaAdminCollector, bootstrap, cluster=cluster, client_config=settings)
@@ -122,14 +127,44 @@ def backfill(
         if only_estimate:
             stage.note = f"{requested}: a request each to every broker concerned, {plan.samples:,} rows"
             return 0
+        past = _past_commits(
+            bootstrap, cluster=cluster, groups=plan.spans, settings=settings, talk=talk, stopped=stopped
+        )
         rows = 0
-        for samples in past_samples(kafka, plan):
+        for samples in past_samples(kafka, plan, past):
             write_samples(samples, out)
             rows += len(samples)
-            if stop is not None and stop.is_set():
+            if stopped():
                 break
         stage.note = f"{requested}, {rows:,} rows"
     return rows
+
+
+def _past_commits(
+    bootstrap: str,
+    *,
+    cluster: str,
+    groups: "Collection[str]",
+    settings: "Mapping[str, str]",
+    talk: Talk,
+    stopped: "Callable[[], bool]",
+) -> "PastCommits":
+    """Commits and members of these groups, as Kafka's own topic has them; none where it may not be read, which is said.
+
+    It is read only where there is a past to fill.
+    """
+    from collector.errors import AdapterError
+    from collector.offsets_topic import PastCommits, read_past_commits
+
+    if not groups:
+        return PastCommits()
+    try:
+        past = read_past_commits(bootstrap, cluster=cluster, client_config=settings, groups=groups, stopped=stopped)
+    except AdapterError as error:
+        talk.line(f"    the past has produce rates alone, no commits and members: {error}")
+        return PastCommits()
+    talk.line(f"    {past.records:,} commits and changes of members in Kafka's topic of offsets")
+    return past
 
 
 def backfill_from_prometheus(

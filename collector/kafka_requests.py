@@ -42,9 +42,9 @@ _DEFAULTS = {"client.id": "lagcast", "socket.timeout.ms": "6000"}
 _LIST_SECONDS = 2.0
 # librdkafka writes to standard error unless it has a logger. Its messages appear in our errors, and some of them
 # show values of settings, secrets among them.
-_client_log = logging.getLogger("confluent_kafka")
-_client_log.addHandler(logging.NullHandler())
-_client_log.propagate = False
+client_log = logging.getLogger("confluent_kafka")
+client_log.addHandler(logging.NullHandler())
+client_log.propagate = False
 
 # Requests of `offsets_at` in flight at once: a broker answers 20 of 24 partitions each in 15 ms.
 _SENT_AHEAD = 20
@@ -114,7 +114,7 @@ class KafkaRequests:
         settings: dict[str, Any] = {**_DEFAULTS, **client_config, "bootstrap.servers": bootstrap}
         settings["error_cb"] = self._complaints.note
         try:
-            self._client = AdminClient(settings, logger=_client_log)
+            self._client = AdminClient(settings, logger=client_log)
         except KafkaException as cause:
             complaint = without_secrets(said(cause.args[0]), client_config)
             message = f"the Kafka client of {self.where} does not accept its settings: {complaint}"

@@ -1,7 +1,8 @@
 """Past produce rates from Kafka itself: the end offset of each partition at each minute, without reading a record.
 
 A broker finds the first message of a minute by its time index; the difference of two such offsets is the number of
-messages produced in between. Commits of the past are not known any more: those columns stay empty.
+messages produced in between. Commits and members of the past are those of Kafka's own topic of offsets, where it was
+read (`collector.offsets_topic`); otherwise those columns stay empty.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from collector.kafka_requests import Answers, FirstMessage, KafkaRequests, Partition
+from collector.offsets_topic import PastCommits
 from collector.sample import CLOCK_TOLERANCE, OffsetSample
 
 STEP = timedelta(minutes=1)
@@ -98,8 +100,8 @@ def stamped_ahead(kafka: KafkaRequests, present: Sequence[OffsetSample], *, now:
     return ahead
 
 
-def past_samples(kafka: KafkaRequests, plan: Backfill) -> Iterator[tuple[OffsetSample, ...]]:
-    """The samples of the past, a day at a time, the newest day first.
+def past_samples(kafka: KafkaRequests, plan: Backfill, past: PastCommits) -> Iterator[tuple[OffsetSample, ...]]:
+    """The samples of the past, a day at a time, the newest day first; with commits and members as far as `past` tells.
 
     A partition that does not answer for a minute has no sample of it, and that minute no sum.
     Errors: AdapterError if the brokers stop answering; the days that were returned before are complete.
@@ -110,33 +112,50 @@ def past_samples(kafka: KafkaRequests, plan: Backfill) -> Iterator[tuple[OffsetS
         yield tuple(
             sample
             for instant, answers in kafka.offsets_at(ends, instants)
-            for sample in _samples(plan, ends, instant, _answered(answers))
+            for sample in _samples(plan, past, ends, instant, _answered(answers))
         )
 
 
 def _samples(
-    plan: Backfill, ends: Mapping[Partition, int], instant: datetime, found: Mapping[Partition, FirstMessage | None]
+    plan: Backfill,
+    past: PastCommits,
+    ends: Mapping[Partition, int],
+    instant: datetime,
+    found: Mapping[Partition, FirstMessage | None],
 ) -> Iterator[OffsetSample]:
     for now in plan.present:
         key, span = _key(now), plan.spans[now.group]
         if not span.first <= instant <= span.last or key not in found:
             continue
         message = found[key]
+        # Without a later message, the end offset was the same as now.
+        end = ends[key] if message is None else message.offset
+        committed = past.committed_at(now.group, *key, instant)
         yield replace(
             now,
             sampled_at=instant,
-            # Without a later message, the end offset was the same as now.
-            end_offset=ends[key] if message is None else message.offset,
-            committed_offset=None,
+            end_offset=end,
+            # Messages count when they were stamped: a commit may be of some that are stamped a little later.
+            committed_offset=None if committed is None else min(committed, end),
             log_start_offset=None,
-            group_state="UNKNOWN",
+            group_state=_state(past, now.group, instant),
             group_protocol=None,
             group_assignor=None,
-            members=None,
+            members=past.members_at(now.group, instant),
             static_members=None,
             clients=None,
             streams=None,
         )
+
+
+def _state(past: PastCommits, group: str, instant: datetime) -> str:
+    """Kafka's word for the group then; a minute with a rebalance in it is one of it."""
+    members = past.members_at(group, instant)
+    if members is None:
+        return "UNKNOWN"
+    if members == 0:
+        return "EMPTY"
+    return "PREPARING_REBALANCING" if past.rebalanced_before(group, instant) else "STABLE"
 
 
 def _began(samples: Iterable[OffsetSample], oldest: Mapping[Partition, FirstMessage | None]) -> datetime | None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from collector.errors import UnavailableError
 from collector.kafka_requests import KafkaRequests
 from collector.offsets_for_times import CHUNK_MINUTES, past_samples, plan_backfill
+from collector.offsets_topic import Committed, GroupMembers, PastCommits
 from collector.sample import OffsetSample
 from tests.collector.memory_cluster import settled
 
@@ -82,11 +83,13 @@ def minutes_ago(*minutes: float) -> list[datetime]:
     return [NOON - timedelta(minutes=each) for each in sorted(minutes, reverse=True)]
 
 
-def known_past(cluster: MemoryLogs, *, days: float = 1.0, until: datetime | None = None) -> list[OffsetSample]:
+def known_past(
+    cluster: MemoryLogs, *, days: float = 1.0, until: datetime | None = None, commits: PastCommits | None = None
+) -> list[OffsetSample]:
     kafka = cluster.requests()
     known_from = {} if until is None else {"orders": until}
     plan = plan_backfill(kafka, cluster.present(), since=NOON - timedelta(days=days), known_from=known_from)
-    samples = [sample for chunk in past_samples(kafka, plan) for sample in chunk]
+    samples = [sample for chunk in past_samples(kafka, plan, commits or PastCommits()) for sample in chunk]
     assert plan.samples == len(samples)
     return sorted(samples, key=lambda sample: (sample.sampled_at, sample.partition))
 
@@ -107,6 +110,30 @@ def test_fields_that_are_unknown_of_the_past_stay_empty() -> None:
     for sample in known_past(MemoryLogs({0: minutes_ago(10, 5)})):
         assert (sample.committed_offset, sample.log_start_offset, sample.members) == (None, None, None)
         assert (sample.group_state, sample.group_protocol, sample.group_assignor) == ("UNKNOWN", None, None)
+
+
+def test_commits_and_members_of_the_past_are_those_of_kafkas_own_topic() -> None:
+    """Two members since 4.5 minutes ago, three since 2.5; a commit of what is stamped a little later counts up to then.
+
+    The minutes in which members came have a rebalance in them.
+    """
+    commits = PastCommits()
+    for ago, record in (
+        (4.5, GroupMembers("orders", 2)),
+        (4.2, Committed("orders", "orders-in", 0, 1)),
+        (2.5, GroupMembers("orders", 3)),
+        (2.4, Committed("orders", "orders-in", 0, 9)),
+    ):
+        at = NOON - timedelta(minutes=ago)
+        commits.take(record, timestamp_milliseconds=round(at.timestamp() * 1000))
+    past = known_past(MemoryLogs({0: minutes_ago(5.5, 4.5, 3.5, 3.2, 1.5)}), commits=commits)
+    assert [(row.end_offset, row.committed_offset, row.members, row.group_state) for row in past] == [
+        (1, None, None, "UNKNOWN"),
+        (2, 1, 2, "PREPARING_REBALANCING"),
+        (4, 1, 2, "STABLE"),
+        (4, 4, 3, "PREPARING_REBALANCING"),
+        (5, 5, 3, "STABLE"),
+    ]
 
 
 def test_history_begins_with_the_oldest_message_that_is_kept() -> None:
@@ -155,7 +182,7 @@ def test_chunks_come_newest_first_and_each_minute_is_one_request() -> None:
     cluster = MemoryLogs({0: minutes_ago(*range(1, 3600, 60))})
     kafka = cluster.requests()
     plan = plan_backfill(kafka, cluster.present(), since=NOON - timedelta(days=7), known_from={})
-    chunks = list(past_samples(kafka, plan))
+    chunks = list(past_samples(kafka, plan, PastCommits()))
     assert [len(chunk) for chunk in chunks] == [CHUNK_MINUTES, CHUNK_MINUTES, len(plan.minutes) - 2 * CHUNK_MINUTES]
     assert chunks[0][0].sampled_at == NOON - timedelta(minutes=1)
     assert chunks[0][0].sampled_at > chunks[1][0].sampled_at > chunks[2][0].sampled_at
@@ -168,10 +195,10 @@ def test_a_partition_without_an_answer_is_left_out_and_a_topic_without_any_is_an
     kafka = cluster.requests()
     plan = plan_backfill(kafka, cluster.present(), since=NOON - timedelta(days=1), known_from={})
     cluster.away = {1}
-    assert {sample.partition for chunk in past_samples(kafka, plan) for sample in chunk} == {0}
+    assert {sample.partition for chunk in past_samples(kafka, plan, PastCommits()) for sample in chunk} == {0}
     cluster.away = {0, 1}
     with pytest.raises(UnavailableError, match="the offset of 2026-01-05T11:5"):
-        list(past_samples(kafka, plan))
+        list(past_samples(kafka, plan, PastCommits()))
 
 
 @settings(max_examples=40)

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from confluent_kafka import TopicPartition
 
 from collector.errors import RejectedError
 from collector.kafka_admin import Collected, KafkaAdminCollector
+from collector.offsets_topic import OFFSETS_TOPIC, PastCommits, read_past_commits
 from tests.live.harness.clients import NOON, commit, create_topic, fresh_name, has_members, member, read_until
 from tests.live.harness.secured import PASSWORD, Secured
 
@@ -108,3 +110,28 @@ def test_without_any_grant_nothing_is_listed(secured: Secured, watched: Watched)
     nothing = collected_by(secured, "nobody", None)
     assert (nothing.samples, nothing.errors) == ((), ())
     assert sentences_of(collected_by(secured, "nobody", [watched.older])).keys() == {watched.older}
+
+
+def commits_seen_by(secured: Secured, user: str, watched: Watched) -> PastCommits:
+    login = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanisms": "PLAIN",
+        "sasl.username": user,
+        "sasl.password": PASSWORD,
+    }
+    groups = [watched.older, watched.newer]
+    return read_past_commits(secured.address("PLAIN"), cluster="live", client_config=login, groups=groups)
+
+
+def test_commits_and_members_of_the_past_take_read_on_kafkas_own_topic(secured: Secured, watched: Watched) -> None:
+    """Members of both protocols and the commit of each are in it; without the grant the error names it."""
+    with pytest.raises(RejectedError, match=r"grant this user Read on Topic '__consumer_offsets' to know commits"):
+        commits_seen_by(secured, "nobody", watched)
+    secured.grant_read("reader", topic=OFFSETS_TOPIC)
+    past = commits_seen_by(secured, "reader", watched)
+    later = datetime.now(UTC) + timedelta(minutes=1)  # noqa: TID251  # brokers live by the clock
+    for group, topic in ((watched.older, watched.older_topic), (watched.newer, watched.newer_topic)):
+        assert past.members_at(group, later) == 1
+        assert past.committed_at(group, topic, 0, later) == 0
+        assert past.committed_at(group, topic, 1, later) is None
+        assert past.members_at(group, later - timedelta(days=1)) is None

@@ -225,6 +225,21 @@ def test_rows_from_klag_exporter_equal_what_was_produced_and_committed(scene: Sc
         assert {(rows[at, number]["group_state"], rows[at, number]["members"]) for number in (0, 1)} == {("STABLE", 1)}
 
 
+def test_the_past_of_kafka_itself_has_the_commits_of_its_own_topic(scene: Scene, tmp_path: Path) -> None:
+    """`lagcast history` from the broker: the commits and the member of each whole minute, without any exporter."""
+    words = ["history", "--bootstrap", scene.bootstrap, "--out", str(tmp_path), "--group", GROUP, "--cluster", "live"]
+    assert main([*words, "--days", "1"]) == 0
+    stored = ds.dataset(tmp_path, partitioning=None).to_table().to_pylist()
+    rows = {(row["sampled_at"], row["partition"]): row for row in stored}
+    assert_ends(scene, rows, scene.minutes)
+    for at in scene.minutes:
+        for partition in (0, 1):
+            low, high = scene.ledger.between(scene.ledger.committed[partition], at - timedelta(seconds=1), at)
+            assert low <= rows[at, partition]["committed_offset"] <= high, (at, partition)
+    # The member joined in the first minute, and nothing was dealt anew since.
+    assert {(rows[at, 0]["group_state"], rows[at, 0]["members"]) for at in scene.minutes} == {("STABLE", 1)}
+
+
 def test_the_minute_in_which_the_exporter_was_away_is_missing(scene: Scene, read_back: ReadBack) -> None:
     """No row is written 20 s after its end, although a plain query would still give its last value."""
     assert scene.without_klag not in {at for at, _ in read_back(scene.klag, GROUP)}

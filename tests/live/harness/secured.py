@@ -24,7 +24,7 @@ from tests.live.harness.broker import running_brokers
 from tests.live.harness.clients import wait_until
 
 PASSWORD = "open-sesame-1001"  # noqa: S105  # of every user, store and key of a broker that lives for a minute
-USERS = ("lagcast", "topics-only", "groups-only", "nobody")
+USERS = ("lagcast", "topics-only", "groups-only", "reader", "nobody")
 _STORE = ("-storepass", PASSWORD, "-storetype", "PKCS12")
 _LOGIN = "org.apache.kafka.common.security"
 
@@ -52,18 +52,20 @@ class Secured:
         }
         for kind, name in names.items():
             if name is not None:
-                self._grant(user, kind, name)
+                self._grant(user, kind, name, AclOperation.DESCRIBE)
 
-    def _grant(self, user: str, kind: ResourceType, name: str) -> None:
-        binding = AclBinding(
-            kind, name, ResourcePatternType.LITERAL, f"User:{user}", "*", AclOperation.DESCRIBE, AclPermissionType.ALLOW
-        )
+    def grant_read(self, user: str, *, topic: str) -> None:
+        """Let a user read a topic, and nothing more."""
+        self._grant(user, ResourceType.TOPIC, topic, AclOperation.READ)
+
+    def _grant(self, user: str, kind: ResourceType, name: str, may: AclOperation) -> None:
+        binding = AclBinding(kind, name, ResourcePatternType.LITERAL, f"User:{user}", "*", may, AclPermissionType.ALLOW)
         admin = AdminClient({"bootstrap.servers": self.address("PLAINTEXT")})
         for created in admin.create_acls([binding]).values():
             created.result()
         # The controller answers, and the broker, which answers here, receives it a moment later.
         granted = AclBindingFilter(
-            kind, name, ResourcePatternType.LITERAL, f"User:{user}", "*", AclOperation.DESCRIBE, AclPermissionType.ALLOW
+            kind, name, ResourcePatternType.LITERAL, f"User:{user}", "*", may, AclPermissionType.ALLOW
         )
         wait_until(lambda: admin.describe_acls(granted).result())
 
