@@ -37,7 +37,7 @@ Document = dict[str, Any]
 ROOT = Path(__file__).parents[2]
 # Long enough for two weeks of history and a forecast of a week.
 OWN_DAYS = 28
-JUDGING = ("fourier.py", "judge.py", "models.py", "naive.py", "rivals.py")
+JUDGING = ("boosting.py", "fourier.py", "judge.py", "models.py", "naive.py", "rivals.py")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
