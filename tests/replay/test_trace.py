@@ -1,7 +1,6 @@
 """Traces: the required file format, the error for each fault, and the traces stored beside the repository."""
 
 import gzip
-import os
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,11 +11,11 @@ import pytest
 
 from replay.trace import Trace, TraceError, read_trace
 from replay.workload import MEAN_MESSAGES_PER_SECOND, orders_workload
+from tests.recorded_loads import TRACES, WITHOUT
 
 HEADER = "timestamp,messages_per_second\n"
 GOOD = HEADER + "2026-01-05T00:00:00Z,10\n2026-01-05T00:01:00Z,20.5\n2026-01-05T00:02:00Z,0\n"
 # The folder of the real traces: beside the repository, unless the environment variable names another one.
-TRACES = Path(os.environ.get("LAGCAST_TRACES") or Path(__file__).parents[3] / "shared" / "traces")
 REAL = sorted(TRACES.glob("*.csv"))
 
 BROKEN = {
@@ -184,7 +183,7 @@ def test_the_own_workload_keeps_its_promises() -> None:
     assert daily[promotion] > 1.2 * daily[promotion - 7]
 
 
-@pytest.mark.skipif(not REAL, reason=f"no traces in {TRACES}; set LAGCAST_TRACES to a directory of CSV files")
+@pytest.mark.skipif(not REAL, reason=WITHOUT)
 @pytest.mark.parametrize("path", REAL or [TRACES], ids=lambda path: path.stem)
 def test_real_traces_can_be_read(path: Path) -> None:
     """Every trace beside the repository is a regular grid of rates, of which one day or all can be read."""
