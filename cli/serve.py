@@ -15,6 +15,7 @@ from cli.service import (
     KedaPort,
     Kubeconfig,
     Kubernetes,
+    NodePrices,
     Port,
     ServiceOptions,
     running_service,
@@ -34,6 +35,7 @@ def serve(
     port: Port = None,
     keda_port: KedaPort = None,
     kubernetes: Kubernetes = None,
+    node_prices: NodePrices = "",
     lease: Lease = None,
     kubeconfig: Kubeconfig = None,
 ) -> int:
@@ -63,6 +65,7 @@ def serve(
         kubernetes=kubernetes or (),
         lease=lease,
         kubeconfig=kubeconfig,
+        node_prices=node_prices,
     )
     table = FeatureTable(features)
     talk = Talk()

@@ -32,6 +32,7 @@ from cli.service import (
     KedaPort,
     Kubeconfig,
     Kubernetes,
+    NodePrices,
     Port,
     ServiceOptions,
     running_service,
@@ -81,6 +82,7 @@ def up(
     port: Port = None,
     keda_port: KedaPort = None,
     kubernetes: Kubernetes = None,
+    node_prices: NodePrices = "",
     lease: Lease = None,
     kubeconfig: Kubeconfig = None,
     discover: Annotated[
@@ -152,6 +154,8 @@ def up(
         kubernetes=kubernetes or (),
         lease=lease,
         kubeconfig=kubeconfig,
+        node_prices=node_prices,
+        prometheus=prometheus,
     )
     stops = MeasuredStops()
     with (
