@@ -49,7 +49,8 @@ Kubeconfig = Annotated[
 NodePrices = Annotated[
     str,
     typer.Option(
-        metavar="URL", help="Prometheus that has OpenCost's prices of nodes: what a replica in --kubernetes costs."
+        metavar="URL",
+        help="Prometheus with OpenCost's prices of nodes, for what a replica in --kubernetes costs; `auto` finds it.",
     ),
 ]
 

@@ -287,6 +287,9 @@ def test_the_notes_list_the_next_steps(cluster: ControlPlane, helm: Helm) -> Non
         (["--set=networkPolicy.kedaNamespace="], "at '/networkPolicy/kedaNamespace': '' does not match pattern"),
         (["--set=features.enabled=false"], "additional properties 'features' not allowed"),
         (["--set=kafka.bootstrap="], "kafka.bootstrap is empty; name your brokers"),
+        (["--set=prometheus.url=prometheus:9090"], "at '/prometheus/url': 'prometheus:9090' does not match pattern"),
+        (["--set=prometheus.nodePrices=auto"], "name their namespaces in scalers.namespaces"),
+        ([*EVERYTHING, "--set=prometheus.url=auto"], "scalers.discover needs Kafka, which prometheus.url replaces"),
         ([*EXECUTOR, "--set=executor.namespace=lagcast"], "executor.namespace is the release's own"),
     ],
 )
@@ -384,6 +387,38 @@ def test_spark_may_run_elsewhere(cluster: ControlPlane, tmp_path: Path) -> None:
     assert claims
     made = {each["metadata"]["name"] for each in documents if each["kind"] == "PersistentVolumeClaim"}
     assert set(claims) <= made
+
+
+def test_a_prometheus_is_read_in_place_of_kafka(helm: Helm) -> None:
+    """Its address takes the place of the brokers' in the arguments, and its ports are open; it needs no right."""
+    before = helm.rendered()
+    made = helm.rendered("--set=prometheus.url=http://prometheus.monitoring:9090,kafka.bootstrap=")
+    assert [each["kind"] for each in made if each["kind"] in {"Role", "ClusterRole"}] == []
+    added = {each["metadata"]["name"] for each in made} - {each["metadata"]["name"] for each in before}
+    assert added == {"lagcast-recommender-to-prometheus"}
+    (words,) = [arguments(each) for each in made if each["kind"] == "StatefulSet"]
+    assert "--prometheus=http://prometheus.monitoring:9090" in words
+    assert [word for word in words if word.startswith(("--bootstrap", "--publish", "--prometheus-namespace"))] == []
+
+
+def test_a_prometheus_is_found_in_the_namespace_that_is_named(cluster: ControlPlane, helm: Helm) -> None:
+    """The one right is to list Services there; the API server takes the objects."""
+    made = helm.rendered(SCALERS, "--set=prometheus.nodePrices=auto,prometheus.namespace=shop")
+    (role,) = [each for each in made if each["kind"] == "Role" and each["metadata"]["name"].endswith("find-prometheus")]
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["services"], "verbs": ["list"]}]
+    assert role["metadata"]["namespace"] == "shop"
+    assert [each for each in made if each["kind"].startswith("ClusterRole")] == []
+    (recommender,) = [each for each in made if each["kind"] == "StatefulSet"]
+    assert {"--node-prices=auto", "--prometheus-namespace=shop"} < set(arguments(recommender))
+    assert recommender["spec"]["template"]["spec"]["automountServiceAccountToken"] is True
+    taken = cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", given=yaml.safe_dump_all(made))
+    assert len(taken.splitlines()) == len(made)
+
+
+def arguments(document: Document) -> list[str]:
+    """The arguments of the recommender."""
+    words: list[str] = document["spec"]["template"]["spec"]["containers"][0]["args"]
+    return words
 
 
 def test_no_secret_is_made(helm: Helm) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from tests.live.harness.clients import wait_until
 
+_SERVES = re.compile(r"serves (http://\S+)")
+
 
 @contextmanager
 def serving_objects(
@@ -21,9 +23,9 @@ def serving_objects(
     environment = os.environ | {"LAGCAST_STATE_DIR": str(folder / "state"), "LAGCAST_DECISION__CYCLE_SECONDS": "1"}
     with (folder / "log").open("wb") as log, subprocess.Popen(command, stderr=log, env=environment) as process:
         try:
-            wait_until(lambda: re.search(r"http://\S+", (folder / "log").read_text()))
-            address = re.search(r"http://\S+", (folder / "log").read_text())
+            wait_until(lambda: _SERVES.search((folder / "log").read_text()))
+            address = _SERVES.search((folder / "log").read_text())
             assert address is not None
-            yield address[0]
+            yield address[1]
         finally:
             process.kill()
