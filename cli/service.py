@@ -4,6 +4,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated
@@ -199,7 +200,12 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
     latest_inputs = LatestInputs()
     with (
         scalers_in(options.kubernetes, options.kubeconfig, settings, fence=fence) as scalers,
-        workloads_in(options.kubernetes, options.kubeconfig, node_prices=options.prices_at) as workloads,
+        workloads_in(
+            options.kubernetes,
+            options.kubeconfig,
+            node_prices=options.prices_at,
+            on_request=partial(metrics.requested, "node_prices"),
+        ) as workloads,
     ):
         app = create_app(
             store,

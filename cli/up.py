@@ -123,19 +123,9 @@ def up(
     log_to_stderr()
     talk = Talk()
     search = Search(inside=prometheus_namespace or (), followed=kubernetes or (), kubeconfig=kubeconfig, talk=talk)
-    if kubernetes and not (prometheus or node_prices):
-        search.say_what_is_found(
-            options="--node-prices auto prices replicas by what it has of OpenCost, and --prometheus auto in place of "
-            "--bootstrap reads samples there too"
-        )
     settings = settings_of(config, state_dir=state_dir)
     connection = client_settings(client_config)
-    if prometheus == AUTO and connection:
-        message = (
-            "--prometheus auto sends no password to a server that was found; give its address with --client-config"
-        )
-        raise InputError(message)
-    prometheus = search.address_of(prometheus, option="--prometheus")
+    prometheus, node_prices = _addresses(search, prometheus, node_prices, connection=connection)
     folder = data_dir or settings.state_dir / "up" / cluster
     live: LiveSource = (
         LivePrometheus(
@@ -169,7 +159,7 @@ def up(
         kubernetes=kubernetes or (),
         lease=lease,
         kubeconfig=kubeconfig,
-        node_prices=search.address_of(node_prices, option="--node-prices"),
+        node_prices=node_prices,
         prometheus=prometheus,
     )
     stops = MeasuredStops()
@@ -180,6 +170,7 @@ def up(
         keeping(live.samples, kept_days=keep_days, stop=service.stop),
     ):
         stop = service.stop
+        live.on_request = partial(service.metrics.requested, "prometheus" if prometheus else "kafka")
         talk.line(
             f"lagcast {version()} reads {bootstrap or prometheus} and serves {service.url}; advice only; Ctrl-C stops"
         )
@@ -242,6 +233,27 @@ def _require_kafka_for(prometheus: str, *, read_committed: bool, discover: bool)
     if prometheus and discover:
         message = "--discover needs --bootstrap: workloads are found by the addresses of members, which only Kafka has"
         raise InputError(message)
+
+
+def _addresses(
+    search: Search, prometheus: str, node_prices: str, *, connection: "Mapping[str, str]"
+) -> tuple[str, str]:
+    """The addresses of samples and of prices, found for `auto`; where neither is asked for, a line on what is found.
+
+    Errors: those of the search; InputError for a password that whoever may create a Service could read.
+    """
+    if search.followed and not (prometheus or node_prices):
+        search.say_what_is_found(
+            options="--node-prices auto prices replicas by what it has of OpenCost, and --prometheus auto in place of "
+            "--bootstrap reads samples there too"
+        )
+    if prometheus == AUTO and connection:
+        message = (
+            "--prometheus auto sends no password to a server that was found; give its address with --client-config"
+        )
+        raise InputError(message)
+    found = search.address_of(prometheus, option="--prometheus")
+    return found, search.address_of(node_prices, option="--node-prices")
 
 
 def first_table(

@@ -154,11 +154,16 @@ def scalers_in(
 
 @contextmanager
 def workloads_in(
-    namespaces: Sequence[str], kubeconfig: Path | None, *, node_prices: PricesAt | None
+    namespaces: Sequence[str],
+    kubeconfig: Path | None,
+    *,
+    node_prices: PricesAt | None,
+    on_request: Callable[[str], object],
 ) -> "Iterator[Workloads | None]":
     """The workloads of those namespaces, followed inside the block; None without namespaces.
 
-    What may not be read there stays unknown, as do prices without `node_prices`. Errors: those of `cluster_client`;
+    What may not be read there stays unknown, as do prices without `node_prices`; `on_request` gets the outcome of each
+    reading of prices. Errors: those of `cluster_client`;
     ClientConfigError for an address of prices that is none.
     """
     if not namespaces:
@@ -169,12 +174,12 @@ def workloads_in(
     from recommender.cluster.workloads import Workloads
 
     pods = KubernetesPods(api, namespaces, clock=read_clock)
-    with pods.following(), _prices_at(node_prices) as prices:
+    with pods.following(), _prices_at(node_prices, on_request) as prices:
         yield Workloads(pods, prices)
 
 
 @contextmanager
-def _prices_at(at: PricesAt | None) -> "Iterator[Callable[[], NodePrices | None]]":
+def _prices_at(at: PricesAt | None, on_request: Callable[[str], object]) -> "Iterator[Callable[[], NodePrices | None]]":
     """What gives the newest prices of nodes that a server has, followed inside the block."""
     if at is None:
         yield lambda: None
@@ -185,7 +190,7 @@ def _prices_at(at: PricesAt | None) -> "Iterator[Callable[[], NodePrices | None]
     with PrometheusRequests(
         at.url, settings=at.connection, timeout_seconds=TIMEOUT_SECONDS, option=at.option
     ) as requests:
-        reader = NodePriceReader(requests, clock=read_clock)
+        reader = NodePriceReader(requests, clock=read_clock, on_request=on_request)
         with reader.following():
             yield reader.newest
 

@@ -12,7 +12,7 @@ from datetime import datetime
 
 import structlog
 
-from collector.errors import AdapterError
+from collector.errors import ANSWERED, AdapterError, outcome_of
 from collector.prometheus_http import PrometheusRequests
 
 READ_EVERY_SECONDS = 60.0
@@ -55,8 +55,15 @@ class NodePrices:
 class NodePriceReader:
     """The newest prices that a server has. While it does not answer, which is logged once, the last ones hold."""
 
-    def __init__(self, requests: PrometheusRequests, *, clock: Callable[[], datetime]) -> None:
-        self._requests, self._clock = requests, clock
+    def __init__(
+        self,
+        requests: PrometheusRequests,
+        *,
+        clock: Callable[[], datetime],
+        on_request: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        """`on_request` gets the outcome of each reading."""
+        self._requests, self._clock, self._on_request = requests, clock, on_request
         self._newest: NodePrices | None = None
         self._failing = False
 
@@ -86,10 +93,12 @@ class NodePriceReader:
             if values["whole"].keys() - (values["per_core"].keys() & values["per_gibibyte"].keys()):
                 values |= self._allocatable(at)
         except AdapterError as error:
+            self._on_request(outcome_of(error))
             if not self._failing:
                 _log.warning("node_prices_unread", error=str(error))
             self._failing = True
             return
+        self._on_request(ANSWERED)
         if self._failing or self._newest is None:
             _log.info("node_prices_read", where=self._requests.where, nodes=len(_nodes(values)))
         self._failing = False

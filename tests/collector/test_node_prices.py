@@ -92,6 +92,17 @@ def test_prices_hold_while_the_server_is_away_which_is_logged_once(
     assert "allow this user to query the server" in logged
 
 
+def test_the_outcome_of_each_reading_is_told(memory: MemoryPrometheus) -> None:
+    """A server without prices has answered; one that refuses has not."""
+    told: list[str] = []
+    with PrometheusRequests(memory.url, settings={}, wait=lambda _: None) as requests:
+        reader = NodePriceReader(requests, clock=lambda: AT, on_request=told.append)
+        reader.read()
+        memory.refusals = [(403, "")]
+        reader.read()
+    assert told == ["answered", "rejected"]
+
+
 def test_prices_are_read_before_the_block_begins(memory: MemoryPrometheus, reader: NodePriceReader) -> None:
     """The first decision has them."""
     memory.scrape(exposition("opencost"), at=AT.timestamp() - 20)

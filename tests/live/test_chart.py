@@ -17,7 +17,10 @@ from manifests.dashboard import dashboard
 from manifests.outgoing import FollowedGroup, alerts, external_trigger
 from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_lease import KubernetesLease
-from tests.live.harness.clients import NOON
+from recommender.adapters.kubernetes_services import services_in
+from recommender.cluster.prometheus_services import servers_among
+from recommender.ports import RejectedError
+from tests.live.harness.clients import NOON, wait_until
 from tests.live.harness.control_plane import ControlPlane, built_control_plane
 from tests.live.harness.helm import CHART, Document, Helm, HelmError, named
 from tests.live.harness.scalers import MANIFESTS, scaler, wait_until_served
@@ -338,6 +341,21 @@ def test_alerts_and_scraping_are_optional(helm: Helm) -> None:
     assert set(scraped) < {entry["name"] for entry in service["spec"]["ports"]}
 
 
+def test_the_executor_is_scraped_where_it_runs(helm: Helm) -> None:
+    """By its own pods, as it has no Service; the port is one of its container's."""
+    scraped = "--set=serviceMonitor.enabled=true"
+    assert [each for each in helm.rendered(scraped) if each["kind"] == "PodMonitor"] == []
+    made = helm.rendered(scraped, *EXECUTOR)
+    (monitor,) = [each for each in made if each["kind"] == "PodMonitor"]
+    (deployment,) = [each for each in made if each["kind"] == "Deployment"]
+    pods = deployment["spec"]["template"]
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= pods["metadata"]["labels"].items()
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    (port,) = pods["spec"]["containers"][0]["ports"]
+    assert endpoint["port"] == port["name"]
+    assert f"--metrics-port={port['containerPort']}" in pods["spec"]["containers"][0]["args"]
+
+
 def test_the_dashboard_is_optional(helm: Helm) -> None:
     """In a ConfigMap that Grafana's sidecar finds by its label, and whole: braces of its legends are not Helm's."""
     made = helm.rendered("--set=dashboard.enabled=true,dashboard.labels.team=shop")
@@ -413,6 +431,28 @@ def test_a_prometheus_is_found_in_the_namespace_that_is_named(cluster: ControlPl
     assert recommender["spec"]["template"]["spec"]["automountServiceAccountToken"] is True
     taken = cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", given=yaml.safe_dump_all(made))
     assert len(taken.splitlines()) == len(made)
+
+
+def test_with_that_right_the_server_is_found_and_nothing_else_is_seen(cluster: ControlPlane, helm: Helm) -> None:
+    """The recommender's own account lists the Services of one namespace on a real API server, and of no other."""
+    kinds = {"ServiceAccount", "Role", "RoleBinding"}
+    made = helm.rendered(SCALERS, "--set=prometheus.nodePrices=auto,prometheus.namespace=shop")
+    rights = [each for each in made if each["kind"] in kinds and not each["metadata"]["name"].endswith("forecasts")]
+    labels = {"app.kubernetes.io/name": "prometheus", "app.kubernetes.io/component": "server"}
+    ports = [{"name": "http", "port": 80, "targetPort": 9090}]
+    server = {"apiVersion": "v1", "kind": "Service", "spec": {"ports": ports}}
+    server |= {"metadata": {"name": "prometheus-server", "namespace": "shop", "labels": labels}}
+    cluster.kubectl("apply", "-f", "-", given=yaml.safe_dump_all([*rights, server]))
+    kubeconfig = cluster.kubeconfig_for(
+        cluster.kubectl("-n", "lagcast", "create", "token", "lagcast-recommender").strip()
+    )
+    wait_until(lambda: cluster.may(kubeconfig, "shop", "list", "services"))
+    api = connect(kubeconfig)
+    found = servers_among(services_in(api, "shop"))
+    assert [server.url for server in found] == ["http://prometheus-server.shop.svc:80"]
+    with pytest.raises(RejectedError, match="403 Forbidden; grant list on services in lagcast"):
+        services_in(api, "lagcast")
+    cluster.kubectl("delete", "-f", "-", given=yaml.safe_dump_all([*rights, server]))
 
 
 def arguments(document: Document) -> list[str]:
