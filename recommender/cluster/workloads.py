@@ -24,9 +24,9 @@ LONGEST_READYING = timedelta(minutes=10)
 # Controllers of ReplicaSets, by the label that has the end of the ReplicaSet's name.
 _HASH_LABELS = {"pod-template-hash": "Deployment", "rollouts-pod-template-hash": "Rollout"}
 _ENDED = {"Succeeded", "Failed"}
-# A price that has changed by less counts as the same: each other one begins the group's session anew. It is the mean
-# over nodes, of which some are cheaper than others, so that it changes a little with each move.
-_SAME_PRICE = 0.1
+# A price is replaced after a day at the earliest, by one that differs by more than a tenth: each other one begins the
+# group's session anew, and no decision depends on it. It is a mean over nodes, and changes with each move between them.
+_PRICE_KEPT, _SAME_PRICE = timedelta(days=1), 0.1
 
 _log = structlog.get_logger()
 
@@ -133,10 +133,7 @@ class Workloads:
             self._unpriced[target] = str(error)
             return known
         self._unpriced.pop(target, None)
-        if (
-            known is not None
-            and abs(price - known.price_per_replica_hour) <= _SAME_PRICE * known.price_per_replica_hour
-        ):
+        if known is not None and not _replaces(price, known, at=prices.seen_at):
             return known
         self._prices[target] = DetectedPrice(price_per_replica_hour=price, seen_at=prices.seen_at)
         _log.info(
@@ -149,6 +146,12 @@ class Workloads:
             where=prices.where,
         )
         return self._prices[target]
+
+
+def _replaces(price: float, known: DetectedPrice, *, at: datetime) -> bool:
+    """True if a price is to be used from this instant on in place of the one that is known."""
+    changed = abs(price - known.price_per_replica_hour) > _SAME_PRICE * known.price_per_replica_hour
+    return changed and at - known.seen_at >= _PRICE_KEPT
 
 
 def namespace_view(

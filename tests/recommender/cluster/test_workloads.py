@@ -275,18 +275,20 @@ def test_a_replica_costs_what_its_newest_pod_requests_on_the_nodes_of_all(
     assert (found.price_per_replica_hour, found.seen_at) == (pytest.approx(0.056), NOON)
 
 
-def test_a_price_that_changes_little_stays_and_a_greater_change_is_taken_over(
+def test_a_price_stays_for_a_day_and_then_gives_way_to_one_that_differs_by_more_than_a_tenth(
     views: Views, prices: Prices, priced: Callable[[], DetectedPrice | None]
 ) -> None:
-    """A session begins anew with each other price: 9 % more are the same, 50 % more are not."""
+    """A session begins anew with each other price: 9 % more are the same on the next day, 50 % more are not."""
     views.show(pod())
     first = priced()
-    prices.by_node["node-0"], prices.seen_at = 0.0436, NOON + timedelta(hours=1)
+    prices.by_node["node-0"], prices.seen_at = 0.06, NOON + timedelta(hours=23)
+    assert priced() == first
+    prices.by_node["node-0"], prices.seen_at = 0.0436, NOON + timedelta(hours=24)
     assert priced() == first
     prices.by_node["node-0"] = 0.06
     found = priced()
     assert found is not None
-    assert (found.price_per_replica_hour, found.seen_at) == (pytest.approx(0.042), NOON + timedelta(hours=1))
+    assert (found.price_per_replica_hour, found.seen_at) == (pytest.approx(0.042), NOON + timedelta(hours=24))
 
 
 def test_a_known_price_outlasts_pods_and_nodes_without_one(
