@@ -121,7 +121,8 @@ class Workloads:
         """The price of a replica: what the newest pod requests, on the nodes that all of them run on."""
         known, prices = self._prices.get(target), self._node_prices()
         nodes = [pod.node for pod in pods if pod.node is not None]
-        if prices is None or not nodes:
+        # A server without any price is one that OpenCost does not export to: nothing is wrong with the group.
+        if prices is None or not prices.nodes or not nodes:
             return known
         requests = max(pods, key=lambda pod: pod.created_at).requests
         place = {"namespace": target.namespace, "kind": target.kind, "name": target.name}

@@ -307,6 +307,16 @@ def test_a_known_price_outlasts_pods_and_nodes_without_one(
     assert logged.count("price_detected") == 1
 
 
+def test_a_server_that_has_no_prices_is_no_warning_of_each_group(
+    views: Views, prices: Prices, priced: Callable[[], DetectedPrice | None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Samples are read from it, and OpenCost is not there: costs are in pod-hours."""
+    prices.by_node.clear()
+    views.show(pod())
+    assert priced() is None
+    assert "price_unknown" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "document",
     [pod() | {"status": {"phase": "Succeeded"}}, pod(node=""), pod(cpu="0"), pod(node="elsewhere")],
