@@ -88,7 +88,7 @@ class Search:
         api = cluster_client(self.kubeconfig, option=option)
         from recommender.adapters.kubernetes_services import services_in
         from recommender.cluster.prometheus_services import servers_among
-        from recommender.ports import AdapterError
+        from recommender.ports import AdapterError, UnavailableError
 
         services, errors = [], []
         for namespace in self._namespaces:
@@ -96,6 +96,8 @@ class Search:
                 services += services_in(api, namespace)
             except AdapterError as error:
                 errors.append(error)
+                if isinstance(error, UnavailableError):  # the next namespace would wait for the same server
+                    break
         return servers_among(services), errors
 
 

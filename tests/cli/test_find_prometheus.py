@@ -11,7 +11,7 @@ from cli.errors import InputError
 from cli.find_prometheus import Search
 from cli.progress import Talk
 from recommender.adapters import kubernetes_services
-from recommender.ports import RejectedError
+from recommender.ports import RejectedError, UnavailableError
 from tests.recommender.cluster.test_prometheus_services import COMMUNITY, KUBE_PROMETHEUS
 
 Services = Mapping[str, list[dict[str, Any]]]
@@ -95,6 +95,24 @@ def test_a_right_that_is_missing_is_named_where_nothing_is_found(searched: Searc
     """The sentence is the adapter's."""
     with pytest.raises(RejectedError, match="namespace monitoring: 403; grant list on services"):
         searched({}).address_of("auto", option="--prometheus")
+
+
+def test_a_cluster_that_does_not_answer_is_asked_once(
+    searched: Searched, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A start waits for one time limit, not for one each namespace; the hint is left out."""
+    asked = []
+
+    def unavailable(_api: object, namespace: str) -> list[dict[str, Any]]:
+        asked.append(namespace)
+        message = "could not list the services: timed out"
+        raise UnavailableError(message)
+
+    search = searched({})
+    monkeypatch.setattr(kubernetes_services, "services_in", unavailable)
+    search.say_what_is_found(options="set it")
+    assert asked == ["monitoring"]
+    assert capsys.readouterr().err == ""
 
 
 def test_a_server_that_nobody_asked_for_is_named_and_not_used(
