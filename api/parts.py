@@ -155,7 +155,7 @@ class CostComparison(Wire):
     """The choice beside staying, over the same horizon."""
 
     currency: str
-    """Name of the money, or `pod-hours` where no price of a replica-hour is set: a replica then costs one an hour."""
+    """Name of the money, or `pod-hours` where no price of a replica-hour is known: a replica then costs one an hour."""
     horizon_seconds: FiniteFloat
     chosen: CostItems
     stay: CostItems
@@ -346,10 +346,11 @@ class ProfileFigure(Wire):
     name: str
     value: str | bool | FiniteFloat
     source: Literal["configured", "detected", "measured", "similar_groups", "assumed"]
-    """Set by the owner, told by Kafka or the Kubernetes cluster, from the group's own moves, from those of similar
-    groups, or the default."""
+    """Set by the owner, told by Kafka, the Kubernetes cluster or the prices of its nodes, from the group's own moves,
+    from those of similar groups, or the default."""
     seen_at: Instant | None = None
-    """Instant at which the Kubernetes cluster last showed the figure; absent for all others."""
+    """Instant at which the Kubernetes cluster last showed the figure, or at which the price that is in use was read,
+    which is replaced once a day at most. Absent for all others."""
 
 
 class Policy(Wire):

@@ -4,6 +4,7 @@
 from cli.advise import Features, StateDir
 from cli.collect import ClientConfig, client_settings
 from cli.errors import ExitCode, InputError
+from cli.find_prometheus import PrometheusNamespace, Search
 from cli.leading import Lease
 from cli.logs import log_to_stderr
 from cli.progress import Talk
@@ -15,6 +16,7 @@ from cli.service import (
     KedaPort,
     Kubeconfig,
     Kubernetes,
+    NodePrices,
     Port,
     ServiceOptions,
     running_service,
@@ -34,6 +36,8 @@ def serve(
     port: Port = None,
     keda_port: KedaPort = None,
     kubernetes: Kubernetes = None,
+    node_prices: NodePrices = "",
+    prometheus_namespace: PrometheusNamespace = None,
     lease: Lease = None,
     kubeconfig: Kubeconfig = None,
 ) -> int:
@@ -50,6 +54,10 @@ def serve(
         message = "--publish and --client-config are about Kafka brokers that are not named; add --bootstrap HOST:PORT"
         raise InputError(message)
     log_to_stderr()
+    talk = Talk()
+    search = Search(inside=prometheus_namespace or (), followed=kubernetes or (), kubeconfig=kubeconfig, talk=talk)
+    if kubernetes and not node_prices:
+        search.say_what_is_found(options="--node-prices auto prices replicas by what it has of OpenCost")
     settings = settings_of(config, state_dir=state_dir)
     options = ServiceOptions(
         settings=settings,
@@ -63,9 +71,9 @@ def serve(
         kubernetes=kubernetes or (),
         lease=lease,
         kubeconfig=kubeconfig,
+        node_prices=search.address_of(node_prices, option="--node-prices"),
     )
     table = FeatureTable(features)
-    talk = Talk()
     with running_service(options, talk=talk) as service:
         cycle = f"at least every {settings.decision.cycle_seconds} s"
         talk.line(f"lagcast {version()} serves {service.url} and decides as rows come, {cycle}; Ctrl-C stops")

@@ -4,6 +4,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +16,7 @@ from cli.instants import read_clock
 from cli.leading import Lead, lead_of, leading
 from cli.progress import Talk
 from cli.publishing import publishing
+from cli.wiring import PricesAt
 
 if TYPE_CHECKING:
     from recommender.adapters.feature_table import FeatureTable
@@ -45,11 +47,22 @@ Kubeconfig = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Cluster of --kubernetes and --lease. [default: the one it runs in]"),
 ]
+NodePrices = Annotated[
+    str,
+    typer.Option(
+        metavar="URL",
+        help="Prometheus with OpenCost's prices of nodes, for what a replica in --kubernetes costs; `auto` finds it.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceOptions:
-    """The options of both commands, as the user gave them; `connection` is the content of `--client-config`."""
+    """The options of both commands, as the user gave them; `connection` is the content of `--client-config`.
+
+    It is Kafka's, or that of the Prometheus at `prometheus` where samples are read from it; prices of nodes are then
+    read there too, unless `node_prices` names another server.
+    """
 
     settings: "Settings"
     connection: Mapping[str, str]
@@ -62,6 +75,15 @@ class ServiceOptions:
     kubernetes: Sequence[str]
     lease: str | None
     kubeconfig: Path | None
+    node_prices: str = ""
+    prometheus: str = ""
+
+    @property
+    def prices_at(self) -> PricesAt | None:
+        """The server of the prices of nodes. The secrets of one server are not sent to another one."""
+        if self.node_prices:
+            return PricesAt(self.node_prices, {}, "--node-prices")
+        return PricesAt(self.prometheus, self.connection, "--prometheus") if self.prometheus else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +187,9 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
     if options.kubeconfig is not None and not options.kubernetes and options.lease is None:
         message = "--kubeconfig is about a cluster that is not followed; add --kubernetes NAMESPACE"
         raise InputError(message)
+    if options.node_prices and not options.kubernetes:
+        message = "--node-prices is about the nodes of pods that are not followed; add --kubernetes NAMESPACE"
+        raise InputError(message)
     settings = options.settings
     lead = lead_of(options.lease, options.kubeconfig)
     fence = None if lead is None else lead.fence
@@ -175,7 +200,12 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
     latest_inputs = LatestInputs()
     with (
         scalers_in(options.kubernetes, options.kubeconfig, settings, fence=fence) as scalers,
-        workloads_in(options.kubernetes, options.kubeconfig) as workloads,
+        workloads_in(
+            options.kubernetes,
+            options.kubeconfig,
+            node_prices=options.prices_at,
+            on_request=partial(metrics.requested, "node_prices"),
+        ) as workloads,
     ):
         app = create_app(
             store,

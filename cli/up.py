@@ -18,6 +18,7 @@ from cli.collect import Bootstrap, ClientConfig, Cluster, Groups, ReadCommitted,
 from cli.discover import missing_objects
 from cli.errors import ExitCode, InputError
 from cli.features import make_features
+from cli.find_prometheus import AUTO, PrometheusNamespace, Search
 from cli.history import DAYS, Prometheus, backfill, backfill_from_prometheus, require_one_source
 from cli.instants import read_clock
 from cli.keeping import KEPT_DAYS, KeepDays, keeping
@@ -32,6 +33,7 @@ from cli.service import (
     KedaPort,
     Kubeconfig,
     Kubernetes,
+    NodePrices,
     Port,
     ServiceOptions,
     running_service,
@@ -81,6 +83,8 @@ def up(
     port: Port = None,
     keda_port: KedaPort = None,
     kubernetes: Kubernetes = None,
+    node_prices: NodePrices = "",
+    prometheus_namespace: PrometheusNamespace = None,
     lease: Lease = None,
     kubeconfig: Kubeconfig = None,
     discover: Annotated[
@@ -92,7 +96,8 @@ def up(
 ) -> int:
     """Watch a Kafka cluster: read past produce rates, then samples every 15 s, and advise after each, until Ctrl-C.
 
-    It reads Kafka itself, or with --prometheus what an exporter has told a server; then it needs no access to Kafka.
+    It reads Kafka itself, or with --prometheus what an exporter has told a server (`auto`: the one whose Service in the
+    cluster has the usual labels); then it needs no access to Kafka.
     Advice only: it never changes replicas. After a restart it resumes from its stored files. With --kubernetes, what a
     group's ConsumerGroupScaler requests wins over the settings, and its status has the decision. With --lease several
     may run on one store, each with its own data: one of them publishes, and another takes over when it stops. With
@@ -117,8 +122,10 @@ def up(
         raise InputError(message)
     log_to_stderr()
     talk = Talk()
+    search = Search(inside=prometheus_namespace or (), followed=kubernetes or (), kubeconfig=kubeconfig, talk=talk)
     settings = settings_of(config, state_dir=state_dir)
     connection = client_settings(client_config)
+    prometheus, node_prices = _addresses(search, prometheus, node_prices, connection=connection)
     folder = data_dir or settings.state_dir / "up" / cluster
     live: LiveSource = (
         LivePrometheus(
@@ -152,6 +159,8 @@ def up(
         kubernetes=kubernetes or (),
         lease=lease,
         kubeconfig=kubeconfig,
+        node_prices=node_prices,
+        prometheus=prometheus,
     )
     stops = MeasuredStops()
     with (
@@ -161,6 +170,7 @@ def up(
         keeping(live.samples, kept_days=keep_days, stop=service.stop),
     ):
         stop = service.stop
+        live.on_request = partial(service.metrics.requested, "prometheus" if prometheus else "kafka")
         talk.line(
             f"lagcast {version()} reads {bootstrap or prometheus} and serves {service.url}; advice only; Ctrl-C stops"
         )
@@ -223,6 +233,27 @@ def _require_kafka_for(prometheus: str, *, read_committed: bool, discover: bool)
     if prometheus and discover:
         message = "--discover needs --bootstrap: workloads are found by the addresses of members, which only Kafka has"
         raise InputError(message)
+
+
+def _addresses(
+    search: Search, prometheus: str, node_prices: str, *, connection: "Mapping[str, str]"
+) -> tuple[str, str]:
+    """The addresses of samples and of prices, found for `auto`; where neither is asked for, a line on what is found.
+
+    Errors: those of the search; InputError for a password that whoever may create a Service could read.
+    """
+    if search.followed and not (prometheus or node_prices):
+        search.say_what_is_found(
+            options="--node-prices auto prices replicas by what it has of OpenCost, and --prometheus auto in place of "
+            "--bootstrap reads samples there too"
+        )
+    if prometheus == AUTO and connection:
+        message = (
+            "--prometheus auto sends no password to a server that was found; give its address with --client-config"
+        )
+        raise InputError(message)
+    found = search.address_of(prometheus, option="--prometheus")
+    return found, search.address_of(node_prices, option="--node-prices")
 
 
 def first_table(

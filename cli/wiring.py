@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cli.errors import InputError
 from cli.instants import read_clock
@@ -20,14 +20,24 @@ if TYPE_CHECKING:
     from recommender.adapters.kubernetes_client import Connection
     from recommender.adapters.store_sql import SqlDecisionStore
     from recommender.cluster.leadership import Fence
+    from recommender.cluster.prices import NodePrices
     from recommender.cluster.scalers import Scalers
     from recommender.cluster.workloads import Workloads
     from recommender.configuring.settings import InForce, Settings
+    from recommender.deciding.decision import DecisionSettings
     from recommender.following.grading import MeasuredPause
     from recommender.latest_inputs import LatestInputs
     from recommender.ports import Group, Obstacle, Publisher
     from recommender.run import Recommender
     from recommender.steps import Step
+
+
+class PricesAt(NamedTuple):
+    """Where prices of nodes are read: a server with Prometheus' API, its settings, and the option that named it."""
+
+    url: str
+    connection: Mapping[str, str]
+    option: str
 
 
 def version() -> str:
@@ -70,6 +80,7 @@ def recommender(
     REST service of the same process reads, if there is one.
     """
     from recommender.adapters.time_limit import TimeLimit
+    from recommender.deciding.decision import priced
     from recommender.latest_inputs import LatestInputs
     from recommender.run import Recommender
 
@@ -80,11 +91,15 @@ def recommender(
         known = settings.of(cluster, group)
         return None if known.mode == "off" else known.profile(cluster, group, observed, workload_of(cluster, group))
 
+    def decision_of(cluster: str, group: str) -> "DecisionSettings":
+        workload = workload_of(cluster, group)
+        return priced(settings.decision_of(cluster, group), None if workload is None else workload.price)
+
     return Recommender(
         histories=table,
         profile_of=profile_of,
         settings=settings.decision,
-        settings_of=settings.decision_of,
+        settings_of=decision_of,
         namespace_of=settings.namespace_of,
         store=store,
         publishers=publishers,
@@ -138,10 +153,18 @@ def scalers_in(
 
 
 @contextmanager
-def workloads_in(namespaces: Sequence[str], kubeconfig: Path | None) -> "Iterator[Workloads | None]":
+def workloads_in(
+    namespaces: Sequence[str],
+    kubeconfig: Path | None,
+    *,
+    node_prices: PricesAt | None,
+    on_request: Callable[[str], object],
+) -> "Iterator[Workloads | None]":
     """The workloads of those namespaces, followed inside the block; None without namespaces.
 
-    What may not be read there stays unknown. Errors: those of `cluster_client`.
+    What may not be read there stays unknown, as do prices without `node_prices`; `on_request` gets the outcome of each
+    reading of prices. Errors: those of `cluster_client`;
+    ClientConfigError for an address of prices that is none.
     """
     if not namespaces:
         yield None
@@ -151,8 +174,25 @@ def workloads_in(namespaces: Sequence[str], kubeconfig: Path | None) -> "Iterato
     from recommender.cluster.workloads import Workloads
 
     pods = KubernetesPods(api, namespaces, clock=read_clock)
-    with pods.following():
-        yield Workloads(pods)
+    with pods.following(), _prices_at(node_prices, on_request) as prices:
+        yield Workloads(pods, prices)
+
+
+@contextmanager
+def _prices_at(at: PricesAt | None, on_request: Callable[[str], object]) -> "Iterator[Callable[[], NodePrices | None]]":
+    """What gives the newest prices of nodes that a server has, followed inside the block."""
+    if at is None:
+        yield lambda: None
+        return
+    from collector.node_prices import TIMEOUT_SECONDS, NodePriceReader
+    from collector.prometheus_http import PrometheusRequests
+
+    with PrometheusRequests(
+        at.url, settings=at.connection, timeout_seconds=TIMEOUT_SECONDS, option=at.option
+    ) as requests:
+        reader = NodePriceReader(requests, clock=read_clock, on_request=on_request)
+        with reader.following():
+            yield reader.newest
 
 
 @contextmanager

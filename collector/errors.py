@@ -11,6 +11,9 @@ Raised in adapters only, always `from` the cause where there is one.
 
 from typing import ClassVar
 
+# The outcome of a request that was answered, beside those of `outcome_of`.
+ANSWERED = "answered"
+
 
 class AdapterError(Exception):
     """A source failed; `group` is the consumer group that the failure concerns, None for the whole source.
@@ -41,3 +44,12 @@ class UnsupportedError(RejectedError):
 
 class MalformedError(AdapterError):
     """The answer lacks a required part."""
+
+
+def outcome_of(error: AdapterError) -> str:
+    """The kind of an error as one word, for metrics.
+
+    >>> outcome_of(UnavailableError("no answer")), outcome_of(UnsupportedError("a share group"))
+    ('unavailable', 'unsupported')
+    """
+    return type(error).__name__.removesuffix("Error").lower()

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from threading import Event
 
-from collector.errors import AdapterError
+from collector.errors import ANSWERED, AdapterError, outcome_of
 from collector.isolated import IsolatedCollector
 from collector.kafka_admin import Collected, KafkaAdminCollector
 from collector.meter import Interruption
@@ -28,7 +28,8 @@ class LiveSource(ABC):
     """The groups of one cluster, read by a thread.
 
     `samples` is the folder that rounds are written to; `arrived` is set after the first write. `unread` holds the
-    errors of the last round, by group.
+    errors of the last round, by group. `on_request` gets the outcome of each round, and of each group of it that could
+    not be read.
     """
 
     cluster: str
@@ -36,6 +37,7 @@ class LiveSource(ABC):
     client_config: Mapping[str, str]
     samples: Path
     clock: Callable[[], datetime]
+    on_request: Callable[[str], object] = lambda _: None
     arrived: Event = field(default_factory=Event)
     unread: Mapping[str, AdapterError] = field(default_factory=dict)
     _attention: Attention = field(default_factory=Attention)
@@ -53,7 +55,7 @@ class LiveSource(ABC):
         """Write a round every 15 s, each a file of its own, until `stop`. Errors: those of `collect_forever`."""
         with self._collector() as collector:
             collect_forever(
-                collector,
+                _Counted(collector, self.on_request),
                 self._keep,
                 groups=self.groups,
                 file_seconds=BASE_INTERVAL_SECONDS,
@@ -70,6 +72,26 @@ class LiveSource(ABC):
     def _note_round(self, collected: Collected) -> None:
         self._attention.note_round(collected)
         self.unread = collected.unread
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """A collector whose outcomes are told."""
+
+    collector: Collector
+    tell: Callable[[str], object]
+
+    def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
+        """What the collector returns. Errors: its own."""
+        try:
+            collected = self.collector.collect(groups, now=now)
+        except AdapterError as error:
+            self.tell(outcome_of(error))
+            raise
+        self.tell(ANSWERED)
+        for failed in collected.errors:
+            self.tell(outcome_of(failed))
+        return collected
 
 
 @dataclass(slots=True, kw_only=True)

@@ -64,7 +64,8 @@ class PrometheusRequests:
     """One server with Prometheus' API: Prometheus, Thanos, Mimir, VictoriaMetrics, Cloud Monitoring.
 
     `url` is the part before `/api/v1`. `settings` are those of `SETTINGS`, and `header.NAME` for headers of every
-    request. A context manager. Errors: ClientConfigError for an address or settings that cannot be used.
+    request. A context manager. Errors: ClientConfigError for an address or settings that cannot be used; it names the
+    `option` that gave the address.
     """
 
     def __init__(
@@ -74,11 +75,12 @@ class PrometheusRequests:
         settings: Mapping[str, str],
         timeout_seconds: float = TIMEOUT_SECONDS,
         wait: Callable[[float], object] = time.sleep,
+        option: str = "--prometheus",
     ) -> None:
         self.where = url.rstrip("/")
         self._settings, self._wait, self._has_answered = dict(settings), wait, False
         self.requests, self._counting = 0, threading.Lock()
-        _check(self.where, self._settings)
+        _check(self.where, self._settings, option)
         self._http = httpx2.Client(
             base_url=f"{self.where}/api/v1/",
             headers=_headers(self._settings),
@@ -210,20 +212,20 @@ class PrometheusRequests:
         raise MalformedError(self._words(what, "an answer of another shape", "is it a server of Prometheus' API?"))
 
 
-def _check(url: str, settings: Mapping[str, str]) -> None:
+def _check(url: str, settings: Mapping[str, str], option: str) -> None:
     try:
         parsed = httpx2.URL(url)
     except httpx2.InvalidURL as error:
-        message = f"--prometheus {url}: {error}; write it as http://prometheus:9090"
+        message = f"{option} {url}: {error}; write it as http://prometheus:9090"
         raise ClientConfigError(message) from error
     if parsed.userinfo:
         message = (
-            "--prometheus has a user or password in its address; put basic.username and basic.password into the file "
-            "of --client-config"
+            f"{option} has a user or password in its address; put basic.username and basic.password into the file of "
+            "--client-config"
         )
         raise ClientConfigError(message)
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        message = f"--prometheus {url} is no address; write it as http://prometheus:9090"
+        message = f"{option} {url} is no address; write it as http://prometheus:9090"
         raise ClientConfigError(message)
     unknown = sorted(key for key in settings if key not in SETTINGS and not key.startswith(HEADER))
     if unknown:

@@ -56,7 +56,8 @@ class Executor:
     """Carries out advice; keeps the count that each workload was left with, so that it never undoes another's change.
 
     `dry_run` shows the patches that would be sent if both modes were apply, and sends none. `leaderless` returns the
-    reason why no recommender is known to lead; it is checked last before each patch.
+    reason why no recommender is known to lead; it is checked last before each patch. `on_conflict` gets the workload
+    and the hold where another owner of its count is found.
     """
 
     advice: AdviceClient
@@ -68,6 +69,7 @@ class Executor:
     dry_run: bool
     show_patch: Callable[[Act], None]
     leaderless: Callable[[], Held | None] = lambda: None
+    on_conflict: Callable[[Scale, Held], object] = lambda *_: None
     _standings: Standings = field(init=False)
     _made: "list[_Made]" = field(default_factory=list, init=False)
 
@@ -147,6 +149,7 @@ class Executor:
             return
         try:
             if held is not None:
+                self.on_conflict(scale, held)
                 self.scales.warn(spot.namespace, spot.target, scale, held, now=self.clock())
         except OutsideError as error:
             _log.warning("event_not_recorded", **identity, error=str(error))

@@ -9,6 +9,10 @@ class AdviceError(OutsideError):
     """The API does not answer, or its answer is not advice."""
 
 
+class PortError(OutsideError):
+    """The port of the metrics cannot be used."""
+
+
 class ScaleError(OutsideError):
     """The cluster refuses to read or scale the workload."""
 

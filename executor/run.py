@@ -15,8 +15,9 @@ import typer
 
 from executor.advice import AdviceClient
 from executor.carry_out import Executor, Outcome
-from executor.errors import AdviceError, OutsideError, ScaleError
+from executor.errors import AdviceError, OutsideError, PortError, ScaleError
 from executor.lease import LeaseWatch
+from executor.metrics import ExecutorMetrics
 from executor.plan import Act, Bounds, Held
 
 if TYPE_CHECKING:
@@ -56,6 +57,10 @@ def execute(
         typer.Option(metavar="NAMESPACE/NAME", help="Act only while a recommender renews this Lease."),
     ] = None,
     kubeconfig: Annotated[Path | None, typer.Option(help="Cluster to act in. [default: the one it runs in]")] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="TCP port for Prometheus. [default: none]")
+    ] = None,
+    metrics_host: Annotated[str, typer.Option(help="Address of that port.")] = "127.0.0.1",
 ) -> None:
     """Carry out lagcast's published advice by patching /scale, if advice, clock, bounds and cluster all allow it."""
     if bool(group_key) == every:
@@ -67,6 +72,7 @@ def execute(
     _log_to_stderr()
     advice = AdviceClient(api)
     scales, records = _cluster(kubeconfig)
+    metrics = ExecutorMetrics()
     executor = Executor(
         advice=advice,
         scales=scales,
@@ -76,10 +82,14 @@ def execute(
         bounds=Bounds(lowest=min_replicas, highest=max_replicas),
         dry_run=dry_run,
         show_patch=_print_patch,
+        on_conflict=metrics.conflicted,
     )
     keys = None if every else group_key
-    with _watching(lease, kubeconfig, executor):
-        code = _look_once(executor, keys) if once else _look_until_stopped(executor, keys, interval_seconds)
+    with _metrics_page(metrics, metrics_host, metrics_port), _watching(lease, kubeconfig, executor):
+        if once:
+            code = _look_once(executor, keys, metrics)
+        else:
+            code = _look_until_stopped(executor, keys, metrics, interval_seconds)
     raise typer.Exit(code)
 
 
@@ -88,16 +98,33 @@ def main() -> None:
     _app()
 
 
-def _look_once(executor: Executor, keys: list[str] | None) -> int:
-    outcomes = _outcomes(executor, keys)
+@contextmanager
+def _metrics_page(metrics: ExecutorMetrics, host: str, port: int | None) -> Iterator[None]:
+    """Serve the page during the block, where a port is given."""
+    if port is None:
+        yield
+        return
+    try:
+        with metrics.serving(host, port) as bound:
+            _log.info("serves_metrics", host=host, port=bound)
+            yield
+    except PortError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(EXIT_UNREACHABLE) from error
+
+
+def _look_once(executor: Executor, keys: list[str] | None, metrics: ExecutorMetrics) -> int:
+    outcomes = _outcomes(executor, keys, metrics)
     return EXIT_UNREACHABLE if any(isinstance(outcome, OutsideError) for outcome in outcomes) else 0
 
 
-def _look_until_stopped(executor: Executor, keys: list[str] | None, interval_seconds: float) -> int:
+def _look_until_stopped(
+    executor: Executor, keys: list[str] | None, metrics: ExecutorMetrics, interval_seconds: float
+) -> int:
     signals: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: signals.append(number))
     while not signals:
-        outcomes = _outcomes(executor, keys)
+        outcomes = _outcomes(executor, keys, metrics)
         until = time.monotonic() + seconds_to_wait(outcomes, now=_read_clock(), longest=interval_seconds)
         # A signal that the system delivers to another thread does not wake this one.
         while not signals and (left := until - time.monotonic()) > 0:
@@ -105,12 +132,15 @@ def _look_until_stopped(executor: Executor, keys: list[str] | None, interval_sec
     return 0
 
 
-def _outcomes(executor: Executor, keys: list[str] | None) -> tuple[Outcome, ...]:
+def _outcomes(executor: Executor, keys: list[str] | None, metrics: ExecutorMetrics) -> tuple[Outcome, ...]:
+    outcomes: tuple[Outcome, ...]
     try:
-        return executor.run_once(keys)
+        outcomes = executor.run_once(keys)
     except AdviceError as error:
         _log.error("failed", error=str(error))
-        return (error,)
+        outcomes = (error,)
+    metrics.looked(outcomes, dry_run=executor.dry_run)
+    return outcomes
 
 
 def seconds_to_wait(outcomes: Iterable[Outcome], *, now: datetime, longest: float) -> float:

@@ -131,6 +131,34 @@ PANELS = (
             ),
         ),
     ),
+    Panel(
+        "Error of the forecast",
+        "percentunit",
+        "Of its median against what came, over what came, by how far ahead it was made.",
+        (
+            Line(
+                "max by (cluster, group, horizon_seconds) (lagcast_forecast_error_ratio{GROUPS})",
+                "{{group}} {{horizon_seconds}} s ahead",
+            ),
+        ),
+    ),
+    Panel(
+        "Coverage of the forecast",
+        "percentunit",
+        "The share of minutes between its p05 and p95: 90 % where the bands are right.",
+        (Line("max by (cluster, group) (lagcast_forecast_coverage_ratio{GROUPS})", "{{group}}"),),
+    ),
+    Panel(
+        "Requests that failed in an hour",
+        "short",
+        "Rounds of a source that brought nothing, and groups that could not be read in one.",
+        (
+            Line(
+                'sum by (source, outcome) (increase(lagcast_source_requests_total{outcome!="answered"}[1h]))',
+                "{{source}} {{outcome}}",
+            ),
+        ),
+    ),
 )
 
 

@@ -18,6 +18,8 @@ REBALANCE_IMPACT = {"type": "boolean"}
 # Kubernetes' own rule for the names of namespaces.
 NAMESPACE = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"}
 NAMESPACES = {"type": "array", "items": NAMESPACE, "uniqueItems": True}
+# An address, found by the recommender, or none.
+SERVER = {"type": "string", "pattern": "^(auto|https?://.+)?$"}
 LABELS = {"type": "object", "additionalProperties": TEXT}
 OBJECTS = {"type": "array", "items": {"type": "object"}}
 PORT = {"type": "integer", "minimum": 1, "maximum": 65535}
@@ -32,6 +34,7 @@ def schema() -> Schema:
     ports = {"type": "array", "items": block(port=PORT, endPort=PORT, protocol={"const": "TCP"})}
     values = block(
         kafka=block(bootstrap=TEXT, cluster=NAME, existingSecret=NAME, publish=TEXT),
+        prometheus=block(url=SERVER, nodePrices=SERVER, namespace=NAMESPACE),
         # The chart sets the other settings itself: folders, addresses, ports.
         settings=block(**{name: settings["properties"][name] for name in ("decision", "groups")}),
         image=image,
@@ -42,7 +45,13 @@ def schema() -> Schema:
         recommender=recommender(),
         scalers=block(namespaces=NAMESPACES, definition=REBALANCE_IMPACT, discover=REBALANCE_IMPACT),
         executor=executor(image),
-        networkPolicy=block(enabled=REBALANCE_IMPACT, kedaNamespace=NAMESPACE, kafkaPorts=ports, storePorts=ports),
+        networkPolicy=block(
+            enabled=REBALANCE_IMPACT,
+            kedaNamespace=NAMESPACE,
+            kafkaPorts=ports,
+            prometheusPorts=ports,
+            storePorts=ports,
+        ),
         serviceMonitor=block(enabled=REBALANCE_IMPACT, labels=LABELS, interval=NAME),
         prometheusRule=block(enabled=REBALANCE_IMPACT, labels=LABELS),
         dashboard=block(enabled=REBALANCE_IMPACT, labels=LABELS),

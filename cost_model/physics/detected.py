@@ -62,10 +62,19 @@ class ObservedGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DetectedPrice:
+    """What one replica costs an hour by what its pods request and the prices of their nodes, as read at `seen_at`."""
+
+    price_per_replica_hour: float
+    seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedWorkload:
     """What the cluster showed at `seen_at` of the workload that runs a group; None: it does not show it.
 
-    `starts` are those of its newest pods, gone ones included. The bounds are those of the autoscaler `bounds_of`.
+    `starts` are those of its newest pods, gone ones included. The bounds are those of the autoscaler `bounds_of`. The
+    `price` was read elsewhere, at an instant of its own.
     """
 
     seen_at: datetime
@@ -74,6 +83,7 @@ class ObservedWorkload:
     min_replicas: Replicas | None = None
     max_replicas: Replicas | None = None
     bounds_of: str | None = None
+    price: DetectedPrice | None = None
 
 
 def observed_in(rows: Iterable[GroupInterval], *, before: ObservedGroup | None = None) -> ObservedGroup:

@@ -1,5 +1,6 @@
 """The Prometheus page: the last decision for each group, computed from the store at each request."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime
@@ -13,7 +14,8 @@ from prometheus_client.registry import Collector
 from forecasting.refusal import Refusal, RefusalReason
 from forecasting.units import SECONDS_PER_HOUR
 from recommender.deciding.recommendation import Decision, Recommendation
-from recommender.ports import DecisionStore, wire_code
+from recommender.forecast_accuracy import HORIZONS_SECONDS, ForecastAccuracy
+from recommender.ports import DecisionStore, Group, wire_code
 from recommender.steps import Step
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -33,7 +35,6 @@ _ADVICE: tuple[tuple[str, str, Callable[[Recommendation], float]], ...] = (
 
 # The quantiles that advice keeps of its forecast, and how far ahead they are shown: 12 samples a group.
 _FORECAST_QUANTILES = (("0.05", "p05"), ("0.5", "p50"), ("0.95", "p95"))
-_FORECAST_HORIZONS_SECONDS = (300, 900, 1800, 3600)
 # From a heartbeat to a session of the default length, and beyond it.
 _PAUSE_BUCKETS = (0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 45.0, 60.0, 120.0, 300.0)
 # From one small group to a thousand, whose decisions take 20 s; a step of a minute takes the whole cycle.
@@ -41,7 +42,9 @@ _STEP_BUCKETS = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 
 
 
 class Metrics:
-    """A `Publisher` that counts decisions and interruptions, and the page that shows them beside the advice in force.
+    """A `Publisher` that counts decisions, interruptions and requests, and judges forecasts by what came; and the page.
+
+    The page shows all that beside the advice in force.
 
     Unknown values have no sample: while a group is refused or its advice has expired, a scaler that reads
     `lagcast_due_replicas` finds no value and holds.
@@ -57,7 +60,8 @@ class Metrics:
     ) -> None:
         """`leads` is given where several recommenders share a lease: standbys show only their counters."""
         self._registry = CollectorRegistry()
-        self._registry.register(_LatestDecisions(store, clock, leads))
+        self._accuracies: dict[Group, ForecastAccuracy] = defaultdict(ForecastAccuracy)
+        self._registry.register(_LatestDecisions(store, clock, leads, self._accuracies))
         self._decisions = Counter(
             "lagcast_decisions",
             "Decisions published, refusals included.",
@@ -83,6 +87,12 @@ class Metrics:
             (*_GROUP_LABELS, "bound"),
             registry=self._registry,
         )
+        self._requests = Counter(
+            "lagcast_source_requests",
+            "Rounds of requests to a source, and of each round the groups that could not be read, by outcome.",
+            ("source", "outcome"),
+            registry=self._registry,
+        )
         self._steps = Histogram(
             "lagcast_step_duration_seconds",
             "How long each step of a cycle took, all groups together: read, forecast, decide, store, publish.",
@@ -93,7 +103,9 @@ class Metrics:
         Info("lagcast_build", "The running version.", registry=self._registry).info({"version": version})
 
     def publish(self, decision: Decision) -> None:
-        """Count `decision`."""
+        """Count `decision`, and judge forecasts by what it observed."""
+        if isinstance(decision, Recommendation):
+            self._accuracies[decision.cluster, decision.group].add(decision)
         action = decision.action if isinstance(decision, Recommendation) else "refuse"
         self._decisions.labels(action=action, reason=wire_code(decision.reason)).inc()
 
@@ -114,6 +126,10 @@ class Metrics:
         self._repeated.labels(cluster, group, "least").inc(repeated_least)
         self._repeated.labels(cluster, group, "most").inc(repeated_most)
 
+    def requested(self, source: str, outcome: str) -> None:
+        """Count a round of requests to a source, or a group of it that could not be read."""
+        self._requests.labels(source, outcome).inc()
+
     def observe_steps(self, seconds: Mapping[Step, float]) -> None:
         """Count a cycle with the seconds that each of its steps took."""
         for step, taken in seconds.items():
@@ -125,10 +141,17 @@ class Metrics:
 
 
 class _LatestDecisions(Collector):
-    def __init__(self, store: DecisionStore, clock: Callable[[], datetime], leads: Callable[[], bool] | None) -> None:
+    def __init__(
+        self,
+        store: DecisionStore,
+        clock: Callable[[], datetime],
+        leads: Callable[[], bool] | None,
+        accuracies: Mapping[Group, ForecastAccuracy],
+    ) -> None:
         self._store = store
         self._clock = clock
         self._leads = leads
+        self._accuracies = accuracies
 
     def describe(self) -> Iterable[Metric]:
         """Nothing to check names against, so that registering does not read the store."""
@@ -155,6 +178,7 @@ class _LatestDecisions(Collector):
         yield _lag_seconds(in_force)
         yield from _ranges(in_force)
         yield _forecasts(in_force)
+        yield from _accuracy(in_force, self._accuracies)
         yield _costs(in_force)
         yield from _ledgers(in_force)
         yield _oddities(in_force)
@@ -222,11 +246,33 @@ def _forecasts(in_force: Iterable[Recommendation]) -> Metric:
         step_seconds = advice.forecast.step_seconds
         for label, name in _FORECAST_QUANTILES:
             path: tuple[float, ...] = getattr(advice.forecast, name)
-            for horizon_seconds in _FORECAST_HORIZONS_SECONDS:
+            for horizon_seconds in HORIZONS_SECONDS:
                 step = horizon_seconds // step_seconds - 1
                 if 0 <= step < len(path):
                     family.add_metric((*_labels(advice), label, str(horizon_seconds)), path[step])
     return family
+
+
+def _accuracy(in_force: Iterable[Recommendation], accuracies: Mapping[Group, ForecastAccuracy]) -> Iterable[Metric]:
+    errors = _family(
+        "forecast_error_ratio",
+        "Error of the forecast's median so many seconds ahead against what came, over what came; older hours fade.",
+        "horizon_seconds",
+    )
+    skills = _family("forecast_skill_ratio", "Part of a constant produce rate's error that the forecast has avoided.")
+    coverages = _family(
+        "forecast_coverage_ratio", "Share of minutes between p05 and p95 of the forecast; 0.9 is right."
+    )
+    for advice in in_force:
+        accuracy = accuracies.get((advice.cluster, advice.group))
+        if accuracy is None:
+            continue
+        for horizon_seconds, ratio in accuracy.error_ratio.items():
+            errors.add_metric((*_labels(advice), str(horizon_seconds)), ratio)
+        for family, known in ((skills, accuracy.skill_ratio), (coverages, accuracy.coverage_ratio)):
+            if known is not None:
+                family.add_metric(_labels(advice), known)
+    return errors, skills, coverages
 
 
 def _costs(in_force: Iterable[Recommendation]) -> Metric:

@@ -1,17 +1,20 @@
-"""Workloads as the cluster shows them: how their pods start and leave, and the bounds of their autoscalers.
+"""Workloads as the cluster shows them: how their pods start and leave, what they cost, and their autoscalers' bounds.
 
-Pure: documents of the API server in, `ObservedWorkload` out.
+Documents of the API server and prices of nodes in, `ObservedWorkload` out; what a price rests on is logged.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 
-from cost_model.physics.detected import ObservedWorkload
+import structlog
+
+from cost_model.physics.detected import DetectedPrice, ObservedWorkload
 from cost_model.physics.pods import STARTS_KEPT, PodStart
 from forecasting.units import Replicas, Seconds
+from recommender.cluster.prices import GIBIBYTE, NodePrices, PodRequests, UnknownPriceError, price_of, requests_of
 from recommender.configuring.settings import TargetSettings
 
 Document = Mapping[str, Any]
@@ -20,6 +23,12 @@ Document = Mapping[str, Any]
 LONGEST_READYING = timedelta(minutes=10)
 # Controllers of ReplicaSets, by the label that has the end of the ReplicaSet's name.
 _HASH_LABELS = {"pod-template-hash": "Deployment", "rollouts-pod-template-hash": "Rollout"}
+_ENDED = {"Succeeded", "Failed"}
+# A price is replaced after a day at the earliest, by one that differs by more than a tenth: each other one begins the
+# group's session anew, and no decision depends on it. It is a mean over nodes, and changes with each move between them.
+_PRICE_KEPT, _SAME_PRICE = timedelta(days=1), 0.1
+
+_log = structlog.get_logger()
 
 
 class Owner(NamedTuple):
@@ -31,13 +40,18 @@ class Owner(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenPod:
-    """What one pod tells. `start` is None while it is not ready, and where its first start is not known any more."""
+    """What one pod tells. `start` is None while it is not ready, and where its first start is not known any more.
+
+    `node` is None before it has one, and after it has ended.
+    """
 
     uid: str
     owners: tuple[Owner, ...]
     created_at: datetime
     termination_grace_seconds: float | None
     start: PodStart | None
+    requests: PodRequests
+    node: str | None
 
 
 class Bounds(NamedTuple):
@@ -66,11 +80,17 @@ class NamespaceViews(Protocol):
 
 
 class Workloads:
-    """The workloads of targets over time: pods that are gone still tell how long they took to start."""
+    """The workloads of targets over time: pods that are gone still tell how long they took to start.
 
-    def __init__(self, views: NamespaceViews) -> None:
-        self._views = views
+    `prices` gives the newest prices of nodes, None while there are none. A price of replicas that was known stays until
+    another one is: costs do not change their unit while a server is away or a new node has no price yet.
+    """
+
+    def __init__(self, views: NamespaceViews, prices: Callable[[], NodePrices | None] = lambda: None) -> None:
+        self._views, self._node_prices = views, prices
         self._starts: dict[TargetSettings, dict[str, PodStart]] = {}
+        self._prices: dict[TargetSettings, DetectedPrice] = {}
+        self._unpriced: dict[TargetSettings, str] = {}
 
     def of(self, target: TargetSettings | None) -> ObservedWorkload | None:
         """What the cluster has shown of the workload; None where its namespace could not be read yet.
@@ -94,7 +114,45 @@ class Workloads:
             min_replicas=None if least is None else Replicas(least),
             max_replicas=None if most is None else Replicas(most),
             bounds_of=None if bounds is None else bounds.autoscaler,
+            price=self._price(target, pods),
         )
+
+    def _price(self, target: TargetSettings, pods: Sequence[SeenPod]) -> DetectedPrice | None:
+        """The price of a replica: what the newest pod requests, on the nodes that all of them run on."""
+        known, prices = self._prices.get(target), self._node_prices()
+        nodes = [pod.node for pod in pods if pod.node is not None]
+        # A server without any price is one that OpenCost does not export to: nothing is wrong with the group.
+        if prices is None or not prices.nodes or not nodes:
+            return known
+        requests = max(pods, key=lambda pod: pod.created_at).requests
+        place = {"namespace": target.namespace, "kind": target.kind, "name": target.name}
+        try:
+            price = price_of(requests, nodes, prices)
+        except UnknownPriceError as error:
+            if self._unpriced.get(target) != str(error):
+                _log.warning("price_unknown", **place, sentence=str(error), used=known and known.price_per_replica_hour)
+            self._unpriced[target] = str(error)
+            return known
+        self._unpriced.pop(target, None)
+        if known is not None and not _replaces(price, known, at=prices.seen_at):
+            return known
+        self._prices[target] = DetectedPrice(price_per_replica_hour=price, seen_at=prices.seen_at)
+        _log.info(
+            "price_detected",
+            **place,
+            price_per_replica_hour=round(price, 6),
+            cores=requests.cores,
+            memory_gibibytes=round(requests.memory_bytes / GIBIBYTE, 3),
+            nodes=len(set(nodes)),
+            where=prices.where,
+        )
+        return self._prices[target]
+
+
+def _replaces(price: float, known: DetectedPrice, *, at: datetime) -> bool:
+    """True if a price is to be used from this instant on in place of the one that is known."""
+    changed = abs(price - known.price_per_replica_hour) > _SAME_PRICE * known.price_per_replica_hour
+    return changed and at - known.seen_at >= _PRICE_KEPT
 
 
 def namespace_view(
@@ -121,6 +179,8 @@ def seen_pod(document: Document) -> SeenPod:
         created_at=datetime.fromisoformat(metadata["creationTimestamp"]),
         termination_grace_seconds=None if grace is None else float(grace),
         start=_start(document),
+        requests=requests_of(document["spec"]),
+        node=None if document.get("status", {}).get("phase") in _ENDED else document["spec"].get("nodeName"),
     )
 
 

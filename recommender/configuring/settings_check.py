@@ -9,7 +9,7 @@ from typing import Protocol
 from pydantic import ValidationError
 
 from forecasting.forecast import QUANTILES
-from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.decision import BESIDE_REPLICAS, DecisionSettings
 
 _UNKNOWN_KEY = {"extra_forbidden", "unexpected_keyword_argument"}
 
@@ -67,10 +67,11 @@ def invalid_decision(decision: DecisionSettings) -> str | None:
         holds, expected = _LIMITS[field.name]
         if not (math.isfinite(value) and holds(value)):
             return f"{field.name} is {value}; it has to be {expected}"
-    if decision.currency is not None and decision.price_per_replica_hour is None:
+    beside = next((name for name in BESIDE_REPLICAS if getattr(decision, name)), None)
+    if decision.currency is not None and decision.price_per_replica_hour is None and beside is not None:
         return (
-            f"currency is {decision.currency!r}, and price_per_replica_hour is not set; set both, or neither for costs "
-            "in pod-hours"
+            f"{beside} is set, currency is {decision.currency!r}, and price_per_replica_hour is not set; set it too, "
+            f"or leave out currency for a {beside} in pod-hours"
         )
     if decision.valid_for_seconds < decision.cycle_seconds:
         return (

@@ -1,7 +1,9 @@
 """The account of a decision: the figures that are published with it beside the prices of its plans."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from math import log
+from typing import Literal
 
 from cost_model.physics.detected import DETECTABLE_IN_CLUSTER
 from cost_model.physics.duplicates import expected_duplicates
@@ -12,6 +14,7 @@ from cost_model.search.evaluation import PlanEvaluation
 from cost_model.search.verdict import QUANTITIES, Quantity, turning_factor
 from forecasting.units import MessagesPerSecond, Replicas, Seconds
 from recommender.deciding.context import DecisionContext
+from recommender.deciding.decision import DecisionSettings, PricedSettings
 from recommender.deciding.recommendation import (
     LearnedMoves,
     PolicyFigures,
@@ -90,7 +93,17 @@ def profile_figures(context: DecisionContext) -> tuple[ProfileFigure, ...]:
         for name in own
         if streams is not None
     )
-    return (*(_with_instant(figure, context) for figure in plain), *of_streams)
+    figures = (*(_with_instant(figure, context) for figure in plain), *of_streams)
+    return (*figures, *_price_of_replicas(context.settings))
+
+
+def _price_of_replicas(settings: DecisionSettings) -> Iterator[ProfileFigure]:
+    """The price of a replica-hour, where it is known."""
+    price = settings.price_per_replica_hour
+    if price is not None:
+        seen_at = settings.price_seen_at if isinstance(settings, PricedSettings) else None
+        source: Literal["configured", "detected"] = "configured" if seen_at is None else "detected"
+        yield ProfileFigure(name="price_per_replica_hour", value=price, source=source, seen_at=seen_at)
 
 
 def _is_bound(profile: GroupProfile, name: str, *, found: bool) -> bool:

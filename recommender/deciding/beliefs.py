@@ -20,13 +20,15 @@ from recommender.deciding.recommendation import (
     Recommendation,
 )
 
+_PRICE = "price_per_replica_hour"
+
 
 def beliefs(advice: Recommendation) -> tuple[str, ...]:
     """The figures assumed or measured of the group, one sentence a quantity with its value and its source."""
     learned = advice.learned
     forecast, profile = _forecast(advice.forecast.value, advice.currency), _profile(advice.profile)
     if learned is None:
-        plain = (_capacity(advice.capacity), forecast, _unit(advice.currency), *profile)
+        plain = (_capacity(advice.capacity), forecast, _unit(advice), *profile)
         return tuple(sentence for sentence in plain if sentence)
     known = _known_from(learned)
     up, down = learned.rebalance_pause_scale_out_seconds, learned.rebalance_pause_scale_in_seconds
@@ -37,7 +39,7 @@ def beliefs(advice: Recommendation) -> tuple[str, ...]:
         _target_utilization(learned),
         _capacity(advice.capacity),
         forecast,
-        _unit(advice.currency),
+        _unit(advice),
         *profile,
     )
     return tuple(sentence for sentence in sentences if sentence)
@@ -53,6 +55,8 @@ def _profile(figures: Sequence[ProfileFigure]) -> tuple[str, ...]:
     }
     named: dict[str, list[ProfileFigure]] = {source: [] for source in words}
     for each in figures:
+        if each.name == _PRICE:
+            continue
         in_cluster = each.source == "detected" and each.name in DETECTABLE_IN_CLUSTER
         if each.source != "detected" or each.name != "start_up_seconds":
             named.setdefault("cluster" if in_cluster else each.source, []).append(each)
@@ -83,9 +87,17 @@ def _seen_at(figures: Sequence[ProfileFigure]) -> str:
     return f" at {max(instants):%H:%M:%SZ}" if instants else ""
 
 
-def _unit(currency: str) -> str:
-    """What costs are in where nobody has named a price."""
-    return "" if currency != POD_HOURS else "No price of a replica-hour is set: costs are in pod-hours, not in money."
+def _unit(advice: Recommendation) -> str:
+    """What costs are in where no price is known, and where a price comes from that nobody has set."""
+    if advice.currency == POD_HOURS:
+        return "No price of a replica-hour is known: costs are in pod-hours, not in money."
+    price = next((each for each in advice.profile if each.name == _PRICE and each.seen_at is not None), None)
+    if price is None:
+        return ""
+    return (
+        f"A replica-hour costs {price.value:.4g} {advice.currency}: what its pods request at the prices of their "
+        f"nodes, read {price.seen_at:%Y-%m-%d %H:%MZ}."
+    )
 
 
 def _value(figure: ProfileFigure) -> str:

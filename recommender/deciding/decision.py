@@ -1,7 +1,9 @@
 """DecisionSettings: the settings of decisions that the owner of a group may change."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from datetime import datetime
 
+from cost_model.physics.detected import DetectedPrice
 from cost_model.pricing.presets import Policy
 from cost_model.pricing.price import Prices
 from forecasting.units import MessagesPerSecond
@@ -9,6 +11,13 @@ from recommender.deciding.windows import Window
 
 # The unit of cost where a replica-hour has no price; the currency of one that has, where none is named.
 POD_HOURS, USD = "pod-hours", "USD"
+# The prices beside that of a replica-hour; without it they are in pod-hours.
+BESIDE_REPLICAS = (
+    "price_per_late_message",
+    "price_per_duplicate_message",
+    "price_per_move",
+    "price_per_restored_gigabyte",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,12 +29,13 @@ class DecisionSettings:
     round. It sets `price_per_late_message`, `price_per_move` and `risk_weight`, nothing else."""
 
     price_per_replica_hour: float | None = None
-    """Price of one replica for one hour, in `currency`. Default: none; all prices and costs are then in pod-hours, of
-    which one replica costs one an hour, because a price that nobody has named would be invented."""
+    """Price of one replica for one hour, in `currency`. Default: what the pods of the group request at the prices of
+    their nodes, where both are known (`--kubernetes` and `--node-prices`); else none; all prices and costs are then in
+    pod-hours, of which one replica costs one an hour, because a price that nobody has named would be invented."""
 
     currency: str | None = None
-    """Name of the money that every price is in. Default: USD where `price_per_replica_hour` is set; without that price
-    there is no money to name."""
+    """Name of the money that every price is in, those of nodes included. Default: USD where the price of a replica-hour
+    is set or known from nodes; without that price there is no money to name."""
 
     price_per_late_message: float | None = None
     """Price of one message that waits longer than `max_lag_seconds`. None: the policy's; balanced, 100 s of one
@@ -113,3 +123,29 @@ class DecisionSettings:
             price_per_restored_gigabyte=self.price_per_restored_gigabyte,
             policy=self.policy,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedSettings(DecisionSettings):
+    """Settings with the price of a replica-hour that was `detected`, as none is set."""
+
+    detected: DetectedPrice
+
+    @property
+    def price_seen_at(self) -> datetime | None:
+        """When the price in use was read; None where another one has replaced it."""
+        return self.detected.seen_at if self.price_per_replica_hour == self.detected.price_per_replica_hour else None
+
+
+def priced(settings: DecisionSettings, detected: DetectedPrice | None) -> DecisionSettings:
+    """The settings with the price that was detected, unless one is set.
+
+    The prices that are set without it are in pod-hours, and become money by it: every cost changes by one factor, and
+    no decision changes.
+    """
+    if detected is None or settings.price_per_replica_hour is not None:
+        return settings
+    price = detected.price_per_replica_hour
+    figures = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    in_money = {name: figures[name] * price for name in BESIDE_REPLICAS if figures[name] is not None}
+    return PricedSettings(**figures | in_money | {"price_per_replica_hour": price}, detected=detected)

@@ -145,9 +145,9 @@ class LearnedMoves:
 class ProfileFigure:
     """One figure of the group's profile, by the name of its setting, and its source.
 
-    `configured`: set by the owner, which wins; `detected`: Kafka or the Kubernetes cluster tells it; `measured`: from
-    the group's own moves; `similar_groups`: from the moves of groups of the same kind; `assumed`: the default. What the
-    cluster tells was last seen at `seen_at`.
+    `configured`: set by the owner, which wins; `detected`: Kafka, the Kubernetes cluster or the prices of its nodes
+    tell it; `measured`: from the group's own moves; `similar_groups`: from the moves of groups of the same kind;
+    `assumed`: the default. What the cluster tells was last seen, and the price that is in use was read, at `seen_at`.
     """
 
     name: str

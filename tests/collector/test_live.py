@@ -1,8 +1,11 @@
 """A live cluster keeps the errors of groups that could not be read, and writes the samples of the others."""
 
-from dataclasses import replace
-from datetime import timedelta
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -65,3 +68,40 @@ def test_a_scrape_that_is_in_the_folder_is_not_written_again(tmp_path: Path) -> 
     newest = last_samples(tmp_path, cluster="prod-eu", groups=frozenset({SAMPLE.group}))
     assert newest == {SAMPLE.group: NOON + timedelta(seconds=58)}
     assert len(list(tmp_path.rglob("*.parquet"))) == 2
+
+
+@dataclass
+class _Rounds:
+    """A collector whose rounds end as a test says; after the last one it is stopped."""
+
+    rounds: list[Collected | AdapterError]
+    stop: Event
+
+    def collect(self, _groups: Sequence[str] | None, *, now: datetime) -> Collected:
+        del now
+        found = self.rounds.pop(0)
+        if not self.rounds:
+            self.stop.set()
+        if isinstance(found, AdapterError):
+            raise found
+        return found
+
+
+def test_the_outcome_of_each_round_and_of_each_unread_group_is_told(
+    live: LiveCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answered round is one, whatever it could not read; one that was not answered is its error."""
+    stop, told = Event(), list[str]()
+    share = UnsupportedError("a share group is not supported", group="clicks")
+    found = [
+        Collected(samples=(SAMPLE,), errors=(share,)),
+        UnavailableError("no broker answered"),
+        Collected(samples=(SAMPLE,), errors=()),
+    ]
+    # The clock of rounds stands still, so that no round is waited for.
+    instants = iter(NOON + timedelta(seconds=15 * number) for number in range(100))
+    live.clock, live.on_request = lambda: next(instants), told.append
+    monkeypatch.setattr(LiveCluster, "_collector", lambda _: nullcontext(_Rounds(list(found), stop)))
+    monkeypatch.setattr(stop, "wait", lambda _: stop.is_set())
+    live.collect(stop)
+    assert told == ["answered", "unsupported", "unavailable", "answered"]

@@ -13,6 +13,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from api import parts, schemas
+from executor.metrics import ExecutorMetrics
 from recommender.adapters.metrics import Metrics
 from recommender.configuring.holidays import HolidaySettings
 from recommender.configuring.settings import Settings
@@ -80,14 +81,14 @@ def _schema_fields() -> set[str]:
 
 
 def _metrics() -> set[str]:
-    """The metrics on a page of a recommender without groups, where the parser takes off `_total` and `_info`."""
+    """The metrics of a recommender without groups and of an executor; the parser takes off `_total` and `_info`."""
     metrics = Metrics(
         _EmptyStore(),  # type: ignore[arg-type]  # the page calls no other method
         clock=lambda: datetime(2026, 1, 1, tzinfo=UTC),
         version="1",
         leads=lambda: True,
     )
-    families = text_string_to_metric_families(metrics.page().decode())
+    families = (*text_string_to_metric_families(metrics.page().decode()), *ExecutorMetrics().registry.collect())
     return {family.name.removeprefix("lagcast_").removesuffix("_info") for family in families}
 
 

@@ -2,7 +2,7 @@
 
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from manifests.outgoing import alerts
 from recommender.adapters.metrics import Metrics
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.deciding.recommendation import Recommendation
-from tests.live.harness.clients import wait_until
+from tests.live.harness.clients import NOON, wait_until
 from tests.live.harness.exporters import running_prometheus
 
 pytestmark = pytest.mark.kafka
@@ -132,10 +132,17 @@ def test_every_line_of_the_dashboard_has_something_to_show(
         for decision in decided:
             metrics.publish(decision)
         group = given.cluster, given.group
+        metrics.requested("kafka", "unavailable")
         metrics.interrupted(*group, kind="rebalance", rebalance_pause_seconds=3.0, repeated_least=0, repeated_most=20)
 
     for decision in decided:
         store.save(decision)
+    # The forecast of the first of these is judged by the second, once the third has ended its minute.
+    flat = dict.fromkeys(("p05", "p50", "p95"), (18400.0,) * 5)
+    for minutes in (0, 5, 6):
+        observed = replace(given.observed, as_of=NOON + timedelta(minutes=minutes))
+        forecast = replace(given.forecast, origin_at=observed.as_of, **flat)
+        metrics.publish(replace(given, observed=observed, forecast=forecast))
     publish()
     bound = listen("127.0.0.1", 0, search=False)
     jobs = {"lagcast": [bound.getsockname()[1]]}

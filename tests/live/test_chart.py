@@ -17,7 +17,10 @@ from manifests.dashboard import dashboard
 from manifests.outgoing import FollowedGroup, alerts, external_trigger
 from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_lease import KubernetesLease
-from tests.live.harness.clients import NOON
+from recommender.adapters.kubernetes_services import services_in
+from recommender.cluster.prometheus_services import servers_among
+from recommender.ports import RejectedError
+from tests.live.harness.clients import NOON, wait_until
 from tests.live.harness.control_plane import ControlPlane, built_control_plane
 from tests.live.harness.helm import CHART, Document, Helm, HelmError, named
 from tests.live.harness.scalers import MANIFESTS, scaler, wait_until_served
@@ -287,6 +290,9 @@ def test_the_notes_list_the_next_steps(cluster: ControlPlane, helm: Helm) -> Non
         (["--set=networkPolicy.kedaNamespace="], "at '/networkPolicy/kedaNamespace': '' does not match pattern"),
         (["--set=features.enabled=false"], "additional properties 'features' not allowed"),
         (["--set=kafka.bootstrap="], "kafka.bootstrap is empty; name your brokers"),
+        (["--set=prometheus.url=prometheus:9090"], "at '/prometheus/url': 'prometheus:9090' does not match pattern"),
+        (["--set=prometheus.nodePrices=auto"], "name their namespaces in scalers.namespaces"),
+        ([*EVERYTHING, "--set=prometheus.url=auto"], "scalers.discover needs Kafka, which prometheus.url replaces"),
         ([*EXECUTOR, "--set=executor.namespace=lagcast"], "executor.namespace is the release's own"),
     ],
 )
@@ -333,6 +339,21 @@ def test_alerts_and_scraping_are_optional(helm: Helm) -> None:
     scraped = [entry["port"] for entry in monitor["endpoints"]]
     assert scraped == ["http"]
     assert set(scraped) < {entry["name"] for entry in service["spec"]["ports"]}
+
+
+def test_the_executor_is_scraped_where_it_runs(helm: Helm) -> None:
+    """By its own pods, as it has no Service; the port is one of its container's."""
+    scraped = "--set=serviceMonitor.enabled=true"
+    assert [each for each in helm.rendered(scraped) if each["kind"] == "PodMonitor"] == []
+    made = helm.rendered(scraped, *EXECUTOR)
+    (monitor,) = [each for each in made if each["kind"] == "PodMonitor"]
+    (deployment,) = [each for each in made if each["kind"] == "Deployment"]
+    pods = deployment["spec"]["template"]
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= pods["metadata"]["labels"].items()
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    (port,) = pods["spec"]["containers"][0]["ports"]
+    assert endpoint["port"] == port["name"]
+    assert f"--metrics-port={port['containerPort']}" in pods["spec"]["containers"][0]["args"]
 
 
 def test_the_dashboard_is_optional(helm: Helm) -> None:
@@ -384,6 +405,60 @@ def test_spark_may_run_elsewhere(cluster: ControlPlane, tmp_path: Path) -> None:
     assert claims
     made = {each["metadata"]["name"] for each in documents if each["kind"] == "PersistentVolumeClaim"}
     assert set(claims) <= made
+
+
+def test_a_prometheus_is_read_in_place_of_kafka(helm: Helm) -> None:
+    """Its address takes the place of the brokers' in the arguments, and its ports are open; it needs no right."""
+    before = helm.rendered()
+    made = helm.rendered("--set=prometheus.url=http://prometheus.monitoring:9090,kafka.bootstrap=")
+    assert [each["kind"] for each in made if each["kind"] in {"Role", "ClusterRole"}] == []
+    added = {each["metadata"]["name"] for each in made} - {each["metadata"]["name"] for each in before}
+    assert added == {"lagcast-recommender-to-prometheus"}
+    (words,) = [arguments(each) for each in made if each["kind"] == "StatefulSet"]
+    assert "--prometheus=http://prometheus.monitoring:9090" in words
+    assert [word for word in words if word.startswith(("--bootstrap", "--publish", "--prometheus-namespace"))] == []
+
+
+def test_a_prometheus_is_found_in_the_namespace_that_is_named(cluster: ControlPlane, helm: Helm) -> None:
+    """The one right is to list Services there; the API server takes the objects."""
+    made = helm.rendered(SCALERS, "--set=prometheus.nodePrices=auto,prometheus.namespace=shop")
+    (role,) = [each for each in made if each["kind"] == "Role" and each["metadata"]["name"].endswith("find-prometheus")]
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["services"], "verbs": ["list"]}]
+    assert role["metadata"]["namespace"] == "shop"
+    assert [each for each in made if each["kind"].startswith("ClusterRole")] == []
+    (recommender,) = [each for each in made if each["kind"] == "StatefulSet"]
+    assert {"--node-prices=auto", "--prometheus-namespace=shop"} < set(arguments(recommender))
+    assert recommender["spec"]["template"]["spec"]["automountServiceAccountToken"] is True
+    taken = cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", given=yaml.safe_dump_all(made))
+    assert len(taken.splitlines()) == len(made)
+
+
+def test_with_that_right_the_server_is_found_and_nothing_else_is_seen(cluster: ControlPlane, helm: Helm) -> None:
+    """The recommender's own account lists the Services of one namespace on a real API server, and of no other."""
+    kinds = {"ServiceAccount", "Role", "RoleBinding"}
+    made = helm.rendered(SCALERS, "--set=prometheus.nodePrices=auto,prometheus.namespace=shop")
+    rights = [each for each in made if each["kind"] in kinds and not each["metadata"]["name"].endswith("forecasts")]
+    labels = {"app.kubernetes.io/name": "prometheus", "app.kubernetes.io/component": "server"}
+    ports = [{"name": "http", "port": 80, "targetPort": 9090}]
+    server = {"apiVersion": "v1", "kind": "Service", "spec": {"ports": ports}}
+    server |= {"metadata": {"name": "prometheus-server", "namespace": "shop", "labels": labels}}
+    cluster.kubectl("apply", "-f", "-", given=yaml.safe_dump_all([*rights, server]))
+    kubeconfig = cluster.kubeconfig_for(
+        cluster.kubectl("-n", "lagcast", "create", "token", "lagcast-recommender").strip()
+    )
+    wait_until(lambda: cluster.may(kubeconfig, "shop", "list", "services"))
+    api = connect(kubeconfig)
+    found = servers_among(services_in(api, "shop"))
+    assert [server.url for server in found] == ["http://prometheus-server.shop.svc:80"]
+    with pytest.raises(RejectedError, match="403 Forbidden; grant list on services in lagcast"):
+        services_in(api, "lagcast")
+    cluster.kubectl("delete", "-f", "-", given=yaml.safe_dump_all([*rights, server]))
+
+
+def arguments(document: Document) -> list[str]:
+    """The arguments of the recommender."""
+    words: list[str] = document["spec"]["template"]["spec"]["containers"][0]["args"]
+    return words
 
 
 def test_no_secret_is_made(helm: Helm) -> None:

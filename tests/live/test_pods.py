@@ -1,7 +1,7 @@
 """Pods and autoscalers of a real API server, read with the recommender's role and no more."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,12 @@ from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_pods import KubernetesPods
 from recommender.cluster.workloads import Workloads
 from recommender.configuring.settings import TargetSettings
+from tests.collector.memory_prometheus import exposition
 from tests.feature_folder import steady_hour
 from tests.live.harness.clients import wait_until
 from tests.live.harness.control_plane import ControlPlane
 from tests.live.harness.executors import read_clock
+from tests.live.harness.exporters import running_prometheus, serving_text
 from tests.live.harness.scalers import autoscaled_in, orders_in, scaler
 from tests.live.harness.serving import serving_objects
 
@@ -132,3 +134,40 @@ def _advice(address: str) -> dict[str, Any]:
         return {}
     path = f"{address}/api/v1/groups/{groups[0]['group_key']}/recommendation"
     return dict(httpx2.get(path, timeout=10).json())
+
+
+def test_serve_prices_replicas_by_what_a_real_prometheus_has_of_their_node(
+    installed: ControlPlane, kubeconfig: Path, namespace: str, tmp_path: Path, program: Callable[[str], Path]
+) -> None:
+    """Half a core at 0.032 and 2 GiB at 0.004 are 0.024 USD; the role reads no node, and needs no new right."""
+    orders_in(installed, namespace, replicas=2)
+    installed.kubectl("-n", namespace, "set", "resources", "deployment", "orders", "--requests=cpu=500m,memory=2Gi")
+    wait_until(lambda: [_requests_of(pod) for pod in pods(installed, namespace)] == [("500m", "2Gi", "running")] * 2)
+    (node,) = {pod["spec"]["nodeName"] for pod in pods(installed, namespace)}
+    assert not installed.may(kubeconfig, namespace, "list", "nodes")
+    group = {"capacityMessagesPerSecondPerReplica": 1000}
+    installed.apply(json.dumps(scaler(namespace, target={"name": "orders"}, group=group)))
+    table = steady_hour(tmp_path / "features", ("orders",), end_at=read_clock())
+    with (
+        serving_text(exposition("opencost").replace("node-0", node)) as port,
+        running_prometheus(program("prometheus"), tmp_path / "prometheus", jobs={"opencost": [port]}) as url,
+    ):
+        query = {"query": f'node_cpu_hourly_cost{{node="{node}"}}'}
+        wait_until(lambda: httpx2.get(f"{url}/api/v1/query", params=query).json()["data"]["result"])
+        options = ("--node-prices", url)
+        with serving_objects(
+            namespace, kubeconfig=kubeconfig, table=table, folder=tmp_path, options=options
+        ) as address:
+            wait_until(lambda: _advice(address))
+            advice = _advice(address)
+    (figure,) = [figure for figure in advice["profile"] if figure["name"] == "price_per_replica_hour"]
+    assert (figure["source"], figure["value"]) == ("detected", pytest.approx(0.5 * 0.032 + 2 * 0.004))
+    assert datetime.fromisoformat(figure["seen_at"]).tzinfo is not None
+    assert advice["cost"]["currency"] == "USD"
+    assert advice["policy"]["price_per_replica_hour"] == figure["value"]
+    assert "price_detected" in (tmp_path / "log").read_text(encoding="utf-8")
+
+
+def _requests_of(pod: Mapping[str, Any]) -> tuple[str | None, str | None, str]:
+    requests = pod["spec"]["containers"][0].get("resources", {}).get("requests", {})
+    return requests.get("cpu"), requests.get("memory"), "running" if pod["spec"].get("nodeName") else "waiting"

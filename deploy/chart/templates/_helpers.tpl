@@ -92,6 +92,15 @@ securityContext:
 {{- if gt (int .Values.recommender.replicas) 1 }}true{{ end }}
 {{- end }}
 
+{{/* Whether a Prometheus is read, and whether it has to be found; empty where not. */}}
+{{- define "lagcast.readsPrometheus" -}}
+{{- if or .Values.prometheus.url .Values.prometheus.nodePrices }}true{{ end }}
+{{- end }}
+
+{{- define "lagcast.findsPrometheus" -}}
+{{- if has "auto" (list .Values.prometheus.url .Values.prometheus.nodePrices) }}true{{ end }}
+{{- end }}
+
 {{/* Folder of a recommender's samples and features: one has the volume, several a folder each; arguments: root, replica. */}}
 {{- define "lagcast.dataOf" -}}
 /data{{ if include "lagcast.leads" .root }}/{{ .replica }}{{ end }}

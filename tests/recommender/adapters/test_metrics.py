@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from executor.metrics import ExecutorMetrics
 from forecasting.refusal import Refusal
 from recommender.adapters.metrics import Metrics
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
@@ -15,6 +16,7 @@ from recommender.deciding.recommendation import LedgerStanding, Recommendation
 
 MakeAdvice = Callable[..., Recommendation]
 MakeRefusal = Callable[..., Refusal]
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 OF_ADVICE = {
     "lagcast_desired_replicas",
     "lagcast_due_replicas",
@@ -238,3 +240,60 @@ def test_only_the_leader_shows_advice(store: SqlDecisionStore, advice: MakeAdvic
     assert followed["lagcast_leader"] == {"": 0.0}
     assert [name for name in followed if name.startswith("lagcast")] == ["lagcast_leader", "lagcast_build_info"]
     assert "lagcast_leader" not in _scraped(store, now=given.issued_at)
+
+
+# Every name, as docs/api.md has them; what a library adds to it (`_total`, `_bucket`) is left out.
+PROMISED = {
+    *("desired_replicas", "due_replicas", "desired_replicas_lower", "desired_replicas_upper", "current_replicas"),
+    *("useful_maximum_replicas", "execute_at_timestamp_seconds", "valid_until_timestamp_seconds", "lead_time_seconds"),
+    *("produce_messages_per_second", "consume_messages_per_second", "lag_messages", "lag_seconds"),
+    *("capacity_messages_per_second_per_replica", "forecast_produce_messages_per_second"),
+    *("forecast_error_ratio", "forecast_skill_ratio", "forecast_coverage_ratio"),
+    *("interruptions", "rebalance_pause_seconds", "duplicate_messages"),
+    *("cost_per_hour", "saving_per_hour", "regret_per_hour", "ledger_cost", "ledger_error_ratio"),
+    *("decisions", "refusal", "data_age_seconds", "data_quality_samples", "step_duration_seconds"),
+    *("source_requests", "leader", "build_info"),
+}
+OF_THE_EXECUTOR = {"executions", "conflicts"}
+
+
+def test_the_names_of_all_metrics_are_those_that_are_promised(store: SqlDecisionStore) -> None:
+    """A metric that is renamed or lost breaks dashboards: the list changes on purpose only."""
+    page = Metrics(store, clock=lambda: NOON, version="1", leads=lambda: True).page().decode()
+    assert {family.name.removeprefix("lagcast_") for family in text_string_to_metric_families(page)} == PROMISED
+    of_the_executor = {family.name.removeprefix("lagcast_") for family in ExecutorMetrics().registry.collect()}
+    assert of_the_executor == OF_THE_EXECUTOR
+
+
+def test_forecasts_are_judged_by_what_came(store: SqlDecisionStore, advice: MakeAdvice) -> None:
+    """Advice each minute, 1,000 forecast and 800 come: off by a quarter of what came, and outside a band of 100."""
+    metrics = Metrics(store, clock=lambda: NOON + timedelta(minutes=7), version="1")
+    for minute in range(8):
+        at = NOON + timedelta(minutes=minute)
+        given = advice(recommendation_id=f"r-{minute}", issued_at=at, valid_until=at + timedelta(minutes=5))
+        observed = replace(given.observed, as_of=at, produce_messages_per_second=800.0)
+        rates = {"p05": (900.0,) * 60, "p50": (1000.0,) * 60, "p95": (1100.0,) * 60}
+        given = replace(given, observed=observed, forecast=replace(given.forecast, origin_at=at, **rates))
+        store.save(given)
+        metrics.publish(given)
+    shown = {
+        sample.name: (sample.labels.get("horizon_seconds"), sample.value)
+        for family in text_string_to_metric_families(metrics.page().decode())
+        for sample in family.samples
+        if sample.name.startswith("lagcast_forecast_") and "produce" not in sample.name
+    }
+    assert shown == {"lagcast_forecast_error_ratio": ("300", 0.25), "lagcast_forecast_coverage_ratio": (None, 0.0)}
+
+
+def test_requests_are_counted_by_source_and_outcome(store: SqlDecisionStore) -> None:
+    """Each source has its answers and its failures."""
+    metrics = Metrics(store, clock=lambda: NOON, version="1")
+    for outcome in ("answered", "answered", "unavailable"):
+        metrics.requested("kafka", outcome)
+    counted = {
+        (sample.labels["source"], sample.labels["outcome"]): sample.value
+        for family in text_string_to_metric_families(metrics.page().decode())
+        for sample in family.samples
+        if sample.name == "lagcast_source_requests_total"
+    }
+    assert counted == {("kafka", "answered"): 2.0, ("kafka", "unavailable"): 1.0}

@@ -1,12 +1,14 @@
 """What pods and autoscalers tell of a group's workload, from documents as the API server has them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from collector.node_prices import NodePrice
+from cost_model.physics.detected import DetectedPrice
 from cost_model.physics.pods import STARTS_KEPT, PodStart
 from recommender.cluster.workloads import NamespaceView, Workloads, namespace_view
 from recommender.configuring.settings import TargetSettings
@@ -22,7 +24,14 @@ def instant(seconds: float) -> str:
 
 
 def pod(
-    uid: str = "a", *, ready: float | None = 50.0, restarts: int = 0, created: float = 0.0, **metadata: object
+    uid: str = "a",
+    *,
+    ready: float | None = 50.0,
+    restarts: int = 0,
+    created: float = 0.0,
+    cpu: str = "500m",
+    node: str = "node-0",
+    **metadata: object,
 ) -> Document:
     """A pod of the Deployment `orders`, whose ReplicaSet carries its hash."""
     owned = {
@@ -31,7 +40,11 @@ def pod(
     }
     return {
         "metadata": {"uid": uid, "creationTimestamp": instant(created)} | owned | metadata,
-        "spec": {"terminationGracePeriodSeconds": 90},
+        "spec": {
+            "terminationGracePeriodSeconds": 90,
+            "nodeName": node,
+            "containers": [{"resources": {"requests": {"cpu": cpu, "memory": "2Gi"}}}],
+        },
         "status": {
             "conditions": [
                 {"type": "PodScheduled", "status": "True", "lastTransitionTime": instant(created + 2)},
@@ -217,3 +230,103 @@ def test_the_bounds_are_those_of_the_targets_autoscaler(
     found = workloads.of(TARGET)
     assert found is not None
     assert (found.bounds_of, found.min_replicas, found.max_replicas) == bounds
+
+
+@dataclass
+class Prices:
+    """Prices of nodes that a test sets; a core of a node costs this, a GiB a tenth of it."""
+
+    by_node: dict[str, float]
+    seen_at: datetime = NOON
+    where: str = "http://prometheus:9090"
+
+    @property
+    def nodes(self) -> dict[str, NodePrice]:
+        """The prices of each node."""
+        return {name: NodePrice(per_core=price, per_gibibyte=0.1 * price) for name, price in self.by_node.items()}
+
+
+@pytest.fixture
+def prices() -> Prices:
+    return Prices({"node-0": 0.04})
+
+
+@pytest.fixture
+def priced(views: Views, prices: Prices) -> Callable[[], DetectedPrice | None]:
+    """What gives the price of a replica of the target now."""
+    workloads = Workloads(views, lambda: prices)
+
+    def price() -> DetectedPrice | None:
+        found = workloads.of(TARGET)
+        assert found is not None
+        return found.price
+
+    return price
+
+
+def test_a_replica_costs_what_its_newest_pod_requests_on_the_nodes_of_all(
+    views: Views, prices: Prices, priced: Callable[[], DetectedPrice | None]
+) -> None:
+    """Half a core and 2 GiB are 0.028 at 0.04 a core, 0.084 on the other node, on the mean 0.056."""
+    prices.by_node["node-1"] = 0.12
+    views.show(pod("a", cpu="4"), pod("b", created=10.0, node="node-1"))
+    found = priced()
+    assert found is not None
+    assert (found.price_per_replica_hour, found.seen_at) == (pytest.approx(0.056), NOON)
+
+
+def test_a_price_stays_for_a_day_and_then_gives_way_to_one_that_differs_by_more_than_a_tenth(
+    views: Views, prices: Prices, priced: Callable[[], DetectedPrice | None]
+) -> None:
+    """A session begins anew with each other price: 9 % more are the same on the next day, 50 % more are not."""
+    views.show(pod())
+    first = priced()
+    prices.by_node["node-0"], prices.seen_at = 0.06, NOON + timedelta(hours=23)
+    assert priced() == first
+    prices.by_node["node-0"], prices.seen_at = 0.0436, NOON + timedelta(hours=24)
+    assert priced() == first
+    prices.by_node["node-0"] = 0.06
+    found = priced()
+    assert found is not None
+    assert (found.price_per_replica_hour, found.seen_at) == (pytest.approx(0.042), NOON + timedelta(hours=24))
+
+
+def test_a_known_price_outlasts_pods_and_nodes_without_one(
+    views: Views, priced: Callable[[], DetectedPrice | None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Costs do not change their unit when a group is scaled to zero, or gets a node that has no price yet."""
+    views.show(pod())
+    first = priced()
+    views.show()
+    assert priced() == first
+    views.show(pod(), pod("b", created=10.0, node="new"))
+    assert priced() == priced() == first
+    logged = capsys.readouterr().out
+    assert logged.count("price_unknown") == 1
+    assert "node new has no price on http://prometheus:9090" in logged
+    assert logged.count("price_detected") == 1
+
+
+def test_a_server_that_has_no_prices_is_no_warning_of_each_group(
+    views: Views, prices: Prices, priced: Callable[[], DetectedPrice | None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Samples are read from it, and OpenCost is not there: costs are in pod-hours."""
+    prices.by_node.clear()
+    views.show(pod())
+    assert priced() is None
+    assert "price_unknown" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "document",
+    [pod() | {"status": {"phase": "Succeeded"}}, pod(node=""), pod(cpu="0"), pod(node="elsewhere")],
+    ids=["ended", "no node yet", "no request", "no price"],
+)
+def test_without_a_pod_on_a_node_with_a_price_there_is_none(
+    views: Views, priced: Callable[[], DetectedPrice | None], document: Document
+) -> None:
+    """None is taken from another workload, or assumed."""
+    if not document["spec"]["nodeName"]:
+        del document["spec"]["nodeName"]
+    views.show(document)
+    assert priced() is None

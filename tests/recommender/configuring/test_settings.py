@@ -1,6 +1,6 @@
 """Settings: what may be written, where values come from, and the error for a wrong value."""
 
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from cost_model.physics.detected import ObservedGroup, ObservedStreams, ObservedWorkload
+from cost_model.physics.detected import DetectedPrice, ObservedGroup, ObservedStreams, ObservedWorkload
 from cost_model.physics.profile import GroupProfile
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from recommender.configuring.settings import GroupSettings, Settings, SettingsError, load_settings
 from recommender.configuring.settings_check import invalid_decision
-from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.decision import DecisionSettings, priced
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
 def _load(tmp_path: Path, text: str, **env: str) -> Settings:
@@ -325,10 +327,42 @@ def test_without_a_price_of_a_replica_hour_costs_are_in_pod_hours(tmp_path: Path
         assert (prices.currency, prices.price_per_replica_hour) == (unit, price)
 
 
-def test_a_currency_without_a_price_is_refused(tmp_path: Path) -> None:
-    """Costs in pod-hours under the name of a money would be wrong; the sentence names both ways out."""
-    with pytest.raises(SettingsError, match="currency is 'EUR', and price_per_replica_hour is not set; set both, or"):
-        _load(tmp_path, "decision: {currency: EUR}")
+def test_a_currency_alone_names_the_money_of_prices_that_are_detected(tmp_path: Path) -> None:
+    """Until there is one, costs are in pod-hours."""
+    decision = _load(tmp_path, "decision: {currency: EUR}").decision
+    assert decision.unit_of_cost == "pod-hours"
+    assert priced(decision, DetectedPrice(price_per_replica_hour=0.03, seen_at=NOON)).unit_of_cost == "EUR"
+
+
+def test_a_currency_beside_prices_in_pod_hours_is_refused(tmp_path: Path) -> None:
+    """A late message at so many pod-hours under the name of a money would be wrong; the sentence has both ways out."""
+    message = (
+        "price_per_late_message is set, currency is 'EUR', and price_per_replica_hour is not set; set it too, or leave "
+        "out currency for a price_per_late_message in pod-hours"
+    )
+    with pytest.raises(SettingsError, match=message):
+        _load(tmp_path, "decision: {currency: EUR, price_per_late_message: 0.001}")
+
+
+def test_a_detected_price_changes_the_unit_of_every_price_and_nothing_else() -> None:
+    """Prices beside that of a replica-hour were in pod-hours: each costs so many replica-hours as before."""
+    settings = DecisionSettings(price_per_late_message=0.002, price_per_restored_gigabyte=0.5, max_lag_seconds=7.0)
+    capacity = MessagesPerSecond(1000.0)
+    before, after = (
+        settings.prices(capacity),
+        priced(settings, DetectedPrice(price_per_replica_hour=0.03, seen_at=NOON)),
+    )
+    assert after.max_lag_seconds == 7.0
+    for name, value in asdict(after.prices(capacity)).items():
+        was = getattr(before, name)
+        assert value == ("USD" if name == "currency" else pytest.approx(0.03 * was)), name
+
+
+def test_a_price_that_is_set_wins_over_one_that_is_detected() -> None:
+    """The owner knows what he pays."""
+    settings = DecisionSettings(price_per_replica_hour=0.04)
+    assert priced(settings, DetectedPrice(price_per_replica_hour=0.03, seen_at=NOON)) is settings
+    assert priced(DecisionSettings(), None) == DecisionSettings()
 
 
 def test_every_setting_has_a_description() -> None:

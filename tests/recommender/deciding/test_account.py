@@ -2,11 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 
+from cost_model.physics.detected import DetectedPrice
 from cost_model.physics.profile import GroupProfile, StreamsProfile
 from forecasting.units import Seconds
 from recommender.deciding.account import profile_figures
 from recommender.deciding.context import DecisionContext
+from recommender.deciding.decision import DecisionSettings, priced
+from recommender.deciding.recommendation import ProfileFigure
 
 MakeContext = Callable[..., DecisionContext]
 STREAMS = StreamsProfile(
@@ -42,3 +46,20 @@ def test_an_application_without_state_has_no_figures_of_state(context: MakeConte
     assert stateless["stateful"] == (False, "detected")
     assert not {"restore_bytes", "standbys", "probing_seconds"} & stateless.keys()
     assert not {"tasks", "stateful"} & _figures(context, profile).keys()
+
+
+def test_the_price_of_a_replica_is_a_figure_where_it_is_known(context: MakeContext) -> None:
+    """Set by the owner, or detected and then with its age; a what-if's price is in place of the detected one."""
+
+    def figure(settings: DecisionSettings) -> ProfileFigure | None:
+        figures = profile_figures(replace(made, settings=settings))
+        return next((figure for figure in figures if figure.name == "price_per_replica_hour"), None)
+
+    made = context()
+    seen_at = made.now - timedelta(hours=3)
+    detected = priced(DecisionSettings(), DetectedPrice(price_per_replica_hour=0.028, seen_at=seen_at))
+    assert figure(DecisionSettings()) is None
+    as_set = ProfileFigure(name="price_per_replica_hour", value=0.04, source="configured")
+    assert figure(DecisionSettings(price_per_replica_hour=0.04)) == as_set
+    assert figure(detected) == replace(as_set, value=0.028, source="detected", seen_at=seen_at)
+    assert figure(replace(detected, price_per_replica_hour=0.04)) == as_set

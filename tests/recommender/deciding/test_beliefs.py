@@ -143,7 +143,7 @@ def test_each_figure_of_the_profile_is_stated_with_its_source(advice: MakeAdvice
 
 def test_without_a_price_it_is_stated_that_costs_are_no_money(advice: MakeAdvice) -> None:
     """Where a price is set nothing needs to be said."""
-    sentence = "No price of a replica-hour is set: costs are in pod-hours, not in money."
+    sentence = "No price of a replica-hour is known: costs are in pod-hours, not in money."
     assert sentence in beliefs(advice(currency="pod-hours"))
     assert sentence in beliefs(advice(currency="pod-hours", learned=ASSUMED))
     assert sentence not in beliefs(advice(learned=ASSUMED))
@@ -257,3 +257,17 @@ def test_a_ledger_of_which_nothing_was_paid_has_no_error(ledger: LedgerStanding)
     """A group without replicas, of an hour."""
     unpaid = replace(ledger, error_ratio=None)
     assert "is off by" not in ledger_sentence(unpaid, now=ledger.since_at + timedelta(hours=1))
+
+
+def test_a_price_from_nodes_has_a_sentence_with_its_age(advice: MakeAdvice) -> None:
+    """It is no figure among those of the pods; one that was set needs no sentence."""
+    figures = (
+        ProfileFigure(name="price_per_replica_hour", value=0.028, source="detected", seen_at=NOON),
+        ProfileFigure(name="termination_grace_seconds", value=90.0, source="detected", seen_at=NOON),
+    )
+    assert beliefs(advice(profile=figures))[1:] == (
+        "A replica-hour costs 0.028 USD: what its pods request at the prices of their nodes, read 2026-01-05 12:00Z.",
+        "Seen in the cluster at 12:00:00Z: termination_grace_seconds 90.",
+    )
+    as_set = ProfileFigure(name="price_per_replica_hour", value=0.04, source="configured")
+    assert beliefs(advice(profile=(as_set,)))[1:] == ()

@@ -1,16 +1,17 @@
 """What-if: a decision made again with other figures, from the inputs that are kept with it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
+from cost_model.physics.detected import DetectedPrice
 from cost_model.physics.learned import Learned
 from cost_model.physics.profile import GroupProfile
 from forecasting.forecast import Forecast
 from forecasting.history import History
 from recommender.deciding.context import day_one
-from recommender.deciding.decision import DecisionSettings
+from recommender.deciding.decision import DecisionSettings, priced
 from recommender.deciding.inputs import DecisionInputs
 from recommender.deciding.recommend import recommend
 from recommender.deciding.recommendation import Recommendation
@@ -118,3 +119,20 @@ def test_the_inputs_stay_as_they_were(inputs: DecisionInputs) -> None:
     before = inputs.decide()
     advised(inputs, policy="compact", min_replicas=3, rebalance_pause_seconds=1.0, max_lag_seconds=1.0)
     assert inputs.decide() == before
+
+
+def test_a_detected_price_changes_costs_by_one_factor_and_no_decision(inputs: DecisionInputs) -> None:
+    """Prices that are set beside it were in pod-hours: they become money with it."""
+    settings = DecisionSettings(price_per_move=1.5, price_per_late_message=0.001)
+    detected = priced(settings, DetectedPrice(price_per_replica_hour=0.028, seen_at=NOW))
+    without, found = (
+        replace(inputs, settings=each, learned=None).decide(with_sensitivity=False) for each in (settings, detected)
+    )
+    assert isinstance(without, Recommendation)
+    assert isinstance(found, Recommendation)
+    assert (without.currency, found.currency) == ("pod-hours", "USD")
+    assert without.desired_replicas < without.current_replicas
+    assert (found.desired_replicas, found.execute_at) == (without.desired_replicas, without.execute_at)
+    assert found.confidence == without.confidence
+    for name, cost in asdict(without.chosen).items():
+        assert getattr(found.chosen, name) == pytest.approx(0.028 * cost), name
