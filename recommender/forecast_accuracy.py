@@ -132,8 +132,8 @@ class ForecastAccuracy:
             step = horizon // forecast.step_seconds - 1
             if 0 <= step < len(forecast.p50):
                 minute = _minute_of(made_at) + horizon // MINUTE_SECONDS
-                figures = (path[step] for path in (forecast.p05, forecast.p50, forecast.p95))
-                awaited.append(_Awaited(minute, *figures, advice.observed.produce_messages_per_second))
+                constant = advice.observed.produce_messages_per_second
+                awaited.append(_Awaited(minute, forecast.p05[step], forecast.p50[step], forecast.p95[step], constant))
 
 
 def _minute_of(ends_at: datetime) -> int:

@@ -93,7 +93,7 @@ def test_the_outcome_of_each_round_and_of_each_unread_group_is_told(
     """An answered round is one, whatever it could not read; one that was not answered is its error."""
     stop, told = Event(), list[str]()
     share = UnsupportedError("a share group is not supported", group="clicks")
-    found = [
+    found: list[Collected | AdapterError] = [
         Collected(samples=(SAMPLE,), errors=(share,)),
         UnavailableError("no broker answered"),
         Collected(samples=(SAMPLE,), errors=()),

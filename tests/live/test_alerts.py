@@ -138,10 +138,10 @@ def test_every_line_of_the_dashboard_has_something_to_show(
     for decision in decided:
         store.save(decision)
     # The forecast of the first of these is judged by the second, once the third has ended its minute.
-    flat = dict.fromkeys(("p05", "p50", "p95"), (18400.0,) * 5)
+    flat = (18400.0,) * 5
     for minutes in (0, 5, 6):
         observed = replace(given.observed, as_of=NOON + timedelta(minutes=minutes))
-        forecast = replace(given.forecast, origin_at=observed.as_of, **flat)
+        forecast = replace(given.forecast, origin_at=observed.as_of, p05=flat, p50=flat, p95=flat)
         metrics.publish(replace(given, observed=observed, forecast=forecast))
     publish()
     bound = listen("127.0.0.1", 0, search=False)

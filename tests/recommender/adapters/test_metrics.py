@@ -272,8 +272,9 @@ def test_forecasts_are_judged_by_what_came(store: SqlDecisionStore, advice: Make
         at = NOON + timedelta(minutes=minute)
         given = advice(recommendation_id=f"r-{minute}", issued_at=at, valid_until=at + timedelta(minutes=5))
         observed = replace(given.observed, as_of=at, produce_messages_per_second=800.0)
-        rates = {"p05": (900.0,) * 60, "p50": (1000.0,) * 60, "p95": (1100.0,) * 60}
-        given = replace(given, observed=observed, forecast=replace(given.forecast, origin_at=at, **rates))
+        low, middle, high = ((rate,) * 60 for rate in (900.0, 1000.0, 1100.0))
+        forecast = replace(given.forecast, origin_at=at, p05=low, p50=middle, p95=high)
+        given = replace(given, observed=observed, forecast=forecast)
         store.save(given)
         metrics.publish(given)
     shown = {
