@@ -108,7 +108,7 @@ def test_a_deleted_topic_is_dropped_after_an_hour(intervals: Intervals, sampled:
     assert (known[3675].partitions, known[3675].produce_messages_per_second) == (1, 10.0)
 
 
-def test_a_rebalance_marks_the_row(intervals: Intervals, sampled: Sampled) -> None:
+def test_b17_a_rebalance_marks_the_row(intervals: Intervals, sampled: Sampled) -> None:
     """The row has the state of the newest sample, and a rebalance earlier in the interval marks it too."""
     seen = [sampled(5, 10, 0, group_state="PREPARING_REBALANCING", members=None), sampled(15, 20, 5, members=3)]
     (row,) = intervals(seen)
