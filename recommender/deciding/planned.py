@@ -17,7 +17,7 @@ from recommender.deciding.explain import Leaving, explain
 from recommender.deciding.proposal import MovePrice, PlanChoice, Proposal
 from recommender.deciding.question import STEP_SECONDS, situation_of, uncertainty_of
 from recommender.deciding.recommendation import PricedPlan, ReasonCode, Recommendation, TurningPoint
-from recommender.deciding.remarks import remedy_remark, risk_remark, skew_remark, wasted_remark
+from recommender.deciding.remarks import cause_remark, remedy_remark, risk_remark, skew_remark, wasted_remark
 from recommender.deciding.windows import open_until
 
 # Plans within a tenth of a move's risk price of the best one count as equal: they make the window in which to act.
@@ -162,7 +162,7 @@ def _remarks(
     skewed = skew_remark(context, replicas=draft.desired_replicas)
     in_the_way = skewed if context.finding is None else context.finding.sentence
     cheaper = remedy_remark(choice.found, choice.situation, moves_per_day(context.history), sentences=sentences)
-    remarks = (risky, in_the_way, wasted_remark(context), cheaper)
+    remarks = (risky, in_the_way, cause_remark(draft.cause), wasted_remark(context), cheaper)
     return tuple(sentence for sentence in remarks if sentence is not None)
 
 

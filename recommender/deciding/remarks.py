@@ -12,6 +12,7 @@ from cost_model.search.verdict import outweighed
 from cost_model.search.worth import best_remedy
 from forecasting.units import Replicas
 from recommender.deciding.context import DecisionContext
+from recommender.deciding.recommendation import LagCause
 
 # A group that carries 5 % less than its even twin needs no sentence: capacity is known no better.
 LEAST_LOSS_FRACTION = 0.05
@@ -61,6 +62,15 @@ def wasted_remark(context: DecisionContext) -> str | None:
         f"{replicas} replicas carry no more than {helping}, and {pods} wasted: the busiest has {most} of "
         f"{profile.work_units} {units} either way."
     )
+
+
+def cause_remark(cause: LagCause | None) -> str | None:
+    """What the owner can do about the messages that wait; None where none do, or replicas are what is missing."""
+    if cause == "restart_backlog":
+        return "Messages wait since the group stood still, as in a restart: the backlog drains by itself."
+    if cause == "capacity_drop":
+        return "Messages wait since replicas do less than they did: look at them, and at what they write to."
+    return None
 
 
 def risk_remark(found: PlanEvaluation, *, currency: str) -> str | None:

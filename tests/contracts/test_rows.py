@@ -11,7 +11,7 @@ ROWS = (*(f"b{number}" for number in range(1, 27)), *(f"p{number}" for number in
 NOT_PROVEN: dict[str, str] = {}
 
 
-def tests_by_row(sources: dict[str, str]) -> dict[str, list[str]]:
+def by_row(sources: dict[str, str]) -> dict[str, list[str]]:
     """The tests of each row, by the names of functions in the text of test files."""
     found: dict[str, list[str]] = {}
     for file, text in sources.items():
@@ -21,7 +21,7 @@ def tests_by_row(sources: dict[str, str]) -> dict[str, list[str]]:
 
 
 def of_the_project() -> dict[str, list[str]]:
-    return tests_by_row(
+    return by_row(
         {str(file.relative_to(TESTS)): file.read_text(encoding="utf-8") for file in sorted(TESTS.rglob("test_*.py"))}
     )
 
@@ -39,6 +39,11 @@ def test_no_test_has_the_name_of_a_row_that_is_not_there() -> None:
 
 def test_names_are_read_from_functions_alone() -> None:
     """Neither a longer number, nor a comment, nor a helper counts."""
-    text = "def test_b6_loops() -> None:\n# def test_b7_no()\ndef b8_helper() -> None:\n    def test_p14_nested() -> None:\n"
-    assert tests_by_row({"a.py": text}) == {"b6": ["a.py::test_b6_loops"], "p14": ["a.py::test_p14_nested"]}
-    assert "b2" not in tests_by_row({"a.py": "def test_b26_published() -> None:\n"})
+    lines = (
+        "def test_b6_loops() -> None:",
+        "# def test_b7_no()",
+        "def b8_helper() -> None:",
+        "    def test_p14_in() -> None:",
+    )
+    assert by_row({"a.py": "\n".join(lines)}) == {"b6": ["a.py::test_b6_loops"], "p14": ["a.py::test_p14_in"]}
+    assert "b2" not in by_row({"a.py": "def test_b26_published() -> None:"})
