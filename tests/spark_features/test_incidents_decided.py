@@ -30,7 +30,7 @@ PARTITIONS, MEMBERS = 6, 3
 CLEAN = "clean"
 # One replica does 300/s, so that three carry 900/s, and the useful counts are 1, 2, 3 and 6.
 CAPACITY = MessagesPerSecond(300.0)
-CYCLES = range(40, 61, 2)
+CYCLES = range(40, 61)
 LOADS = ("steady", "rising", "falling")
 # Work piled up in these, and messages were late, so that more replicas are no mistake; what was paid for lateness is
 # charged to whoever is followed, so that advice differs for hours.
