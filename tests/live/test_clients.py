@@ -56,7 +56,7 @@ def test_b24_a_group_of_kafka_python_is_recognised_and_its_producer_counted(
                 sum(values)
                 for values in zip(*((row.end_offset, row.committed_offset or 0) for row in read), strict=True)
             )
-            return ends == commits == MESSAGES
+            return bool(ends == commits == MESSAGES)
 
         wait_until(consumed)
     profile = GroupSettings().profile("live", group, observed_in([interval_of(rows)]))

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -77,7 +78,7 @@ def connect(bootstrap: str, java_client: JavaClient, tmp_path: Path) -> Iterator
     with ExitStack() as first, ExitStack() as second:
         addresses = [stack.enter_context(worker(java_client, bootstrap, name, tmp_path)) for stack in (first, second)]
         for address in addresses:
-            wait_until(lambda address=address: is_open(address))
+            wait_until(partial(is_open, address))
         settings = {"connector.class": "CountingSink", "tasks.max": str(TASKS), "topics": topic}
         httpx2.put(f"{addresses[0]}/connectors/{sink}/config", json=settings, timeout=60).raise_for_status()
 

@@ -22,7 +22,7 @@ from spark_features.batch import build_features
 from spark_features.java import find_java
 from spark_features.session import spark_session
 from tests.spark_features.conftest import START_AT
-from tests.spark_features.incidents import HOUR_SECONDS, INCIDENT_SECOND, INCIDENTS
+from tests.spark_features.incidents import HOUR_SECONDS, INCIDENT_SECOND, INCIDENTS, Incident
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -87,8 +87,9 @@ class Decided:
 def decided_fixture(tmp_path_factory: pytest.TempPathFactory) -> Decided:
     """Every incident in every load, each a group of its own: one run of the job, and the loop that `up` runs."""
     folder = tmp_path_factory.mktemp("incidents")
+    shapes: dict[str, Incident] = {CLEAN: list, **INCIDENTS}
     for load in LOADS:
-        for name, happens in {CLEAN: list, **INCIDENTS}.items():
+        for name, happens in shapes.items():
             group = f"{load}: {name}"
             write_samples((replace(row, group=group) for row in happens(clean(load))), folder / "samples")
     spark = spark_session(
