@@ -296,7 +296,7 @@ def _recommendation(advice: Recommendation, group: GroupSettings, *, now: dateti
         rebalance_impact=parts.RebalanceImpact(**asdict(advice.rebalance_impact)),
         cost=_cost(advice),
         alternatives=tuple(_alternative(plan) for plan in advice.alternatives),
-        reason=parts.Reason(code=wire_code(advice.reason), sentences=advice.sentences),
+        reason=parts.Reason(code=wire_code(advice.reason), sentences=advice.sentences, cause=advice.cause),
         binding_rule=advice.binding_rule,
         desired_replicas_lower=advice.desired_replicas_lower,
         desired_replicas_upper=advice.desired_replicas_upper,

@@ -371,3 +371,8 @@ class Reason(Wire):
 
     code: str
     sentences: tuple[str, ...]
+    cause: Literal["restart_backlog", "capacity_drop", "load"] | None = None
+    """Why messages wait beyond the promise: the group stood still, replicas do less than before, or more came.
+
+    Absent while none wait so long, or what they wait for was not seen.
+    """

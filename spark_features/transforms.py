@@ -91,12 +91,16 @@ def latest_in_interval(samples: DataFrame) -> DataFrame:
 
 
 def with_offset_deltas(partitions: DataFrame) -> DataFrame:
-    """The messages of each partition since its previous interval, and its flags: new, or about to be forgotten.
+    """The messages of each partition since its previous interval, and its flags.
+
+    It is new, about to be forgotten, or its commit is lost: within the last hour there was one.
 
     Deltas are null for a new partition. The committed delta is 0 if neither sample has a commit; it is unknown if only
     one of them has a commit, and where the group was not read: `members` is null then.
     """
     in_time = Window.partitionBy(*_PARTITION).orderBy("sampled_us")
+    so_far = in_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    commit_seen_us = F.when(F.col("committed_offset").isNotNull(), F.col("sampled_us"))
     before = {name: F.lag(name).over(in_time) for name in ("interval_end_us", "sampled_us", "end_offset")}
     gap_us = F.col("interval_end_us") - F.col("previous_interval_end_us")
     known_us = F.lit(MEMORY_SECONDS * _US)
@@ -104,12 +108,16 @@ def with_offset_deltas(partitions: DataFrame) -> DataFrame:
     return (
         partitions.withColumns({f"previous_{name}": column for name, column in before.items()})
         .withColumn("previous_committed_offset", F.lag("committed_offset").over(in_time))
+        .withColumn("commit_seen_us", F.last(commit_seen_us, ignorenulls=True).over(so_far))
         .withColumn("next_interval_end_us", F.lead("interval_end_us").over(in_time))
         .withColumn("is_new", F.coalesce(gap_us > known_us, F.lit(col=True)))
         .withColumns(
             {
                 "is_leaving": F.coalesce(
                     F.col("next_interval_end_us") - F.col("interval_end_us") > known_us, F.lit(col=True)
+                ),
+                "commit_is_lost": _flag(
+                    F.col("committed_offset").isNull() & (F.col("sampled_us") - F.col("commit_seen_us") <= known_us)
                 ),
                 "elapsed_seconds": _unless_new((F.col("sampled_us") - F.col("previous_sampled_us")) / _US),
                 "missing_intervals": _unless_new((gap_us / (BASE_INTERVAL_SECONDS * _US)).cast("long") - 1),
@@ -147,12 +155,14 @@ def with_consume_rate(partitions: DataFrame) -> DataFrame:
 def with_lag(partitions: DataFrame) -> DataFrame:
     """Messages between the committed offset and the end of the partition, never negative.
 
-    Without a commit all messages of the log are still to be read; without a known log start, lag is null.
+    Without a commit all messages of the log are still to be read; without a known log start, lag is null. It is unknown
+    for an hour where a commit was there and is not any more: an answer without it is more likely than a lost one, and
+    what the group will read then, the whole log or nothing of it, is a setting of its consumers.
     """
     behind = F.col("end_offset") - F.coalesce("committed_offset", "log_start_offset")
     return partitions.withColumns(
         {
-            "partition_lag": F.when(behind.isNotNull(), F.greatest(behind, F.lit(0))),
+            "partition_lag": F.when(behind.isNotNull() & ~F.col("commit_is_lost"), F.greatest(behind, F.lit(0))),
             # A commit newer than the end offset that was read with it: 1,203,900 and 1,203,950 is lag 0, not -50.
             "raced": _flag(F.col("committed_offset") > F.col("end_offset")),
         }
@@ -175,7 +185,9 @@ def per_group_interval(partitions: DataFrame) -> DataFrame:
             {
                 "produce_messages_per_second": _if_all("produce_rate", having="produce_rates"),
                 "consume_messages_per_second": _if_all("consume_rate", having="consume_rates"),
-                "lag_messages": _if_all("lag", having="sampled_partitions").cast("double"),
+                "lag_messages": F.when(
+                    F.col("lost_commits") == 0, _if_all("lag", having="sampled_partitions").cast("double")
+                ),
                 # The group itself is new if no partition was known before: then no partition counts as appeared.
                 "partition_appeared_count": F.when(F.col("arrivals") == known, F.lit(0)).otherwise(F.col("arrivals")),
             }
@@ -256,6 +268,7 @@ def _sums_per_topic(partitions: DataFrame) -> DataFrame:
         _sum_over_seconds("consumed_messages", having="consume_rate").alias("consume_rate"),
         F.count("consume_rate").alias("consume_rates"),
         F.sum("partition_lag").alias("lag"),
+        F.sum(F.col("commit_is_lost").cast("long")).alias("lost_commits"),
         F.max("produce_rate").alias("busiest_rate"),
         # Of equally busy partitions the lowest: the subtracted part is under 1/60 messages/s up to partition 17,000.
         F.max_by("partition", F.col("produce_rate") - F.col("partition") / F.lit(2.0**20)).alias("busiest"),
@@ -272,7 +285,7 @@ def _sums_per_topic(partitions: DataFrame) -> DataFrame:
 
 def _sums_per_group(topics: DataFrame) -> DataFrame:
     sums = (
-        *("arrivals", "departures", "produce_rates", "consume_rates", "lag"),
+        *("arrivals", "departures", "produce_rates", "consume_rates", "lag", "lost_commits"),
         *("no_commit_count", "negative_race_count", "offset_reset_count", "in_rebalance_count"),
     )
     return topics.groupBy(*_GROUP, "interval_end_us").agg(

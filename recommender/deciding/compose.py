@@ -6,6 +6,7 @@ from hashlib import sha256
 
 from forecasting.history import MINUTE_SECONDS
 from recommender.deciding.account import profile_figures
+from recommender.deciding.causes import cause_of
 from recommender.deciding.context import DecisionContext
 from recommender.deciding.planned import explained, price_by_plans
 from recommender.deciding.proposal import MovePrice, Proposal
@@ -48,6 +49,7 @@ def compose_waiting(under_way: Recommendation, context: DecisionContext) -> Reco
         binding_rule=None if hold is None else "hold",
         sentences=(sentence,) if hold is None else (sentence, hold.sentence),
         ledger=context.track_record.ledger,
+        cause=cause_of(context),
     )
     return _named(waiting)
 
@@ -99,6 +101,7 @@ def _draft(proposal: Proposal, price: MovePrice, context: DecisionContext) -> Re
         policy=price.policy,
         ledger=context.track_record.ledger,
         profile=profile_figures(context),
+        cause=cause_of(context),
     )
 
 

@@ -19,7 +19,7 @@ from cost_model.physics.streams import capacity_lead_seconds
 from forecasting.history_tier import REACTIVE_MINUTES, known_minutes
 from forecasting.units import Replicas
 from recommender.deciding.context import DecisionContext
-from recommender.deciding.pace import HOUR, last_grown_at, rest_seconds
+from recommender.deciding.pace import HOUR, last_grown_at, last_growth, patience_seconds, rest_seconds
 from recommender.deciding.proposal import Proposal
 from recommender.deciding.windows import closed_by
 
@@ -77,6 +77,30 @@ def rest_between_moves(proposal: Proposal, context: DecisionContext) -> Proposal
         sentence=(
             f"The group changed size at {context.last_move_at:%H:%M:%S}; "
             f"the next move waits until {rested_at:%H:%M:%S}."
+        ),
+    )
+
+
+def let_state_warm_up(proposal: Proposal, context: DecisionContext) -> Proposal:
+    """Nothing is added to a Streams application whose tasks still warm up, and which carries the load when they are.
+
+    Replicas that were added before do nothing until then, as those would that were added now.
+    """
+    grown = last_growth(context.history, patience_seconds=patience_seconds(context.profile))
+    if grown is None or proposal.target <= context.replicas or not _carries(context):
+        return proposal
+    at, before, after = grown
+    seconds = capacity_lead_seconds(context.profile, from_replicas=Replicas(before), to_replicas=Replicas(after))
+    warm_at = at + timedelta(seconds=seconds)
+    if proposal.command_at >= warm_at:
+        return proposal
+    return proposal.held(
+        context,
+        rule="move_interval",
+        reason="move_interval",
+        sentence=(
+            f"The group grew from {before} to {after} at {at:%H:%M:%S}, which carry the load once their state is warm, "
+            f"at {warm_at:%H:%M:%S}; nothing is added until then."
         ),
     )
 
@@ -266,6 +290,7 @@ GUARDS: tuple[Guard, ...] = (
     never_fewer_on_partial_data,
     never_fewer_while_draining,
     rest_between_moves,
+    let_state_warm_up,
     follow_fallback,
     let_an_addition_show,
     remove_nothing_at_first,

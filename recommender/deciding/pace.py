@@ -12,7 +12,7 @@ from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Recommendation
 
 HOUR = timedelta(hours=1)
-_MINUTES = 60
+_MINUTES, _DAY_MINUTES = 60, 1440
 
 
 def patience_seconds(profile: GroupProfile) -> float:
@@ -42,6 +42,25 @@ def last_grown_at(history: History) -> datetime | None:
     """Instant of the last change of the group's member counts, if it was an increase; else None."""
     at, more = max(_changes(history), default=(None, 0))
     return at if more > 0 else None
+
+
+def last_growth(history: History, *, patience_seconds: float) -> tuple[datetime, int, int] | None:
+    """Begin of the last change of size within a day of minutes, if it was up, and the counts before and after.
+
+    Pods that join one after the other within `patience_seconds` are one change.
+    """
+    members = history.members[-_DAY_MINUTES - 1 :]
+    known = np.flatnonzero(np.isfinite(members))
+    steps = np.flatnonzero(np.diff(members[known]))
+    if steps.size == 0:
+        return None
+    before, after = known[steps], known[steps + 1]
+    first = steps.size - 1
+    while first > 0 and 60.0 * (after[first] - after[first - 1]) <= patience_seconds:
+        first -= 1
+    least, most = int(members[before[first]]), int(members[after[-1]])
+    at = history.end_at - timedelta(minutes=len(members) - 1 - int(after[first]))
+    return (at, least, most) if most > least else None
 
 
 def _changes(history: History) -> list[tuple[datetime, int]]:

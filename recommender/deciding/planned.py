@@ -17,7 +17,7 @@ from recommender.deciding.explain import Leaving, explain
 from recommender.deciding.proposal import MovePrice, PlanChoice, Proposal
 from recommender.deciding.question import STEP_SECONDS, situation_of, uncertainty_of
 from recommender.deciding.recommendation import PricedPlan, ReasonCode, Recommendation, TurningPoint
-from recommender.deciding.remarks import remedy_remark, risk_remark, skew_remark
+from recommender.deciding.remarks import cause_remark, remedy_remark, risk_remark, skew_remark, wasted_remark
 from recommender.deciding.windows import open_until
 
 # Plans within a tenth of a move's risk price of the best one count as equal: they make the window in which to act.
@@ -157,12 +157,13 @@ def _decided(advice: Recommendation) -> tuple[str | int | None, ...]:
 def _remarks(
     draft: Recommendation, choice: PlanChoice, context: DecisionContext, sentences: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Reasons against a plan with a cheaper mean, obstacles to more replicas, and changes that make moves cheaper."""
+    """Reasons against a plan with a cheaper mean, obstacles to more replicas, wasted ones, and changes that save."""
     risky = risk_remark(choice.found, currency=draft.currency) if draft.binding_rule is None else None
     skewed = skew_remark(context, replicas=draft.desired_replicas)
     in_the_way = skewed if context.finding is None else context.finding.sentence
     cheaper = remedy_remark(choice.found, choice.situation, moves_per_day(context.history), sentences=sentences)
-    return tuple(sentence for sentence in (risky, in_the_way, cheaper) if sentence is not None)
+    remarks = (risky, in_the_way, cause_remark(draft.cause), wasted_remark(context), cheaper)
+    return tuple(sentence for sentence in remarks if sentence is not None)
 
 
 def _rebalance_pause_seconds(draft: Recommendation, choice: PlanChoice, context: DecisionContext) -> float:

@@ -24,6 +24,7 @@ TurningQuantity = Literal[
     "forecast_peak_messages_per_second",
 ]
 FindingCode = Literal["hot_partition", "downstream_limit", "slow_replica"]
+LagCause = Literal["restart_backlog", "capacity_drop", "load"]
 ReasonCode = Literal[
     FindingCode,
     "ramp_ahead",
@@ -265,8 +266,8 @@ class Recommendation:
     `uncapped_replicas` is the plan's count before bounds and guards; `binding_rule` names the guard that bound.
     `act_now` is the price of making a later move at once instead. `desired_replicas_lower` and `_upper` are the
     cheapest counts in the lowest and the highest tenth of scenarios; `confidence` is the share of scenarios in which
-    the choice is no more expensive than staying (a hold: than the best move). Fields that earlier versions did not
-    store are None.
+    the choice is no more expensive than staying (a hold: than the best move). `cause` is why messages wait beyond the
+    promise, None while none do. Fields that earlier versions did not store are None.
     """
 
     recommendation_id: str
@@ -311,6 +312,7 @@ class Recommendation:
     policy: PolicyFigures | None = None
     ledger: LedgerStanding | None = None
     profile: tuple[ProfileFigure, ...] = ()
+    cause: LagCause | None = None
 
     @property
     def confidence_level(self) -> ConfidenceLevel | None:

@@ -1,14 +1,18 @@
 """Remarks: further findings on the group beside the move, one sentence each, with figures."""
 
 from dataclasses import replace
+from math import ceil
 
 from cost_model.physics.calibrate import MovesPerDay
+from cost_model.physics.capacity import useful_replicas
 from cost_model.physics.skew import carried_by_count
 from cost_model.pricing.situation import Situation
 from cost_model.search.evaluation import PlanEvaluation
 from cost_model.search.verdict import outweighed
 from cost_model.search.worth import best_remedy
+from forecasting.units import Replicas
 from recommender.deciding.context import DecisionContext
+from recommender.deciding.recommendation import LagCause
 
 # A group that carries 5 % less than its even twin needs no sentence: capacity is known no better.
 LEAST_LOSS_FRACTION = 0.05
@@ -33,6 +37,40 @@ def skew_remark(context: DecisionContext, *, replicas: int) -> str | None:
         f"{_count(replicas)} {carried:,.0f}/s here, where even partitions would let them carry "
         f"{even:,.0f}/s."
     )
+
+
+def wasted_remark(context: DecisionContext) -> str | None:
+    """The replicas that carry nothing beyond what fewer carry; None where each of them helps, or partitions differ.
+
+    They have no partition, or one so busy replica remains that the others wait for it: 24 partitions are 3 on the
+    busiest of 9 replicas, as of 8.
+    """
+    profile, replicas = context.profile, context.replicas
+    if profile.partition_weights is not None or replicas < 1:
+        return None
+    units = "partitions" if profile.streams is None else "tasks"
+    helping = useful_replicas(profile.work_units, maximum=Replicas(replicas))[-1]
+    if helping == replicas:
+        return None
+    wasted = replicas - helping
+    if replicas > profile.work_units:
+        have = "1 replica has none" if wasted == 1 else f"{wasted} replicas have none"
+        return f"{profile.work_units} {units} are fewer than {replicas} replicas: {have}."
+    pods = "1 pod is" if wasted == 1 else f"{wasted} pods are"
+    most = ceil(profile.work_units / replicas)
+    return (
+        f"{replicas} replicas carry no more than {helping}, and {pods} wasted: the busiest has {most} of "
+        f"{profile.work_units} {units} either way."
+    )
+
+
+def cause_remark(cause: LagCause | None) -> str | None:
+    """What the owner can do about the messages that wait; None where none do, or replicas are what is missing."""
+    if cause == "restart_backlog":
+        return "Messages wait since the group stood still, as in a restart: the backlog drains by itself."
+    if cause == "capacity_drop":
+        return "Messages wait since replicas do less than they did: look at them, and at what they write to."
+    return None
 
 
 def risk_remark(found: PlanEvaluation, *, currency: str) -> str | None:

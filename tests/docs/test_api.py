@@ -7,7 +7,7 @@ from typing import get_args
 
 from api.schemas import ForecastSeries
 from forecasting.refusal import RefusalReason
-from recommender.deciding.recommendation import ReasonCode
+from recommender.deciding.recommendation import LagCause, ReasonCode
 from recommender.ports import wire_code
 from recommender.steps import STEPS
 
@@ -40,6 +40,12 @@ def test_every_reason_is_on_the_page() -> None:
     on_page = [word for cell in cells for word in re.findall(r"`(\w+)`", cell)]
     known = [wire_code(reason) for reason in (*get_args(ReasonCode), *get_args(RefusalReason))]
     assert sorted(on_page) == sorted(known)
+
+
+def test_every_cause_is_on_the_page() -> None:
+    """Each value of `reason.cause` has a line, and no other."""
+    section = PAGE.split("### Causes of a backlog")[1].split("## ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == list(get_args(LagCause))
 
 
 def test_every_step_that_is_timed_is_on_the_page() -> None:

@@ -134,7 +134,7 @@ def test_transactions_are_arrivals_when_they_are_committed(bootstrap: str, order
     assert decision.action != "scale_out"
 
 
-def test_a_rolling_restart_is_waited_for(bootstrap: str, orders: str, collector: KafkaAdminCollector) -> None:
+def test_b21_a_rolling_restart_is_waited_for(bootstrap: str, orders: str, collector: KafkaAdminCollector) -> None:
     """Three members replaced one by one are a rollout, and two minutes after the last of them advice is back."""
     # Three are what 12 messages/s need: with more room, advice to do with fewer would explain the rebalances.
     watched = Watched(collector, bootstrap, orders, orders, partitions=PARTITIONS, members=3, capacity=6.0)

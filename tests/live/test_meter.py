@@ -138,7 +138,7 @@ def test_stops_of_known_length_are_measured(bootstrap: str, collector: KafkaAdmi
                     assert stop.seconds == pytest.approx(gap, abs=max(1.0, 0.2 * gap))
 
 
-def test_a_rebalance_of_known_length_is_measured(bootstrap: str, collector: KafkaAdminCollector) -> None:
+def test_b17_a_rebalance_of_known_length_is_measured(bootstrap: str, collector: KafkaAdminCollector) -> None:
     """A second member joins while the first is busy for 6 s: all stop until it answers, and the meter reports it."""
     topic, group = fresh_name("topic"), fresh_name("group")
     create_topic(bootstrap, topic, partitions=PARTITIONS)

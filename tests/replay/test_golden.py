@@ -52,13 +52,13 @@ def settles_at(lag: int, *, target: int, partitions: int, replicas: int) -> int:
     return changes[-1][1] if changes else replicas
 
 
-def test_g1_one_spike_goes_up_in_steps_without_behavior() -> None:
+def test_b2_one_spike_goes_up_in_steps_without_behavior() -> None:
     """G1: the wanted count of one instant drives growth for five minutes; then everything goes in one step."""
     changes = steps(LegacyRules(), spike_then(64_000, 8_000), target=1_000, replicas=8, seconds=900)
     assert changes == [(0, 16), (15, 32), (30, 64), (315, 8)]
 
 
-def test_g2_one_spike_is_one_step_with_behavior() -> None:
+def test_b2_one_spike_is_one_step_with_behavior() -> None:
     """G2: growth follows only the present wanted count; one of exactly 300 s ago no longer counts."""
     changes = steps(BehaviorRules(), spike_then(64_000, 8_000), target=1_000, replicas=8, seconds=900)
     assert changes == [(0, 16), (300, 8)]
@@ -68,7 +68,7 @@ def test_g2_one_spike_is_one_step_with_behavior() -> None:
     ("rules", "counts"),
     [(LegacyRules, [4, 8, 16, 32, 64, 100]), (BehaviorRules, [5, 10, 20, 40, 80, 100])],
 )
-def test_g3_growth_from_one_is_limited_per_step(rules: Callable[[], Rules], counts: list[int]) -> None:
+def test_b2_growth_from_one_is_limited_per_step(rules: Callable[[], Rules], counts: list[int]) -> None:
     """G3: from 1 to 100 wanted replicas, growth doubles from 4, or adds the greater of 4 and the present count."""
     changes = steps(rules(), always(100_000), target=1_000, replicas=1, seconds=300)
     assert changes == [(15 * step, count) for step, count in enumerate(counts)]

@@ -76,6 +76,19 @@ def test_no_commit_is_counted_and_never_summed(nothing: int | None, intervals: I
     assert [(row.lag_messages, row.no_commit_count) for row in rows] == [(60.0, 1)]
 
 
+def test_a_commit_that_is_gone_makes_the_lag_unknown_for_an_hour(intervals: Intervals, sampled: Sampled) -> None:
+    """One of two partitions is answered without its commit: its log of 7,000 messages is no lag for the next hour."""
+    other = _steady(sampled, 0, until=3660)
+    known = sampled(0, 7000, 6980, 1, log_start_offset=0)
+    gone = [sampled(second, 7000, None, 1, log_start_offset=0) for second in range(15, 3661, 15)]
+    at = intervals([*other, known, *gone])
+    assert [row.lag_messages for row in at[:2]] == [40.0, None]
+    assert {row.lag_messages for row in at[1:241]} == {None}
+    assert {row.lag_messages for row in at[241:]} == {7020.0}
+    assert at[1].offset_reset_count == 1
+    assert at[1].no_commit_count == 1
+
+
 def test_of_the_past_only_arrivals_are_known(intervals: Intervals, sampled: Sampled) -> None:
     """In three minutes of end offsets alone, before live samples, lag is null, and no reset is counted."""
     past = [sampled(second, 60 * number, None, members=None) for number, second in enumerate((0, 60, 120))]
@@ -108,7 +121,7 @@ def test_a_deleted_topic_is_dropped_after_an_hour(intervals: Intervals, sampled:
     assert (known[3675].partitions, known[3675].produce_messages_per_second) == (1, 10.0)
 
 
-def test_a_rebalance_marks_the_row(intervals: Intervals, sampled: Sampled) -> None:
+def test_b17_a_rebalance_marks_the_row(intervals: Intervals, sampled: Sampled) -> None:
     """The row has the state of the newest sample, and a rebalance earlier in the interval marks it too."""
     seen = [sampled(5, 10, 0, group_state="PREPARING_REBALANCING", members=None), sampled(15, 20, 5, members=3)]
     (row,) = intervals(seen)

@@ -148,11 +148,17 @@ def test_rates_need_a_valid_difference(spark: SparkSession) -> None:
 
 
 def test_lag_is_never_negative_and_unknown_without_a_commit_or_log_start(spark: SparkSession) -> None:
-    """Races are 0 and counted; without a commit the lag is the whole log, where its start is known."""
-    schema = "id int, end_offset long, committed_offset long, log_start_offset long"
-    rows = [(0, 100, 90, 0), (1, 100, 150, 0), (2, 100, None, 40), (3, 100, None, None)]
+    """Races are 0 and counted; without a commit, and where none was lost, the lag is the log, if its start is known."""
+    schema = "id int, end_offset long, committed_offset long, log_start_offset long, commit_is_lost boolean"
+    rows = [
+        (0, 100, 90, 0, False),
+        (1, 100, 150, 0, False),
+        (2, 100, None, 40, False),
+        (3, 100, None, None, False),
+        (4, 100, None, 40, True),
+    ]
     found = with_lag(spark.createDataFrame(rows, schema))
-    lags = [(0, 10, False), (1, 0, True), (2, 60, False), (3, None, False)]
+    lags = [(0, 10, False), (1, 0, True), (2, 60, False), (3, None, False), (4, None, False)]
     _is(spark, found, "id int, partition_lag long, raced boolean", lags)
 
 

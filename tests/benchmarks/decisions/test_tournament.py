@@ -24,6 +24,7 @@ from benchmarks.decisions.tournament import (
     scenarios_of,
     whitepaper_scenarios,
 )
+from benchmarks.decisions.whitepaper_page import whitepaper_section
 from benchmarks.decisions.worlds import ALL_WORLDS, SLOW_START_WORLDS, WORLDS
 from forecasting.history import HistoryBuffer
 from forecasting.units import SECONDS_PER_DAY, read_only
@@ -31,9 +32,11 @@ from replay.plant.plant import Plant
 from replay.policies.catalogue import CATALOGUE
 from replay.sampling import Names
 from replay.trace import Trace
+from tests.benchmarks.decisions.made_runs import run as made_run
 
 START_AT = datetime(2026, 1, 5, tzinfo=UTC)
 NAMES = Names("test", "load")
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 def load_of(days: float, *, step_seconds: int = 3600) -> Trace:
@@ -233,7 +236,7 @@ def test_prices_are_those_of_a_thousand_messages_a_second() -> None:
     assert (prices.price_per_late_message, prices.price_per_duplicate_message) == pytest.approx((5e-7, 1e-7))
 
 
-def test_the_published_load_is_played_at_three_capacities() -> None:
+def test_b26_the_published_load_is_played_at_three_capacities() -> None:
     """40, 20 or 10 consumers just carry the peak of 112,600 messages a minute; sessions of static members last 30 s."""
     scenarios = whitepaper_scenarios(2, ("useful-counts", "lagcast", "lagcast-cold", "lagcast-no-cost"))
     assert [(scenario.world, scenario.contest.seed) for scenario in scenarios] == [
@@ -248,6 +251,45 @@ def test_the_published_load_is_played_at_three_capacities() -> None:
         assert scenario.policies == ("useful-counts", "lagcast", "lagcast-cold")
         assert scenario.past is not None
         assert (scenario.past.days, scenario.past.end_at) == (2.0, scenario.contest.trace.start_at)
+
+
+def test_b26_every_arm_plays_the_published_load_in_ten_draws() -> None:
+    """All 40, the vendor's HPA, HPAs on lag and on CPU and KEDA at several targets, Federator's formula, and lagcast.
+
+    It also plays without its cost model and with a naive forecast. The figures that are checked in are of ten draws.
+    """
+    families = {CATALOGUE[policy].family for policy in POLICY_NAMES if policy in CATALOGUE}
+    assert families >= {"fixed-ceiling", "hpa-2019", "hpa", "hpa-behavior", "hpa-cpu", "keda", "pcc"}
+    assert {"lagcast", "lagcast-no-cost", "lagcast-naive"} <= set(OURS)
+    assert command.WHITEPAPER_SEEDS == 10
+    draws: dict[tuple[str, str], set[int]] = {}
+    for run in runs_in(json.loads((DOCS / "decisions-bench.json").read_text()), "whitepaper_runs"):
+        draws.setdefault((run.world, run.policy), set()).add(run.seed)
+    assert {world for world, _ in draws} == {"40", "20", "10"}
+    assert {frozenset(seeds) for seeds in draws.values()} == {frozenset(range(10))}
+
+
+def test_b26_the_page_has_what_was_published_beside_what_comes_out() -> None:
+    """22 of 40 consumers and a lag of 100 instead of 1,000 are -45 % and -90 %; dearer than a rival, it says so."""
+    figures: dict[str, tuple[float, float, float]] = {
+        "hpa-2019": (9.0, 1000.0, 20.0),
+        "fixed-ceiling": (2.0, 50.0, 40.0),
+        "lagcast": (3.0, 100.0, 22.0),
+        "hindsight": (1.5, 60.0, 30.0),
+    }
+    made = [
+        made_run(policy, cost, world=world, seed=seed, mean_lag_messages=lag, mean_replicas=replicas)
+        for world in ("40", "20", "10")
+        for seed in (0, 1)
+        for policy, (cost, lag, replicas) in figures.items()
+    ]
+    section = whitepaper_section(made)
+    assert "| unknown | as published | -45.0% | -98.46% |" in section
+    for capacity in ("40", "20", "10"):
+        assert f"| {capacity} | lagcast | -45.0% +/- 0.0% | -90.00% +/- 0.00% |" in section
+        fair = section.partition(f"### {capacity} consumers just carry the peak")[2].partition("###")[0]
+        assert "is `fixed-ceiling`; lagcast costs 1.500 times as much, and 2.000 times as much as hindsight." in fair
+        assert "| lagcast | 3.00 +/- 0.00 | 22.0 | 100 |" in fair
 
 
 def test_own_loads_need_no_file() -> None:

@@ -111,7 +111,7 @@ def test_three_capacities_are_guessed() -> None:
     assert [capacity_carrying_the_peak(trace, replicas=n) * n for n in CARRYING_THE_PEAK] == pytest.approx([peak] * 3)
 
 
-def test_the_published_figures_follow_from_the_published_means() -> None:
+def test_b26_the_published_figures_follow_from_the_published_means() -> None:
     """22 of 40 consumers are 45 % less; a lag of 13,850 instead of 899,000 is 98.46 % less."""
     figures = published_figures(mean_replicas=22.0, mean_lag_messages=13_850.0, hpa_mean_lag_messages=899_000.0)
     assert figures.replicas_fraction == pytest.approx(PUBLISHED.replicas_fraction)

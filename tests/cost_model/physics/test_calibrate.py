@@ -156,7 +156,7 @@ def test_a_day_of_nothing_shows_no_capacity() -> None:
     assert capacity_seen(_day(consumed), PROFILE) is None
 
 
-def test_minutes_of_change_are_left_out() -> None:
+def test_b21_minutes_of_change_are_left_out() -> None:
     """A minute in which members changed or a rebalance lay, and the one after a rebalance, have no rate."""
     members, rebalance = np.array([8.0, 8.0, 10.0, 10.0, 10.0, 10.0]), np.zeros(6)
     rebalance[4] = 0.5

@@ -72,6 +72,19 @@ def test_kip848_long_batches_are_near_the_measurement(batch: float, up: float, d
     assert _effect(profile, 8, 4).rebalance_pause_seconds == pytest.approx(down, rel=0.12)
 
 
+@pytest.mark.parametrize(("before", "after"), [(8, 10), (4, 8), (12, 20)])
+def test_b19_each_protocol_has_a_profile_and_the_newer_ones_stop_only_what_moves(before: int, after: int) -> None:
+    """Eager stops all partitions, cooperative and KIP-848 those that change owner, for times of their own."""
+    moves = {
+        protocol: _effect(replace(LAB, protocol=protocol, assignor="sticky"), before, after) for protocol in PROTOCOLS
+    }
+    moved = moves["eager"].moved_fraction
+    assert 0.0 < moved < 1.0
+    stopped = {protocol: sum(pause.share for pause in effect.pauses) for protocol, effect in moves.items()}
+    assert stopped == pytest.approx({"eager": 1.0, "cooperative": moved, "kip848": moved})
+    assert len({effect.rebalance_pause_seconds for effect in moves.values()}) == 3
+
+
 def test_kip848_stops_only_what_moves_for_half_the_brokers_heartbeat() -> None:
     """Short batches: half of the partitions stop 2.5 s and a sync, however many replicas join and when."""
     profile = replace(LAB, protocol="kip848", start_up_seconds=Seconds(60.0))

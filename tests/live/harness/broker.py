@@ -161,6 +161,10 @@ def compiled(jars: Path, classes: Path) -> Path:
     """The Java programs beside this file, compiled into `classes`."""
     sources = sorted((_HERE / "java").glob("*.java"))
     subprocess.run(["javac", "-cp", f"{jars}/*", "-d", classes, *sources], check=True, capture_output=True)
+    # Connect finds its connectors by these files; without them it opens every jar, which takes seconds.
+    services = classes / "META-INF" / "services"
+    services.mkdir(parents=True, exist_ok=True)
+    (services / "org.apache.kafka.connect.sink.SinkConnector").write_text("CountingSink\n", encoding="utf-8")
     return classes
 
 

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Puts the jars of Apache Kafka, Kafka Streams and its RocksDB into the cache folder (once) and prints that folder.
+# Puts the jars of Kafka, its Streams with RocksDB and its Connect into the cache folder (once) and prints that folder.
 set -eu
 
 version=4.3.0
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
-target="${XDG_CACHE_HOME:-${HOME:?set HOME or XDG_CACHE_HOME}/.cache}/lagcast/kafka-streams-rocksdb-$version"
+target="${XDG_CACHE_HOME:-${HOME:?set HOME or XDG_CACHE_HOME}/.cache}/lagcast/kafka-streams-connect-$version"
 
 if [ ! -d "$target" ]; then
     # Copied beside the final name and renamed: an interrupted download is never taken for a whole one.

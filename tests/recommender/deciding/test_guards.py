@@ -149,7 +149,7 @@ def test_the_fallback_policy_lets_a_group_that_keeps_up_settle(
 
 
 @pytest.mark.parametrize(("minutes_ago", "followed"), [(30, 8), (90, 12)])
-def test_the_fallback_policy_waits_until_state_is_warm(
+def test_b20_the_fallback_policy_waits_until_state_is_warm(
     context: MakeContext, profile: GroupProfile, minutes_ago: int, followed: int
 ) -> None:
     """From 4 to 8 replicas 12 of 24 tasks warm up, two in ten minutes: an hour, in which eight carry what four did."""

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cost_model.physics.profile import GroupProfile
+from cost_model.physics.profile import GroupProfile, StreamsProfile
 from forecasting.forecast import Forecast
-from forecasting.history import History
+from forecasting.history import GroupInterval, History, HistoryBuffer
 from forecasting.refusal import Refusal
 from forecasting.units import Fraction, Replicas
 from recommender.deciding.decision import DecisionSettings
@@ -100,6 +100,41 @@ def test_more_members_than_partitions_are_called_idle(
     advice = advise(history(20_000.0, members=30), forecast([20_000.0]), profile)
     assert advice.desired_replicas <= 24
     assert advice.reason == "idle_members"
+
+
+def grown(minutes_ago: int, *, row: Callable[..., GroupInterval], rate: float) -> History:
+    """An hour and a half of rows, of which the newest have eight members and those before four."""
+    buffer = HistoryBuffer("c", "orders")
+    for back in reversed(range(360)):
+        members = 8 if back <= 4 * minutes_ago else 4
+        buffer.append(row(NOW - timedelta(seconds=15 * back), rate, members=members))
+    history = buffer.history()
+    assert history is not None
+    return history
+
+
+@pytest.mark.parametrize(("minutes_ago", "action"), [(5, "hold"), (58, "hold"), (62, "scale_out")])
+def test_b20_nothing_is_added_while_tasks_warm_up(
+    row: Callable[..., GroupInterval], forecast: MakeForecast, profile: GroupProfile, minutes_ago: int, action: str
+) -> None:
+    """From 4 to 8 replicas 12 of 24 tasks warm up, two in ten minutes: an hour; a ramp to 11,000/s waits for it."""
+    application = replace(profile, streams=StreamsProfile(stateful=True, tasks=24))
+    ramp = forecast([6500.0] * 10 + [11_000.0])
+    advice = advise(grown(minutes_ago, row=row, rate=6500.0), ramp, application)
+    assert advice.action == action
+    assert (advice.binding_rule == "move_interval") is (action == "hold")
+    assert any("once their state is warm, at " in line for line in advice.sentences) is (action == "hold")
+    stateless = replace(profile, streams=StreamsProfile(stateful=False, tasks=24))
+    assert advise(grown(minutes_ago, row=row, rate=6500.0), ramp, stateless).action == "scale_out"
+
+
+def test_b20_a_load_beyond_what_warms_up_is_scaled_for(
+    row: Callable[..., GroupInterval], forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """8,500/s are more than eight replicas carry with warm state."""
+    application = replace(profile, streams=StreamsProfile(stateful=True, tasks=24))
+    advice = advise(grown(5, row=row, rate=8500.0), forecast([8500.0]), application)
+    assert advice.action == "scale_out"
 
 
 def test_bounds_are_kept_even_when_the_load_needs_more(

@@ -11,7 +11,7 @@ from cost_model.physics.profile import GroupProfile
 from cost_model.pricing.presets import Policy
 from forecasting.forecast import Forecast
 from forecasting.history import History
-from forecasting.units import Seconds
+from forecasting.units import Partitions, Seconds
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommend import recommend
 from recommender.deciding.recommendation import Recommendation
@@ -50,6 +50,49 @@ def test_weights_that_were_configured_name_the_partition_by_its_number(
     weights = tuple(0.2 if partition == 0 else 0.8 / 23 for partition in range(24))
     advice = _advice(history(1500.0, members=4), forecast([1500.0]), replace(profile, partition_weights=weights))
     assert any(sentence.startswith("Partition 0 carries 20% of the load") for sentence in advice.sentences)
+
+
+@pytest.mark.parametrize(
+    ("members", "partitions", "rate", "desired", "sentence"),
+    [
+        (5, 4, 3500.0, 4, "4 partitions are fewer than 5 replicas: 1 replica has none."),
+        (30, 24, 20_000.0, 24, "24 partitions are fewer than 30 replicas: 6 replicas have none."),
+        (
+            *(9, 24, 6500.0, 8),
+            "9 replicas carry no more than 8, and 1 pod is wasted: the busiest has 3 of 24 partitions either way.",
+        ),
+        (
+            *(23, 24, 9000.0, 12),
+            "23 replicas carry no more than 12, and 11 pods are wasted: the busiest has 2 of 24 partitions either way.",
+        ),
+    ],
+)
+def test_b9_replicas_that_carry_nothing_more_are_counted(  # noqa: PLR0917  # fixtures and the columns above
+    history: MakeHistory,
+    forecast: MakeForecast,
+    profile: GroupProfile,
+    members: int,
+    partitions: int,
+    rate: float,
+    desired: int,
+    sentence: str,
+) -> None:
+    """Five on four partitions, and nine on 24, of which the busiest has as many as the busiest of eight."""
+    seen = history(rate, members=members, partitions=partitions, sampled_partitions=partitions)
+    advice = _advice(seen, forecast([rate]), replace(profile, partitions=Partitions(partitions)))
+    assert sentence in advice.sentences
+    assert advice.desired_replicas == desired
+    assert (advice.reason == "idle_members") is (members > partitions)
+
+
+@pytest.mark.parametrize("members", [1, 2, 8, 12, 24])
+def test_of_a_useful_count_no_replica_is_wasted(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile, members: int
+) -> None:
+    """Each of these divides 24 partitions so that the busiest has fewer than with one replica less."""
+    rate = 700.0 * members
+    advice = _advice(history(rate, members=members), forecast([rate]), profile)
+    assert not any("wasted" in sentence or "have none" in sentence for sentence in advice.sentences)
 
 
 def test_the_sentence_of_a_move_with_a_backlog_states_more_duplicates(
