@@ -57,7 +57,7 @@ def windows_of(history: History, profile: GroupProfile) -> Windows:
     consumed = history.consume_messages_per_second[tail]
     lag, members, rebalance = history.lag_messages[tail], history.members[tail], history.in_rebalance[tail]
     steady = (members[1:] == members[:-1]) & (members[1:] > 0) & (rebalance[1:] == 0.0) & (rebalance[:-1] == 0.0)
-    floor = (SATURATED_LAG_SECONDS + profile.commit_interval_seconds) * consumed[1:]
+    floor = (SATURATED_LAG_SECONDS + profile.commits_every_seconds) * consumed[1:]
     saturated = steady & (lag[1:] > floor) & (lag[:-1] > floor) & (consumed[1:] > 0.0)
     return Windows(
         replicas=np.nan_to_num(members[1:]).astype(np.int64),
@@ -149,7 +149,7 @@ def _sustained(rates: FloatArray, *, minutes: int) -> float | None:
 
 
 def _sustained_minutes(profile: GroupProfile) -> int:
-    return max(SUSTAINED_MINUTES, ceil(2.0 * profile.commit_interval_seconds / MINUTE_SECONDS))
+    return max(SUSTAINED_MINUTES, ceil(2.0 * profile.commits_every_seconds / MINUTE_SECONDS))
 
 
 def shown_by_replica(capacity: Capacity) -> MessagesPerSecond:
@@ -189,7 +189,7 @@ def _behind_rates(history: History, profile: GroupProfile) -> FloatArray:
     windows = windows_of(history, profile)
     with np.errstate(invalid="ignore", divide="ignore"):
         rates = windows.rates / _kept_replicas(profile, windows.replicas)
-        behind = lag > (SATURATED_LAG_SECONDS + profile.commit_interval_seconds) * consumed
+        behind = lag > (SATURATED_LAG_SECONDS + profile.commits_every_seconds) * consumed
     return np.where(behind, rates, np.nan)
 
 

@@ -175,7 +175,7 @@ class Session:
             return False
         rate = row.produce_messages_per_second or 0.0
         carried = group_capacity(Replicas(row.members), partitions=Partitions(row.partitions), capacity=capacity.p50)
-        behind = (row.lag_messages or 0.0) > (self._profile.commit_interval_seconds + SURPRISING_LAG_SECONDS) * rate
+        behind = (row.lag_messages or 0.0) > (self._profile.commits_every_seconds + SURPRISING_LAG_SECONDS) * rate
         return rate > self._settings.target_utilization * carried or behind
 
     def recommend(self, now: datetime, *, with_sensitivity: bool = False) -> Decision:

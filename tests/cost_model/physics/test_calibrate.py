@@ -8,7 +8,7 @@ import pytest
 
 from cost_model.physics.calibrate import capacity_seen, quiet_seconds, shown_by_replica, windows_of
 from cost_model.physics.downstream import downstream_limit
-from cost_model.physics.profile import GroupProfile
+from cost_model.physics.profile import GroupProfile, StreamsProfile
 from cost_model.physics.scalability import Scalability
 from forecasting.history import History
 from forecasting.units import FloatArray, Partitions, Seconds
@@ -50,6 +50,18 @@ def test_capacity_is_the_rate_of_one_replica_while_the_group_was_behind() -> Non
     assert found.p20 < found.p50 < found.p90
     assert found.p50 == pytest.approx(100.0, rel=0.05)
     assert found.age_seconds == 20 * 60.0
+
+
+def test_uncommitted_work_of_a_streams_application_is_no_backlog() -> None:
+    """It commits each 30 s: 20 s of its rate are lag without a backlog, and 40 s are a backlog."""
+    streams = replace(PROFILE, streams=StreamsProfile(stateful=False, tasks=40))
+    history = _history(800.0 * _noise(), behind=np.ones(MINUTES), members=np.full(MINUTES, 8.0))
+    of_seconds = {
+        seconds: replace(history, lag_messages=seconds * history.consume_messages_per_second) for seconds in (20, 40)
+    }
+    assert _seen(of_seconds[20], streams)[1] == "lower_bound"
+    assert _seen(of_seconds[40], streams)[1] == "saturated_windows"
+    assert _seen(of_seconds[20])[1] == "saturated_windows"
 
 
 def test_a_group_that_always_keeps_up_shows_no_limit() -> None:
