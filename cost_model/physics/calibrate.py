@@ -23,6 +23,9 @@ SUSTAINED_MINUTES = 3
 # Before that day, what replicas have shown over ten minutes is a lower bound, from half an hour of minutes on: commits
 # that come every few minutes, while five seconds are assumed, look like a rate several times as high in three.
 BOUND_MINUTES, BOUND_SUSTAINED_MINUTES = 30, 10
+# Before that half hour it is the mean of what there is, from three minutes on, and no more than was produced in them:
+# that does not come in lumps.
+FIRST_MINUTES = 3
 FULLER_STRETCHES = 3
 # Plans fill replicas so much further, because fuller minutes would never occur otherwise; the middle of the possible
 # capacities lies further up.
@@ -76,7 +79,7 @@ def capacity_seen(history: History, profile: GroupProfile) -> Capacity | None:
     """One replica's capacity from windows in which the group worked at its limit.
 
     Without such windows, or where they contradict each other, at least the rate shown in a day and a step beyond it;
-    before such a day the rate shown, as a lower bound, and None before half an hour.
+    before such a day the rate shown, as a lower bound, and None before three minutes.
 
     The rate is shared among members that hold work; where the assignment is uneven that understates capacity, which is
     the safe side. Known contention between members is added back: capacity is that of a replica alone.
@@ -106,8 +109,10 @@ def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Cap
     """
     known = int(np.isfinite(history.consume_messages_per_second[_look_back(history)]).sum())
     minutes = _sustained_minutes(profile)
+    if known < BOUND_MINUTES:
+        return _lower_bound(_kept_up(rates, history, profile) if known >= FIRST_MINUTES else None)
     if known < ENOUGH_MINUTES:
-        return _lower_bound(rates, minutes=max(minutes, BOUND_SUSTAINED_MINUTES)) if known >= BOUND_MINUTES else None
+        return _lower_bound(_sustained(rates, minutes=max(minutes, BOUND_SUSTAINED_MINUTES)))
     seen = _sustained(rates, minutes=minutes)
     if seen is None:
         return None
@@ -130,9 +135,20 @@ def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Cap
     )
 
 
-def _lower_bound(rates: FloatArray, *, minutes: int) -> Capacity | None:
+def _kept_up(rates: FloatArray, history: History, profile: GroupProfile) -> float | None:
+    """The mean rate of a replica, or what was produced for it meanwhile if that is less; None without two minutes."""
+    tail = _look_back(history)
+    kept = _kept_replicas(profile, windows_of(history, profile).replicas)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        produced = history.produce_messages_per_second[tail][1:] / kept
+    known = np.isfinite(rates) & np.isfinite(produced)
+    if known.sum() < FIRST_MINUTES - 1:
+        return None
+    return float(min(rates[known].mean(), produced[known].mean()))
+
+
+def _lower_bound(seen: float | None) -> Capacity | None:
     """The rate that every replica has shown, and nothing beyond it: no more is known of any."""
-    seen = _sustained(rates, minutes=minutes)
     if seen is None or not seen > 0.0:
         return None
     shown = MessagesPerSecond(seen)

@@ -144,7 +144,7 @@ class GroupSettings(BaseModel):
 
     capacity_messages_per_second_per_replica: float | None = Field(default=None, gt=0)
     """Most messages per second that one replica consumes. Default: none, it is measured in minutes with a backlog.
-    Without any, what replicas have shown is a lower bound, from half an hour of samples on, under which nothing is
+    Without any, what replicas have shown is a lower bound, from three minutes of samples on, under which nothing is
     added; from 22 hours on it is taken to be a step above the fullest minutes."""
 
     protocol: GroupProtocol = _PROFILE_DEFAULTS["protocol"]

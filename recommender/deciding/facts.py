@@ -157,7 +157,7 @@ def capacity_unknown(history: History, now: datetime, *, hold: int | None) -> Re
         "The capacity of one replica was neither configured nor measured: no replica ever worked at its limit.",
         evidence=(("history_seconds", float(history.minutes * MINUTE_SECONDS)),),
         remedy=(
-            "Set capacity_messages_per_second_per_replica for this group, or wait for half an hour of samples with "
+            "Set capacity_messages_per_second_per_replica for this group, or wait for three minutes of samples with "
             "members, which show what a replica does at least."
         ),
         hold=hold,

@@ -93,7 +93,7 @@ def test_data_from_the_past_are_refused_as_stale(lagcast: Lagcast, feature_table
 
 def test_without_a_capacity_nothing_is_advised(lagcast: Lagcast, feature_table: Path) -> None:
     """A group that was never seen at its limit and has no configured capacity is refused by that name at first."""
-    _, out, _ = lagcast("recommend", "--features", feature_table, "--now", "2026-05-04T11:25:00Z", "-o", "json")
+    _, out, _ = lagcast("recommend", "--features", feature_table, "--now", "2026-05-04T11:02:00Z", "-o", "json")
     assert {document["reason"]["code"] for document in json.loads(out)} == {"CapacityUnknown"}
 
 

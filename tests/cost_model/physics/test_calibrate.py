@@ -127,15 +127,30 @@ def test_hours_without_samples_keep_the_capacity() -> None:
     assert _seen(_day(np.concatenate([np.full(DAY_MINUTES, 800.0), night, after])))[0] == pytest.approx(106.0)
 
 
-@pytest.mark.parametrize("minutes", [3, 29])
-def test_less_than_half_an_hour_without_backlog_shows_no_capacity(minutes: int) -> None:
-    """A few minutes may be any."""
-    assert capacity_seen(_day(np.full(minutes, 800.0)), PROFILE) is None
+def test_two_minutes_without_backlog_show_no_capacity() -> None:
+    """One rate between them may be any."""
+    assert capacity_seen(_day(np.full(2, 800.0)), PROFILE) is None
 
 
-@pytest.mark.parametrize("minutes", [30, 1300])
+@pytest.mark.parametrize("lumps_begin", range(4))
+def test_the_first_minutes_show_no_more_than_was_produced_in_them(lumps_begin: int) -> None:
+    """Commits that come every four minutes seem to be 3,200/s in three; 800/s were produced, 100 for each of 8."""
+    lumpy = np.where((np.arange(5) + lumps_begin) % 4 == 0, 3200.0, 0.0)
+    history = replace(_day(lumpy), produce_messages_per_second=np.full(5, 800.0))
+    for minutes in (3, 4, 5):
+        found = capacity_seen(history.until(minutes - 1), PROFILE)
+        assert found is None or found.p50 <= 100.0 + 1e-9
+
+
+def test_in_the_first_half_hour_a_drained_backlog_is_no_capacity_beyond_what_was_produced() -> None:
+    """800/s are committed while 400/s come, from a backlog that is gone: the group has kept up with 50 each."""
+    history = replace(_day(np.full(10, 800.0)), produce_messages_per_second=np.full(10, 400.0))
+    assert _seen(history) == (50.0, "lower_bound")
+
+
+@pytest.mark.parametrize("minutes", [3, 29, 30, 1300])
 def test_less_than_a_day_without_backlog_shows_a_lower_bound(minutes: int) -> None:
-    """The busiest hours may be missing in it: what each of 8 replicas has shown is all that is known, and no band."""
+    """The busiest hours may be missing: what each of 8 replicas has shown is all that is known, and no band."""
     found = capacity_seen(_day(np.full(minutes, 800.0)), PROFILE)
     assert found is not None
     assert (found.p20, found.p50, found.p90, found.source) == (100.0, 100.0, 100.0, "lower_bound")
