@@ -27,6 +27,7 @@ from tests.live.harness.control_plane import ControlPlane, built_control_plane
 from tests.live.harness.executors import executor_in, served
 from tests.live.harness.exporters import fetched
 from tests.live.harness.helm import Helm, built_helm
+from tests.live.harness.libraries import built_go_members, fetched_kafka_python
 from tests.live.harness.scalers import MANIFESTS, install, orders_in, recommender_in, scaler
 from tests.live.harness.secured import Secured, secured_broker
 from tests.live.harness.shop import Shop
@@ -83,6 +84,14 @@ def tools_for_kubernetes() -> None:
 def tools_for_postgres() -> None:
     """A PostgreSQL server; a skip with its reason where it is missing."""
     _need("initdb", "postgres", "pg_isready", because="several recommenders share a PostgreSQL")
+
+
+@pytest.fixture(scope="session")
+def client_libraries() -> None:
+    """The client libraries that lagcast does not depend on; a skip with its reason where they cannot be had."""
+    _need("go", because="franz-go and Sarama are built from their Go modules")
+    built_go_members()
+    fetched_kafka_python()
 
 
 @pytest.fixture(scope="session")
