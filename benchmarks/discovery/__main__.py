@@ -31,14 +31,14 @@ DAYS = 2
 LEAST_MINUTES, MOST_MINUTES = 2.0, 24 * 60.0
 
 
-def main() -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Run the lab and write its document, or print the page of one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("build/lab-discovery.json"), help="where the JSON goes")
     parser.add_argument("--minutes", type=float, default=60.0, help="how long lagcast runs (default 60)")
     parser.add_argument("--groups", type=names_among(tuple(GROUPS)), default=tuple(GROUPS), help="which of the groups")
     parser.add_argument("--page", type=Path, metavar="FILE", help="print the page of this document, and run nothing")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     if arguments.page is not None:
         try:
             text = page_of(json.loads(arguments.page.read_text(encoding="utf-8")))

@@ -41,8 +41,8 @@ _BUILT = {"tools_for_kubernetes": "control-plane", "program": "klag-exporter", "
 _LONG = frozenset(
     f"test_{name}.py"
     for name in (
-        *("decisions", "demo", "lab", "lab_kubernetes", "land", "leading", "prometheus", "replay", "scaling"),
-        *("stream",),
+        *("decisions", "demo", "discovery", "lab", "lab_kubernetes", "land", "leading", "prometheus", "replay"),
+        *("scaling", "stream"),
     )
 )
 

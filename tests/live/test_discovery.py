@@ -25,7 +25,7 @@ pytestmark = pytest.mark.kafka
 
 SETTLE_SECONDS = 120.0
 # Of the groups that run on, and the minutes within which lagcast has to say something of them.
-SHORT, MOST_MINUTES = ("mail", "routes"), 4.0
+SHORT, MOST_MINUTES = ("mail", "routes"), 10.0
 
 
 def interval_of(rows: list[OffsetSample]) -> GroupInterval:
