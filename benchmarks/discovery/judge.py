@@ -13,7 +13,7 @@ Verdict = Literal["found", "assumed", "off", "wrong", "silent"]
 CAPACITY_WITHIN = 0.1
 # State grows while it is read, and is read every five minutes.
 _WITHIN: Mapping[str, float] = {"capacity": CAPACITY_WITHIN, "restore_bytes": 0.25}
-# A group's size and what one replica does change while it runs, and are judged as they stood at the end.
+# A group's size and state change while it runs, and what is known of a replica grows: the verdict is that of the end.
 _AT_THE_END = frozenset({"members", "capacity", "restore_bytes"})
 # A capacity of these sources is told as what replicas have shown at least.
 _BOUNDS = frozenset({"lower_bound", "unsaturated_windows"})
@@ -97,11 +97,11 @@ def judged(readings: Sequence[Reading], truth: Mapping[str, Figure]) -> Found:
 
 def _judged(name: str, advice: Sequence[Reading], true: Figure) -> Judged:
     last = advice[-1].figures.get(name) if advice else None
-    counting = advice[-1:] if name in _AT_THE_END else advice
-    wrong = (each.minute for each in counting if verdict_of(name, each.figures.get(name), true) == "wrong")
+    wrong = (each.minute for each in advice if verdict_of(name, each.figures.get(name), true) == "wrong")
     first = next(wrong, None)
     # What was told wrongly once is wrong, even if it was mended later.
-    verdict: Verdict = "wrong" if first is not None else verdict_of(name, last, true)
+    for_good = first is not None and name not in _AT_THE_END
+    verdict: Verdict = "wrong" if for_good else verdict_of(name, last, true)
     return Judged(name=name, told=last, truth=true, verdict=verdict, wrong_at_minute=first)
 
 

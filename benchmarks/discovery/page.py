@@ -24,8 +24,9 @@ made from one JSON document, which one command writes:
 - **Where and when.** {measured_at}, commit {commit}, Kafka {kafka}, one broker on loopback, a machine with {processors}
   processors (mean load {load:.1f}, other work included). The lab ran for {minutes:g} minutes from the start of
   lagcast's process; before it began, topics had {past:g} minutes of messages and members were at work.
-- **Consumers.** {members} members of {clients} clients: {client_names}. A member takes the same time for each message,
-  asleep, so that what a replica does at most is known. Rebalance protocols: {protocols}.
+- **Consumers.** {members} members of {clients} clients: {client_names}.
+  A member takes the same time for each message, asleep, so that what a replica does at most is known. Rebalance
+  protocols: {protocols}.
 - **Load.** A day is compressed into {day:g} minutes, and each group begins at another hour of it. *Peak* groups are
   asked for more than their replicas do around noon; in *deploy* groups all replicas are replaced once (none runs for
   {deploy:g} s), which leaves a backlog; *roomy* groups are never asked for all that they do. Nobody carries advice out,
@@ -34,10 +35,15 @@ made from one JSON document, which one command writes:
   life. In a real day a peak lasts longer and comes less often.
 """
 
+WHY_ASSUMED = """Kafka does not show the settings that a consumer keeps to itself: its session, its commits, its
+batches. lagcast takes the defaults of Kafka for them, and says that it does; so they are never found, right or not.
+"""
+
 VERDICTS = """- *Found*: told as detected or measured, and right. *Assumed, right* and *assumed, off*: told as an
   assumption, or a capacity as a bound, which the advice says. *Wrong*: told as detected or measured at any time, and
   not so. *Silent*: not told.
-- A capacity is right within {within:.0%} of the truth, the size of state within 25 %, all other figures exactly.
+- A capacity is right within {within:.0%} of the truth, the size of state within 25 %, all other figures exactly. These
+  two and the number of members change while a group runs: their verdict is that of the end.
 """
 
 
@@ -49,6 +55,7 @@ def page_of(document: Document) -> str:
             introduction(document),
             "## The bars\n",
             bars(document),
+            WHY_ASSUMED,
             "## How soon\n",
             sooner(groups),
             *missed(document),
@@ -162,6 +169,12 @@ def missed(document: Document) -> list[str]:
         held = [f"{reason} until minute {end:.1f}" for reason, _, end in group["found"]["refusals"] if end > 1.0]
         if held:
             sentences.append(f"- **{group['name']}** was refused: {', '.join(held)}.")
+        capacity = _figure(group, "capacity")
+        if capacity["wrong_at_minute"] is not None and capacity["verdict"] != "wrong":
+            sentences.append(
+                f"- **{group['name']}**'s capacity was told as measured and was off from minute "
+                f"{capacity['wrong_at_minute']:.1f} on, and right for good from the minute in the table."
+            )
         if group["found"]["capacity_minute"] is None:
             why = (
                 "its load never asked for all that its replicas do, so that what was shown is a bound"

@@ -78,7 +78,9 @@ def test_a_figure_that_was_wrong_once_stays_wrong() -> None:
     of = found(advice(("protocol", "eager", "detected")), advice(*RIGHT))
     assert (figure(of, "protocol").verdict, figure(of, "protocol").wrong_at_minute) == ("wrong", 1.0)
     changing = found({**advice(*RIGHT), "current_replicas": 0}, advice(*RIGHT))
-    assert figure(changing, "members").verdict == "found"
+    assert (figure(changing, "members").verdict, figure(changing, "members").wrong_at_minute) == ("found", 1.0)
+    learnt = figure(found(advice(p50=28.0), advice(p50=26.0)), "capacity")
+    assert (learnt.verdict, learnt.wrong_at_minute) == ("found", 1.0)
 
 
 @pytest.mark.parametrize(
