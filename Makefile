@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Images of containers set it; then each of the hundred processes of the tests would compile every source anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes docs lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes lab-discovery docs lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -145,6 +145,11 @@ lab-kubernetes: OUT := build/lab-kubernetes.json
 lab-kubernetes: MINUTES := 4
 lab-kubernetes: $(READY) ## autoscalers on a real Kafka and a real control plane: make lab-kubernetes OUT=FILE MINUTES=4
 	@$(BIN)/python -m benchmarks.lab.kubernetes --out "$(OUT)" --protocol $(PROTOCOL) --minutes $(MINUTES)
+
+lab-discovery: OUT := build/lab-discovery.json
+lab-discovery: MINUTES := 60
+lab-discovery: $(READY) ## what lagcast finds out of ten groups from a Kafka address: make lab-discovery OUT=FILE MINUTES=60
+	@$(BIN)/python -m benchmarks.discovery --out "$(OUT)" --minutes $(MINUTES)
 
 docs: $(READY) ## rewrite what is made of the code: docs/settings.md, the resource's definition, the chart's schema and alerts
 	@$(BIN)/python scripts/settings_page.py > docs/settings.md

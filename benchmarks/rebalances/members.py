@@ -11,9 +11,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -30,7 +30,11 @@ GRACE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberOrder:
-    """A new member: `protocol` is `consumer` or an assignor; a batch takes its seconds and those of its records."""
+    """A new member: `protocol` is `consumer` or an assignor; a batch takes its seconds and those of its records.
+
+    `settings` are its client's own, and win over those that all members have. `max.poll.records` is read for every
+    client.
+    """
 
     name: str
     group: str
@@ -39,13 +43,14 @@ class MemberOrder:
     batch_seconds: float
     record_seconds: float = 0.0
     instance: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def words(self) -> str:
         """The line that starts it."""
         batch, record = round(1e3 * self.batch_seconds), round(1e6 * self.record_seconds)
-        instance = self.instance or "-"
-        return f"start {self.name} {self.group} {self.topic} {self.protocol} {batch} {record} {instance}"
+        words = ("start", self.name, self.group, self.topic, self.protocol, batch, record, self.instance or "-")
+        return " ".join(map(str, (*words, *(f"{key}={value}" for key, value in self.settings.items()))))
 
 
 class Host:
@@ -137,7 +142,7 @@ def serve(bootstrap: str, log: Path) -> None:
 
 def work(bootstrap: str, out: int, words: Sequence[str], closing: threading.Event) -> None:
     """Run one member until `closing` is set."""
-    name, group, topic, protocol, batch_milliseconds, record_microseconds, instance = words
+    name, group, topic, protocol, batch_milliseconds, record_microseconds, instance, *own = words
     settings: dict[str, str | int] = {
         "bootstrap.servers": bootstrap,
         "group.id": group,
@@ -149,10 +154,12 @@ def work(bootstrap: str, out: int, words: Sequence[str], closing: threading.Even
         settings |= {"partition.assignment.strategy": protocol, "session.timeout.ms": round(1e3 * SESSION_SECONDS)}
     if instance != "-":
         settings["group.instance.id"] = instance
+    settings |= dict(setting.split("=", 1) for setting in own)
+    most_records = int(settings.pop("max.poll.records", MOST_RECORDS))
     consumer = Consumer(settings)
     consumer.subscribe([topic])
     while not closing.is_set():
-        messages = [message for message in consumer.consume(MOST_RECORDS, timeout=0.1) if message.error() is None]
+        messages = [message for message in consumer.consume(most_records, timeout=0.1) if message.error() is None]
         if messages:
             begin = milliseconds()
             time.sleep(int(batch_milliseconds) / 1e3 + len(messages) * int(record_microseconds) / 1e6)

@@ -22,7 +22,8 @@ ENOUGH_MINUTES = 1320
 SUSTAINED_MINUTES = 3
 # Before that day, what replicas have shown over ten minutes is a lower bound, from half an hour of minutes on: commits
 # that come every few minutes, while five seconds are assumed, look like a rate several times as high in three. In that
-# half hour it is their mean, under which nothing is removed.
+# half hour it is the mean of what there is, under which nothing is removed, and no more than was produced meanwhile:
+# that does not come in lumps.
 BOUND_MINUTES, BOUND_SUSTAINED_MINUTES = 30, 10
 FULLER_STRETCHES = 3
 # Plans fill replicas so much further, because fuller minutes would never occur otherwise; the middle of the possible
@@ -58,7 +59,7 @@ def windows_of(history: History, profile: GroupProfile) -> Windows:
     consumed = history.consume_messages_per_second[tail]
     lag, members, rebalance = history.lag_messages[tail], history.members[tail], history.in_rebalance[tail]
     steady = (members[1:] == members[:-1]) & (members[1:] > 0) & (rebalance[1:] == 0.0) & (rebalance[:-1] == 0.0)
-    floor = (SATURATED_LAG_SECONDS + profile.commit_interval_seconds) * consumed[1:]
+    floor = (SATURATED_LAG_SECONDS + profile.commits_every_seconds) * consumed[1:]
     saturated = steady & (lag[1:] > floor) & (lag[:-1] > floor) & (consumed[1:] > 0.0)
     return Windows(
         replicas=np.nan_to_num(members[1:]).astype(np.int64),
@@ -109,7 +110,7 @@ def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Cap
     if known < FIRST_MINUTES:
         return None
     if known < BOUND_MINUTES:
-        return _lower_bound(float(np.nanmean(rates)))
+        return _lower_bound(_kept_up(rates, history, profile))
     if known < ENOUGH_MINUTES:
         return _lower_bound(_sustained(rates, minutes=max(minutes, BOUND_SUSTAINED_MINUTES)))
     seen = _sustained(rates, minutes=minutes)
@@ -134,6 +135,17 @@ def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Cap
     )
 
 
+def _kept_up(rates: FloatArray, history: History, profile: GroupProfile) -> float | None:
+    """The mean rate of a replica, or what was produced for it meanwhile if that is less; None without two minutes."""
+    working = _working(profile, windows_of(history, profile).replicas)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        produced = history.produce_messages_per_second[_look_back(history)][1:] / working
+    known = np.isfinite(rates) & np.isfinite(produced)
+    if known.sum() < FIRST_MINUTES - 1:
+        return None
+    return float(min(rates[known].mean(), produced[known].mean()))
+
+
 def _lower_bound(seen: float | None) -> Capacity | None:
     """The rate that every replica has shown, and nothing beyond it: no more is known of any."""
     if seen is None or not seen > 0.0:
@@ -152,7 +164,7 @@ def _sustained(rates: FloatArray, *, minutes: int) -> float | None:
 
 
 def _sustained_minutes(profile: GroupProfile) -> int:
-    return max(SUSTAINED_MINUTES, ceil(2.0 * profile.commit_interval_seconds / MINUTE_SECONDS))
+    return max(SUSTAINED_MINUTES, ceil(2.0 * profile.commits_every_seconds / MINUTE_SECONDS))
 
 
 def shown_by_replica(capacity: Capacity) -> MessagesPerSecond:
@@ -192,7 +204,7 @@ def _behind_rates(history: History, profile: GroupProfile) -> FloatArray:
     windows = windows_of(history, profile)
     with np.errstate(invalid="ignore", divide="ignore"):
         rates = windows.rates / _working(profile, windows.replicas)
-        behind = lag > (SATURATED_LAG_SECONDS + profile.commit_interval_seconds) * consumed
+        behind = lag > (SATURATED_LAG_SECONDS + profile.commits_every_seconds) * consumed
     return np.where(behind, rates, np.nan)
 
 

@@ -156,6 +156,17 @@ class GroupProfile:
         return "cooperative" if self.streams is not None else self.protocol
 
     @property
+    def commits_every_seconds(self) -> Seconds:
+        """Time between two commits, within which processed messages look like lag: Streams has an interval of its own.
+
+        >>> streams = StreamsProfile(stateful=False, tasks=8)
+        >>> group = GroupProfile(cluster="c", group="g", partitions=Partitions(8), capacity=None, streams=streams)
+        >>> group.commits_every_seconds
+        30.0
+        """
+        return self.commit_interval_seconds if self.streams is None else self.streams.commit_interval_seconds
+
+    @property
     def deals_by(self) -> Assignor:
         """The assignor that runs: the newer protocols are sticky, so only an eager group has a choice."""
         return self.assignor if self.rebalances_as == "eager" else "sticky"

@@ -57,7 +57,7 @@ def _livelock(history: History, profile: GroupProfile, *, now: datetime) -> Refu
     seconds = (rows[-1].interval_end_at - rows[0].interval_end_at).total_seconds() + rows[0].interval_seconds
     slow = slow_batches(profile)
     churn = len(_rebalances([row for row in history.recent if row.interval_end_at >= rows[0].interval_end_at]))
-    longest = max(profile.max_poll_interval_seconds, COMMITS_MISSED * profile.commit_interval_seconds)
+    longest = max(profile.max_poll_interval_seconds, COMMITS_MISSED * profile.commits_every_seconds)
     hanging = seconds > longest and any(row.produce_messages_per_second for row in rows)
     if seconds < LEAST_SILENCE_SECONDS or (slow is None and churn < REBALANCES_OF_A_ROLLOUT and not hanging):
         return None
@@ -109,7 +109,7 @@ def _standing_partition(history: History, profile: GroupProfile, *, now: datetim
     if not len(lags) == len(waits) == len(rows) > 1:
         return None
     seconds = (rows[-1].interval_end_at - rows[0].interval_end_at).total_seconds()
-    longest = max(profile.max_poll_interval_seconds, COMMITS_MISSED * profile.commit_interval_seconds)
+    longest = max(profile.max_poll_interval_seconds, COMMITS_MISSED * profile.commits_every_seconds)
     arrived = sum((row.produce_messages_per_second or 0.0) * row.interval_seconds for row in rows[1:])
     left = (lags[-1] - lags[0]) * rows[-1].partitions / arrived if arrived else 0.0
     if seconds <= longest or waits[-1] - waits[0] < STANDING_GROWTH * seconds or not LEAST_LEFT < left < MOST_LEFT:

@@ -68,7 +68,7 @@ def _slow_replica(history: History, profile: GroupProfile) -> Finding | None:
     if seconds < LEAST_SHORT_SECONDS or min(worst) < SLOW_WAIT_SECONDS or worst[-1] < worst[0]:
         return None
     newest, replicas = rows[-1], rows[-1].members or 0
-    behind = newest.partitions * max(0.0, means[-1] - profile.commit_interval_seconds) / worst[-1]
+    behind = newest.partitions * max(0.0, means[-1] - profile.commits_every_seconds) / worst[-1]
     most_of_one = ceil(newest.partitions / replicas)
     _, seen = busiest_seen(history, profile)
     if replicas < 2 or behind > ONE_REPLICAS_SHARE * most_of_one or seen.partition_weights is not None:
@@ -134,7 +134,7 @@ def _fallen_short(history: History, profile: GroupProfile) -> Finding | None:
     lags = [row.lag_messages or 0.0 for row in rows]
     done = [row.consume_messages_per_second or 0.0 for row in rows]
     seconds = (rows[-1].interval_end_at - rows[0].interval_end_at).total_seconds() + rows[0].interval_seconds
-    floor = SATURATED_LAG_SECONDS + profile.commit_interval_seconds
+    floor = SATURATED_LAG_SECONDS + profile.commits_every_seconds
     waiting = all(lag > floor * rate for lag, rate in zip(lags, done, strict=True)) and lags[-1] >= lags[0]
     if seconds < LEAST_SHORT_SECONDS or len({row.members for row in rows}) > 1 or not waiting:
         return None

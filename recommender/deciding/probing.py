@@ -159,7 +159,7 @@ def _late_if_wrong(context: DecisionContext, *, carried: float) -> float:
     produced = max(_highest_expected(context), carried)
     growth = 1.0 - carried / produced
     pause = context.learned.pause_scale_out.value
-    noticed = profile.commit_interval_seconds / 2.0 + SATURATED_LAG_SECONDS
+    noticed = profile.commits_every_seconds / 2.0 + SATURATED_LAG_SECONDS
     grown = 0.0 if growth == 0.0 else noticed + growth * (ROW_SECONDS + profile.start_up_seconds)
     (most,) = carried_by_count(profile, context.useful_replicas[-1:], capacity=context.capacity.p20)
     drain = produced / max(float(most) - produced, 0.01 * float(most))

@@ -11,6 +11,7 @@ from forecasting.units import Seconds
 # Interval at which plans may fill a group that was never at its limit a step further; measuring takes 0.2 ms, after
 # backlogs 20 ms.
 LOOK_AFTER = timedelta(minutes=5)
+MINUTE = timedelta(minutes=1)
 
 
 @dataclass(slots=True)
@@ -35,10 +36,12 @@ class CapacityTracker:
     def look(self, history: History, *, surprised: bool) -> Capacity | None:
         """The capacity, measured again in `history` every few minutes, and at once if `surprised`.
 
+        One that is not known yet is looked for in each new minute.
         A measured capacity stays in use, with growing age, until another one is measured: a lower bound is none.
         """
         before = self._looked_at
-        recent = before is not None and self._seen is not None and history.end_at < before + LOOK_AFTER
+        wait = MINUTE if self.known is None else LOOK_AFTER
+        recent = before is not None and history.end_at < before + wait
         if self.profile.capacity is not None or (recent and not surprised):
             return self.known
         self._looked_at = history.end_at

@@ -200,7 +200,7 @@ class Grader:
                 short_messages = max(0.0, rate - carried) * row.interval_seconds
                 watch.short_messages += short_messages
                 watch.short_seconds += short_messages / rate
-            waiting = look.lag_seconds - self.profile.commit_interval_seconds / 2.0
+            waiting = look.lag_seconds - self.profile.commits_every_seconds / 2.0
             if waiting - watch.short_seconds > self.max_lag_seconds:
                 watch.late_messages += rate * row.interval_seconds
         watch.looks.clear()
@@ -229,7 +229,7 @@ class Grader:
 
     def _gradable(self, watch: _Watch) -> bool:
         """True if the group has moved without a backlog: the effect of a move on a backlog cannot be measured."""
-        most = self.max_lag_seconds / 2 + self.profile.commit_interval_seconds
+        most = self.max_lag_seconds / 2 + self.profile.commits_every_seconds
         return watch.last_change_at is not None and watch.lag_seconds_before <= most
 
     def _graded(self, watch: _Watch) -> GradedMove:

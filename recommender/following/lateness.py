@@ -45,9 +45,9 @@ class Lateness:
         Partitions wait for anything up to what the worst of them does, evenly around the mean; where the worst is far
         from it, so many of them that the mean comes out, and the others not at all.
         """
-        mean = max(0.0, lag - rate * self._profile.commit_interval_seconds / 2.0) / carried
+        mean = max(0.0, lag - rate * self._profile.commits_every_seconds / 2.0) / carried
         before = self._waits
-        worst = max(mean, excess_seconds(row, self._profile.commit_interval_seconds) or 0.0)
+        worst = max(mean, excess_seconds(row, self._profile.commits_every_seconds) or 0.0)
         self._waits = _Waits(mean, max(0.0, 2.0 * mean - worst), worst)
         shortest, longest = min(before.shortest, self._waits.shortest), max(before.longest, worst)
         waiting = min(1.0, 2.0 * max(before.mean, mean) / longest) if longest > 0.0 else 0.0

@@ -105,7 +105,7 @@ class Ledger:
         self._times = MoveTimes.of(profile, learned)
         self._tables = self._tables_now()
         self._autoscalers = _autoscalers(profile.partitions)
-        self._commits = Commits(profile.commit_interval_seconds, profile.commit_interval_seconds / 2.0)
+        self._commits = Commits(profile.commits_every_seconds, profile.commits_every_seconds / 2.0)
         self._members = members
         self._shadows = shadows_of(AS_IT_IS + 1, members=self._place_of(members))
         self._shadows.members[CEILING] = self._tables.counts.size - 1

@@ -42,7 +42,7 @@ class MoveLearner:
         self._settings = settings
         self._grader = Grader(profile=profile, max_lag_seconds=settings.max_lag_seconds)
         self._target_utilization = TargetUtilization(
-            most=settings.target_utilization, commit_interval_seconds=profile.commit_interval_seconds
+            most=settings.target_utilization, commit_interval_seconds=profile.commits_every_seconds
         )
         self._untaught = list(outcomes)
         self._taught_until = max((move.graded_at for move in self._untaught), default=None)

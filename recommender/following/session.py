@@ -174,7 +174,7 @@ class Session:
         if not row.members:
             return False
         rate = row.produce_messages_per_second or 0.0
-        if (row.lag_messages or 0.0) > (self._profile.commit_interval_seconds + SURPRISING_LAG_SECONDS) * rate:
+        if (row.lag_messages or 0.0) > (self._profile.commits_every_seconds + SURPRISING_LAG_SECONDS) * rate:
             return True
         if limit is None:
             return False

@@ -27,6 +27,7 @@ from tests.live.harness.control_plane import ControlPlane, built_control_plane
 from tests.live.harness.executors import executor_in, served
 from tests.live.harness.exporters import fetched
 from tests.live.harness.helm import Helm, built_helm
+from tests.live.harness.libraries import built_go_members
 from tests.live.harness.scalers import MANIFESTS, install, orders_in, recommender_in, scaler
 from tests.live.harness.secured import Secured, secured_broker
 from tests.live.harness.shop import Shop
@@ -40,8 +41,8 @@ _BUILT = {"tools_for_kubernetes": "control-plane", "program": "klag-exporter", "
 _LONG = frozenset(
     f"test_{name}.py"
     for name in (
-        *("decisions", "demo", "lab", "lab_kubernetes", "land", "leading", "prometheus", "replay", "scaling"),
-        *("stream",),
+        *("decisions", "demo", "discovery", "lab", "lab_kubernetes", "land", "leading", "prometheus", "replay"),
+        *("scaling", "stream"),
     )
 )
 
@@ -83,6 +84,13 @@ def tools_for_kubernetes() -> None:
 def tools_for_postgres() -> None:
     """A PostgreSQL server; a skip with its reason where it is missing."""
     _need("initdb", "postgres", "pg_isready", because="several recommenders share a PostgreSQL")
+
+
+@pytest.fixture(scope="session")
+def client_libraries() -> None:
+    """The client libraries that lagcast does not depend on; a skip with its reason where they cannot be had."""
+    _need("go", because="franz-go and Sarama are built from their Go modules")
+    built_go_members()
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import pytest
 
 from cost_model.physics.calibrate import capacity_seen, quiet_seconds, shown_by_replica, windows_of
 from cost_model.physics.downstream import downstream_limit
-from cost_model.physics.profile import GroupProfile
+from cost_model.physics.profile import GroupProfile, StreamsProfile
 from forecasting.history import History
 from forecasting.units import FloatArray, Partitions, Seconds
 
@@ -49,6 +49,18 @@ def test_capacity_is_the_rate_of_one_replica_while_the_group_was_behind() -> Non
     assert found.p20 < found.p50 < found.p90
     assert found.p50 == pytest.approx(100.0, rel=0.05)
     assert found.age_seconds == 20 * 60.0
+
+
+def test_uncommitted_work_of_a_streams_application_is_no_backlog() -> None:
+    """It commits each 30 s: 20 s of its rate are lag without a backlog, and 40 s are a backlog."""
+    streams = replace(PROFILE, streams=StreamsProfile(stateful=False, tasks=40))
+    history = _history(800.0 * _noise(), behind=np.ones(MINUTES), members=np.full(MINUTES, 8.0))
+    of_seconds = {
+        seconds: replace(history, lag_messages=seconds * history.consume_messages_per_second) for seconds in (20, 40)
+    }
+    assert _seen(of_seconds[20], streams)[1] == "lower_bound"
+    assert _seen(of_seconds[40], streams)[1] == "saturated_windows"
+    assert _seen(of_seconds[20])[1] == "saturated_windows"
 
 
 def test_a_group_that_always_keeps_up_shows_no_limit() -> None:
@@ -115,21 +127,29 @@ def test_hours_without_samples_keep_the_capacity() -> None:
 
 
 def test_two_minutes_without_backlog_show_no_capacity() -> None:
-    """The first of them has no minute before it."""
+    """One rate between them may be any."""
     assert capacity_seen(_day(np.full(2, 800.0)), PROFILE) is None
 
 
-def test_before_half_an_hour_the_mean_is_the_lower_bound() -> None:
-    """Ten minutes together cannot be told from commits that come every few minutes yet."""
-    found = capacity_seen(_day(np.where(np.arange(29) % 4 == 0, 3200.0, 0.0)), PROFILE)
-    assert found is not None
-    assert found.source == "lower_bound"
-    assert found.p50 == pytest.approx(100.0)
+@pytest.mark.parametrize("lumps_begin", range(4))
+def test_the_first_minutes_show_no_more_than_was_produced_in_them(lumps_begin: int) -> None:
+    """Commits that come every four minutes seem to be 3,200/s in three; 800/s were produced, 100 for each of 8."""
+    lumpy = np.where((np.arange(5) + lumps_begin) % 4 == 0, 3200.0, 0.0)
+    history = replace(_day(lumpy), produce_messages_per_second=np.full(5, 800.0))
+    for minutes in (3, 4, 5):
+        found = capacity_seen(history.until(minutes - 1), PROFILE)
+        assert found is None or found.p50 <= 100.0 + 1e-9
+
+
+def test_in_the_first_half_hour_a_drained_backlog_is_no_capacity_beyond_what_was_produced() -> None:
+    """800/s are committed while 400/s come, from a backlog that is gone: the group has kept up with 50 each."""
+    history = replace(_day(np.full(10, 800.0)), produce_messages_per_second=np.full(10, 400.0))
+    assert _seen(history) == (50.0, "lower_bound")
 
 
 @pytest.mark.parametrize("minutes", [3, 29, 30, 1300])
 def test_less_than_a_day_without_backlog_shows_a_lower_bound(minutes: int) -> None:
-    """The busiest hours may be missing in it: what each of 8 replicas has shown is all that is known, and no band."""
+    """The busiest hours may be missing: what each of 8 replicas has shown is all that is known, and no band."""
     found = capacity_seen(_day(np.full(minutes, 800.0)), PROFILE)
     assert found is not None
     assert (found.p20, found.p50, found.p90, found.source) == (100.0, 100.0, 100.0, "lower_bound")

@@ -17,7 +17,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  * BOOTSTRAP LOG. Standard input has the commands that start and close members, and its end closes all:
  *
  * <pre>
- * start NAME GROUP TOPIC PROTOCOL BATCH_MS RECORD_MICROS INSTANCE      INSTANCE "-": not static
+ * start NAME GROUP TOPIC PROTOCOL BATCH_MS RECORD_MICROS INSTANCE [SETTING=VALUE ...]     INSTANCE "-": not static
  * close NAME
  * </pre>
  *
@@ -90,6 +90,10 @@ public final class BatchMembers {
             }
             if (!order[7].equals("-")) {
                 settings.put("group.instance.id", order[7]);
+            }
+            for (int place = 8; place < order.length; place++) {
+                var setting = order[place].split("=", 2);
+                settings.put(setting[0], setting[1]);
             }
             return settings;
         }

@@ -1,0 +1,1 @@
+"""The lab of ten groups: what lagcast finds out of consumer groups by itself, from the address of a Kafka alone."""

@@ -1,0 +1,46 @@
+"""Members of consumer groups with the client kafka-python, which take the commands of `java/BatchMembers.java`.
+
+    python -m benchmarks.discovery.kafka_python_members BOOTSTRAP
+
+PROTOCOL, BATCH_MS and INSTANCE are not read: a member has the client's own defaults and works message by message.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Sequence
+
+from kafka import KafkaConsumer  # type: ignore[import-untyped]  # has no types
+
+
+def serve(bootstrap: str) -> None:
+    """Run members until standard input ends."""
+    members: dict[str, tuple[threading.Thread, threading.Event]] = {}
+    print("ready", flush=True)
+    for line in sys.stdin:
+        order, *words = line.split()
+        if order == "start":
+            closing = threading.Event()
+            thread = threading.Thread(target=work, args=(bootstrap, words, closing))
+            members[words[0]] = thread, closing
+            thread.start()
+        else:
+            members.pop(words[0])[1].set()
+    for _, closing in members.values():
+        closing.set()
+    for thread, _ in members.values():
+        thread.join()
+
+
+def work(bootstrap: str, words: Sequence[str], closing: threading.Event) -> None:
+    """Run one member until `closing` is set."""
+    group, topic, record_microseconds = words[1], words[2], int(words[5])
+    consumer = KafkaConsumer(topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest")
+    while not closing.is_set():
+        for messages in consumer.poll(timeout_ms=100, max_records=1).values():
+            time.sleep(len(messages) * record_microseconds / 1e6)
+    consumer.close()
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
