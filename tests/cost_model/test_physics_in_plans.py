@@ -63,7 +63,7 @@ def _streaming(situation: Situation, streams: StreamsProfile | None) -> Situatio
     return replace(situation, profile=profile, replicas=4, demand_messages_per_second=RAMP)
 
 
-def test_b20_state_that_is_not_warm_within_the_horizon_holds(plain: Situation) -> None:
+def test_oracle_15_state_that_is_not_warm_within_the_horizon_holds(plain: Situation) -> None:
     """Oracle 15: 4 to 8 replicas move 20 tasks, 2 at each probe of 600 s: 100 minutes; of a horizon of 60, hold."""
     eight_at_least = replace(plain, profile=replace(plain.profile, min_replicas=Replicas(8)))
     assert all(target >= 8 for target in _targets(_streaming(eight_at_least, replace(STATEFUL, stateful=False))))

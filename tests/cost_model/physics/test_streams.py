@@ -30,7 +30,7 @@ def _lead_seconds(streams: StreamsProfile | None, before: int, after: int) -> fl
     return capacity_lead_seconds(profile, from_replicas=Replicas(before), to_replicas=Replicas(after))
 
 
-def test_b20_twenty_moves_bring_no_capacity_before_a_hundred_minutes() -> None:
+def test_oracle_15_twenty_moves_bring_no_capacity_before_a_hundred_minutes() -> None:
     """Oracle 15: 4 to 8 replicas move 20 of 40 tasks, two warm-ups at a time, one probe of 600 s each: 6,000 s."""
     profile = replace(KAFKA, streams=STATEFUL)
     assert moved_tasks(profile, from_replicas=Replicas(4), to_replicas=Replicas(8)) == 20

@@ -1,4 +1,4 @@
-"""A consumer, or a producer, of kafka-python, in a process of its own: its import warns, and warnings are errors.
+"""A consumer, or a producer, of kafka-python, in a process of its own.
 
 python -m tests.live.harness.kafka_python BOOTSTRAP TOPIC produce COUNT
 python -m tests.live.harness.kafka_python BOOTSTRAP TOPIC consume GROUP
@@ -8,11 +8,12 @@ import signal
 import sys
 import threading
 
-from kafka import KafkaConsumer, KafkaProducer  # type: ignore[import-untyped]  # it has no types
-
 
 def main() -> None:
     """Produce so many messages, or consume until SIGTERM."""
+    # Its import warns, and warnings are errors where modules are looked through for examples.
+    from kafka import KafkaConsumer, KafkaProducer  # type: ignore[import-untyped]  # noqa: PLC0415  # it has no types
+
     bootstrap, topic, does, what = sys.argv[1:]
     if does == "produce":
         producer = KafkaProducer(bootstrap_servers=bootstrap)
