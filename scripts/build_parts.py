@@ -15,7 +15,7 @@ from tests.live.harness.control_plane import built_control_plane
 from tests.live.harness.exporters import fetched
 from tests.live.harness.helm import built_helm
 from tests.live.harness.keda_processes import built_keda
-from tests.live.harness.libraries import built_go_members
+from tests.live.harness.libraries import built_go_members, fetched_rollout_definition
 
 PARTS: Mapping[str, Callable[[], Path]] = {
     "kafka": fetched_jars,
@@ -26,6 +26,7 @@ PARTS: Mapping[str, Callable[[], Path]] = {
     "helm": built_helm,
     "keda": built_keda,
     "go-members": built_go_members,
+    "rollouts": fetched_rollout_definition,
 }
 
 

@@ -17,6 +17,7 @@ from recommender.configuring.settings import Settings
 from tests.live.harness.clients import wait_until
 from tests.live.harness.control_plane import ControlPlaneError
 from tests.live.harness.executors import read_clock
+from tests.live.harness.libraries import fetched_rollout_definition
 from tests.live.harness.scalers import autoscaled_in, orders_in
 from tests.live.harness.shop import Shop
 
@@ -58,6 +59,32 @@ metadata: {name: connectors}
 rules:
   - {apiGroups: [test.lagcast.io], resources: [connectors, connectors/scale], verbs: [get]}
   - {apiGroups: [test.lagcast.io], resources: [connectors/scale], verbs: [patch]}
+"""
+ROLLOUT = """
+apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: orders}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: rolled}}
+  template:
+    metadata: {labels: {app: rolled}}
+    spec: {containers: [{name: consumer, image: "none:1"}]}
+  strategy: {canary: {}}
+"""
+ROLLOUT_ROLE = f"""
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {{name: rollouts}}
+rules:
+  - {{apiGroups: [argoproj.io], resources: [rollouts, rollouts/scale], verbs: [get]}}
+  - {{apiGroups: [argoproj.io], resources: [rollouts/scale], verbs: [patch]}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{name: rollouts}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: rollouts}}
+subjects: [{{kind: ServiceAccount, name: {EXECUTOR.partition(":")[2]}, namespace: {EXECUTOR.partition(":")[0]}}}]
 """
 STATEFUL = """
 apiVersion: apps/v1
@@ -185,6 +212,23 @@ def test_b22_any_kind_with_a_scale_is_scaled(shop: Shop) -> None:
     assert held.sentence.startswith("another client changed the workload from 8 to 3 replicas after this executor did")
 
 
+@pytest.mark.parametrize("target", [{"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "orders"}])
+def test_an_argo_rollout_is_scaled_by_its_own_definition_and_two_rules(shop: Shop) -> None:
+    """Argo's definition of the kind as it is released, and the rules that `target-role.yaml` names for it."""
+    shop.cluster.kubectl("apply", "--server-side", "-f", str(fetched_rollout_definition()))
+    wait_until(partial(taken, shop, ROLLOUT))
+    shop.advise(1)
+    acting = shop.executor()
+    (failed,) = acting.run_once(None)
+    assert "403 Forbidden; apply deploy/" in str(failed)
+    shop.kubectl("apply", "-f", "-", given=ROLLOUT_ROLE)
+    may = (shop.kubeconfig, shop.namespace, "patch", "rollouts.argoproj.io", "--subresource=scale")
+    wait_until(lambda: shop.cluster.may(*may))
+    (act,) = acting.run_once(None)
+    assert isinstance(act, Act), act
+    assert shop.kubectl("get", "rollout", "orders", "-o", "jsonpath={.spec.replicas}") == "8"
+
+
 @pytest.mark.parametrize(
     ("target", "sentence"),
     [
@@ -197,8 +241,8 @@ def test_b22_any_kind_with_a_scale_is_scaled(shop: Shop) -> None:
             "Tree of test.lagcast.io/v1 is not known",
         ),
         (
-            {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "orders"},
-            "Rollout of argoproj.io/v1alpha1 is not",
+            {"apiVersion": "argoproj.io/v1alpha1", "kind": "Experiment", "name": "orders"},
+            "Experiment of argoproj.io/v1alpha1 is not",
         ),
         ({"name": "gone"}, "could not read Deployment"),
         ({"apiVersion": "test.lagcast.io/v1", "kind": "Connector", "name": "orders"}, "403 Forbidden; apply deploy/"),

@@ -1,4 +1,4 @@
-"""Client libraries of Kafka that lagcast does not depend on, for members of consumer groups: those of Go."""
+"""What Go's modules have for live tests: client libraries of Kafka, and the definition of Argo's Rollout."""
 
 from pathlib import Path
 
@@ -8,13 +8,22 @@ _HERE = Path(__file__).parent
 
 
 class LibraryError(RuntimeError):
-    """A client library could not be fetched or built; the message ends with what the tool said."""
+    """A part could not be fetched or built; the message ends with what the tool said."""
 
 
 def built_go_members() -> Path:
     """The program of `go_members/`, built from its Go modules the first time. Errors: LibraryError."""
-    done = ran(_HERE / "go_members" / "build.sh")
+    return _had(_HERE / "go_members" / "build.sh")
+
+
+def fetched_rollout_definition() -> Path:
+    """The CustomResourceDefinition of Argo Rollouts, fetched the first time. Errors: LibraryError."""
+    return _had(_HERE / "rollouts" / "fetch.sh")
+
+
+def _had(script: Path) -> Path:
+    done = ran(script)
     if done.returncode:
-        message = f"build.sh failed: {done.stderr.strip()[-2000:]}"
+        message = f"{script.parent.name}/{script.name} failed: {done.stderr.strip()[-2000:]}"
         raise LibraryError(message)
     return Path(done.stdout.strip())
