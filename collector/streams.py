@@ -30,13 +30,14 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """What the members of one application last told, and with which assignment.
+    """What the members of one application last told, how many they were, and what all of them were assigned.
 
     Not `is_settled`: copies were warming up, which may become standbys without another assignment of the partitions.
     """
 
     topology: Topology
     is_settled: bool
+    members: int
     assigned: frozenset[Partition]
     asked_at: datetime
 
@@ -80,7 +81,9 @@ class StreamsApplications:
         known = self._known.get(name)
         if known is None or not known.is_settled:
             return True
-        return known.assigned != group.assigned or now - known.asked_at >= REFRESH
+        # One member or two are assigned the same partitions: all of them.
+        is_same = (known.members, known.assigned) == (group.members, group.assigned)
+        return not is_same or now - known.asked_at >= REFRESH
 
     def _ask(self, name: str, group: GroupDescription, now: datetime) -> None:
         try:
@@ -98,7 +101,9 @@ class StreamsApplications:
             # Between the two rebalances of a move a task that is being handed over is in nobody's assignment.
             most = max(topology.tasks, before.topology.tasks)
             topology = replace(topology, tasks=most, standbys=before.topology.standbys)
-        self._known[name] = _Known(topology=topology, is_settled=is_settled, assigned=group.assigned, asked_at=now)
+        self._known[name] = _Known(
+            topology=topology, is_settled=is_settled, members=group.members, assigned=group.assigned, asked_at=now
+        )
 
     def _list_changelogs(self, names: Iterable[str], *, every_group: Iterable[str]) -> None:
         try:

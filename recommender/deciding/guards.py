@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from cost_model.physics.calibrate import LOOK_BACK_MINUTES
-from cost_model.physics.livelock import least_move_interval_seconds
+from cost_model.physics.livelock import INTERVAL_PER_PROCESSING_P99, least_move_interval_seconds
 from cost_model.physics.skew import carried_by_count
 from cost_model.physics.streams import capacity_lead_seconds
 from forecasting.history_tier import REACTIVE_MINUTES, known_minutes
@@ -116,7 +116,9 @@ def follow_fallback(proposal: Proposal, context: DecisionContext) -> Proposal:
         return proposal
     if proposal.reason == "probing":
         return proposal
-    if wanted > replicas:
+    if _working_long(context):
+        wanted = replicas
+    elif wanted > replicas:
         wanted = replicas if _settling(context) else max(replicas, min(wanted, context.profile.replica_ceiling))
     return replace(
         proposal,
@@ -131,10 +133,21 @@ def follow_fallback(proposal: Proposal, context: DecisionContext) -> Proposal:
     )
 
 
+def _working_long(context: DecisionContext) -> bool:
+    """True if the group has just changed size, and messages that take long are not done yet.
+
+    Interrupted again and again, they never are.
+    """
+    if context.last_move_at is None:
+        return False
+    work_seconds = INTERVAL_PER_PROCESSING_P99 * context.profile.processing_p99_seconds
+    return context.now < context.last_move_at + timedelta(seconds=work_seconds)
+
+
 def _settling(context: DecisionContext) -> bool:
     """True if the group has just changed size to a count that carries the produce rate: it settles first.
 
-    Work that takes long is not interrupted again and again. The time for state to warm up is that of a group which has
+    The time for state to warm up is that of a group which has
     doubled: 100 min for 40 tasks.
     """
     profile = context.profile
@@ -174,10 +187,18 @@ def let_an_addition_show(proposal: Proposal, context: DecisionContext) -> Propos
     )
 
 
-def remove_nothing_at_first(proposal: Proposal, context: DecisionContext) -> Proposal:
-    """In the first half hour only replicas without work are removed: what was seen may have been a lull."""
+def hold_back_at_first(proposal: Proposal, context: DecisionContext) -> Proposal:
+    """In the first half hour only replicas without work are removed: what was seen may have been a lull.
+
+    None are added while no message was done: that may be a livelock, which a move would only prolong.
+    """
     known, useful = known_minutes(context.history), min(context.replicas, context.useful_replicas[-1])
-    if proposal.target >= useful or known >= REACTIVE_MINUTES:
+    if known >= REACTIVE_MINUTES:
+        return proposal
+    if proposal.target > context.replicas and not np.nansum(context.history.consume_messages_per_second) > 0.0:
+        sentence = f"In the {known} minutes that are known no message was done, so nothing shows that replicas help."
+        return proposal.held(context, rule="short_history", sentence=sentence)
+    if proposal.target >= useful:
         return proposal
     sentence = (
         f"{known} minutes of this group are known; they may have been a lull, so before {REACTIVE_MINUTES} no replica "
@@ -293,7 +314,7 @@ GUARDS: tuple[Guard, ...] = (
     let_state_warm_up,
     follow_fallback,
     let_an_addition_show,
-    remove_nothing_at_first,
+    hold_back_at_first,
     add_nothing_under_a_bound,
     keep_the_pace,
     keep_to_windows,

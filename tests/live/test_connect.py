@@ -76,9 +76,11 @@ def connect(bootstrap: str, java_client: JavaClient, tmp_path: Path) -> Iterator
     name, sink, topic = fresh_name("workers"), fresh_name("sink"), fresh_name("orders")
     create_topic(bootstrap, topic, partitions=PARTITIONS)
     with ExitStack() as first, ExitStack() as second:
-        addresses = [stack.enter_context(worker(java_client, bootstrap, name, tmp_path)) for stack in (first, second)]
-        for address in addresses:
-            wait_until(partial(is_open, address))
+        addresses = []
+        # Whoever joins first leads, and only a leader that stays knows what another worker had when it went.
+        for stack in (first, second):
+            addresses.append(stack.enter_context(worker(java_client, bootstrap, name, tmp_path)))
+            wait_until(partial(is_open, addresses[-1]))
         settings = {"connector.class": "CountingSink", "tasks.max": str(TASKS), "topics": topic}
         httpx2.put(f"{addresses[0]}/connectors/{sink}/config", json=settings, timeout=60).raise_for_status()
 

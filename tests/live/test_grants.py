@@ -63,12 +63,12 @@ def sentences_of(collected: Collected) -> dict[str | None, str]:
 
 def test_describe_is_enough(secured: Secured, watched: Watched) -> None:
     """Describe on the groups and on their topics collects all of them, named or not; other groups stay out of sight."""
-    secured.grant("lagcast", group=watched.older, topic=watched.older_topic)
-    secured.grant("lagcast", group=watched.newer, topic=watched.newer_topic)
+    secured.grant("describer", group=watched.older, topic=watched.older_topic)
+    secured.grant("describer", group=watched.newer, topic=watched.newer_topic)
     hidden = fresh_name("hidden")
     commit(secured.address("PLAINTEXT"), hidden, TopicPartition(watched.older_topic, 0, 0))
-    everything = collected_by(secured, "lagcast", None)
-    named = collected_by(secured, "lagcast", [watched.older, watched.newer])
+    everything = collected_by(secured, "describer", None)
+    named = collected_by(secured, "describer", [watched.older, watched.newer])
     for collected in (everything, named):
         seen = {(row.group, row.partition, row.members) for row in collected.samples}
         assert {(group, number, 1) for group in (watched.older, watched.newer) for number in (0, 1)} <= seen

@@ -236,8 +236,9 @@ def test_the_past_of_kafka_itself_has_the_commits_of_its_own_topic(scene: Scene,
         for partition in (0, 1):
             low, high = scene.ledger.between(scene.ledger.committed[partition], at - timedelta(seconds=1), at)
             assert low <= rows[at, partition]["committed_offset"] <= high, (at, partition)
-    # The member joined in the first minute, and nothing was dealt anew since.
-    assert {(rows[at, 0]["group_state"], rows[at, 0]["members"]) for at in scene.minutes} == {("STABLE", 1)}
+    assert {rows[at, 0]["members"] for at in scene.minutes} == {1}
+    # The member joined in the first minute or before it, and nothing was dealt anew since.
+    assert {rows[at, 0]["group_state"] for at in scene.minutes[1:]} == {"STABLE"}
 
 
 def test_the_minute_in_which_the_exporter_was_away_is_missing(scene: Scene, read_back: ReadBack) -> None:
@@ -426,7 +427,10 @@ def up(scene: Scene, folder: Path) -> Iterator[Answers]:
                 row,
                 sampled_at=(row.sampled_at - ago * MINUTE).replace(second=0, microsecond=0),
                 end_offset=row.end_offset - 120 * ago * MESSAGES[row.partition],
-                committed_offset=row.end_offset - 120 * ago * MESSAGES[row.partition],
+                # Nothing was ever committed of a partition without messages: a commit that was lost would be unknown.
+                committed_offset=None
+                if row.committed_offset is None
+                else row.end_offset - 120 * ago * MESSAGES[row.partition],
             )
             for row in newest
         ]

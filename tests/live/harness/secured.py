@@ -24,7 +24,7 @@ from tests.live.harness.broker import running_brokers
 from tests.live.harness.clients import wait_until
 
 PASSWORD = "open-sesame-1001"  # noqa: S105  # of every user, store and key of a broker that lives for a minute
-USERS = ("lagcast", "topics-only", "groups-only", "reader", "nobody")
+USERS = ("lagcast", "describer", "topics-only", "groups-only", "reader", "nobody")
 _STORE = ("-storepass", PASSWORD, "-storetype", "PKCS12")
 _LOGIN = "org.apache.kafka.common.security"
 

@@ -44,11 +44,16 @@ def test_one_missing_partition_stops_removal_but_not_addition(
 def test_in_the_first_half_hour_only_replicas_without_work_are_removed(
     context: MakeContext, history: Callable[..., History]
 ) -> None:
-    """29 minutes may have been a lull: 8 replicas stay, 30 become the 24 that have partitions; additions pass."""
+    """29 minutes may have been a lull: 8 replicas stay, 30 become the 24 that have partitions; additions pass.
+
+    While no message was done, nothing shows that replicas help.
+    """
     short = context(history=history(4000.0, minutes=29))
     held = pass_guards(FEWER, short)
     assert (held.target, held.binding_rule, held.reason) == (8, "short_history", "guarded")
     assert pass_guards(MORE, short) == MORE
+    idle = context(history=history(4000.0, minutes=3, consume_messages_per_second=0.0))
+    assert (pass_guards(MORE, idle).target, pass_guards(MORE, idle).binding_rule) == (8, "short_history")
     crowd = context(history=history(4000.0, minutes=29, members=30), replicas=30)
     fewer = pass_guards(FEWER, crowd)
     assert (fewer.target, fewer.binding_rule) == (24, "short_history")
