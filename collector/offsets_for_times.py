@@ -7,19 +7,17 @@ read (`collector.offsets_topic`); otherwise those columns stay empty.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from collector.kafka_requests import Answers, FirstMessage, KafkaRequests, Partition
-from collector.offsets_topic import PastCommits
+from collector.offsets_topic import EPOCH, MINUTE, PastCommits, minute_number
 from collector.sample import CLOCK_TOLERANCE, OffsetSample
 
-STEP = timedelta(minutes=1)
 # Minutes that are requested and passed on at a time, the newest first: 400,000 rows of 300 partitions.
 CHUNK_MINUTES = 1440
 # History begins at the instant that partitions with this share of the kept messages reach back to: a partition with
 # one message a week has no older ones, and must not shorten the history of the others.
 KNOWN_SHARE = 0.99
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +30,7 @@ class Span:
     @property
     def minutes(self) -> int:
         """The number of minutes."""
-        return round((self.last - self.first) / STEP) + 1
+        return round((self.last - self.first) / MINUTE) + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +51,7 @@ class Backfill:
             return range(0)
         first = min(span.first for span in self.spans.values())
         last = max(span.last for span in self.spans.values())
-        return range(_number(last), _number(first) - 1, -1)
+        return range(minute_number(last), minute_number(first) - 1, -1)
 
     @property
     def samples(self) -> int:
@@ -71,15 +69,15 @@ def plan_backfill(
     left_out = kafka.compacted({sample.topic for sample in present})
     wanted = [sample for sample in present if sample.topic not in left_out]
     oldest: Mapping[Partition, FirstMessage | None] = {}
-    for _, answers in kafka.offsets_at({_key(sample) for sample in wanted}, [_EPOCH]):
+    for _, answers in kafka.offsets_at({_key(sample) for sample in wanted}, [EPOCH]):
         oldest = _answered(answers)
     spans = {}
     for group in sorted({sample.group for sample in wanted}):
         own = [sample for sample in wanted if sample.group == group]
         began = _began(own, oldest)
         until = min(known_from.get(group, own[0].sampled_at), *(sample.sampled_at for sample in own))
-        last = _minute(_number(until - timedelta(microseconds=1)))
-        first = None if began is None else _minute(_number(max(since, began)) + 1)
+        last = _minute(minute_number(until - timedelta(microseconds=1)))
+        first = None if began is None else _minute(minute_number(max(since, began)) + 1)
         if first is not None and first < last:
             spans[group] = Span(first=first, last=last)
     kept = tuple(sample for sample in wanted if sample.group in spans)
@@ -95,7 +93,7 @@ def stamped_ahead(kafka: KafkaRequests, present: Sequence[OffsetSample], *, now:
     for _, answers in kafka.offsets_at({_key(sample) for sample in present}, [now + CLOCK_TOLERANCE]):
         for (topic, _), message in answers.got.items():
             if message is not None:
-                stamped_at = _EPOCH + timedelta(milliseconds=message.timestamp_milliseconds)
+                stamped_at = EPOCH + timedelta(milliseconds=message.timestamp_milliseconds)
                 ahead[topic] = max(ahead.get(topic, 0.0), (stamped_at - now).total_seconds())
     return ahead
 
@@ -179,7 +177,7 @@ def _began(samples: Iterable[OffsetSample], oldest: Mapping[Partition, FirstMess
     for reach, messages in sorted(reaching):
         known += messages
         if known >= wanted:
-            return _EPOCH + timedelta(milliseconds=max(first, reach))
+            return EPOCH + timedelta(milliseconds=max(first, reach))
     return None
 
 
@@ -194,10 +192,5 @@ def _key(sample: OffsetSample) -> Partition:
     return sample.topic, sample.partition
 
 
-def _number(at: datetime) -> int:
-    """The minute that holds the instant, counted from 1970."""
-    return (at - _EPOCH) // STEP
-
-
 def _minute(number: int) -> datetime:
-    return _EPOCH + number * STEP
+    return EPOCH + number * MINUTE

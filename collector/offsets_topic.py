@@ -23,8 +23,7 @@ from collector.kafka_requests import client_log
 
 OFFSETS_TOPIC = "__consumer_offsets"
 MINUTE = timedelta(minutes=1)
-# The newest records that are read, of all partitions together: a day of a commit every 5 s from 170 partitions. A
-# million takes 2.6 s of a processor.
+# The newest records that are read, of all partitions together: a day of a commit every 5 s from 170 partitions.
 MOST_RECORDS = 3_000_000
 MOST_SECONDS = 90.0
 _ANSWER_SECONDS = 10.0
@@ -32,7 +31,7 @@ _AT_ONCE = 10_000
 # The client looks for the coordinator of the group whose name it must have, and may not; it is not needed.
 _AT_END = "_PARTITION_EOF"
 _NO_FAILURES = (_AT_END, "GROUP_AUTHORIZATION_FAILED")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The first two bytes of a key: what the record is of.
 _COMMITS, _CLASSIC_GROUP, _MEMBER = (0, 1), 2, 5
 # The version that added an instant, and the one from which on strings have another form; Kafka 4.3 writes 3.
@@ -167,7 +166,7 @@ class PastCommits:
     def take(self, record: Record, *, timestamp_milliseconds: int) -> None:
         """Take a record; those of a group come in the order in which they were written."""
         self.records += 1
-        number = timestamp_milliseconds // 60_000
+        number = minute_number(EPOCH + timedelta(milliseconds=timestamp_milliseconds))
         if isinstance(record, Committed):
             self._commits[record.group, record.topic, record.partition].put(number, record.offset)
         elif isinstance(record, GroupMembers):
@@ -180,17 +179,17 @@ class PastCommits:
     def committed_at(self, group: str, topic: str, partition: int, at: datetime) -> int | None:
         """The commit in force at a whole minute; None where none is known."""
         minutes = self._commits.get((group, topic, partition))
-        return None if minutes is None else minutes.before(_number(at))
+        return None if minutes is None else minutes.before(minute_number(at))
 
     def members_at(self, group: str, at: datetime) -> int | None:
         """The members at a whole minute; None where they are not known."""
         minutes = self._members.get(group)
-        return None if minutes is None else minutes.before(_number(at))
+        return None if minutes is None else minutes.before(minute_number(at))
 
     def rebalanced_before(self, group: str, at: datetime) -> bool:
         """True if members came, left or were dealt partitions anew in the minute before."""
         minutes = self._members.get(group)
-        return minutes is not None and minutes.has(_number(at) - 1)
+        return minutes is not None and minutes.has(minute_number(at) - 1)
 
 
 def read_past_commits(
@@ -203,8 +202,8 @@ def read_past_commits(
 ) -> PastCommits:
     """Read what the topic has of these groups, joining no group and committing nothing.
 
-    Errors: RejectedError where the user may not read the topic; UnavailableError where it was not read in 90 s: older
-    commits without the newest would look like a group that stands still.
+    Older commits without the newest would look like a group that stands still: nothing is returned if `stopped` comes
+    first. Errors: UnavailableError where the topic was not read in 90 s, RejectedError where the user may not read it.
     """
     complaints = Complaints(lambda words: without_secrets(words, client_config))
     where = f"cluster {cluster!r} at {bootstrap}"
@@ -228,13 +227,15 @@ def read_past_commits(
     past = PastCommits()
     try:
         with closing(Consumer(settings, logger=client_log)) as consumer:
-            _read_all(consumer, past, groups, stopped)
+            if not _read_all(consumer, past, groups, stopped):
+                return PastCommits()
     except KafkaException as cause:
         raise error(cause) from cause
     return past
 
 
-def _read_all(consumer: Consumer, past: PastCommits, groups: Collection[str], stopped: Callable[[], bool]) -> None:
+def _read_all(consumer: Consumer, past: PastCommits, groups: Collection[str], stopped: Callable[[], bool]) -> bool:
+    """Read to where each partition ends now; False if `stopped` came first."""
     wanted = frozenset(groups)
     unread = _assigned(consumer, wanted)
     until = time.monotonic() + MOST_SECONDS
@@ -252,6 +253,7 @@ def _read_all(consumer: Consumer, past: PastCommits, groups: Collection[str], st
             at_end = failure is not None and failure.name() == _AT_END
             if at_end or (message.offset() or 0) + 1 >= unread.get(number, 0):
                 unread.pop(number, None)
+    return not unread
 
 
 def _assigned(consumer: Consumer, groups: frozenset[str]) -> dict[int, int]:
@@ -295,6 +297,6 @@ def _hash(group: str) -> int:
     return 0 if signed == -(1 << 31) else abs(signed)
 
 
-def _number(at: datetime) -> int:
-    """The minute that begins then, counted from 1970."""
-    return (at - _EPOCH) // MINUTE
+def minute_number(at: datetime) -> int:
+    """The minute that holds the instant, counted from 1970."""
+    return (at - EPOCH) // MINUTE

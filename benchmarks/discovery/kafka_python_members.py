@@ -9,25 +9,9 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 
-
-def serve(bootstrap: str) -> None:
-    """Run members until standard input ends."""
-    members: dict[str, tuple[threading.Thread, threading.Event]] = {}
-    print("ready", flush=True)
-    for line in sys.stdin:
-        order, *words = line.split()
-        if order == "start":
-            closing = threading.Event()
-            thread = threading.Thread(target=work, args=(bootstrap, words, closing))
-            members[words[0]] = thread, closing
-            thread.start()
-        else:
-            members.pop(words[0])[1].set()
-    for _, closing in members.values():
-        closing.set()
-    for thread, _ in members.values():
-        thread.join()
+from benchmarks.rebalances.members import run_members
 
 
 def work(bootstrap: str, words: Sequence[str], closing: threading.Event) -> None:
@@ -44,4 +28,4 @@ def work(bootstrap: str, words: Sequence[str], closing: threading.Event) -> None
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    run_members(partial(work, sys.argv[1]))

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -118,18 +118,23 @@ def host(client: Client, bootstrap: str, folder: Path, *, jars: Path, classes: P
 
 def serve(bootstrap: str, log: Path) -> None:
     """Run a librdkafka host until its standard input ends, or SIGTERM comes."""
+    # Appended by one write each, so that lines of several members and processes stay whole, and remain after a kill.
+    out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    run_members(lambda words, closing: work(bootstrap, out, words, closing))
+
+
+def run_members(member: Callable[[Sequence[str], threading.Event], None]) -> None:
+    """Start and close members by the commands on standard input, until it ends or SIGTERM comes."""
     # The exception of Ctrl-C ends a waiting read of standard input.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     members: dict[str, tuple[threading.Thread, threading.Event]] = {}
-    # Appended by one write each, so that lines of several members and processes stay whole, and remain after a kill.
-    out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     print("ready", flush=True)
     with suppress(KeyboardInterrupt):
         for line in sys.stdin:
             order, *words = line.split()
             if order == "start":
                 closing = threading.Event()
-                thread = threading.Thread(target=work, args=(bootstrap, out, words, closing))
+                thread = threading.Thread(target=member, args=(words, closing))
                 members[words[0]] = thread, closing
                 thread.start()
             else:

@@ -116,9 +116,10 @@ def follow_fallback(proposal: Proposal, context: DecisionContext) -> Proposal:
         return proposal
     if proposal.reason == "probing":
         return proposal
-    if _working_long(context):
-        wanted = replicas
-    elif wanted > replicas:
+    if wanted != replicas and _working_long(context):
+        sentence = "Messages take long, and are done before the group is changed again."
+        return proposal.held(context, rule="move_interval", reason="move_interval", sentence=sentence)
+    if wanted > replicas:
         wanted = replicas if _settling(context) else max(replicas, min(wanted, context.profile.replica_ceiling))
     return replace(
         proposal,
@@ -147,8 +148,7 @@ def _working_long(context: DecisionContext) -> bool:
 def _settling(context: DecisionContext) -> bool:
     """True if the group has just changed size to a count that carries the produce rate: it settles first.
 
-    The time for state to warm up is that of a group which has
-    doubled: 100 min for 40 tasks.
+    The time for state to warm up is that of a group which has doubled: 100 min for 40 tasks.
     """
     profile = context.profile
     if context.last_move_at is None:
@@ -190,12 +190,12 @@ def let_an_addition_show(proposal: Proposal, context: DecisionContext) -> Propos
 def hold_back_at_first(proposal: Proposal, context: DecisionContext) -> Proposal:
     """In the first half hour only replicas without work are removed: what was seen may have been a lull.
 
-    None are added while no message was done: that may be a livelock, which a move would only prolong.
+    None are added beside those that have done no message: that may be a livelock, which a move would only prolong.
     """
     known, useful = known_minutes(context.history), min(context.replicas, context.useful_replicas[-1])
     if known >= REACTIVE_MINUTES:
         return proposal
-    if proposal.target > context.replicas and not np.nansum(context.history.consume_messages_per_second) > 0.0:
+    if proposal.target > context.replicas > 0 and not np.nansum(context.history.consume_messages_per_second) > 0.0:
         sentence = f"In the {known} minutes that are known no message was done, so nothing shows that replicas help."
         return proposal.held(context, rule="short_history", sentence=sentence)
     if proposal.target >= useful:
@@ -204,15 +204,7 @@ def hold_back_at_first(proposal: Proposal, context: DecisionContext) -> Proposal
         f"{known} minutes of this group are known; they may have been a lull, so before {REACTIVE_MINUTES} no replica "
         "that has work is removed."
     )
-    if useful == context.replicas:
-        return proposal.held(context, rule="short_history", sentence=sentence)
-    return replace(
-        proposal,
-        target=useful,
-        reason="guarded",
-        binding_rule="short_history",
-        sentences=(*proposal.sentences, sentence),
-    )
+    return proposal.bounded(context, target=useful, rule="short_history", sentence=sentence)
 
 
 def add_nothing_under_a_bound(proposal: Proposal, context: DecisionContext) -> Proposal:
@@ -230,15 +222,7 @@ def add_nothing_under_a_bound(proposal: Proposal, context: DecisionContext) -> P
         f"nothing is added beyond the {ran} replicas that have run within a day. Set "
         "capacity_messages_per_second_per_replica if you know it."
     )
-    if ran == context.replicas:
-        return proposal.held(context, rule="lower_bound", sentence=sentence)
-    return replace(
-        proposal,
-        target=ran,
-        reason="guarded",
-        binding_rule="lower_bound",
-        sentences=(*proposal.sentences, sentence),
-    )
+    return proposal.bounded(context, target=ran, rule="lower_bound", sentence=sentence)
 
 
 def keep_the_pace(proposal: Proposal, context: DecisionContext) -> Proposal:

@@ -7,12 +7,13 @@ import numpy as np
 
 from cost_model.physics.livelock import least_move_interval_seconds
 from cost_model.physics.profile import GroupProfile
-from forecasting.history import History
+from forecasting.history import MINUTE_SECONDS, History
+from forecasting.history_tier import MINUTES_PER_DAY
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Recommendation
 
 HOUR = timedelta(hours=1)
-_MINUTES, _DAY_MINUTES = 60, 1440
+_MINUTES = 60
 
 
 def patience_seconds(profile: GroupProfile) -> float:
@@ -49,14 +50,14 @@ def last_growth(history: History, *, patience_seconds: float) -> tuple[datetime,
 
     Pods that join one after the other within `patience_seconds` are one change.
     """
-    members = history.members[-_DAY_MINUTES - 1 :]
+    members = history.members[-MINUTES_PER_DAY - 1 :]
     known = np.flatnonzero(np.isfinite(members))
     steps = np.flatnonzero(np.diff(members[known]))
     if steps.size == 0:
         return None
     before, after = known[steps], known[steps + 1]
     first = steps.size - 1
-    while first > 0 and 60.0 * (after[first] - after[first - 1]) <= patience_seconds:
+    while first > 0 and MINUTE_SECONDS * (after[first] - after[first - 1]) <= patience_seconds:
         first -= 1
     least, most = int(members[before[first]]), int(members[after[-1]])
     at = history.end_at - timedelta(minutes=len(members) - 1 - int(after[first]))

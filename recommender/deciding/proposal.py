@@ -46,6 +46,13 @@ class Proposal:
             sentences=(*self.sentences, sentence),
         )
 
+    def bounded(self, context: DecisionContext, *, target: int, rule: str, sentence: str) -> "Proposal":
+        """The same proposal with this target in place of one beyond it; a hold where that is the present count."""
+        if target == context.replicas:
+            return self.held(context, rule=rule, sentence=sentence)
+        sentences = (*self.sentences, sentence)
+        return replace(self, target=target, reason="guarded", binding_rule=rule, sentences=sentences)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovePrice:

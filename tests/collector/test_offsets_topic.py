@@ -1,13 +1,19 @@
 """Records of Kafka's own topic of offsets: what they tell, and commits and members at the minutes of the past."""
 
+# ruff: noqa: D102  # the fake's methods are the client's own
+
 import struct
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
+from confluent_kafka import TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.offsets_topic import Committed, GroupMembers, Membership, PastCommits, record_of
+from collector import offsets_topic
+from collector.offsets_topic import Committed, GroupMembers, Membership, PastCommits, read_past_commits, record_of
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -100,3 +106,52 @@ def test_a_clock_that_was_set_back_changes_nothing_that_was_read_before() -> Non
         at = milliseconds(NOON - minutes * MINUTE)
         past.take(Committed("orders", "in", 0, offset), timestamp_milliseconds=at)
     assert [past.committed_at("orders", "in", 0, NOON - ago * MINUTE) for ago in (30, 1, 0)] == [None, 11, 12]
+
+
+class MemoryTopic:
+    """The client's reader over a topic of one partition: one commit of the group `orders` a read, of three."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.next = 0
+
+    def list_topics(self, name: str, **_: object) -> SimpleNamespace:
+        return SimpleNamespace(topics={name: SimpleNamespace(error=None, partitions={0: None})})
+
+    def get_watermark_offsets(self, *_: object, **__: object) -> tuple[int, int]:
+        return 0, 3
+
+    def assign(self, spots: Sequence[TopicPartition]) -> None:
+        assert [spot.offset for spot in spots] == [0]
+
+    def consume(self, *_: object, **__: object) -> list[SimpleNamespace]:
+        offset, self.next = self.next, self.next + 1
+        fields = {
+            "error": None,
+            "partition": 0,
+            "offset": offset,
+            "key": commit_key("orders", "in", 0),
+            "value": struct.pack(">hq", 3, 10 * offset),
+            "timestamp": (1, milliseconds(NOON)),
+        }
+        return [SimpleNamespace(**{name: lambda value=value: value for name, value in fields.items()})]
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize(("looks_until_stop", "records"), [(2, 0), (100, 3)])
+def test_a_reading_that_is_stopped_half_way_tells_nothing(
+    monkeypatch: pytest.MonkeyPatch, looks_until_stop: int, records: int
+) -> None:
+    """Older commits without the newest would look like a group that stands still."""
+    monkeypatch.setattr(offsets_topic, "Consumer", MemoryTopic)
+    looks = iter(range(100))
+    past = read_past_commits(
+        "127.0.0.1:9092",
+        cluster="prod",
+        client_config={},
+        groups=["orders"],
+        stopped=lambda: next(looks) >= looks_until_stop,
+    )
+    assert past.records == records
+    known = past.committed_at("orders", "in", 0, NOON + MINUTE)
+    assert known == (20 if records else None)

@@ -13,7 +13,7 @@ from cost_model.physics.rebalance import move_effect
 from forecasting.units import Partitions, Replicas
 from recommender.configuring.settings_group import GroupSettings
 from tests.live.harness.clients import NOON, create_topic, fresh_name, has_members, read_until, wait_until
-from tests.live.test_streams import interval_of
+from tests.live.harness.watched import interval_of
 
 pytestmark = pytest.mark.kafka
 

@@ -18,7 +18,7 @@ from cost_model.physics.detected import observed_in
 from recommender.configuring.settings_group import GroupSettings
 from tests.live.harness.broker import free_ports
 from tests.live.harness.clients import NOON, create_topic, fresh_name, has_members, produce, read_until, wait_until
-from tests.live.test_streams import interval_of
+from tests.live.harness.watched import interval_of
 
 pytestmark = pytest.mark.kafka
 

@@ -16,40 +16,16 @@ from collector.kafka_admin import KafkaAdminCollector
 from collector.sample import OffsetSample
 from cost_model.physics.detected import observed_in
 from cost_model.physics.profile import GroupProfile
-from forecasting.history import GroupInterval
 from recommender.configuring.settings_group import GroupSettings
 from tests.live.harness.broker import compiled
 from tests.live.harness.clients import NOON, create_topic
+from tests.live.harness.watched import interval_of
 
 pytestmark = pytest.mark.kafka
 
 SETTLE_SECONDS = 120.0
 # Of the groups that run on, and the minutes within which lagcast has to say something of them.
 SHORT, MOST_MINUTES = ("mail", "routes"), 10.0
-
-
-def interval_of(rows: list[OffsetSample]) -> GroupInterval:
-    """The row of the feature table of one group's samples, as far as they describe it."""
-    newest = rows[0]
-    return GroupInterval(
-        cluster=newest.cluster,
-        group=newest.group,
-        topics=",".join(sorted({row.topic for row in rows})),
-        interval_end_at=newest.sampled_at,
-        interval_seconds=15,
-        produce_messages_per_second=None,
-        consume_messages_per_second=None,
-        lag_messages=None,
-        lag_seconds=None,
-        partitions=len(rows),
-        sampled_partitions=len(rows),
-        members=newest.members,
-        group_protocol=newest.group_protocol,
-        group_assignor=newest.group_assignor,
-        static_members=newest.static_members,
-        clients=newest.clients,
-        streams=newest.streams,
-    )
 
 
 def told_of(profile: GroupProfile) -> Mapping[str, Told]:

@@ -13,14 +13,13 @@ from confluent_kafka import Producer
 from collector.errors import RejectedError
 from collector.kafka_admin import KafkaAdminCollector
 from collector.log_dirs import LogDirs
-from collector.sample import OffsetSample
 from collector.streams import REFRESH
 from cost_model.physics.detected import observed_in
-from forecasting.history import GroupInterval
 from recommender.configuring.settings_group import GroupSettings
 from recommender.deciding.account import STATE_FIGURES
 from tests.live.harness.clients import NOON, create_topic, fresh_name, read_until, wait_until
 from tests.live.harness.secured import PASSWORD, Secured
+from tests.live.harness.watched import interval_of
 
 pytestmark = pytest.mark.kafka
 
@@ -54,30 +53,6 @@ def application(bootstrap: str, java_client: JavaClient, tmp_path: Path) -> Call
             yield name
 
     return running
-
-
-def interval_of(rows: tuple[OffsetSample, ...]) -> GroupInterval:
-    """The row of the feature table of these samples, as far as they describe the group."""
-    newest = rows[0]
-    return GroupInterval(
-        cluster=newest.cluster,
-        group=newest.group,
-        topics=",".join(sorted({row.topic for row in rows})),
-        interval_end_at=newest.sampled_at,
-        interval_seconds=15,
-        produce_messages_per_second=None,
-        consume_messages_per_second=None,
-        lag_messages=None,
-        lag_seconds=None,
-        partitions=len(rows),
-        sampled_partitions=len(rows),
-        members=newest.members,
-        group_protocol=newest.group_protocol,
-        group_assignor=newest.group_assignor,
-        static_members=newest.static_members,
-        clients=newest.clients,
-        streams=newest.streams,
-    )
 
 
 def test_b8_a_stateful_application_is_recognised_with_nothing_configured(

@@ -145,3 +145,27 @@ class Watched:
             sampled_partitions=partitions,
             members=members,
         )
+
+
+def interval_of(rows: Sequence[OffsetSample]) -> GroupInterval:
+    """The row of the feature table of these samples, as far as they describe the group."""
+    newest = rows[0]
+    return GroupInterval(
+        cluster=newest.cluster,
+        group=newest.group,
+        topics=",".join(sorted({row.topic for row in rows})),
+        interval_end_at=newest.sampled_at,
+        interval_seconds=15,
+        produce_messages_per_second=None,
+        consume_messages_per_second=None,
+        lag_messages=None,
+        lag_seconds=None,
+        partitions=len(rows),
+        sampled_partitions=len(rows),
+        members=newest.members,
+        group_protocol=newest.group_protocol,
+        group_assignor=newest.group_assignor,
+        static_members=newest.static_members,
+        clients=newest.clients,
+        streams=newest.streams,
+    )

@@ -46,7 +46,7 @@ def test_in_the_first_half_hour_only_replicas_without_work_are_removed(
 ) -> None:
     """29 minutes may have been a lull: 8 replicas stay, 30 become the 24 that have partitions; additions pass.
 
-    While no message was done, nothing shows that replicas help.
+    While replicas have done no message, nothing shows that more of them help; a group without any is started.
     """
     short = context(history=history(4000.0, minutes=29))
     held = pass_guards(FEWER, short)
@@ -54,6 +54,8 @@ def test_in_the_first_half_hour_only_replicas_without_work_are_removed(
     assert pass_guards(MORE, short) == MORE
     idle = context(history=history(4000.0, minutes=3, consume_messages_per_second=0.0))
     assert (pass_guards(MORE, idle).target, pass_guards(MORE, idle).binding_rule) == (8, "short_history")
+    asleep = context(history=history(4000.0, minutes=3, consume_messages_per_second=0.0, members=0), replicas=0)
+    assert pass_guards(MORE, asleep).target == MORE.target
     crowd = context(history=history(4000.0, minutes=29, members=30), replicas=30)
     fewer = pass_guards(FEWER, crowd)
     assert (fewer.target, fewer.binding_rule) == (24, "short_history")

@@ -22,8 +22,8 @@ HOURS, HOUR_STEPS = 14, 240
 class Watched(Lagcast):
     """Lagcast without a configured capacity, and the counts that it requested."""
 
-    def __init__(self, contest: Contest) -> None:
-        super().__init__(contest.world, contest.settings, names=contest.names, capacity_known=False)
+    def __init__(self, contest: Contest, *, capacity_known: bool = False) -> None:
+        super().__init__(contest.world, contest.settings, names=contest.names, capacity_known=capacity_known)
         self.counts: list[int] = []
 
     def decide(self, seen: Observation) -> int:
@@ -54,3 +54,17 @@ def test_the_first_hours_cost_no_more_than_leaving_the_replicas_alone(*, begins_
     assert max(ours.counts) <= 10
     assert entry.late_share <= 0.001
     assert entry.cost.total <= (0.8 if begins_busy else 1.0) * alone.cost.total, (ours.counts[::240], entry.moves)
+
+
+@pytest.mark.parametrize("capacity_known", [True, False], ids=["capacity set", "nothing set"])
+def test_replicas_that_are_too_few_from_the_start_are_added_in_the_third_minute(*, capacity_known: bool) -> None:
+    """Ten replicas of 1,000/s at 14,000/s: a backlog shows their limit, and nobody waits for half an hour."""
+    rates = read_only(np.full(10 * 4, 14_000.0))
+    trace = Trace(name="orders", start_at=datetime(2026, 1, 5, tzinfo=UTC), step_seconds=15, messages_per_second=rates)
+    world = World(partitions=60, capacity_messages_per_second_per_replica=1000.0, max_replicas=40)
+    contest = Contest(trace=trace, world=world, settings=DecisionSettings(), names=NAMES, seed=5, start_replicas=10)
+    ours = Watched(contest, capacity_known=capacity_known)
+    run_policy("lagcast", ours, contest)
+    (first,) = np.flatnonzero(np.array(ours.counts) > 10)[:1]
+    assert 15 * (first + 1) <= 180
+    assert min(ours.counts[first:]) >= 15
