@@ -39,7 +39,7 @@ from cost_model.shadows.tables import MoveTimes, tables_of, to_a_tenth
 from forecasting.history import GroupInterval
 from forecasting.units import SECONDS_PER_DAY, SECONDS_PER_HOUR, FloatArray, MessagesPerSecond, Replicas
 from recommender.deciding.recommendation import FallbackStanding, ForecastValue
-from recommender.following.lateness import HALF_LIFE_SECONDS, Lateness, Strength
+from recommender.following.lateness import HALF_LIFE_SECONDS, Lateness, Standstill, Strength
 
 # Margins over the produce rate, and times without need before a removal. Which is cheapest differs: on bursts and quick
 # rebalances 1.1 with 30 s, on a load of flash crowds 1.4 with 120 s, with slow rebalances 1.1 with half an hour.
@@ -135,6 +135,7 @@ class Experts:
         self._slot = 0
         self._members = members
         self._lateness, self._strength = Lateness(profile, max_lag_seconds=max_lag_seconds), Strength(profile)
+        self._standstill = Standstill(profile)
         self._followed: int | None = None  # a scaler
         self._planner = WITH_FORECAST  # whose plans are followed where no scaler is
         self._handing_over_seconds = 0.0
@@ -175,13 +176,20 @@ class Experts:
             self._plans[row.account] += row.plans
 
     def observe(self, row: GroupInterval, *, capacity: MessagesPerSecond, learned: Learned) -> None:
-        """Let one base row pass in all shadows; one whose rate, lag or members are unknown passes none."""
+        """Let one base row pass in all shadows; one whose rate, lag or members are unknown passes none.
+
+        Nor does one without members where nobody may ask for none.
+        """
         rate = row.produce_messages_per_second
-        if rate is None or row.members is None or row.lag_messages is None:
+        if row.members is None or row.lag_messages is None or not (row.members or self._profile.scale_to_zero):
+            return
+        carried = self._capacity * float(self._tables.carried[self._place_of(row.members)])
+        longest = float((self._tables.whole_seconds + self._tables.longer_seconds.max(axis=2)).max())
+        self._standstill.see(row, members=row.members, lag=row.lag_messages, carried=carried, pause_seconds=longest)
+        if rate is None:
             return
         self._begin(row)
         seconds = float(row.interval_seconds)
-        carried = self._capacity * float(self._tables.carried[self._place_of(row.members)])
         late = self._lateness.late_messages(row, rate=rate, lag=row.lag_messages, carried=carried)
         if not self._decided:  # played as soon as one is to be chosen
             self._capacity, self._learned, self._members = capacity, learned, row.members
@@ -189,6 +197,8 @@ class Experts:
             self._remember(_Row(seconds, rate, -1, 0.0, 0.0, self._slot % SLOTS, nothing, self._slot, decided=False))
             return
         share = self._strength.see(row, members=row.members, rate=rate, late=late, capacity=capacity)
+        if self._standstill.excuses(late=late):
+            late = 0.0
         self._capacity, self._learned = MessagesPerSecond(to_a_tenth(share) * capacity), learned
         newest = self._row(row.members, rate, seconds, late)
         self._remember(newest)

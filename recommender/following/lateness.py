@@ -4,6 +4,7 @@ Shadows are held to it: what they get wrong of the group as it is, they get wron
 """
 
 from collections import deque
+from datetime import datetime
 from typing import NamedTuple
 
 from cost_model.physics.fluid import share_late
@@ -17,6 +18,15 @@ from recommender.deciding.facts import excess_seconds
 SATURATED_ROWS = 8
 # Half of what a shortage has shown is forgotten in so many seconds.
 HALF_LIFE_SECONDS = 6.0 * SECONDS_PER_HOUR
+# A group stands still while it consumes less than this share of what it could. That is not near 0: where no broker
+# answered, the first row after it shows what was done since as well.
+STILL_SHARE = 0.4
+# After so many intervals: a burst at the end of one looks as a standstill does, and so do commits that are not due yet.
+STILL_INTERVALS = 2.0
+# So long after its members have changed, and for twice the longest pause that it is known to make, it may be the move.
+SETTLED_SECONDS = 120.0
+# At three quarters of its capacity a group catches up in three times the seconds that it stood still.
+CATCH_UP_FACTOR = 3.0
 
 
 class _Waits(NamedTuple):
@@ -79,3 +89,51 @@ class Strength:
             (carried,) = carried_by_count(self._profile, (members,), capacity=capacity).tolist()
             self._share = min(self._share, max(seen for _, seen in self._behind) / carried)
         return self._share
+
+
+class Standstill:
+    """Times in which a group whose members stay does nothing, or the same again: no count of replicas prevents them.
+
+    A coordinator moves, a broker restarts, a database behind the consumers is away, an owner sets offsets back. What is
+    late then, and until the group has caught up, is charged to nobody: who is scaled otherwise would have stood still
+    too.
+    """
+
+    def __init__(self, profile: GroupProfile) -> None:
+        self._commits_every_seconds = profile.commits_every_seconds
+        self._before: tuple[datetime, float, float] | None = None  # end, lag and produce rate of the last row
+        self._members: tuple[int, datetime] | None = None  # and since when they are so many
+        self._stood_seconds, self._excused_seconds = 0.0, 0.0
+
+    def see(self, row: GroupInterval, *, members: int, lag: float, carried: float, pause_seconds: float) -> None:
+        """Take a row of a group that could consume `carried` messages/s; `pause_seconds`: of its longest move.
+
+        Where its produce rate is not known, as after rows that are missing, it is that of the row before.
+        """
+        end_at, rate, before = row.interval_end_at, row.produce_messages_per_second, self._before
+        if rate is None and before is not None:
+            rate = before[2]
+        if rate is None:
+            return
+        self._before = (end_at, lag, rate)
+        if self._members is None or self._members[0] != members:
+            self._members = (members, end_at)
+        if before is None:
+            return
+        elapsed, waiting = (end_at - before[0]).total_seconds(), before[1] + rate * (end_at - before[0]).total_seconds()
+        consumed, possible = waiting - lag, min(waiting, carried * elapsed)
+        settled = (end_at - self._members[1]).total_seconds() - elapsed >= max(SETTLED_SECONDS, 2.0 * pause_seconds)
+        if settled and consumed < STILL_SHARE * possible:
+            self._stood_seconds += elapsed - consumed / carried
+        else:
+            self._stood_seconds = 0.0
+        if self._stood_seconds >= STILL_INTERVALS * max(row.interval_seconds, self._commits_every_seconds):
+            self._excused_seconds = CATCH_UP_FACTOR * self._stood_seconds
+        else:
+            self._excused_seconds = max(0.0, self._excused_seconds - elapsed)
+
+    def excuses(self, *, late: float) -> bool:
+        """True if the `late` messages of the last row are those of a standstill; it is over once nothing is late."""
+        if late == 0.0 and self._stood_seconds == 0.0:
+            self._excused_seconds = 0.0
+        return self._excused_seconds > 0.0

@@ -6,6 +6,7 @@ replicas are slower, or some partitions heavier, than the single figure of capac
 
 from collections import deque
 from dataclasses import dataclass, field
+from datetime import datetime
 from statistics import median
 
 from cost_model.physics.capacity import group_capacity
@@ -35,6 +36,7 @@ class TargetUtilization:
     commit_interval_seconds: Seconds
     value: float = 0.0
     _members: int | None = None
+    _before: tuple[datetime, float] | None = None  # the end of the last row whose lag is known, and its lag
     _loads: deque[float] = field(default_factory=lambda: deque(maxlen=QUIET_ROWS))
     _lags: deque[float] = field(default_factory=lambda: deque(maxlen=QUIET_ROWS))
     _waits: deque[float] = field(default_factory=lambda: deque(maxlen=WAITS))
@@ -50,7 +52,8 @@ class TargetUtilization:
         a share of the larger one: its target utilization would stay low, and the measured capacity would sink day by
         day.
         """
-        if row.members is not None and (row.members != self._members or row.in_rebalance):
+        stopped = self._stopped(row)
+        if row.members is not None and (row.members != self._members or row.in_rebalance or stopped):
             self._members = row.members
             self._loads.clear()
             self._lags.clear()
@@ -73,3 +76,17 @@ class TargetUtilization:
             self.value = max(LEAST, self.value + STEP_DOWN * min(0.0, too_full - self.value))
         elif load >= self.value - 0.02:
             self.value = min(self.most, self.value + STEP_UP)
+
+    def _stopped(self, row: GroupInterval) -> bool:
+        """True if more was left than a group leaves that carries LEAST of what comes: it has stood still meanwhile."""
+        if row.lag_messages is None:
+            return False
+        end_at, before = row.interval_end_at, self._before
+        self._before = (end_at, row.lag_messages)
+        rate = row.produce_messages_per_second
+        if rate is None:
+            return True
+        if before is None:
+            return False
+        may_wait = (1.0 - LEAST) * (end_at - before[0]).total_seconds() + self.commit_interval_seconds
+        return row.lag_messages - before[1] > may_wait * rate

@@ -55,7 +55,10 @@ def _frozen(samples: list[OffsetSample], *, seconds: int, state: str | None = No
             clean = sample.committed_offset or 0
             if 0 <= after < seconds:
                 stands = replace(sample, committed_offset=commits[sample.partition])
-                made.append(stands if state is None else replace(stands, group_state=state, group_assignor=None))
+                if state is not None:
+                    members = 0 if state == "EMPTY" else sample.members
+                    stands = replace(stands, group_state=state, group_assignor=None, members=members)
+                made.append(stands)
                 continue
             caught_up = commits.get(sample.partition, clean) + round(15 * MOST_PER_PARTITION)
             commits[sample.partition] = min(clean, caught_up) if after >= 0 else clean

@@ -150,19 +150,25 @@ def test_who_is_followed_is_charged_what_following_has_really_cost() -> None:
 
 @pytest.mark.parametrize(("members", "consumed"), [(0, 0.0), (0, 3000.0), (8, 0.0)])
 def test_nobody_and_standstill_show_no_strength(members: int, consumed: float) -> None:
-    """An empty group, consumers outside of it and a group that hangs stay behind for hours; capacity stays believed."""
+    """An empty group, consumers outside of it and a group that hangs stay behind for hours; capacity stays believed.
+
+    Nobody could have done better, so that nobody is followed for it.
+    """
     beside = experts()
     beside.choose()
     for place in range(480):
         behind = row(place, members=members, lag_seconds=60.0 + 15.0 * place)
         beside.observe(replace(behind, consume_messages_per_second=consumed), capacity=RATE, learned=LEARNED)
-    # Eight of the scalers, or of plans without a forecast, which keep them here: of weaker replicas more were followed.
-    assert beside.choose() in (
-        FollowedPolicy(WITHOUT_FORECAST, None),
-        FollowedPolicy(WITHOUT_FORECAST, 8),
-        FollowedPolicy(WITH_FORECAST, 8),
-    )
+    assert beside.choose().replicas is None
     assert beside._capacity == RATE
+
+
+def test_an_outage_that_every_scaler_would_have_had_has_nobody_followed() -> None:
+    """Two hours at 8, a minute in which nothing is consumed, and three minutes of catching up: plans are followed."""
+    beside = experts()
+    stands = [row(480 + place, lag_seconds=17.5 + 15.0 * place) for place in range(4)]
+    catches_up = [row(484 + place, lag_seconds=max(2.5, 57.5 - 5.0 * place)) for place in range(240)]
+    assert set(decide(beside, [*(row(place) for place in range(480)), *stands, *catches_up])) == {None}
 
 
 def test_at_the_ceiling_staying_is_as_late_as_the_group() -> None:
@@ -284,7 +290,7 @@ def test_a_group_that_the_one_before_left_behind_is_not_charged_to_the_next_one(
     for place in range(120, 160):
         wanted = beside.choose().replicas
         keep_plans(beside)
-        surge = row(place, members=1, rate=23_000.0, lag_seconds=15.0 * (place - 59))
+        surge = row(place, members=1, rate=23_000.0, lag_seconds=14.3 * (place - 119))
         beside.observe(surge, capacity=RATE, learned=LEARNED)
         costs.append(beside.cost_followed if beside.standing.policy == "fixed" and wanted == 24 else None)
     followed = [cost for cost in costs if cost is not None]

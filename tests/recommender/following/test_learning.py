@@ -338,6 +338,19 @@ def test_a_burst_does_not_lower_the_target_utilization() -> None:
     assert room.value == 0.95
 
 
+@pytest.mark.parametrize("rows_missing", [0, 4])
+def test_a_standstill_does_not_lower_the_target_utilization(rows_missing: int) -> None:
+    """A minute of nothing, its rows there or missing, and three minutes of catching up at all that is carried."""
+    room = TargetUtilization(most=0.95, commit_interval_seconds=Seconds(5.0))
+    for place in range(120):
+        room.observe(row(place), RATE, likely=RATE)
+    for place in range(120, 124 - rows_missing):
+        room.observe(row(place, lag_seconds=17.5 + 15.0 * (place - 120)), RATE, likely=RATE)
+    for place in range(124, 200):
+        room.observe(row(place, lag_seconds=max(2.5, 57.5 - 5.0 * (place - 124))), RATE, likely=RATE)
+    assert room.value == 0.95
+
+
 def test_a_backlog_that_is_being_consumed_does_not_lower_the_target_utilization() -> None:
     """The backlog of a jump drains at three quarters of what is carried; no replica was too highly utilized."""
     room = TargetUtilization(most=0.95, commit_interval_seconds=Seconds(5.0))
