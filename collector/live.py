@@ -66,7 +66,7 @@ class LiveSource(ABC):
             )
 
     def _keep(self, samples: Sequence[OffsetSample]) -> None:
-        if write_samples(samples, self.samples):
+        if write_samples(self._attention.with_commit_intervals(samples), self.samples):
             self.arrived.set()
 
     def _note_round(self, collected: Collected) -> None:
@@ -136,7 +136,14 @@ class LiveCluster(LiveSource):
         """Call `on_interruption` with each interruption of the groups that deserve attention, until `stop`."""
         # The rounds describe applications; twice a second nothing of it would be new.
         with IsolatedCollector(partial(self._make(), describe_streams=False)) as collector:
-            watch_forever(collector, lambda: self._attention.groups, on_interruption, clock=self.clock, wait=stop.wait)
+            watch_forever(
+                collector,
+                lambda: self._attention.groups,
+                on_interruption,
+                on_commit_interval=self._attention.note_commit_interval,
+                clock=self.clock,
+                wait=stop.wait,
+            )
 
     def _make(self) -> "partial[KafkaAdminCollector]":
         """The constructor of a collector of this cluster, for a child process."""

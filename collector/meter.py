@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from statistics import median
+from statistics import fmean, median
 from typing import Literal
 
 from collector.sample import OffsetSample
@@ -26,6 +26,10 @@ GAPS_KEPT = 21
 STALL_SECONDS = 0.5
 # The commit interval is learnt from the first readings, which are therefore taken soon after each other.
 LEARNING_READINGS = 40
+# A commit interval is known from so many commits, of each of its partitions LEAST_GAPS at least; those that differ by
+# more than half from the middle one were stops, or two commits between two readings.
+LEAST_COMMITS = 10
+NEAR_MIDDLE = 0.5
 # An interruption that lasts this long is reported before its end, so that it does not hide the next one.
 LONGEST_SECONDS = 900.0
 
@@ -92,6 +96,9 @@ class _Track:
     waits_since: datetime | None
     gaps: deque[float] = field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
     steps: deque[int] = field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
+    # When the last commit was made, if messages waited then: the next one comes as soon as it may.
+    committed_at: datetime | None = None
+    between: deque[float] = field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
     backlog: int = 0
     stopped_seconds: float = 0.0
     stopped_since: datetime | None = None
@@ -118,6 +125,17 @@ class _Track:
             if self.backlog > 1.5 * rate * (self.usual_seconds + spacing):
                 worked = max(worked, step / rate)
         return gap - worked
+
+    @property
+    def known_between(self) -> Sequence[float]:
+        """Seconds between two commits, of LEAST_GAPS of them or more."""
+        return self.between if len(self.between) >= LEAST_GAPS else ()
+
+    def note_commit(self, at: datetime, *, waiting: bool, calm: bool) -> None:
+        """Note the time since the last commit, if messages waited all the while and nothing disturbed the group."""
+        if self.committed_at is not None and calm:
+            self.between.append((at - self.committed_at).total_seconds())
+        self.committed_at = at if waiting and calm else None
 
     def stop(self, seconds: float) -> None:
         self.stopped_since = self.stopped_since or self.waits_since
@@ -155,6 +173,18 @@ class Meter:
     def restless(self) -> bool:
         """True if closer readings help: a partition stands still, or the group's usual progress is not known yet."""
         return self._unrest is not None or self._readings < LEARNING_READINGS
+
+    @property
+    def commit_interval_seconds(self) -> float | None:
+        """The time between two commits of partitions in which messages wait, to a tenth; None before it is known.
+
+        A shorter one than the time between two readings is seen as that.
+        """
+        known = [seconds for track in self._tracks.values() for seconds in track.known_between]
+        if len(known) < LEAST_COMMITS:
+            return None
+        middle = median(known)
+        return round(fmean(each for each in known if abs(each - middle) <= NEAR_MIDDLE * middle), 1)
 
     def observe(self, reading: Sequence[OffsetSample]) -> Interruption | None:
         """Take all samples of the group of one instant; returns the interruption that ends with it, else None.
@@ -225,6 +255,8 @@ class Meter:
             return
         step, track.end, track.committed = committed - track.committed, row.end_offset, committed
         if step > 0:
+            calm = self._unrest is None or not self._unrest.is_told
+            track.note_commit(at, waiting=row.end_offset > committed, calm=calm)
             self._went_on(track, step, track.stood_seconds(at), since_last)
         elif step < 0 and row.members:  # without members, offsets were reset by hand, and the repeats are intended
             track.taken_back -= step

@@ -143,6 +143,7 @@ def _samples(
             static_members=None,
             clients=None,
             streams=None,
+            commit_interval_seconds=None,
         )
 
 

@@ -16,6 +16,7 @@ class OffsetSample:
     `static_members` of the `members` have a `group.instance.id`: Kafka keeps their place while they are down.
     `clients` are the libraries that the members' client ids name, joined by a comma (`client_libraries`).
     `streams` is what is known of a Kafka Streams application, as JSON under the names of its settings.
+    `commit_interval_seconds` is the time between two commits of a consumer, as the meter has seen it.
     `group_state` is Kafka's term (`STABLE`, `PREPARING_REBALANCING`, ...), `UNKNOWN` where the broker returned none.
     """
 
@@ -34,3 +35,4 @@ class OffsetSample:
     static_members: int | None = None
     clients: str | None = None
     streams: str | None = None
+    commit_interval_seconds: float | None = None

@@ -41,6 +41,7 @@ SAMPLES: tuple[Column, ...] = (
     Column(name="static_members", kind="int", nullable=True, later=True),  # of the members, those with an instance id
     Column(name="clients", kind="string", nullable=True, later=True),  # libraries, sorted, joined by a comma
     Column(name="streams", kind="string", nullable=True, later=True),  # of a Streams application, as JSON
+    Column(name="commit_interval_seconds", kind="double", nullable=True, later=True),  # measured by the meter
 )
 
 # One row for each group and interval, stamped with the instant at which the interval ends: a row may be used from
@@ -75,6 +76,7 @@ GROUP_INTERVALS: tuple[Column, ...] = (
     Column(name="static_members", kind="int", nullable=True, later=True),
     Column(name="clients", kind="string", nullable=True, later=True),
     Column(name="streams", kind="string", nullable=True, later=True),
+    Column(name="commit_interval_seconds", kind="double", nullable=True, later=True),
 )
 
 # The fit of a fleet for each group: one row for each horizon its forecasts were scored at, with the parameters

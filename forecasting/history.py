@@ -49,6 +49,7 @@ class GroupInterval:
     static_members: int | None = None
     clients: str | None = None
     streams: str | None = None
+    commit_interval_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

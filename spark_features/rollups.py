@@ -19,6 +19,7 @@ _COUNTS = (
 _NEWEST_KNOWN = (
     *("lag_messages", "lag_seconds", "members"),
     *("group_protocol", "group_assignor", "static_members", "clients", "streams"),
+    "commit_interval_seconds",
 )
 
 

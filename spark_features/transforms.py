@@ -31,6 +31,7 @@ _DESCRIPTION = {
     "static_members": "int",
     "clients": "string",
     "streams": "string",
+    "commit_interval_seconds": "double",
 }
 _SEPARATOR = "\x1f"
 # The partition comes first: it is an integer, and sorting distinguishes most rows by the first key.

@@ -11,8 +11,8 @@ Verdict = Literal["found", "assumed", "off", "wrong", "silent"]
 
 # What one replica does is found where the middle of the band is this near.
 CAPACITY_WITHIN = 0.1
-# State grows while it is read, and is read every five minutes.
-_WITHIN: Mapping[str, float] = {"capacity": CAPACITY_WITHIN, "restore_bytes": 0.25}
+# State grows while it is read, and is read every five minutes; commits are read twice a second.
+_WITHIN: Mapping[str, float] = {"capacity": CAPACITY_WITHIN, "restore_bytes": 0.25, "commit_interval_seconds": 0.1}
 # A group's size and state change while it runs, and what is known of a replica grows: the verdict is that of the end.
 _AT_THE_END = frozenset({"members", "capacity", "restore_bytes"})
 # A capacity of these sources is told as what replicas have shown at least.
@@ -20,7 +20,7 @@ _BOUNDS = frozenset({"lower_bound", "unsaturated_windows"})
 # Kafka shows them of every group, so that whoever reads Kafka can know them.
 SHOWN_BY_KAFKA = frozenset(
     {"protocol", "assignor", "client", "static_membership", "members", "work_units"}
-    | {"tasks", "stateful", "standbys", "restore_bytes"}
+    | {"tasks", "stateful", "standbys", "restore_bytes", "commit_interval_seconds"}
 )
 
 

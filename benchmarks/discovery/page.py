@@ -35,15 +35,16 @@ made from one JSON document, which one command writes:
   life. In a real day a peak lasts longer and comes less often.
 """
 
-WHY_ASSUMED = """Kafka does not show the settings that a consumer keeps to itself: its session, its commits, its
+WHY_ASSUMED = """Kafka does not show the settings that a consumer keeps to itself: its session, its heartbeats, its
 batches. lagcast takes the defaults of Kafka for them, and says that it does; so they are never found, right or not.
 """
 
 VERDICTS = """- *Found*: told as detected or measured, and right. *Assumed, right* and *assumed, off*: told as an
   assumption, or a capacity as a bound, which the advice says. *Wrong*: told as detected or measured at any time, and
   not so. *Silent*: not told.
-- A capacity is right within {within:.0%} of the truth, the size of state within 25 %, all other figures exactly. These
-  two and the number of members change while a group runs: their verdict is that of the end.
+- A capacity and a commit interval are right within {within:.0%} of the truth, the size of state within 25 %, all
+  other figures exactly. Capacity, state and the number of members change while a group runs: their verdict is that of
+  the end.
 """
 
 

@@ -14,11 +14,13 @@ from forecasting.units import Partitions, Replicas, Seconds
 # A topic has one at least.
 LEAST_PARTITIONS = Partitions(1)
 # The fields of a profile that Kafka's description of a group shows.
-DETECTABLE = frozenset({"protocol", "assignor", "static_membership", "client"})
+DETECTABLE = frozenset({"protocol", "assignor", "static_membership", "client", "commit_interval_seconds"})
 # Those that the pods of the workload and its autoscaler show.
 DETECTABLE_IN_CLUSTER = frozenset({"termination_grace_seconds", "min_replicas", "max_replicas"})
 # Those of a Streams application's profile.
-STREAMS_DETECTABLE = frozenset({"tasks", "stateful", "standbys", "restore_bytes"})
+STREAMS_DETECTABLE = frozenset({"tasks", "stateful", "standbys", "restore_bytes", "commit_interval_seconds"})
+# Those that its samples tell in one word; its commits are measured as those of other groups.
+_TOLD_OF_STREAMS = STREAMS_DETECTABLE - {"commit_interval_seconds"}
 # The names of Kafka's own assignors; an assignor of one's own may be eager or not, and shows nothing.
 _PROTOCOLS: dict[str, GroupProtocol] = {
     "range": "eager",
@@ -34,6 +36,8 @@ NEWER_PROTOCOL = "consumer"
 STREAMS_ASSIGNOR = "stream"
 # A state that has grown or shrunk by less counts as the same: each other figure begins the group's session anew.
 _SAME_SIZE = 0.1
+# So does a commit interval: one that a batch makes longer differs from commit to commit.
+_SAME_INTERVAL = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +48,7 @@ class ObservedStreams:
     stateful: bool | None = None
     standbys: int | None = None
     restore_bytes: float | None = None
+    commit_interval_seconds: Seconds | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +63,7 @@ class ObservedGroup:
     assignor: Assignor | None = None
     static_membership: bool | None = None
     client: Client | None = None
+    commit_interval_seconds: Seconds | None = None
     streams: ObservedStreams | None = None
 
 
@@ -96,7 +102,10 @@ def observed_in(rows: Iterable[GroupInterval], *, before: ObservedGroup | None =
     for row in rows:
         if row.partitions != observed.partitions:
             observed = replace(observed, partitions=Partitions(row.partitions))
-        described = (row.group_protocol, row.group_assignor, row.static_members, row.clients, row.streams)
+        described = (
+            *(row.group_protocol, row.group_assignor, row.static_members, row.clients, row.streams),
+            row.commit_interval_seconds,
+        )
         if row.members and described != last:
             observed, last = _with(observed, row), described
     return observed
@@ -108,23 +117,33 @@ def _with(observed: ObservedGroup, row: GroupInterval) -> ObservedGroup:
     client = client_of(row.clients, assignor=row.group_assignor, newer_protocol=newer)
     # Ids that no longer name a library may be another one's; while a rebalance lasts, the assignor is not known.
     is_whole = row.clients is not None and (newer or row.group_assignor is not None)
+    interval = _interval(observed.commit_interval_seconds, row.commit_interval_seconds)
     return ObservedGroup(
         partitions=observed.partitions,
         protocol=protocol_of(row.group_protocol, row.group_assignor) or observed.protocol,
         assignor=_ASSIGNORS.get(row.group_assignor or "") or observed.assignor,
         static_membership=observed.static_membership if static is None else static > 0,
         client=client if is_whole else client or observed.client,
-        streams=_streams(observed.streams, row),
+        commit_interval_seconds=interval,
+        streams=_streams(observed.streams, row, interval),
     )
 
 
-def _streams(known: ObservedStreams | None, row: GroupInterval) -> ObservedStreams | None:
+def _interval(before: Seconds | None, now: float | None) -> Seconds | None:
+    """The commit interval that is now measured; the one of before where nothing is, or hardly another one."""
+    if now is None or (before is not None and abs(now - before) <= _SAME_INTERVAL * before):
+        return before
+    return Seconds(now)
+
+
+def _streams(known: ObservedStreams | None, row: GroupInterval, interval: Seconds | None) -> ObservedStreams | None:
     """What is known of a Streams application; None once the group has another assignor."""
     if row.group_assignor != STREAMS_ASSIGNOR:
         return known if row.group_assignor is None else None
     known = known or ObservedStreams()
     told = {} if row.streams is None else json.loads(row.streams)
-    seen = replace(known, **{name: told[name] for name in STREAMS_DETECTABLE & told.keys()})
+    told = {name: told[name] for name in _TOLD_OF_STREAMS & told.keys()}
+    seen = replace(known, **told, commit_interval_seconds=interval)
     before, now = known.restore_bytes, seen.restore_bytes
     if before and now is not None and abs(now - before) <= _SAME_SIZE * before:
         return replace(seen, restore_bytes=before)

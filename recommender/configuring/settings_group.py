@@ -88,7 +88,7 @@ class StreamsSettings(BaseModel):
     """`probing.rebalance.interval.ms`, in seconds. Default: 600, Kafka's own."""
 
     commit_interval_seconds: float = Field(default=_STREAMS_DEFAULTS["commit_interval_seconds"], ge=0)
-    """`commit.interval.ms`, in seconds. Default: 30, Kafka's own."""
+    """`commit.interval.ms`, in seconds. Default: as measured by `lagcast up`, and 30, Kafka's own, until then."""
 
     exactly_once: bool = _STREAMS_DEFAULTS["exactly_once"]
     """True where `processing.guarantee` is `exactly_once_v2`. Default: false, Kafka's own."""
@@ -186,8 +186,8 @@ class GroupSettings(BaseModel):
     """The consumers' `session.timeout.ms`, in seconds. Default: 45, Kafka's own."""
 
     commit_interval_seconds: float = Field(default=_PROFILE_DEFAULTS["commit_interval_seconds"], ge=0)
-    """Seconds between two commits of a consumer; what lies between is processed twice after a kill. Default: 5, the
-    auto-commit of Kafka's client."""
+    """Seconds between two commits of a consumer; what lies between is processed twice after a kill. Default: as
+    measured by `lagcast up`, and 5, the auto-commit of Kafka's client, until then."""
 
     commit_mode: CommitMode = _PROFILE_DEFAULTS["commit_mode"]
     """Time of offset commits: each `interval`, after each `batch` or after each `message`. Default: interval, the

@@ -32,7 +32,7 @@ def cause_of(context: DecisionContext) -> LagCause | None:
 def _rows_behind(context: DecisionContext, limit: float) -> list[GroupInterval]:
     """The newest rows, from the last one on in which no more than the limit waited."""
     rows = list(context.history.recent)
-    kept = context.profile.commit_interval_seconds * context.produce_messages_per_second
+    kept = context.profile.commits_every_seconds * context.produce_messages_per_second
     within = [
         place for place, row in enumerate(rows) if row.lag_messages is not None and row.lag_messages <= limit + kept
     ]

@@ -74,9 +74,9 @@ def interruptions(readings: Iterable[Sequence[OffsetSample]]) -> list[Interrupti
     return [found for found in (meter.observe(rows) for rows in readings) if found is not None]
 
 
-def looks(*workers: Worker, until: float, every: float = 0.25) -> list[list[OffsetSample]]:
-    count = int(until / every)
-    return [reading(at, [worker.committed(at) for worker in workers]) for at in (every * n for n in range(1, count))]
+def looks(*workers: Worker, until: float, every: float = 0.25, begin: float = 0.0) -> list[list[OffsetSample]]:
+    instants = (begin + every * n for n in range(1, int(until / every)))
+    return [reading(at, [worker.committed(at) for worker in workers]) for at in instants]
 
 
 @settings(max_examples=40, deadline=None)
@@ -246,3 +246,54 @@ def test_a_reading_is_of_one_instant() -> None:
     assert meter.observe([]) is None
     with pytest.raises(ValueError, match="several groups or instants"):
         meter.observe([*reading(1.0, [0]), *reading(2.0, [0])])
+
+
+def commit_interval(readings: Iterable[Sequence[OffsetSample]]) -> float | None:
+    meter = Meter()
+    for rows in readings:
+        meter.observe(rows)
+    return meter.commit_interval_seconds
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    commit_seconds=st.floats(0.5, 40.0),
+    every=st.sampled_from([0.25, 0.5]),
+    stop=st.floats(0.0, 60.0),
+    commits_in_poll=st.booleans(),
+)
+def test_the_commit_interval_is_learnt_from_commits_while_messages_wait(
+    *, commit_seconds: float, every: float, stop: float, commits_in_poll: bool
+) -> None:
+    """A dozen commits show it to a tenth of it, a stop of up to a minute among them or not."""
+    begins = 6.3 * commit_seconds
+    stopped = Worker(commit_seconds=commit_seconds, stops=((begins, begins + stop),), commits_in_poll=commits_in_poll)
+    until = 13 * commit_seconds + stop
+    workers = (stopped, Worker(commit_seconds=commit_seconds))
+    # Readings never fall on a commit: a message that came since then waits.
+    found = commit_interval(looks(*workers, until=until, every=every, begin=0.07))
+    assert found == pytest.approx(commit_seconds, rel=0.1, abs=every / 2.0)
+
+
+def test_commits_that_come_more_often_than_readings_are_as_far_apart_as_those() -> None:
+    """Five commits a second, read twice a second."""
+    assert commit_interval(looks(Worker(commit_seconds=0.2), until=60.0, every=0.5, begin=0.07)) == 0.5
+
+
+def test_a_commit_interval_is_not_told_from_a_few_commits() -> None:
+    """Nine intervals of 5 s are not enough, ten are."""
+    worker = Worker(commit_seconds=5.0)
+    assert [commit_interval(looks(worker, until=ticks * 5.0 + 1.0, begin=0.07)) for ticks in (10, 11)] == [None, 5.0]
+
+
+def test_where_no_message_waits_a_commit_interval_is_not_told() -> None:
+    """A message each 7 s, committed within 5 s: the next commit waits for a message, and not for its time."""
+    committed = [(at, int((at // 5.0) * 5.0 / 7.0)) for at in (0.5 * number for number in range(1, 1200))]
+    assert commit_interval(reading(at, [seen], end=int(at / 7.0)) for at, seen in committed) is None
+
+
+def test_commits_of_a_rebalance_teach_no_interval() -> None:
+    """A group that is rebalancing all the time commits each second, because members are revoked."""
+    worker = Worker(commit_seconds=1.0)
+    restless = (reading(at, [worker.committed(at)], state="preparing") for at in (0.5 * n for n in range(1, 400)))
+    assert commit_interval(restless) is None

@@ -41,6 +41,7 @@ samples = st.builds(
     static_members=st.none() | st.integers(0, 9),
     clients=st.none() | st.text(max_size=20),
     streams=st.none() | st.text(max_size=20),
+    commit_interval_seconds=st.none() | st.floats(0.1, 900.0),
 )
 
 

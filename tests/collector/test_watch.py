@@ -129,6 +129,8 @@ def test_of_many_groups_those_that_changed_last_are_watched() -> None:
     """Of a hundred groups those whose members changed or that are rebalancing are watched, the last eight of them."""
     attention = Attention()
     everyone = {f"group-{number:02d}": 2 for number in range(100)}
+    for group in everyone:
+        attention.note_commit_interval(group, 5.0)
     attention.note_round(round_of(0.0, everyone))
     assert list(attention.groups) == []
     attention.note_round(round_of(15.0, everyone | {"group-07": 3}, rebalancing="group-09"))
@@ -138,3 +140,36 @@ def test_of_many_groups_those_that_changed_last_are_watched() -> None:
             round_of(30.0 + 15.0 * number, everyone | {"group-07": 3}, rebalancing=f"group-{number + 20}")
         )
     assert attention.groups == tuple(f"group-{number}" for number in range(22, 30))
+
+
+def test_of_many_groups_two_at_a_time_have_their_commit_interval_learnt() -> None:
+    """Each for two minutes, those again that showed none; groups that are unsettled keep six of eight places."""
+    attention, turns = Attention(), list[tuple[str, ...]]()
+    everyone = {f"group-{number}": 2 for number in range(9)}
+    for number in range(30):
+        turns.append(attention.groups)
+        attention.note_round(round_of(15.0 * number, everyone))
+        if number == 20:
+            attention.note_commit_interval("group-4", 30.0)
+    assert turns[1:18:8] == [("group-0", "group-1"), ("group-2", "group-3"), ("group-4", "group-5")]
+    assert turns[22] == ("group-5", "group-6")
+    attention = Attention()
+    for number in range(9):
+        attention.note_round(round_of(15.0 * number, everyone, rebalancing=f"group-{number}"))
+    assert len(attention.groups) == MOST_GROUPS
+    assert {"group-2", "group-3"} <= set(attention.groups)
+
+
+def test_what_the_watch_has_learnt_of_commits_is_in_the_next_round() -> None:
+    """40 messages a second, all but one committed at each look: the commit interval is that of the looks."""
+    kafka, attention = Kafka(), Attention()
+    watch_forever(
+        kafka,
+        lambda: ("orders",),
+        lambda _: None,
+        on_commit_interval=attention.note_commit_interval,
+        clock=kafka.clock,
+        wait=kafka.wait,
+    )
+    rows = attention.with_commit_intervals([SAMPLE, replace(SAMPLE, group="payments")])
+    assert [row.commit_interval_seconds for row in rows] == [0.5, None]

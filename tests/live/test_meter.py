@@ -25,8 +25,9 @@ PARTITIONS = 4
 class Stoppable:
     """A member that can be stopped, and that knows from its messages how long each partition was not read."""
 
-    def __init__(self, bootstrap: str, group: str, topic: str) -> None:
-        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "auto.commit.interval.ms": "200"})
+    def __init__(self, bootstrap: str, group: str, topic: str, *, commit_milliseconds: int = 200) -> None:
+        commits = {"auto.commit.interval.ms": str(commit_milliseconds)}
+        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, **commits})
         self._consumer.subscribe([topic])
         self._orders: list[float] = []
         self._ending = threading.Event()
@@ -79,14 +80,16 @@ def produced(bootstrap: str, topic: str) -> Iterator[None]:
 
 
 @contextmanager
-def watched(bootstrap: str, group: str) -> Iterator[list[Interruption]]:
+def watched(
+    bootstrap: str, group: str, on_commit_interval: Callable[[str, float], object] = lambda _group, _seconds: None
+) -> Iterator[list[Interruption]]:
     """The watch's findings about the group, added as they are made."""
     found: list[Interruption] = []
     stop, collector = threading.Event(), KafkaAdminCollector(bootstrap, cluster="live")
     thread = threading.Thread(
         target=watch_forever,
         args=(collector, lambda: [group], found.append),
-        kwargs={"clock": read_clock, "wait": stop.wait},
+        kwargs={"clock": read_clock, "wait": stop.wait, "on_commit_interval": on_commit_interval},
     )
     thread.start()
     try:
@@ -169,3 +172,19 @@ def test_b17_a_rebalance_of_known_length_is_measured(bootstrap: str, collector: 
     assert interruption.rebalancing_seconds == pytest.approx(unrest[-1] - unrest[0], abs=1.5)
     assert interruption.rebalancing_seconds > 2.0
     assert interruption.repeated_messages_least == 0
+
+
+@pytest.mark.parametrize(("milliseconds", "seconds"), [(1000, 1.0), (3000, 3.0)])
+def test_how_often_a_group_commits_is_measured(
+    bootstrap: str, collector: KafkaAdminCollector, milliseconds: int, seconds: float
+) -> None:
+    """A tenth of it and a quarter of a second may be off; nobody tells lagcast how the consumer is set."""
+    topic, group = fresh_name("topic"), fresh_name("group")
+    create_topic(bootstrap, topic, partitions=PARTITIONS)
+    member = Stoppable(bootstrap, group, topic, commit_milliseconds=milliseconds)
+    with produced(bootstrap, topic), member.polling():
+        read_until(collector, group, has_members(1))
+        intervals: list[float] = []
+        with watched(bootstrap, group, lambda _, learnt: intervals.append(learnt)):
+            wait_until(lambda: intervals)
+    assert intervals[0] == pytest.approx(seconds, rel=0.1, abs=0.25)

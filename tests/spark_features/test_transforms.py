@@ -67,16 +67,30 @@ def test_what_kafka_tells_of_a_group_is_that_of_its_newest_sample(intervals: Int
     rows = intervals(
         [
             sampled(0, 1, static_members=2, clients="librdkafka"),
-            sampled(5, 2, group_assignor="stream", static_members=0, clients="java", streams='{"tasks": 8}'),
+            sampled(
+                5,
+                2,
+                group_assignor="stream",
+                static_members=0,
+                clients="java",
+                streams='{"tasks": 8}',
+                commit_interval_seconds=30.0,
+            ),
             sampled(20, 3, group_protocol=None, group_assignor=None, members=None),
             sampled(35, 4, group_assignor=None, static_members=1),
         ]
     )
-    told = [(row.group_protocol, row.group_assignor, row.static_members, row.clients, row.streams) for row in rows]
+    told = [
+        (
+            *(row.group_protocol, row.group_assignor, row.static_members, row.clients, row.streams),
+            row.commit_interval_seconds,
+        )
+        for row in rows
+    ]
     assert told[-3:] == [
-        ("consumer", "stream", 0, "java", '{"tasks": 8}'),
-        (None, None, None, None, None),
-        ("consumer", None, 1, None, None),
+        ("consumer", "stream", 0, "java", '{"tasks": 8}', 30.0),
+        (None, None, None, None, None, None),
+        ("consumer", None, 1, None, None, None),
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from cost_model.physics.detected import ObservedGroup, ObservedStreams, observed_in
 from forecasting.history import GroupInterval
-from forecasting.units import Partitions
+from forecasting.units import Partitions, Seconds
 
 BEGAN_AT = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -101,6 +101,15 @@ def test_state_that_grows_by_less_than_a_tenth_is_the_same() -> None:
     rows = [_streams(restore_bytes=size) for size in (1_000, 1_090, 1_110, 1_150, 900)]
     seen = [observed_in(rows[: count + 1]).streams for count in range(len(rows))]
     assert [streams.restore_bytes for streams in seen if streams] == [1_000, 1_000, 1_110, 1_110, 900]
+
+
+def test_a_commit_interval_that_differs_by_less_than_a_third_is_the_same() -> None:
+    """Kafka Streams has it among its own figures, beside those of its consumers."""
+    rows = [a_row(commit_interval_seconds=seconds) for seconds in (None, 5.0, 6.0, None, 30.0)]
+    seen = [observed_in(rows[: count + 1]).commit_interval_seconds for count in range(len(rows))]
+    assert seen == [None, 5.0, 5.0, 5.0, 30.0]
+    application = replace(_streams(tasks=8), commit_interval_seconds=30.0)
+    assert observed_in([application]).streams == ObservedStreams(tasks=8, commit_interval_seconds=Seconds(30.0))
 
 
 def test_membership_is_static_where_one_member_is() -> None:

@@ -168,4 +168,5 @@ def interval_of(rows: Sequence[OffsetSample]) -> GroupInterval:
         static_members=newest.static_members,
         clients=newest.clients,
         streams=newest.streams,
+        commit_interval_seconds=newest.commit_interval_seconds,
     )
