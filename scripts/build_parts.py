@@ -15,7 +15,12 @@ from tests.live.harness.control_plane import built_control_plane
 from tests.live.harness.exporters import fetched
 from tests.live.harness.helm import built_helm
 from tests.live.harness.keda_processes import built_keda
-from tests.live.harness.libraries import built_go_members, fetched_rollout_definition
+from tests.live.harness.libraries import (
+    built_go_members,
+    built_prometheus_adapter,
+    fetched_rollout_definition,
+    made_strimzi_definitions,
+)
 
 PARTS: Mapping[str, Callable[[], Path]] = {
     "kafka": fetched_jars,
@@ -27,6 +32,8 @@ PARTS: Mapping[str, Callable[[], Path]] = {
     "keda": built_keda,
     "go-members": built_go_members,
     "rollouts": fetched_rollout_definition,
+    "strimzi": made_strimzi_definitions,
+    "prometheus-adapter": built_prometheus_adapter,
 }
 
 

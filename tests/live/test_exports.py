@@ -1,53 +1,61 @@
 """C31: exported and imported objects work on a real control plane, with its own HPA controller."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from urllib.parse import parse_qs, urlparse
 
 import pytest
+import yaml
 
 from cli.main import main
-from tests.live.harness.aggregated import serving_apis
+from tests.live.harness.adapter_process import running_adapter, served
 from tests.live.harness.clients import wait_until
 from tests.live.harness.control_plane import ControlPlane
+from tests.live.harness.exporters import running_prometheus, serving_text
+from tests.live.harness.libraries import built_prometheus_adapter
 from tests.live.harness.scalers import shop_in
 
 pytestmark = pytest.mark.kubernetes
 
 # The HPA controller of these tests looks every second.
 SOME_LOOKS_SECONDS = 5.0
-GROUP = "external.metrics.k8s.io"
+METRIC = "lagcast_due_replicas"
 CONFIG = "groups: {orders: {max_replicas: 24, target: {namespace: NAMESPACE, name: orders}}}\n"
 
 
-class Adapter:
-    """Stands in for prometheus-adapter: `due` replicas of group orders of cluster prod, or no sample at all."""
+class Due:
+    """What lagcast's page of metrics says: `replicas` of group orders of cluster prod, or no sample while None.
+
+    Of another group nine are due all the time.
+    """
 
     def __init__(self) -> None:
-        self.due: int | None = None
+        self.replicas: int | None = 12
 
-    def answer(self, path: str) -> tuple[int, object]:
-        """The answer at `path`, as prometheus-adapter would give it."""
-        url = urlparse(path)
-        selector = parse_qs(url.query).get("labelSelector", [""])[0]
-        item = {"metricName": "lagcast_due_replicas", "timestamp": "2026-01-05T12:00:00Z", "value": str(self.due)}
-        known = self.due is not None and set(selector.split(",")) == {"cluster=prod", "group=orders"}
-        items = [item] if known and url.path.endswith("/lagcast_due_replicas") else []
-        return 200, {
-            "kind": "ExternalMetricValueList",
-            "apiVersion": f"{GROUP}/v1beta1",
-            "metadata": {},
-            "items": items,
-        }
+    def page(self) -> str:
+        """The page as Prometheus scrapes it."""
+        lines = [f'{METRIC}{{cluster="prod",group="payments"}} 9']
+        if self.replicas is not None:
+            lines.append(f'{METRIC}{{cluster="prod",group="orders"}} {self.replicas}')
+        return "\n".join([f"# TYPE {METRIC} gauge", *lines, ""])
 
 
 @pytest.fixture
-def adapter(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Adapter]:
-    """An adapter from which the API server requests external metrics."""
-    standing_in = Adapter()
-    with serving_apis(control_plane, tmp_path, [GROUP], standing_in.answer):
-        yield standing_in
+def due(
+    control_plane: ControlPlane, program: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Due]:
+    """The exported rules in a real prometheus-adapter, which reads a real Prometheus."""
+    assert main(["export", "prometheus-adapter"]) == 0
+    values = yaml.safe_load(capsys.readouterr().out)
+    saying = Due()
+    with (
+        serving_text(saying.page) as port,
+        running_prometheus(program("prometheus"), tmp_path / "prometheus", jobs={"lagcast": [port]}) as url,
+        running_adapter(built_prometheus_adapter(), control_plane, tmp_path / "adapter", values=values, prometheus=url),
+    ):
+        wait_until(partial(served, control_plane, METRIC))
+        yield saying
 
 
 @pytest.fixture
@@ -58,7 +66,7 @@ def namespace(control_plane: ControlPlane) -> str:
 
 def test_an_exported_hpa_has_as_many_replicas_as_are_due_and_keeps_them_while_nothing_is(
     control_plane: ControlPlane,
-    adapter: Adapter,
+    due: Due,
     namespace: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -73,10 +81,10 @@ def test_an_exported_hpa_has_as_many_replicas_as_are_due_and_keeps_them_while_no
         field = "jsonpath={.spec.replicas}"
         return int(control_plane.kubectl("-n", namespace, "get", "deployment", "orders", "-o", field))
 
-    for due in (12, 13):
-        adapter.due = due
-        wait_until(lambda: replicas() == due)  # noqa: B023  # called before the next one
-    adapter.due = None
+    for wanted in (12, 13):
+        due.replicas = wanted
+        wait_until(lambda: replicas() == wanted)  # noqa: B023  # called before the next one
+    due.replicas = None
     reason = "jsonpath={.status.conditions[?(@.type=='ScalingActive')].reason}"
     wait_until(
         lambda: (
@@ -85,5 +93,5 @@ def test_an_exported_hpa_has_as_many_replicas_as_are_due_and_keeps_them_while_no
     )
     time.sleep(SOME_LOOKS_SECONDS)
     assert replicas() == 13
-    adapter.due = 2
+    due.replicas = 2
     wait_until(lambda: replicas() == 2)

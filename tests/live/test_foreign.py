@@ -1,7 +1,7 @@
 """P7, C33-C35 on a real API server: another actor that sets the count is reported in the object within a cycle."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from recommender.configuring.settings import Settings
 from tests.live.harness.clients import wait_until
 from tests.live.harness.control_plane import ControlPlaneError
 from tests.live.harness.executors import read_clock
-from tests.live.harness.libraries import fetched_rollout_definition
+from tests.live.harness.libraries import fetched_rollout_definition, made_strimzi_definitions
 from tests.live.harness.scalers import autoscaled_in, orders_in
 from tests.live.harness.shop import Shop
 
@@ -72,6 +72,10 @@ spec:
     spec: {containers: [{name: consumer, image: "none:1"}]}
   strategy: {canary: {}}
 """
+STRIMZI = {
+    "KafkaConnector": ("spec.tasksMax", {"class": "org.example.Sink", "tasksMax": 3, "config": {}}),
+    "KafkaConnect": ("spec.replicas", {"bootstrapServers": "kafka:9092", "replicas": 3}),
+}
 ROLLOUT_ROLE = f"""
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -86,6 +90,7 @@ metadata: {{name: rollouts}}
 roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: rollouts}}
 subjects: [{{kind: ServiceAccount, name: {EXECUTOR.partition(":")[2]}, namespace: {EXECUTOR.partition(":")[0]}}}]
 """
+STRIMZI_ROLE = ROLLOUT_ROLE.replace("argoproj.io", "kafka.strimzi.io").replace("name: rollouts", "name: strimzi")
 STATEFUL = """
 apiVersion: apps/v1
 kind: StatefulSet
@@ -227,6 +232,31 @@ def test_an_argo_rollout_is_scaled_by_its_own_definition_and_two_rules(shop: Sho
     (act,) = acting.run_once(None)
     assert isinstance(act, Act), act
     assert shop.kubectl("get", "rollout", "orders", "-o", "jsonpath={.spec.replicas}") == "8"
+
+
+@pytest.mark.usefixtures("jars")
+@pytest.mark.parametrize(
+    "target",
+    [{"apiVersion": "kafka.strimzi.io/v1beta2", "kind": kind, "name": "orders"} for kind in STRIMZI],
+    ids=STRIMZI,
+)
+def test_a_resource_of_strimzi_is_scaled_by_its_own_definition_and_two_rules(
+    shop: Shop, target: Mapping[str, str]
+) -> None:
+    """Connectors have their tasks, which are members of the group, and Connect its workers."""
+    kind = target["kind"]
+    count, spec = STRIMZI[kind]
+    shop.cluster.kubectl("apply", "--server-side", "-f", str(made_strimzi_definitions() / f"{kind.lower()}.yaml"))
+    document = {"apiVersion": target["apiVersion"], "kind": kind, "metadata": {"name": "orders"}, "spec": spec}
+    wait_until(partial(taken, shop, json.dumps(document)))
+    plural = f"{kind.lower()}s"
+    shop.kubectl("apply", "-f", "-", given=STRIMZI_ROLE.replace("rollouts", plural))
+    may = (shop.kubeconfig, shop.namespace, "patch", f"{plural}.kafka.strimzi.io", "--subresource=scale")
+    wait_until(lambda: shop.cluster.may(*may))
+    shop.advise(1)
+    (act,) = shop.executor().run_once(None)
+    assert isinstance(act, Act), act
+    assert shop.kubectl("get", kind, "orders", "-o", f"jsonpath={{.{count}}}") == "8"
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def test_serve_prices_replicas_by_what_a_real_prometheus_has_of_their_node(
     installed.apply(json.dumps(scaler(namespace, target={"name": "orders"}, group=group)))
     table = steady_hour(tmp_path / "features", ("orders",), end_at=read_clock())
     with (
-        serving_text(exposition("opencost").replace("node-0", node)) as port,
+        serving_text(lambda: exposition("opencost").replace("node-0", node)) as port,
         running_prometheus(program("prometheus"), tmp_path / "prometheus", jobs={"opencost": [port]}) as url,
     ):
         query = {"query": f'node_cpu_hourly_cost{{node="{node}"}}'}

@@ -36,6 +36,12 @@ spec:
 Answer = Callable[[str], tuple[int, object]]
 
 
+def api_service_of(groups: Sequence[str], *, port: int) -> str:
+    """The manifest by which the API server requests version v1beta1 of these groups from a port of this machine."""
+    manifest = _SERVICE + "".join(_API_SERVICE.replace("GROUP", group) for group in groups)
+    return manifest.replace("PORT", str(port))
+
+
 @contextmanager
 def serving_apis(cluster: ControlPlane, folder: Path, groups: Sequence[str], answer: Answer) -> Iterator[None]:
     """Serve version v1beta1 of `groups` until the block ends: `answer` has a status and a document for each path.
@@ -70,8 +76,7 @@ def serving_apis(cluster: ControlPlane, folder: Path, groups: Sequence[str], ans
         server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        manifest = _SERVICE + "".join(_API_SERVICE.replace("GROUP", group) for group in groups)
-        manifest = manifest.replace("PORT", str(server.server_address[1]))
+        manifest = api_service_of(groups, port=server.server_address[1])
         try:
             cluster.apply(manifest)
             for group in groups:

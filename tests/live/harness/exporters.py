@@ -4,7 +4,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -107,15 +107,15 @@ def running_prometheus(
 
 
 @contextmanager
-def serving_text(text: str) -> Iterator[int]:
-    """The port of an exporter whose page is this text."""
+def serving_text(text: Callable[[], str]) -> Iterator[int]:
+    """The port of an exporter whose page is what `text` returns at each scrape."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(httpx2.codes.OK)
             self.send_header("Content-Type", "text/plain; version=0.0.4")
             self.end_headers()
-            self.wfile.write(text.encode())
+            self.wfile.write(text().encode())
 
         def log_message(self, *_: object) -> None: ...
 

@@ -1,4 +1,4 @@
-"""What Go's modules have for live tests: client libraries of Kafka, and the definition of Argo's Rollout."""
+"""What registries have for live tests: client libraries of Kafka, and definitions of Argo's and Strimzi's kinds."""
 
 from pathlib import Path
 
@@ -19,6 +19,16 @@ def built_go_members() -> Path:
 def fetched_rollout_definition() -> Path:
     """The CustomResourceDefinition of Argo Rollouts, fetched the first time. Errors: LibraryError."""
     return _had(_HERE / "rollouts" / "fetch.sh")
+
+
+def made_strimzi_definitions() -> Path:
+    """The folder of the CustomResourceDefinitions of Strimzi, made the first time. Errors: LibraryError."""
+    return _had(_HERE / "strimzi" / "make.sh")
+
+
+def built_prometheus_adapter() -> Path:
+    """prometheus-adapter, built from its Go module the first time. Errors: LibraryError."""
+    return _had(_HERE / "prometheus_adapter" / "build.sh")
 
 
 def _had(script: Path) -> Path:
