@@ -60,7 +60,7 @@ class Capacity(Wire):
     p20: FiniteFloat
     p50: FiniteFloat
     p90: FiniteFloat
-    source: Literal["configured", "saturated_windows", "unsaturated_windows", "lower_bound"]
+    source: Literal["configured", "saturated_windows", "busy_time", "unsaturated_windows", "lower_bound"]
     age_seconds: FiniteFloat | None = None
 
 

@@ -144,6 +144,7 @@ def _samples(
             clients=None,
             streams=None,
             commit_interval_seconds=None,
+            busy_ratio=None,
         )
 
 

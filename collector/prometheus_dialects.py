@@ -79,6 +79,13 @@ _LOG_END = (
     Metric(name="kafka_log_log_logendoffset"),
 )
 
+# The share of its time in which a Java client waits for messages in `poll`, as the JMX exporter, Micrometer and
+# OpenTelemetry publish it, and the label of the client that reports it.
+IDLE = Metric(name="kafka_consumer_(?:.+_)?poll_idle_ratio_avg")
+IDLE_CLIENT = "client_id"
+# The label that queries add to it: the client's group, which it does not report.
+IDLE_GROUP = "lagcast_group"
+
 # In the order of detection; if two are present, the first one is read.
 DIALECTS: tuple[Dialect, ...] = (
     Dialect(
@@ -198,9 +205,9 @@ class Selector:
         >>> Selector(names=("lag",), where=(("name", "Sum"),)).text({"group": ["a.b", "c"]}, present="client")
         'lag{name="Sum",group=~"a\\\\.b|c",client!=""}'
         """
-        matchers = [f"{label}={_quoted(value)}" for label, value in self.where]
+        matchers = [f"{label}={quoted(value)}" for label, value in self.where]
         matchers += [_one_of(label, values) for label, values in (labels or {}).items()]
-        matchers += [f"{label}=~{_quoted('|'.join(patterns))}" for label, patterns in (like or {}).items()]
+        matchers += [f"{label}=~{quoted('|'.join(patterns))}" for label, patterns in (like or {}).items()]
         matchers += [f'{present}!=""'] if present else []
         if len(self.names) == 1:
             return f"{self.names[0]}{{{','.join(matchers)}}}"
@@ -218,6 +225,7 @@ class Spoken:
     starts: Selector | None
     members: Selector | None
     states: Selector | None
+    idle: Selector | None
 
     @property
     def progress(self) -> Selector:
@@ -246,6 +254,7 @@ def detect(names: Collection[str]) -> Spoken:
                 starts=_first(dialect.starts, in_order),
                 members=_first(dialect.members, in_order),
                 states=_first(dialect.states, in_order),
+                idle=_first((IDLE,), in_order),
             )
         if ends is not None or commits is not None or lags is not None:
             halves.append(_half(dialect, has_ends=ends is not None))
@@ -270,10 +279,11 @@ def _first(alternatives: Sequence[Metric], names: Iterable[str]) -> Selector | N
 
 def _one_of(label: str, values: Sequence[str]) -> str:
     if len(values) == 1:
-        return f"{label}={_quoted(values[0])}"
-    return f"{label}=~{_quoted('|'.join(map(re.escape, values)))}"
+        return f"{label}={quoted(values[0])}"
+    return f"{label}=~{quoted('|'.join(map(re.escape, values)))}"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """The text as a string of PromQL."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

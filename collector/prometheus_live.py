@@ -16,7 +16,7 @@ import structlog
 
 from collector.errors import AdapterError, UnavailableError
 from collector.kafka_admin import Collected
-from collector.prometheus_dialects import Dialect
+from collector.prometheus_dialects import IDLE_GROUP, Dialect
 from collector.prometheus_found import Discovered, discover_present
 from collector.prometheus_http import PrometheusRequests, Series
 from collector.prometheus_past import SLOWEST_SECONDS
@@ -39,7 +39,9 @@ _FIRST_SUM = 1e12
 _UNWRITTEN_MINUTES = 2
 _UNKNOWN_STATE = "UNKNOWN"
 _OF_TOPICS = frozenset({"ends", "starts", ENDS_AT})
-_KINDS = ("ends", "progress", "starts", "members", "states", ENDS_AT, PROGRESS_AT)
+_OF_IDLE = frozenset({"idle", "idle_clients"})
+_READ = ("ends", "progress", "starts", "members", "states", *sorted(_OF_IDLE))
+_KINDS = (*_READ, ENDS_AT, PROGRESS_AT)
 
 _Place = tuple[str, ...]
 _log = structlog.get_logger(__name__)
@@ -182,8 +184,7 @@ class PrometheusCollector:
         """The samples of one scrape of the group; a partition without progress that had some before has none."""
         second = int(at.timestamp())
         series = {
-            name: tuple(replace(one, at_seconds=np.array([second])) for one in scrape.fields[name])
-            for name in ("ends", "progress", "starts", "members", "states")
+            name: tuple(replace(one, at_seconds=np.array([second])) for one in scrape.fields[name]) for name in _READ
         }
         readings = Readings(minutes=np.array([second]), **series)
         past = GroupPast(group=scrape.group, topics=scrape.topics, wanted=np.array([True]))
@@ -265,6 +266,8 @@ class _Scrapes:
             label = dialect.topic if kind in _OF_TOPICS else dialect.group
             for one in series:
                 name = "" if self._owned and kind not in _OF_TOPICS else one.labels.get(label, "")
+                if kind in _OF_IDLE:
+                    name = one.labels.get(IDLE_GROUP, "")
                 self._by_name.setdefault((kind, name), []).append(one)
 
     def of(self, group: str, topics: frozenset[str]) -> "_Scrape":
@@ -273,7 +276,7 @@ class _Scrapes:
         fields = {
             kind: [
                 one
-                for name in (sorted(topics) if kind in _OF_TOPICS else whose)
+                for name in (sorted(topics) if kind in _OF_TOPICS else (group,) if kind in _OF_IDLE else whose)
                 for one in self._by_name.get((kind, name), ())
             ]
             for kind in _KINDS

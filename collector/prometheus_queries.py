@@ -1,7 +1,9 @@
 """The PromQL expressions that fill `prometheus_rows.Readings`, for the past and for each round of a live collector."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 
+from collector.prometheus_dialects import IDLE_CLIENT, IDLE_GROUP, Selector, quoted
 from collector.prometheus_found import Discovered, of_topics
 
 # The label by which the parts of `at_once` are told apart; exporters of Kafka's offsets have no such label.
@@ -37,7 +39,23 @@ def expressions(discovered: Discovered, *, newest: Callable[[str], str]) -> dict
         queries["states"] = f"count by ({labels}) ({spoken.states.text(grouped)})"
     elif spoken.states is not None:
         queries["states"] = f"max by ({whose}) ({spoken.states.text(grouped)})"
+    if spoken.idle is not None:
+        idle = _with_group(spoken.idle, sorted(discovered.topics))
+        queries["idle"] = f"avg by ({IDLE_GROUP}) ({idle})"
+        queries["idle_clients"] = f"count by ({IDLE_GROUP}) ({idle})"
     return queries
+
+
+def _with_group(idle: Selector, groups: Sequence[str]) -> str:
+    """The idle shares of the clients of these groups, with their group, by the ids that Java gives by default.
+
+    They are `consumer-GROUP-1` and the like, or with Kafka Streams `GROUP-...-StreamThread-1-consumer`. Of two groups
+    whose names begin alike the longer one is meant.
+    """
+    names = "|".join(map(re.escape, sorted(groups, key=len, reverse=True)))
+    clients = f"consumer-({names})-.+|({names})-.+-StreamThread-[0-9]+-consumer"
+    series = idle.text(like={IDLE_CLIENT: [clients]})
+    return f'label_replace({series}, "{IDLE_GROUP}", "$1$2", "{IDLE_CLIENT}", {quoted(clients)})'
 
 
 def at_once(discovered: Discovered) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 
 from collector.errors import MalformedError
-from collector.prometheus_dialects import Dialect
+from collector.prometheus_dialects import IDLE_GROUP, Dialect
 from collector.prometheus_http import Series
 from collector.sinks import arrow_schema
 from forecasting.units import AnyArray, FloatArray, IntArray
@@ -31,6 +31,8 @@ class Readings:
     starts: tuple[Series, ...] = ()
     members: tuple[Series, ...] = ()
     states: tuple[Series, ...] = ()
+    idle: tuple[Series, ...] = ()
+    idle_clients: tuple[Series, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +102,7 @@ def _group_rows(
         wanted = wanted & np.append(wanted[1:], False) & np.append(False, wanted[:-1])
     seen = np.isfinite([np.full(len(wanted), np.nan), *progress.of.values()]).any(axis=0)
     states, members = _states_and_members(dialect, readings, past.group, progress)
+    busy = _busy(readings, past.group, members)
     starts = {_partition(dialect, series): _on_grid(readings.minutes, series) for series in readings.starts}
     for (topic, number), end in sorted(ends.items()):
         if topic not in past.topics:
@@ -117,6 +120,7 @@ def _group_rows(
                 commit=np.full(len(end), np.nan),
                 members=np.where(seen, members, np.nan),
                 states=states,
+                busy=busy,
             )
         else:
             commit = commit if dialect.commits else end - commit
@@ -129,7 +133,20 @@ def _group_rows(
                 commit=np.where(commit < 0, np.nan, commit),  # -1: never committed
                 members=members,
                 states=states,
+                busy=busy,
             )
+
+
+def _busy(readings: Readings, group: str, members: FloatArray) -> FloatArray:
+    """The mean share of their time in which the group's members work; NaN where not every member reports it."""
+    idle, clients = (
+        next(
+            (_on_grid(readings.minutes, each) for each in series if each.labels.get(IDLE_GROUP) == group),
+            np.full(len(readings.minutes), np.nan),
+        )
+        for series in (readings.idle, readings.idle_clients)
+    )
+    return np.where(clients == members, np.clip(1.0 - idle, 0.0, 1.0), np.nan)
 
 
 def _rows(
@@ -142,6 +159,7 @@ def _rows(
     commit: FloatArray,
     members: FloatArray,
     states: AnyArray,
+    busy: FloatArray,
 ) -> pa.Table:
     count = int(kept.sum())
     cluster, group, topic, number = names
@@ -156,6 +174,7 @@ def _rows(
         "log_start_offset": _whole(start[kept]),
         "group_state": pa.array(states[kept], pa.string()),
         "members": _whole(members[kept]),
+        "busy_ratio": pa.array(busy[kept], from_pandas=True),
     }
     schema = arrow_schema()
     arrays = [columns.get(name, pa.nulls(count)) for name in schema.names]

@@ -17,6 +17,7 @@ class OffsetSample:
     `clients` are the libraries that the members' client ids name, joined by a comma (`client_libraries`).
     `streams` is what is known of a Kafka Streams application, as JSON under the names of its settings.
     `commit_interval_seconds` is the time between two commits of a consumer, as the meter has seen it.
+    `busy_ratio` is the share of their time in which members work on messages, as their clients report it.
     `group_state` is Kafka's term (`STABLE`, `PREPARING_REBALANCING`, ...), `UNKNOWN` where the broker returned none.
     """
 
@@ -36,3 +37,4 @@ class OffsetSample:
     clients: str | None = None
     streams: str | None = None
     commit_interval_seconds: float | None = None
+    busy_ratio: float | None = None

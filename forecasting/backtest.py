@@ -110,5 +110,6 @@ def history_of(rates: FloatArray, *, end_at: datetime, cluster: str = "trace", g
         lag_messages=unknown,
         members=unknown,
         in_rebalance=unknown,
+        busy_ratio=unknown,
         recent=(),
     )

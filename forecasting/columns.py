@@ -42,6 +42,7 @@ SAMPLES: tuple[Column, ...] = (
     Column(name="clients", kind="string", nullable=True, later=True),  # libraries, sorted, joined by a comma
     Column(name="streams", kind="string", nullable=True, later=True),  # of a Streams application, as JSON
     Column(name="commit_interval_seconds", kind="double", nullable=True, later=True),  # measured by the meter
+    Column(name="busy_ratio", kind="double", nullable=True, later=True),  # share of their time that members work
 )
 
 # One row for each group and interval, stamped with the instant at which the interval ends: a row may be used from
@@ -77,6 +78,7 @@ GROUP_INTERVALS: tuple[Column, ...] = (
     Column(name="clients", kind="string", nullable=True, later=True),
     Column(name="streams", kind="string", nullable=True, later=True),
     Column(name="commit_interval_seconds", kind="double", nullable=True, later=True),
+    Column(name="busy_ratio", kind="double", nullable=True, later=True),
 )
 
 # The fit of a fleet for each group: one row for each horizon its forecasts were scored at, with the parameters

@@ -50,6 +50,7 @@ class GroupInterval:
     clients: str | None = None
     streams: str | None = None
     commit_interval_seconds: float | None = None
+    busy_ratio: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,7 @@ class History:
     lag_messages: FloatArray
     members: FloatArray
     in_rebalance: FloatArray  # share of the minute's base rows that lay inside a rebalance
+    busy_ratio: FloatArray  # share of their time in which members work; NaN where their clients do not report it
     recent: tuple[GroupInterval, ...]
 
     @property
@@ -96,10 +98,11 @@ class History:
             lag_messages=self.lag_messages[kept],
             members=self.members[kept],
             in_rebalance=self.in_rebalance[kept],
+            busy_ratio=self.busy_ratio[kept],
         )
 
 
-_SERIES = ("produce", "peak", "consume", "lag", "members", "in_rebalance")
+_SERIES = ("produce", "peak", "consume", "lag", "members", "in_rebalance", "busy")
 _RECENT_SECONDS = 900
 # Room beyond the length kept: the window of a full buffer moves once a day.
 _SPARE_MINUTES = 1440
@@ -143,7 +146,8 @@ class HistoryBuffer:
         if self._last_minute is None:
             return None
         window = slice(max(0, self._filled - self._max_minutes), self._filled)
-        produce, peak, consume, lag, members, in_rebalance = (read_only(series[window]) for series in self._values)
+        values = (read_only(series[window]) for series in self._values)
+        produce, peak, consume, lag, members, in_rebalance, busy = values
         return History(
             cluster=self.cluster,
             group=self.group,
@@ -154,6 +158,7 @@ class HistoryBuffer:
             lag_messages=lag,
             members=members,
             in_rebalance=in_rebalance,
+            busy_ratio=busy,
             recent=tuple(self._recent),
         )
 
@@ -206,6 +211,7 @@ def _minute_values(rows: list[GroupInterval]) -> tuple[float, ...]:
         nan if last.lag_messages is None else last.lag_messages,
         nan if last.members is None else float(last.members),
         sum(row.in_rebalance for row in rows) / len(rows),
+        _weighted_mean([(row.busy_ratio, row.interval_seconds) for row in rows]),
     )
 
 

@@ -60,6 +60,7 @@ def samples_of(plant: Plant, names: Names) -> pa.Table:
             "clients": pa.repeat(seen[0].clients, rows),
             "streams": pa.nulls(rows, pa.string()),
             "commit_interval_seconds": pa.nulls(rows, pa.float64()),
+            "busy_ratio": pa.nulls(rows, pa.float64()),
         }
     )
     return table.filter(pa.array(np.concatenate([o.sampled for o in seen])))

@@ -34,7 +34,7 @@ def rollup(base: DataFrame, *, seconds: int) -> DataFrame:
     newest_known = {name: _newest_known(name) for name in _NEWEST_KNOWN}
     means = {
         name: _mean_over_time(name)
-        for name in ("produce_messages_per_second", "consume_messages_per_second", "partition_skew_ratio")
+        for name in ("produce_messages_per_second", "consume_messages_per_second", "partition_skew_ratio", "busy_ratio")
     }
     worst_then_newest = F.when(F.col("worst_lag_seconds").isNotNull(), F.struct("worst_lag_seconds", "interval_end_at"))
     columns = {

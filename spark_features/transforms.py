@@ -32,6 +32,7 @@ _DESCRIPTION = {
     "clients": "string",
     "streams": "string",
     "commit_interval_seconds": "double",
+    "busy_ratio": "double",
 }
 _SEPARATOR = "\x1f"
 # The partition comes first: it is an integer, and sorting distinguishes most rows by the first key.

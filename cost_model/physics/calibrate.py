@@ -33,6 +33,10 @@ PLANNED_BEYOND, STEP_BEYOND = 1.06, 1.15
 ODD_MINUTES = 1
 # At the limit the middle lies a little above what minutes show that began before the group was behind.
 AT_LIMIT_BEYOND = 1.03
+# Clients report the share of their time in which they work: so many minutes of it, in which they work at least for a
+# tenth, show what a replica does when it works all the time, as a band of a tenth at least. An application that hands
+# messages to threads of its own looks idle while these work: so no more than twice of what a replica has shown counts.
+BUSY_MINUTES, LEAST_BUSY, BUSY_BAND, BUSY_BEYOND = 10, 0.1, 0.1, 2.0
 # A minute this full beside the fullest ones may have been at the limit.
 NEARLY_AS_FULL = 0.9
 
@@ -77,8 +81,9 @@ def _look_back(history: History) -> slice:
 def capacity_seen(history: History, profile: GroupProfile) -> Capacity | None:
     """One replica's capacity from windows in which the group worked at its limit.
 
-    Without such windows, or where they contradict each other, at least the rate shown in a day and a step beyond it;
-    before such a day the rate shown, as a lower bound, and None before three minutes.
+    Without such windows, or where they contradict each other, from the time in which its members work, where they
+    report it; else at least the rate shown in a day and a step beyond it; before such a day the rate shown, as a lower
+    bound, and None before three minutes.
 
     The rate is shared among members that hold work; where the assignment is uneven that understates capacity, which is
     the safe side.
@@ -95,7 +100,35 @@ def capacity_seen(history: History, profile: GroupProfile) -> Capacity | None:
         found = belief.capacity(Seconds(float(minutes_since * MINUTE_SECONDS)))
         if found is not None:
             return found
-    return _at_least(rates, history, profile)
+    return _by_busy_time(rates, history, profile) or _at_least(rates, history, profile)
+
+
+def _by_busy_time(rates: FloatArray, history: History, profile: GroupProfile) -> Capacity | None:
+    """What a replica would do if it worked all the time, by the share of it in which it does; None where unknown.
+
+    Nor is it known where the group was behind while it did clearly less: then it waits for something else.
+    """
+    busy = history.busy_ratio[_look_back(history)][1:]
+    known = np.isfinite(rates) & (rates > 0.0) & np.isfinite(busy) & (busy >= LEAST_BUSY)
+    shown = _sustained(rates, minutes=_sustained_minutes(profile))
+    if known.sum() < BUSY_MINUTES or shown is None:
+        return None
+    each = rates[known] / busy[known]
+    middle = float(rates[known].sum() / busy[known].sum())
+    behind = _behind_rates(history, profile)
+    behind = behind[np.isfinite(behind)]
+    if behind.size > ODD_MINUTES and behind.max() < NEARLY_AS_FULL * middle:
+        return None
+    most = BUSY_BEYOND * shown
+    low = min(float(np.quantile(each, 0.2)), (1.0 - BUSY_BAND) * middle)
+    high = max(float(np.quantile(each, 0.9)), (1.0 + BUSY_BAND) * middle)
+    return Capacity(
+        p20=MessagesPerSecond(min(low, most)),
+        p50=MessagesPerSecond(min(middle, most)),
+        p90=MessagesPerSecond(min(high, most)),
+        source="busy_time",
+        age_seconds=Seconds(0.0),
+    )
 
 
 def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Capacity | None:

@@ -10,7 +10,7 @@ Client = Literal["java", "librdkafka", "kafka-python", "aiokafka", "kafkajs", "s
 CommitMode = Literal["interval", "batch", "message"]
 Assignor = Literal["range", "roundrobin", "sticky"]
 FigureSource = Literal["configured", "detected", "assumed"]
-CapacitySource = Literal["configured", "saturated_windows", "unsaturated_windows", "lower_bound"]
+CapacitySource = Literal["configured", "saturated_windows", "busy_time", "unsaturated_windows", "lower_bound"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ CONDITIONS = ("Ready", "DataSufficient", "CapacityKnown", "ForecastTrusted", "Ex
 CAPACITY_SENTENCES: Mapping[CapacitySource, str] = {
     "configured": "What one replica carries is known.",
     "saturated_windows": "What one replica carries is known.",
+    "busy_time": "What one replica carries is known from the time in which its members work.",
     "unsaturated_windows": "One replica was never seen at its limit; plans go a step beyond what it has carried.",
     "lower_bound": "Replicas were not seen at their limit yet; plans rely on what they have carried, and add none.",
 }
@@ -199,7 +200,7 @@ def _of_advice(advice: Recommendation) -> dict[str, Verdict]:
             sentence=f"{advice.history_seconds:.0f} s of history.",
         ),
         "CapacityKnown": Verdict(
-            holds=source in ("configured", "saturated_windows"),
+            holds=source in ("configured", "saturated_windows", "busy_time"),
             reason=wire_code(source),
             sentence=CAPACITY_SENTENCES[source],
         ),

@@ -245,6 +245,7 @@ def _capacity(capacity: Capacity) -> str:
     known = {
         "configured": "as set",
         "saturated_windows": "measured at the group's limit",
+        "busy_time": "measured by the share of their time in which members work",
         "lower_bound": "at least: the most that replicas have shown, their limit is unknown",
         "unsaturated_windows": "never seen at its limit: assumed a step above its highest rate",
     }[capacity.source]

@@ -73,9 +73,8 @@ class MemoryPrometheus:
         """The value of an expression, in one of the few forms that lagcast sends."""
         if "\nor " in expression:
             return {key: value for part in expression.split("\nor ") for key, value in self._value(part, at).items()}
-        if found := re.fullmatch(r'label_replace\((.*), "(\w+)", "(\w+)", "", ""\)', expression):
-            vector = self._value(found[1], at).items()
-            return {_labels({**dict(key), found[2]: found[3]}): value for key, value in vector}
+        if found := re.fullmatch(r'label_replace\((.*), "(\w+)", "(.*?)", "(\w*)", "(.*)"\)', expression):
+            return _relabelled(self._value(found[1], at), *found.groups()[1:])
         if found := re.fullmatch(r"timestamp\((.*)\)", expression):
             return self._newest(found[1], at, _LOOKBACK_SECONDS, stale=True, instants=True)
         if found := re.fullmatch(r"time\(\) - max\(timestamp\((.*)\)\)", expression):
@@ -87,14 +86,8 @@ class MemoryPrometheus:
             return {(): float(max(counts))} if counts else {}
         if found := re.fullmatch(r"last_over_time\((.*)\[(\d+)s\]\)", expression):
             return self._newest(found[1], at, float(found[2]), stale=False)
-        if found := re.fullmatch(r"(max|sum|count) by \(([^)]*)\) \((.*)\)", expression):
-            kept, groups = re.split(r",\s*", found[2]), dict[Labels, list[float]]()
-            for key, value in self._value(found[3], at).items():
-                own = {label: named for label, named in key if label in kept}
-                groups.setdefault(_labels(own), []).append(value)
-            if found[1] == "max":
-                return {key: max(values) for key, values in groups.items()}
-            return {key: sum(values) if found[1] == "sum" else float(len(values)) for key, values in groups.items()}
+        if found := re.fullmatch(r"(max|sum|count|avg) by \(([^)]*)\) \((.*)\)", expression):
+            return _aggregated(found[1], re.split(r",\s*", found[2]), self._value(found[3], at))
         return self._newest(expression, at, _LOOKBACK_SECONDS, stale=True)
 
     def _newest(self, selector: str, at: float, seconds: float, *, stale: bool, instants: bool = False) -> Vector:
@@ -170,6 +163,29 @@ def offsets_text(
     ]
     lines += [f'kafka_consumergroup_members{{consumergroup="{group}"}} {members}'] if members is not None else []
     return "".join(f"{line}\n" for line in lines)
+
+
+def _aggregated(function: str, kept: Sequence[str], vector: Vector) -> Vector:
+    """The vector's values together, of those that agree in the labels that are kept."""
+    groups = dict[Labels, list[float]]()
+    for key, value in vector.items():
+        groups.setdefault(_labels({label: named for label, named in key if label in kept}), []).append(value)
+    if function == "max":
+        return {key: max(values) for key, values in groups.items()}
+    if function == "count":
+        return {key: float(len(values)) for key, values in groups.items()}
+    return {key: sum(values) / (len(values) if function == "avg" else 1) for key, values in groups.items()}
+
+
+def _relabelled(vector: Vector, target: str, replacement: str, source: str, pattern: str) -> Vector:
+    """The vector with a label that is made of another one: `$1` and `$2` are its groups."""
+    found: Vector = {}
+    for key, value in vector.items():
+        match = re.fullmatch(pattern.replace("\\\\", "\\"), dict(key).get(source, ""))
+        if match is not None:
+            named = re.sub(r"\$(\d)", lambda each, match=match: match[int(each[1])] or "", replacement)  # type: ignore[misc]  # a default
+            found[_labels({**dict(key), target: named})] = value
+    return found
 
 
 def _labels(labels: Mapping[str, str]) -> Labels:

@@ -277,6 +277,44 @@ def test_a_rebalance_is_seen_where_the_exporter_tells_the_state(
     ]
 
 
+def idle_text(**shares: float) -> str:
+    """What Java's clients report beside an exporter's offsets: the share of its time that each waits, by its id."""
+    metric = "kafka_consumer_consumer_metrics_poll_idle_ratio_avg"
+    return "".join(f'{metric}{{client_id="{client}"}} {share}\n' for client, share in shares.items())
+
+
+@pytest.mark.parametrize(
+    ("clients", "busy"),
+    [
+        ({"consumer-orders-1": 0.4, "consumer-orders-2": 0.2}, 0.7),
+        ({"consumer-orders-host-7": 1.0, "consumer-orders-2": 0.0}, 0.5),
+        ({"orders-5f-StreamThread-1-consumer": 0.9, "orders-5f-StreamThread-2-consumer": 0.9}, 0.1),
+        ({"consumer-orders-1": 0.4}, None),  # the other member reports nothing
+        ({"consumer-orders-1": 0.4, "billing-1": 0.2}, None),
+        ({"consumer-orders-1": 0.4, "consumer-orders-2": float("nan")}, None),
+        ({}, None),
+    ],
+)
+def test_the_time_in_which_members_work_is_that_of_all_of_them(
+    memory: MemoryPrometheus, collector: PrometheusCollector, clients: dict[str, float], busy: float | None
+) -> None:
+    """One minus the share of their time in which they wait for messages, by the ids that Java gives by default."""
+    memory.scrape(offsets_text([10], [10], members=2) + idle_text(**clients), at=NOON_SECONDS)
+    (row,) = round_at(collector, 1).samples
+    assert row.busy_ratio == (None if busy is None else pytest.approx(busy))
+
+
+def test_of_two_groups_whose_names_begin_alike_each_has_its_own_clients(
+    memory: MemoryPrometheus, collector: PrometheusCollector
+) -> None:
+    """`consumer-orders-eu-1` is a client of orders-eu, not of orders."""
+    ends = offsets_text([10], [10], members=1)
+    longer = offsets_text([], [10], group="orders-eu", members=1)
+    memory.scrape(ends + longer + idle_text(**{"consumer-orders-1": 0.9, "consumer-orders-eu-1": 0.3}), at=NOON_SECONDS)
+    found = {row.group: row.busy_ratio for row in round_at(collector, 1).samples}
+    assert found == {"orders": pytest.approx(0.1), "orders-eu": pytest.approx(0.7)}
+
+
 def test_an_unknown_group_is_an_error_beside_the_samples_of_the_others(
     memory: MemoryPrometheus, collector: PrometheusCollector
 ) -> None:

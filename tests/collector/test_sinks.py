@@ -42,6 +42,7 @@ samples = st.builds(
     clients=st.none() | st.text(max_size=20),
     streams=st.none() | st.text(max_size=20),
     commit_interval_seconds=st.none() | st.floats(0.1, 900.0),
+    busy_ratio=st.none() | st.floats(0.0, 1.0),
 )
 
 

@@ -262,13 +262,27 @@ def test_rows_from_the_jmx_exporter_are_the_same(scene: Scene, read_back: ReadBa
     assert {rows[at, 0]["members"] for at in scene.minutes} == {1}
 
 
+def test_the_time_in_which_a_java_consumer_works_shows_what_it_can_do(scene: Scene, read_back: ReadBack) -> None:
+    """A message every 250 ms and its commit: four a second at most, whatever share of the time it waits for them.
+
+    The exporter of offsets tells the members, and clients of another library tell nothing of their time.
+    """
+    rows = read_back(scene.klag, SLOW_GROUP)
+    last = scene.minutes[2]
+    busy = rows[last, 0]["busy_ratio"]
+    assert 0.5 <= busy <= 1.0
+    rate = (scene.slow_commits[last] - scene.slow_commits[scene.minutes[0]]) / 120.0
+    assert 3.0 <= rate / busy <= 4.2
+    assert {row["busy_ratio"] for row in read_back(scene.klag, GROUP).values()} == {None}
+
+
 def test_the_estimate_of_a_real_server(scene: Scene, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The estimate names the exporter, the age of its newest sample, and the requests that would be made."""
     words = ["history", "--prometheus", scene.klag, "--out", str(tmp_path / "none"), "--group", GROUP, "--days", "14"]
     assert main([*words, "--estimate"]) == 0
     stderr = capsys.readouterr().err
     assert "kafka-lag-exporter: 1 groups, newest sample" in stderr
-    assert "5 queries of 4,320 points at most, 4,320 rows at most" in stderr
+    assert "7 queries of 4,320 points at most, 4,320 rows at most" in stderr
     assert not (tmp_path / "none").exists()
 
 

@@ -17,7 +17,12 @@ MINUTES = 240
 
 
 def _history(
-    consumed: FloatArray, *, behind: FloatArray, members: FloatArray, rebalance: FloatArray | None = None
+    consumed: FloatArray,
+    *,
+    behind: FloatArray,
+    members: FloatArray,
+    rebalance: FloatArray | None = None,
+    busy: FloatArray | None = None,
 ) -> History:
     """Minutes at these rates, with a minute's worth of lag where the group is behind (1) and none where not (0)."""
     return History(
@@ -30,6 +35,7 @@ def _history(
         lag_messages=60.0 * consumed * behind,
         members=members,
         in_rebalance=np.zeros(consumed.size) if rebalance is None else rebalance,
+        busy_ratio=np.full(consumed.size, np.nan) if busy is None else busy,
         recent=(),
     )
 
@@ -238,3 +244,61 @@ def test_a_group_that_was_behind_below_what_it_has_shown_is_planned_a_step_beyon
     consumed[600:660] = 800.0
     behind[900] = behind[1000] = 1.0
     assert _seen(_day(consumed, behind=behind))[0] == pytest.approx(106.0)
+
+
+def _busy(rates: FloatArray, *, capacity: float, members: int = 8) -> FloatArray:
+    """The share of its time that a replica of this capacity works, a tenth more or less by chance."""
+    chance = np.random.default_rng(5).uniform(0.9, 1.1, rates.size)
+    return np.clip(rates / (capacity * members) * chance, 0.0, 1.0)
+
+
+def test_the_time_in_which_members_work_shows_their_capacity_without_any_backlog() -> None:
+    """8 replicas that do 300 to 500/s together while they work 38 to 62 % of their time do 100/s each."""
+    rates = np.linspace(300.0, 500.0, 30)
+    history = _history(rates, behind=np.zeros(30), members=np.full(30, 8.0), busy=_busy(rates, capacity=100.0))
+    found = capacity_seen(history, PROFILE)
+    assert found is not None
+    assert found.source == "busy_time"
+    assert found.p50 == pytest.approx(100.0, rel=0.03)
+    assert found.p20 <= 0.9 * found.p50
+    assert found.p90 >= 1.1 * found.p50
+
+
+def test_no_more_than_twice_of_what_replicas_have_shown_is_taken_from_the_time_they_work() -> None:
+    """An application that hands its messages to threads of its own looks idle for nine tenths of its time."""
+    rates = np.full(60, 400.0)
+    history = _history(rates, behind=np.zeros(60), members=np.full(60, 8.0), busy=np.full(60, 0.1))
+    found = capacity_seen(history, PROFILE)
+    assert found is not None
+    assert (found.p20, found.p50, found.p90) == pytest.approx((100.0, 100.0, 100.0))
+
+
+@pytest.mark.parametrize("busy", [0.05, np.nan])
+def test_a_group_that_hardly_works_or_does_not_say_shows_no_capacity_by_its_time(busy: float) -> None:
+    """A poll itself takes a few per cent."""
+    rates = np.full(60, 400.0)
+    history = _history(rates, behind=np.zeros(60), members=np.full(60, 8.0), busy=np.full(60, busy))
+    found = capacity_seen(history, PROFILE)
+    assert found is not None
+    assert found.source == "lower_bound"
+
+
+def test_a_group_that_is_behind_while_it_looks_idle_waits_for_something_else() -> None:
+    """Three odd minutes behind at 400/s of the 800/s that its time would allow: the time is not believed."""
+    rates, behind = np.full(60, 400.0), np.zeros(60)
+    behind[[20, 30, 40]] = 1.0
+    history = _history(rates, behind=behind, members=np.full(60, 8.0), busy=np.full(60, 0.5))
+    found = capacity_seen(history, PROFILE)
+    assert found is not None
+    assert found.source == "lower_bound"
+
+
+def test_what_a_group_does_at_its_limit_counts_before_the_time_in_which_it_works() -> None:
+    """Forty minutes of a backlog at 800/s, in which members say that they work half of their time."""
+    behind = np.zeros(MINUTES)
+    behind[180:220] = 1.0
+    consumed = np.where(behind > 0.0, 800.0, 500.0) * _noise()
+    members = np.full(MINUTES, 8.0)
+    found = capacity_seen(_history(consumed, behind=behind, members=members, busy=np.full(MINUTES, 0.5)), PROFILE)
+    assert found is not None
+    assert found.source == "saturated_windows"
