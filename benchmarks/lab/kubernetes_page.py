@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from textwrap import fill
 from typing import Any
 
 from benchmarks.command import table
@@ -15,8 +16,14 @@ from benchmarks.lab.autoscalers import (
 )
 from benchmarks.lab.pods import START_DELAY_SECONDS
 from benchmarks.lab.policies import CAPACITY, MOST_REPLICAS, PARTITIONS
+from forecasting.units import SECONDS_PER_HOUR, MessagesPerSecond
+from recommender.deciding.decision import DecisionSettings
 
 Document = dict[str, Any]
+
+_PRICES = DecisionSettings().prices(MessagesPerSecond(CAPACITY))
+# The default price of a late message, in seconds of a pod.
+LATE_POD_SECONDS = SECONDS_PER_HOUR * _PRICES.price_per_late_message / _PRICES.price_per_replica_hour
 
 NAMES = {
     "fixed": "fixed at the peak",
@@ -56,7 +63,10 @@ All of this page is written from figures in JSON, and those by one command:
   from when a pod is made to the end of its process, the drain after the load included. Rebalances are those that
   lagcast's meter saw, those at the start included where the load had begun.
 
-One run of each policy, by {commands}: differences of a few per cent mean nothing.
+- **Cost** is in pod-seconds: those of the pods, and {late:.2f} for each late message, which is lagcast's default price
+  of it.
+
+{runs}: differences of a few per cent mean nothing.
 """
 
 MOVES = """What each requested, as `spec.replicas` at the second of the load; before 0 are the replicas to begin with:
@@ -69,13 +79,17 @@ def page(documents: Sequence[Document]) -> str:
     if any((each["seconds"], each["protocol"]) != (document["seconds"], document["protocol"]) for each in others):
         message = "they are of loads of different lengths, or of groups of different protocols"
         raise ValueError(message)
-    document = document | {"policies": [policy for each in documents for policy in each["policies"]]}
+    runs = [policy for each in documents for policy in each["policies"]]
+    document = document | {"policies": sorted(runs, key=lambda policy: list(NAMES).index(policy["policy"]))}
+    each_run = max(sum(run["policy"] == name for run in runs) for name in NAMES)
+    of_each = "One run of each policy" if each_run == 1 else f"{each_run} runs of each policy, in the order of the runs"
     introduction = INTRODUCTION.format(
         minutes=document["seconds"] / 60,
         processors=document["processors"],
         load=max(each["load"] for each in documents),
         protocol=document["protocol"],
-        commands="one command" if len(documents) == 1 else f"{len(documents)} commands (`--policies`)",
+        runs=of_each if len(documents) == 1 else f"{of_each}, by {len(documents)} commands",
+        late=LATE_POD_SECONDS,
         partitions=PARTITIONS,
         capacity=CAPACITY,
         most=MOST_REPLICAS,
@@ -88,19 +102,21 @@ def page(documents: Sequence[Document]) -> str:
         lag=LAG_OF_A_REPLICA,
     )
     moves = "\n".join(
-        f"- {NAMES[policy['policy']]}: {_moves_of(policy['replicas'])}" for policy in document["policies"]
+        fill(f"- {NAMES[policy['policy']]}: {_moves_of(policy['replicas'])}", width=120, subsequent_indent="  ")
+        for policy in document["policies"]
     )
     return f"{introduction}\n{table_of(document)}\n{MOVES}\n{moves}\n"
 
 
 def table_of(document: Document) -> str:
     """A row for each policy."""
-    head = ("policy", "pod-seconds", "late", "wait p99", "moves", "rebalances", "duplicates", "lost")
+    head = ("policy", "cost", "pod-seconds", "late", "wait p99", "moves", "rebalances", "duplicates", "lost")
     return table(
         head,
         [
             (
                 NAMES[policy["policy"]],
+                f"{cost_of(policy):,.0f}",
                 f"{policy['replica_seconds']:,.0f}",
                 f"{policy['late_messages']:,} of {policy['messages']:,}",
                 f"{policy['wait_p99_seconds']:.1f} s",
@@ -112,6 +128,11 @@ def table_of(document: Document) -> str:
             for policy in document["policies"]
         ],
     )
+
+
+def cost_of(policy: Document) -> float:
+    """Pod-seconds, and what late messages cost in them."""
+    return float(policy["replica_seconds"] + LATE_POD_SECONDS * policy["late_messages"])
 
 
 def _moves_of(looks: Sequence[Sequence[float]]) -> str:

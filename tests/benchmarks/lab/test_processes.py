@@ -188,9 +188,10 @@ def test_the_page_of_a_run_in_kubernetes_names_compressed_times_and_has_a_row_fo
     table = page([document])
     assert "make lab-kubernetes OUT=FILE MINUTES=2\n" in table
     assert "the HPA controller looks each 0.25 s (15 s)" in table
-    assert "| lagcast through KEDA | 7,200 | 10 of 20 | 10.0 s | 3 | 2 | 0 | 0 |" in table
+    assert "| lagcast through KEDA | 7,206 | 7,200 | 10 of 20 | 10.0 s | 3 | 2 | 0 | 0 |" in table
     assert "- lagcast through KEDA: 1, 3 at 12 s\n" in table
     assert "| fixed at the peak |" in page([document, document | {"policies": [policy | {"policy": "fixed"}]}])
+    assert "2 runs of each policy, in the order of the runs, by 2 commands" in page([document, document])
     with pytest.raises(ValueError, match="of different lengths"):
         page([document, document | {"seconds": 60}])
 
