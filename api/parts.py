@@ -349,8 +349,9 @@ class ProfileFigure(Wire):
     """Set by the owner, told by Kafka, the Kubernetes cluster or the prices of its nodes, from the group's own moves,
     from those of similar groups, or the default."""
     seen_at: Instant | None = None
-    """Instant at which the Kubernetes cluster last showed the figure, or at which the price that is in use was read,
-    which is replaced once a day at most. Absent for all others."""
+    """Instant at which Kafka or the Kubernetes cluster last showed the figure, or at which the price that is in use was
+    read, which is replaced once a day at most. Absent for all others, and where Kafka showed it no more for a quarter
+    of an hour."""
 
 
 class Policy(Wire):

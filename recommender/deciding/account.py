@@ -93,7 +93,7 @@ def profile_figures(context: DecisionContext) -> tuple[ProfileFigure, ...]:
         for name in own
         if streams is not None
     )
-    figures = (*(_with_instant(figure, context) for figure in plain), *of_streams)
+    figures = (_with_instant(figure, context) for figure in (*plain, *of_streams))
     return (*figures, *_price_of_replicas(context.settings))
 
 
@@ -112,13 +112,17 @@ def _is_bound(profile: GroupProfile, name: str, *, found: bool) -> bool:
 
 
 def _with_instant(figure: ProfileFigure, context: DecisionContext) -> ProfileFigure:
-    """The figure with when it was seen, where the cluster tells it."""
+    """The figure with when it was last seen, where Kafka or the cluster tells it."""
     if figure.source != "detected":
         return figure
     if figure.name in DETECTABLE_IN_CLUSTER:
         return replace(figure, seen_at=context.track_record.cluster_seen_at)
-    pods = context.learned.pod_start_up
-    return replace(figure, seen_at=pods.newest_at) if figure.name == "start_up_seconds" and pods is not None else figure
+    if figure.name == "start_up_seconds":
+        pods = context.learned.pod_start_up
+        return figure if pods is None else replace(figure, seen_at=pods.newest_at)
+    column = "commit_interval_seconds" if figure.name == "commit_interval_seconds" else "group_protocol"
+    told = (row.interval_end_at for row in reversed(context.history.recent) if getattr(row, column) is not None)
+    return replace(figure, seen_at=next(told, None))
 
 
 def _figure(value: str | bool | float) -> str | bool | float:  # noqa: FBT001  # a figure of any kind

@@ -148,7 +148,8 @@ class ProfileFigure:
 
     `configured`: set by the owner, which wins; `detected`: Kafka, the Kubernetes cluster or the prices of its nodes
     tell it; `measured`: from the group's own moves; `similar_groups`: from the moves of groups of the same kind;
-    `assumed`: the default. What the cluster tells was last seen, and the price that is in use was read, at `seen_at`.
+    `assumed`: the default. What Kafka or the cluster tells was last seen, and the price that is in use was read, at
+    `seen_at`; None where that is more than a quarter of an hour ago, as of a group without members.
     """
 
     name: str

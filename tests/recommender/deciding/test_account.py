@@ -63,3 +63,20 @@ def test_the_price_of_a_replica_is_a_figure_where_it_is_known(context: MakeConte
     assert figure(DecisionSettings(price_per_replica_hour=0.04)) == as_set
     assert figure(detected) == replace(as_set, value=0.028, source="detected", seen_at=seen_at)
     assert figure(replace(detected, price_per_replica_hour=0.04)) == as_set
+
+
+def test_what_kafka_shows_has_the_instant_at_which_it_last_did(context: MakeContext, profile: GroupProfile) -> None:
+    """The newest row in which the group was described, and for its commits the newest one in which they were known."""
+    known = replace(profile, detected=frozenset({"client", "commit_interval_seconds"}))
+    made = context(profile=known)
+    *before, third, second, newest = made.history.recent
+    rows = (
+        *before,
+        replace(third, group_protocol="classic", commit_interval_seconds=5.0),
+        replace(second, group_protocol="classic", commit_interval_seconds=None),
+        replace(newest, group_protocol=None, commit_interval_seconds=None),
+    )
+    seen = replace(made, history=replace(made.history, recent=rows))
+    instants = {figure.name: figure.seen_at for figure in profile_figures(seen)}
+    assert (instants["client"], instants["commit_interval_seconds"]) == (second.interval_end_at, third.interval_end_at)
+    assert instants["session_timeout_seconds"] is None
