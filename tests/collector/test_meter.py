@@ -292,6 +292,20 @@ def test_where_no_message_waits_a_commit_interval_is_not_told() -> None:
     assert commit_interval(reading(at, [seen], end=int(at / 7.0)) for at, seen in committed) is None
 
 
+def test_a_group_that_is_behind_shows_its_batches_and_not_its_commit_interval() -> None:
+    """Commits each 5 s while it keeps up; an hour of backlog is done in batches of 25 s, and then it keeps up again."""
+    keeps_up = Worker(commit_seconds=5.0)
+    meter = Meter()
+    for rows in looks(keeps_up, until=120.0, every=0.5, begin=0.07):
+        meter.observe(rows)
+    behind = 3600 * 40
+    for number in range(240, 2400):
+        at = 0.5 * number + 0.07
+        done = int(at / 25.0) * 25 * 44 - 120 * 44 + 120 * 40
+        meter.observe(reading(at, [max(done, 4800)], end=int(at * MESSAGES_PER_SECOND) + behind))
+    assert meter.commit_interval_seconds == 5.0
+
+
 def test_commits_of_a_rebalance_teach_no_interval() -> None:
     """A group that is rebalancing all the time commits each second, because members are revoked."""
     worker = Worker(commit_seconds=1.0)
