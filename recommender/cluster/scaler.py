@@ -151,9 +151,9 @@ def read_scaler(document: Document) -> Scaler:
     """The object behind `document`. Errors: ScalerError for what it may not contain, or not in this form."""
     try:
         return _read(document)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        if isinstance(error, ScalerError):
-            raise
+    except ScalerError:
+        raise
+    except Exception as error:
         # Kept from before its definition was as it is now; the API server checks what is written, not what lies there.
         message = (
             f"spec cannot be read ({type(error).__name__}: {error}); apply the object again, and see what is refused"
@@ -299,7 +299,11 @@ def _snake(value: Any) -> Any:  # noqa: ANN401  # whatever an object may hold
 def _hold(block: Document | None) -> Hold | None:
     if not block:
         return None
-    until = datetime.fromisoformat(block["until"]).astimezone(UTC) if "until" in block else None
+    try:
+        until = datetime.fromisoformat(block["until"]).astimezone(UTC) if "until" in block else None
+    except OverflowError as error:
+        message = f"hold.until is {block['until']}, beyond the years 1 to 9999 in UTC; leave it out to hold for good"
+        raise ScalerError(message) from error
     return Hold(replicas=block["replicas"], until=until)
 
 

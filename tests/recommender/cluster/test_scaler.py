@@ -251,9 +251,12 @@ def test_an_object_of_any_content_stops_no_other_object(spec: Any) -> None:  # n
     assert ("odd" in followed) != (("shop", "odd") in known.invalid)
 
 
-def test_an_instant_that_cannot_be_read_is_an_error() -> None:
+@pytest.mark.parametrize("until", ["soon", "9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00"])
+def test_an_instant_that_cannot_be_read_is_an_error(until: str) -> None:
     """It has one sentence, for its group only."""
-    known = standing(SETTINGS, [document(hold={"replicas": 3, "until": "soon"})])
+    good = document(name="good", groupId="billing")
+    known = standing(SETTINGS, [document(hold={"replicas": 3, "until": until}), good])
     invalid = known.invalid["shop", "orders"]
     assert (invalid.reason, invalid.group) == ("ConfigInvalid", ("prod", "orders"))
-    assert "soon" in invalid.sentence
+    assert until in invalid.sentence
+    assert list(known.requests) == [("prod", "billing")]
