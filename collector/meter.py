@@ -29,8 +29,6 @@ LEARNING_READINGS = 40
 # A commit interval is known from so many commits, of each of its partitions LEAST_GAPS at least; those that differ by
 # more than half from the middle one were stops, or two commits between two readings.
 LEAST_COMMITS = 10
-# A partition keeps up while no more waits at a commit than twice of what that commit was for.
-MOST_STEPS_WAITING = 2.0
 NEAR_MIDDLE = 0.5
 # An interruption that lasts this long is reported before its end, so that it does not hide the next one.
 LONGEST_SECONDS = 900.0
@@ -258,9 +256,8 @@ class Meter:
         step, track.end, track.committed = committed - track.committed, row.end_offset, committed
         if step > 0:
             calm = self._unrest is None or not self._unrest.is_told
-            # A group that is behind commits when its batch is done, which is later than when it keeps up.
-            keeps_up = row.end_offset - committed <= MOST_STEPS_WAITING * step
-            track.note_commit(at, waiting=row.end_offset > committed and keeps_up, calm=calm)
+            # Who is behind commits when a batch is done, which is later: more waits then than that commit was for.
+            track.note_commit(at, waiting=0 < row.end_offset - committed <= step, calm=calm)
             self._went_on(track, step, track.stood_seconds(at), since_last)
         elif step < 0 and row.members:  # without members, offsets were reset by hand, and the repeats are intended
             track.taken_back -= step
