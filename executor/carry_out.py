@@ -117,6 +117,9 @@ class Executor:
         except OutsideError as error:
             _log.error("failed", **identity, error=str(error))
             return error
+        except Exception as error:  # noqa: BLE001  # one poisoned group must not end the looks at all others
+            _log.exception("failed", **identity)
+            return OutsideError(f"{type(error).__name__}: {error}; nothing was changed; the log has the whole of it")
 
     def _spot_to_act_on(self, advice: RecommendationV1 | RefusalV1) -> Spot | None:
         """The workload that this executor may act on; records of a workload in another mode are removed."""

@@ -8,6 +8,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
+from executor.errors import ScaleError
 from executor.kubernetes_client import NOT_FOUND, TIMEOUT_SECONDS, translate_error
 from executor.owners import FIELD_MANAGER
 from executor.standing import Applied, Conflict, Record
@@ -22,8 +23,11 @@ class KubernetesRecords:
     def __init__(self, api: client.ApiClient) -> None:
         self._custom = client.CustomObjectsApi(api)
 
-    def read(self, namespace: str) -> Mapping[tuple[str, str], Record]:
-        """The records by cluster and group; of two objects for one group the older counts. Errors: ScaleError."""
+    def read(self, namespace: str) -> Mapping[tuple[str, str], Record | ScaleError]:
+        """The records by cluster and group; of two objects for one group the older counts.
+
+        The record of an object that cannot be read is its error. Errors: ScaleError.
+        """
         try:
             found: Any = self._custom.list_namespaced_custom_object(
                 _GROUP, _VERSION, namespace, _PLURAL, _request_timeout=TIMEOUT_SECONDS
@@ -32,10 +36,11 @@ class KubernetesRecords:
             if isinstance(error, ApiException) and error.status == NOT_FOUND:
                 return {}
             raise translate_error(error, f"list the ConsumerGroupScalers of namespace {namespace}") from error
-        records: dict[tuple[str, str], Record] = {}
+        records: dict[tuple[str, str], Record | ScaleError] = {}
         for each in sorted(found["items"], key=_age):
-            group = each["spec"]["cluster"], each["spec"]["groupId"]
-            records.setdefault(group, _record(each))
+            spec = each.get("spec")
+            if isinstance(spec, Mapping) and isinstance(spec.get("cluster"), str):
+                records.setdefault((spec["cluster"], str(spec.get("groupId"))), _record_or_error(each))
         return records
 
     def write(self, namespace: str, record: Record) -> None:
@@ -77,6 +82,18 @@ class KubernetesRecords:
 
 def _age(document: Mapping[str, Any]) -> tuple[str, str]:
     return document["metadata"]["creationTimestamp"], document["metadata"]["name"]
+
+
+def _record_or_error(document: Mapping[str, Any]) -> Record | ScaleError:
+    """The record of an object, whatever its status holds: others may write to it."""
+    try:
+        return _record(document)
+    except Exception as error:  # noqa: BLE001  # one object must not end the looks at all others
+        place = f"{document['metadata']['namespace']}/{document['metadata']['name']}"
+        return ScaleError(
+            f"the status of {_KIND} {place} cannot be read ({type(error).__name__}: {error}); remove lastApplied and "
+            "conflict from it"
+        )
 
 
 def _record(document: Mapping[str, Any]) -> Record:

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import structlog
 
 from api.schemas import RecommendationV1, RefusalV1, Target
-from executor.errors import OutsideError
+from executor.errors import OutsideError, ScaleError
 from executor.plan import ConflictReason, Expected, Held, Scale
 
 # Conflicts that last until the owner ends them; the others end when a look at the cluster no longer shows them.
@@ -86,8 +86,8 @@ class Record:
 class Records(Protocol):
     """The store of the records."""
 
-    def read(self, namespace: str) -> Mapping[tuple[str, str], Record]:
-        """The records of a namespace by cluster and group. Errors: ScaleError."""
+    def read(self, namespace: str) -> Mapping[tuple[str, str], Record | ScaleError]:
+        """The records of a namespace by cluster and group, or the error of one. Errors: ScaleError."""
         ...
 
     def write(self, namespace: str, record: Record) -> None:
@@ -115,7 +115,7 @@ class Standings:
 
     records: Records
     _known: dict[Spot, _Known] = field(default_factory=dict)
-    _kept: dict[str, dict[tuple[str, str], Record]] = field(default_factory=dict)
+    _kept: dict[str, dict[tuple[str, str], Record | ScaleError]] = field(default_factory=dict)
     _read_anew: set[str] = field(default_factory=set)
     _unwritten: set[Spot] = field(default_factory=set)
     _lock: Lock = field(default_factory=Lock)
@@ -123,6 +123,12 @@ class Standings:
     def begin(self) -> None:
         """Begin a look at all groups, which finds objects that were created since the last one."""
         self._read_anew.clear()
+        # A record that could not be read may have been mended.
+        self._kept = {
+            namespace: records
+            for namespace, records in self._kept.items()
+            if not any(isinstance(record, ScaleError) for record in records.values())
+        }
 
     def expected(self, spot: Spot) -> Expected | None:
         """The count that the workload was left with, by this executor or the one before it."""
@@ -203,7 +209,10 @@ class Standings:
                 self._kept.pop(spot.namespace, None)
             if spot.namespace not in self._kept:
                 self._kept[spot.namespace] = dict(self.records.read(spot.namespace))
-            return self._kept[spot.namespace].get((spot.cluster, spot.group_id))
+            found = self._kept[spot.namespace].get((spot.cluster, spot.group_id))
+        if isinstance(found, ScaleError):
+            raise found
+        return found
 
     def _keep(self, spot: Spot, known: _Known) -> None:
         """Write the record if it has changed; a failed write is logged, and retried later."""

@@ -15,7 +15,7 @@ from api import schemas
 from api.convert import group_key, to_wire
 from executor.advice import AdviceClient
 from executor.carry_out import Executor
-from executor.errors import AdviceError, ScaleError
+from executor.errors import AdviceError, OutsideError, ScaleError
 from executor.kubernetes_client import connect
 from executor.plan import Act, Held
 from forecasting.refusal import Refusal
@@ -244,6 +244,32 @@ def test_an_error_of_one_group_leaves_the_others(
     outcomes = executor().run_once([group_key("prod-eu", "gone"), KEY])
     assert _reasons(outcomes) == ["AdviceError", "Act"]
     assert "nothing was decided for group 'gone'" in str(outcomes[0])
+    assert len(cluster.patches) == 1
+
+
+def test_an_error_of_ours_in_one_group_leaves_the_others(
+    service: Service,
+    cluster: Cluster,
+    executor: MakeExecutor,
+    due_advice: MakeAdvice,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A group whose look fails in a way that nobody has thought of has an error as its outcome."""
+    service.store.save(due_advice())
+    acting = executor()
+    advised = acting.advice.advice
+    own = acting.advice.keys()
+
+    def poisoned(key: str, **words: Any) -> Any:  # noqa: ANN401  # passed on
+        if key == "poisoned":
+            raise ZeroDivisionError
+        return advised(key, **words)
+
+    monkeypatch.setattr(acting.advice, "advice", poisoned)
+    failed, act = acting.run_once(["poisoned", *own])
+    assert isinstance(failed, OutsideError)
+    assert str(failed) == "ZeroDivisionError: ; nothing was changed; the log has the whole of it"
+    assert isinstance(act, Act)
     assert len(cluster.patches) == 1
 
 

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from executor.carry_out import Executor
 from executor.errors import ScaleError
-from executor.plan import Held
+from executor.plan import Act, Held
 from forecasting.refusal import Refusal
 from recommender.configuring.settings import TargetSettings
 from recommender.deciding.recommendation import Recommendation
@@ -342,3 +342,41 @@ def test_kinds_are_requested_once(
     for _ in range(3):
         acting.run_once(None)
     assert cluster.reads["/apis/apps/v1"] == 1
+
+
+PARTIAL = {"conflict": {"reason": "Autoscaled"}}
+
+
+def test_a_status_that_another_group_has_in_parts_stops_no_other_group(
+    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
+) -> None:
+    """Anybody who may write the status of an object of the namespace can leave a conflict without its instant there."""
+    cluster.add_scaler()
+    (own,) = cluster.scalers
+    other = {"cluster": "prod-eu", "groupId": "payments"}
+    odd = [{**own, "metadata": {**own["metadata"], "name": f"odd-{spec}"}} for spec in range(3)]
+    cluster.scalers += [
+        {**odd[0], "spec": other, "status": PARTIAL},
+        {**odd[1], "spec": {}},
+        {**odd[2], "spec": None, "status": None},
+    ]
+    service.store.save(due_advice())
+    (act,) = executor().run_once(None)
+    assert isinstance(act, Act), act
+    assert len(cluster.patches) == 1
+
+
+def test_a_group_whose_own_record_cannot_be_read_is_left_alone_until_it_can(
+    service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
+) -> None:
+    """Without its record nobody knows who has set the count: nothing is patched, and the sentence has the next step."""
+    cluster.add_scaler(**PARTIAL)
+    service.store.save(due_advice())
+    acting = executor()
+    (failed,) = acting.run_once(None)
+    assert isinstance(failed, ScaleError)
+    assert "remove lastApplied and conflict from it" in str(failed)
+    assert cluster.patches == []
+    cluster.scalers[0]["status"] = {}
+    (act,) = acting.run_once(None)
+    assert isinstance(act, Act), act
