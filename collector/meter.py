@@ -26,10 +26,12 @@ GAPS_KEPT = 21
 STALL_SECONDS = 0.5
 # The commit interval is learnt from the first readings, which are therefore taken soon after each other.
 LEARNING_READINGS = 40
-# A commit interval is known from so many commits, of each of its partitions LEAST_GAPS at least; those that differ by
-# more than half from the middle one were stops, or two commits between two readings.
+# A commit interval is known from so many commits, of each of its partitions LEAST_GAPS at least. A client commits
+# when its interval is over and its batch is done, so that the shorter times between two commits show the interval: the
+# mean of those near the lowest fifth, by a share and by what readings half a second apart may be off.
 LEAST_COMMITS = 10
-NEAR_MIDDLE = 0.5
+SHORTER_QUANTILE = 0.2
+NEAR_SHARE, NEAR_SECONDS = 0.15, 0.5
 # An interruption that lasts this long is reported before its end, so that it does not hide the next one.
 LONGEST_SECONDS = 900.0
 
@@ -180,11 +182,12 @@ class Meter:
 
         A shorter one than the time between two readings is seen as that.
         """
-        known = [seconds for track in self._tracks.values() for seconds in track.known_between]
+        known = sorted(seconds for track in self._tracks.values() for seconds in track.known_between)
         if len(known) < LEAST_COMMITS:
             return None
-        middle = median(known)
-        return round(fmean(each for each in known if abs(each - middle) <= NEAR_MIDDLE * middle), 1)
+        shorter = known[int(SHORTER_QUANTILE * len(known))]
+        near = max(NEAR_SHARE * shorter, min(NEAR_SECONDS, shorter / 2.0))
+        return round(fmean(each for each in known if abs(each - shorter) <= near), 1)
 
     def observe(self, reading: Sequence[OffsetSample]) -> Interruption | None:
         """Take all samples of the group of one instant; returns the interruption that ends with it, else None.

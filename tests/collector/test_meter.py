@@ -306,6 +306,20 @@ def test_a_group_that_is_behind_shows_its_batches_and_not_its_commit_interval() 
     assert meter.commit_interval_seconds == 5.0
 
 
+def test_batches_that_are_done_after_the_interval_do_not_lengthen_it() -> None:
+    """kafka-python commits in its next poll: after 5 s, and two times in three as soon as its batch of 2 s is done."""
+    instants, at = [0.0], 0.0
+    for number in range(60):
+        at += 5.0 if number % 3 == 0 else 7.0
+        instants.append(at)
+    meter = Meter()
+    for number in range(1, 700):
+        now = 0.5 * number + 0.07
+        committed = max(int(instant * MESSAGES_PER_SECOND) for instant in instants if instant <= now)
+        meter.observe(reading(now, [committed]))
+    assert meter.commit_interval_seconds == pytest.approx(5.0, rel=0.1)
+
+
 def test_commits_of_a_rebalance_teach_no_interval() -> None:
     """A group that is rebalancing all the time commits each second, because members are revoked."""
     worker = Worker(commit_seconds=1.0)
