@@ -260,23 +260,23 @@ class _Scrapes:
     """The series of one answer, by topic and by group."""
 
     def __init__(self, dialect: Dialect, fields: Mapping[str, Sequence[Series]]) -> None:
-        self._owned = bool(dialect.owners)
+        self._labels = {
+            **dict.fromkeys(_KINDS, "" if dialect.owners else dialect.group),
+            **dict.fromkeys(_OF_TOPICS, dialect.topic),
+            **dict.fromkeys(_OF_IDLE, IDLE_GROUP),
+        }
         self._by_name: dict[tuple[str, str], list[Series]] = {}
         for kind, series in fields.items():
-            label = dialect.topic if kind in _OF_TOPICS else dialect.group
             for one in series:
-                name = "" if self._owned and kind not in _OF_TOPICS else one.labels.get(label, "")
-                if kind in _OF_IDLE:
-                    name = one.labels.get(IDLE_GROUP, "")
+                name = one.labels.get(self._labels[kind], "")
                 self._by_name.setdefault((kind, name), []).append(one)
 
     def of(self, group: str, topics: frozenset[str]) -> "_Scrape":
         """The series of one group; if clients do not name their group, all that they report."""
-        whose = ("",) if self._owned else (group,)
         fields = {
             kind: [
                 one
-                for name in (sorted(topics) if kind in _OF_TOPICS else (group,) if kind in _OF_IDLE else whose)
+                for name in (sorted(topics) if kind in _OF_TOPICS else (group if self._labels[kind] else "",))
                 for one in self._by_name.get((kind, name), ())
             ]
             for kind in _KINDS

@@ -39,8 +39,8 @@ class KubernetesRecords:
         records: dict[tuple[str, str], Record | ScaleError] = {}
         for each in sorted(found["items"], key=_age):
             spec = each.get("spec")
-            if isinstance(spec, Mapping) and isinstance(spec.get("cluster"), str):
-                records.setdefault((spec["cluster"], str(spec.get("groupId"))), _record_or_error(each))
+            if isinstance(spec, Mapping) and {"cluster", "groupId"} <= spec.keys():
+                records.setdefault((str(spec["cluster"]), str(spec["groupId"])), _record_or_error(each))
         return records
 
     def write(self, namespace: str, record: Record) -> None:

@@ -62,7 +62,6 @@ All of this page is written from figures in JSON, and those by one command:
 - **Late** messages waited more than 10 s from their time stamp to the end of the batch that did them. Pod-seconds count
   from when a pod is made to the end of its process, the drain after the load included. Rebalances are those that
   lagcast's meter saw, those at the start included where the load had begun.
-
 - **Cost** is in pod-seconds: those of the pods, and {late:.2f} for each late message, which is lagcast's default price
   of it.
 

@@ -108,7 +108,10 @@ def _by_busy_time(rates: FloatArray, history: History, profile: GroupProfile) ->
 
     Nor is it known where the group was behind while it did clearly less: then it waits for something else.
     """
-    busy = history.busy_ratio[_look_back(history)][1:]
+    replicas = windows_of(history, profile).replicas
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # Members without a partition do not work: those that have one do so for more of their time than the mean says.
+        busy = np.minimum(history.busy_ratio[_look_back(history)][1:] * replicas / _working(profile, replicas), 1.0)
     known = np.isfinite(rates) & (rates > 0.0) & np.isfinite(busy) & (busy >= LEAST_BUSY)
     shown = _sustained(rates, minutes=_sustained_minutes(profile))
     if known.sum() < BUSY_MINUTES or shown is None:
@@ -119,13 +122,14 @@ def _by_busy_time(rates: FloatArray, history: History, profile: GroupProfile) ->
     behind = behind[np.isfinite(behind)]
     if behind.size > ODD_MINUTES and behind.max() < NEARLY_AS_FULL * middle:
         return None
-    most = BUSY_BEYOND * shown
     low = min(float(np.quantile(each, 0.2)), (1.0 - BUSY_BAND) * middle)
     high = max(float(np.quantile(each, 0.9)), (1.0 + BUSY_BAND) * middle)
+    # What was shown is the least that a replica can do, whatever its clients report.
+    p20, p50, p90 = (float(np.clip(value, shown, BUSY_BEYOND * shown)) for value in (low, middle, high))
     return Capacity(
-        p20=MessagesPerSecond(min(low, most)),
-        p50=MessagesPerSecond(min(middle, most)),
-        p90=MessagesPerSecond(min(high, most)),
+        p20=MessagesPerSecond(p20),
+        p50=MessagesPerSecond(p50),
+        p90=MessagesPerSecond(p90),
         source="busy_time",
         age_seconds=Seconds(0.0),
     )

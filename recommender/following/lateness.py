@@ -120,7 +120,8 @@ class Standstill:
             self._members = (members, end_at)
         if before is None:
             return
-        elapsed, waiting = (end_at - before[0]).total_seconds(), before[1] + rate * (end_at - before[0]).total_seconds()
+        elapsed = (end_at - before[0]).total_seconds()
+        waiting = before[1] + rate * elapsed
         consumed, possible = waiting - lag, min(waiting, carried * elapsed)
         settled = (end_at - self._members[1]).total_seconds() - elapsed >= max(SETTLED_SECONDS, 2.0 * pause_seconds)
         if settled and consumed < STILL_SHARE * possible:

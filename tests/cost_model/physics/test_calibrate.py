@@ -273,6 +273,26 @@ def test_no_more_than_twice_of_what_replicas_have_shown_is_taken_from_the_time_t
     assert (found.p20, found.p50, found.p90) == pytest.approx((100.0, 100.0, 100.0))
 
 
+def test_what_replicas_have_shown_is_the_least_that_is_taken_from_the_time_they_work() -> None:
+    """Ten minutes at 400/s with members that work all the time, and an hour at 800/s in which they say the same."""
+    rates = np.concatenate([np.full(60, 800.0), np.full(600, 400.0)])
+    history = _history(rates, behind=np.zeros(660), members=np.full(660, 8.0), busy=np.ones(660))
+    found = capacity_seen(history, PROFILE)
+    assert found is not None
+    assert found.source == "busy_time"
+    assert found.p20 == pytest.approx(100.0)
+
+
+def test_members_without_a_partition_do_not_make_the_others_look_idle() -> None:
+    """Eighty members of 40 partitions work for two fifths of their time: the forty that have one for four fifths."""
+    rates = np.full(60, 2000.0)
+    history = _history(rates, behind=np.zeros(60), members=np.full(60, 80.0), busy=np.full(60, 0.4))
+    found = capacity_seen(history, PROFILE)
+    assert found is not None
+    assert found.source == "busy_time"
+    assert found.p50 == pytest.approx(62.5)
+
+
 @pytest.mark.parametrize("busy", [0.05, np.nan])
 def test_a_group_that_hardly_works_or_does_not_say_shows_no_capacity_by_its_time(busy: float) -> None:
     """A poll itself takes a few per cent."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from cost_model.physics.profile import GroupProfile, StreamsProfile
 from forecasting.history import History
 from recommender.deciding.causes import cause_of
 from recommender.deciding.context import DecisionContext
@@ -52,6 +53,24 @@ def test_what_waits_is_counted_since_it_began(caused: Callable[..., str | None])
     assert caused(STOOD, WEAK, WEAK, WEAK) == "capacity_drop"
     assert caused(STOOD, PEAK) == "restart_backlog"
     assert caused(STOOD, PEAK, PEAK) == "load"
+
+
+def test_commits_of_an_application_that_are_not_due_yet_are_no_backlog(
+    context: MakeContext, history: MakeHistory, profile: GroupProfile
+) -> None:
+    """Kafka Streams commits each 30 s: 40 s of lag are within the promise of 10 s, and a stop before them is over."""
+    past = history(RATE)
+    stood, within, weak = (
+        replace(past.recent[-1], lag_messages=seconds * RATE, consume_messages_per_second=consumed)
+        for seconds, consumed in ((60.0, 0.0), (39.0, 6000.0), (60.0, 3000.0))
+    )
+    made = context(
+        history=replace(past, recent=(*past.recent[:-3], stood, within, weak)),
+        produce_messages_per_second=RATE,
+        backlog_messages=45.0 * RATE,
+        profile=replace(profile, streams=StreamsProfile(stateful=False, tasks=24)),
+    )
+    assert cause_of(made) == "capacity_drop"
 
 
 def test_without_a_backlog_or_its_begin_there_is_no_cause(
