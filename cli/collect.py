@@ -52,6 +52,7 @@ def collect(
     Needs Describe on groups and topics, and Write on the topic of --topic.
     """
     from cli.stopping import stopped_by_signals
+    from collector.errors import UnavailableError
     from collector.isolated import IsolatedCollector
     from collector.kafka_admin import KafkaAdminCollector
     from collector.run import collect_forever
@@ -70,7 +71,7 @@ def collect(
     )
     with ExitStack() as ends:
         stop = ends.enter_context(stopped_by_signals())
-        collector = ends.enter_context(IsolatedCollector(make))
+        collector = ends.enter_context(IsolatedCollector(make, is_stopped=stop.is_set))
         if out is not None:
             ends.enter_context(keeping(out, kept_days=keep_days, stop=stop))
         sinks = _sinks(ends, bootstrap, out, topic, settings)
@@ -81,7 +82,11 @@ def collect(
             for sink in sinks:
                 sink(samples)
 
-        collect_forever(collector, keep, groups=group, clock=read_clock, wait=stop.wait)
+        try:
+            collect_forever(collector, keep, groups=group, clock=read_clock, wait=stop.wait)
+        except UnavailableError:
+            if not stop.is_set():  # a stop in the first round, which is not waited for
+                raise
     return ExitCode.OK
 
 

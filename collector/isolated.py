@@ -1,4 +1,4 @@
-"""A collector in a child process: if the client crashes, one round is lost and the collector goes on.
+"""A collector in a child process: if the client crashes or hangs, one round is lost and the collector goes on.
 
 librdkafka ends its process (`Assertion eonce->refcnt > 0`, issue 4605 of confluentinc/librdkafka) when a broker
 stops while it is queried for the groups that it coordinates: most restarts of a broker are enough.
@@ -17,22 +17,30 @@ from collector.errors import AdapterError, UnavailableError
 from collector.kafka_admin import Collected
 from collector.run import Collector
 
+# A round of 1,000 groups takes 2 s, and one whose brokers are all away three requests of 6 s.
+HUNG_AFTER_SECONDS = 60.0
+# Interval between two looks for a stop during a request, and what a child has to end by itself.
+_LOOK_SECONDS = 0.2
+_TO_END_SECONDS = 2.0
+
 
 class IsolatedCollector:
     """Runs the collector that `make` returns in a child process.
 
-    A new child is started when the old one has died, and after a round in which the source did not answer.
+    A new child is started when the old one has died or hung, and after a round in which the source did not answer.
+    Once `is_stopped()` is true no request is waited for.
 
     `make` is sent to the child by name: a function or class of a module, or a `functools.partial` of one. A context
     manager: the child begins and ends with the block. Errors: those of `make`, when the block begins.
     """
 
-    def __init__(self, make: Callable[[], Collector]) -> None:
+    def __init__(self, make: Callable[[], Collector], *, is_stopped: Callable[[], bool] = lambda: False) -> None:
         self._make = make
+        self._is_stopped = is_stopped
         self._child: tuple[BaseProcess, Connection] | None = None
 
     def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
-        """The result of the collector. Errors: its own; UnavailableError where its process died."""
+        """The result of the collector. Errors: its own; UnavailableError where its process died or hung."""
         if self._child is not None and not self._child[0].is_alive():
             self.close()  # it died between two rounds: neither of them is lost
         process, pipe = self._child or self._started()
@@ -52,6 +60,8 @@ class IsolatedCollector:
             process, pipe = self._child
             pipe.close()
             process.terminate()
+            process.join(_TO_END_SECONDS)
+            process.kill()  # one that is frozen does not hear the first signal
             process.join()
             self._child = None
 
@@ -80,6 +90,14 @@ class IsolatedCollector:
         return process, ours
 
     def _answer_of(self, process: BaseProcess, pipe: Connection) -> object:
+        waited_seconds = 0.0
+        while not pipe.poll(_LOOK_SECONDS):
+            waited_seconds += _LOOK_SECONDS
+            if self._is_stopped() or waited_seconds >= HUNG_AFTER_SECONDS:
+                self.close()
+                reason = "was stopped" if self._is_stopped() else f"did not answer for {HUNG_AFTER_SECONDS:g} s"
+                message = f"the collector's process {reason} during a request; the next round starts a new one"
+                raise UnavailableError(message)
         try:
             answer = pipe.recv()
         except (EOFError, ConnectionError):

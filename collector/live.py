@@ -43,8 +43,8 @@ class LiveSource(ABC):
     _attention: Attention = field(default_factory=Attention)
 
     @abstractmethod
-    def _collector(self) -> AbstractContextManager[Collector]:
-        """The collector of the rounds."""
+    def _collector(self, stop: Event) -> AbstractContextManager[Collector]:
+        """The collector of the rounds, which does not wait for an answer once `stop` is set."""
 
     @property
     def _silence(self) -> AdapterError | None:
@@ -53,7 +53,7 @@ class LiveSource(ABC):
 
     def collect(self, stop: Event) -> None:
         """Write a round every 15 s, each a file of its own, until `stop`. Errors: those of `collect_forever`."""
-        with self._collector() as collector:
+        with self._collector(stop) as collector:
             collect_forever(
                 _Counted(collector, self.on_request),
                 self._keep,
@@ -104,7 +104,7 @@ class LivePrometheus(LiveSource):
     url: str
     _written: dict[str, datetime] = field(default_factory=dict)
 
-    def _collector(self) -> AbstractContextManager[Collector]:
+    def _collector(self, stop: Event) -> AbstractContextManager[Collector]:  # noqa: ARG002  # 10 s at most
         return PrometheusCollector(self.url, cluster=self.cluster, settings=self.client_config)
 
     @property
@@ -129,13 +129,13 @@ class LiveCluster(LiveSource):
     bootstrap: str
     read_committed: Sequence[str]
 
-    def _collector(self) -> AbstractContextManager[Collector]:
-        return IsolatedCollector(self._make())
+    def _collector(self, stop: Event) -> AbstractContextManager[Collector]:
+        return IsolatedCollector(self._make(), is_stopped=stop.is_set)
 
     def watch(self, on_interruption: Callable[[Interruption], object], stop: Event) -> None:
         """Call `on_interruption` with each interruption of the groups that deserve attention, until `stop`."""
         # The rounds describe applications; twice a second nothing of it would be new.
-        with IsolatedCollector(partial(self._make(), describe_streams=False)) as collector:
+        with IsolatedCollector(partial(self._make(), describe_streams=False), is_stopped=stop.is_set) as collector:
             watch_forever(
                 collector,
                 lambda: self._attention.groups,

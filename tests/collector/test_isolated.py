@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -50,6 +51,29 @@ def test_a_child_that_dies_between_rounds_costs_none(collector: IsolatedCollecto
     while multiprocessing.active_children() and time.monotonic() < until:
         time.sleep(0.02)
     assert process_of(collector) != first
+
+
+def test_a_child_that_hangs_costs_one_round(collector: IsolatedCollector, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frozen child gave no round and no log line any more."""
+    monkeypatch.setattr("collector.isolated.HUNG_AFTER_SECONDS", 0.5)
+    first = process_of(collector)
+    os.kill(first, signal.SIGSTOP)
+    with pytest.raises(UnavailableError, match=r"did not answer for 0\.5 s during a request; the next round starts"):
+        collector.collect(["orders"], now=NOON)
+    assert process_of(collector) != first
+
+
+def test_a_stop_does_not_wait_for_a_child_that_hangs() -> None:
+    """Neither the round nor the end of the block is longer than a few looks."""
+    stop = threading.Event()
+    with IsolatedCollector(MortalCollector, is_stopped=stop.is_set) as collector:
+        child = process_of(collector)
+        os.kill(child, signal.SIGSTOP)
+        stop.set()
+        with pytest.raises(UnavailableError, match="was stopped during a request"):
+            collector.collect(["orders"], now=NOON)
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
 
 
 def test_errors_come_as_they_are(collector: IsolatedCollector) -> None:
