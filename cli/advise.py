@@ -47,6 +47,7 @@ def recommend(
     settings = settings_of(config, state_dir=state_dir)
     table = FeatureTable(features)
     as_of = instant_of(now, table)
+    table.groups(now=as_of)  # a table that cannot be read is an error here, and not the refusal of every group
     decisions = recommender(table, settings, open_store(settings)).run_once(now=as_of)
     if output is OutputFormat.JSON:
         write_json([wire_document(decision, settings=settings, now=as_of) for decision in decisions])

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.metrics import Metrics
     from recommender.adapters.store_sql import SqlDecisionStore
+    from recommender.borders import Borders
     from recommender.cluster.scalers import Scalers
     from recommender.cluster.workloads import Workloads
     from recommender.configuring.settings import InForce, Settings
@@ -93,6 +94,7 @@ class Service:
     url: str
     stop: Event
     metrics: "Metrics"
+    borders: "Borders"
     scalers: "Scalers | None"
     _options: ServiceOptions
     _workloads: "Workloads | None"
@@ -107,26 +109,27 @@ class Service:
         *,
         obstacles: "Callable[[], Mapping[Group, Obstacle]]" = dict,
         stops: "Callable[[Group], Sequence[MeasuredPause]]" = lambda _: (),
-        check: Callable[[], object] = lambda: None,
     ) -> None:
         """Decide as rows come into the table and at least once a cycle, and publish, until `stop` is set.
 
         With a lease that is done only while it is held. `obstacles` are the groups that cannot be read now, `stops` the
-        measured pauses of a group. Errors: those of `check`, which is called several times a second.
+        measured pauses of a group. No error ends it: what fails is told to `borders`.
         """
         from cli.wiring import recommender
         from recommender.cluster.leadership import FencedPublisher
         from recommender.instants import as_rows_come
+        from recommender.obstacles import rows_ahead
         from recommender.run import run_forever
 
         scalers, settings, lead = self.scalers, self._settings, self._lead
         fence = None if lead is None else lead.fence
 
         def all_obstacles() -> "Mapping[Group, Obstacle]":
-            unread = obstacles()
+            now = read_clock()
+            unread = {**rows_ahead(table.ahead(now), now=now), **obstacles()}
             if scalers is None:
                 return unread
-            return {**unread, **scalers.look({*table.groups(), *unread}, now=read_clock())}
+            return {**unread, **scalers.look({*table.groups(now=now), *unread}, now=now)}
 
         # The lease is released last, when nothing publishes any more.
         with leading(lead), self._publishing() as topics:
@@ -141,13 +144,13 @@ class Service:
                 workloads=self._workloads,
                 observe_steps=self.metrics.observe_steps,
                 latest_inputs=self._latest_inputs,
+                borders=self.borders,
             )
             instants = as_rows_come(
                 table,
                 settings.decision.cycle_seconds,
                 clock=read_clock,
                 stop=self.stop,
-                check=check,
                 early=None if lead is None else lead.began,
             )
             report = None if scalers is None else scalers.report
@@ -182,6 +185,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
     from cli.wiring import answering_keda, open_store, scalers_in, version, workloads_in
     from recommender.adapters.long_forecasts import LongForecastsFolder
     from recommender.adapters.metrics import Metrics
+    from recommender.borders import Borders
     from recommender.latest_inputs import LatestInputs
 
     if options.kubeconfig is not None and not options.kubernetes and options.lease is None:
@@ -232,6 +236,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
                 url=url_of(bound),
                 stop=stop,
                 metrics=metrics,
+                borders=Borders(metrics.failed),
                 scalers=scalers,
                 _options=options,
                 _workloads=workloads,

@@ -4,9 +4,8 @@
 The cluster is read by its own protocol, or by what Prometheus has of it.
 """
 
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterable
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -17,7 +16,6 @@ import typer
 from cli.collect import Bootstrap, ClientConfig, Cluster, Groups, ReadCommitted, client_settings
 from cli.discover import missing_objects
 from cli.errors import ExitCode, InputError
-from cli.features import make_features
 from cli.find_prometheus import AUTO, PrometheusNamespace, Search
 from cli.history import DAYS, Prometheus, backfill, backfill_from_prometheus, require_one_source
 from cli.instants import read_clock
@@ -42,8 +40,7 @@ from cli.service import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import SparkSession
-
+    from cli.spark_process import SparkProcess
     from collector.errors import AdapterError
     from collector.live import LiveSource
     from collector.meter import Interruption
@@ -103,7 +100,8 @@ def up(
     may run on one store, each with its own data: one of them publishes, and another takes over when it stops. With
     --discover, the workloads of groups that have no ConsumerGroupScaler are looked for once a minute.
     """
-    from cli.spark import spark_beside
+    from cli.parts import parts_until
+    from cli.spark_process import spark_process
     from cli.wiring import cluster_client, settings_of, version
     from collector.live import LiveCluster, LivePrometheus
     from recommender.cluster.creating import create_forever
@@ -162,11 +160,11 @@ def up(
         node_prices=node_prices,
         prometheus=prometheus,
     )
-    stops = MeasuredStops()
+    features, stops = folder / "features", MeasuredStops()
     with (
         running_service(options, talk=talk) as service,
-        spark_beside(talk, log_path=settings.state_dir / "spark.log") as starting,
-        threads_until(service.stop) as threads,
+        spark_process(live.samples, features, log_path=settings.state_dir / "spark.log") as spark,
+        parts_until(service.stop, service.borders) as parts,
         keeping(live.samples, kept_days=keep_days, stop=service.stop),
     ):
         stop = service.stop
@@ -187,20 +185,15 @@ def up(
                 talk=talk,
                 stop=stop,
             )
-            collecting = threads.submit(live.collect, stop)
-            features = folder / "features"
-            table = first_table(live, features, starting, collecting, anew=past_rows > 0, talk=talk, stop=stop)
+            collecting = parts.start("collector", live.collect, is_settled=live.arrived.is_set)
+            table = first_table(live, features, spark, collecting, anew=past_rows > 0, talk=talk, stop=stop)
         if table is None:
             return ExitCode.OK
-        from spark_features.stream import follow_features
-
-        following = threads.submit(follow_features, starting.result(), live.samples, features, stop=stop)
-        working: list[Future[Any]] = [collecting, following]
+        first_version = table.version
+        parts.start("features", spark.follow, is_settled=lambda: table.version != first_version)
         if isinstance(live, LiveCluster):
-            working.append(
-                threads.submit(
-                    live.watch, lambda found: note(found, service.metrics, stops, leads=service.leads()), stop
-                )
+            parts.start(
+                "watch", partial(live.watch, lambda found: note(found, service.metrics, stops, leads=service.leads()))
             )
         if discover and service.scalers is not None:
             missing = partial(
@@ -213,13 +206,10 @@ def up(
                 cluster=cluster,
                 groups=group,
             )
-            working.append(threads.submit(create_forever, missing, service.scalers.objects, wait=stop.wait))
-        service.decide(
-            table,
-            obstacles=lambda: obstacles_of(cluster, live.unread),
-            stops=stops.taken,
-            check=lambda: raise_of(working),
-        )
+            objects = service.scalers.objects
+            parts.start("discover", lambda stop: create_forever(missing, objects, wait=stop.wait))
+        service.decide(table, obstacles=lambda: obstacles_of(cluster, live.unread), stops=stops.taken)
+        parts.raise_failure()
     return ExitCode.OK
 
 
@@ -259,7 +249,7 @@ def _addresses(
 def first_table(
     live: "LiveSource",
     features: Path,
-    starting: "Future[SparkSession]",
+    spark: "SparkProcess",
     collecting: "Future[None]",
     *,
     anew: bool,
@@ -274,11 +264,13 @@ def first_table(
 
     with talk.stage("samples", "the first reading of a consumer group: every 15 s, as soon as there is one"):
         while not live.arrived.wait(LOOK_SECONDS):
-            raise_of((collecting,))
             if stop.is_set():
                 return None
+            raise_of((collecting,))
     if anew or not (features / MANIFEST).exists():
-        make_features(starting, live.samples, features, talk=talk)
+        spark.make(stop)
+        if stop.is_set():
+            return None
     return FeatureTable(features)
 
 
@@ -320,16 +312,6 @@ def obstacles_of(cluster: str, unread: "Mapping[str, AdapterError]") -> "dict[Gr
         (cluster, group): Obstacle(reasons[isinstance(error, UnsupportedError)], str(error), error.remedy)
         for group, error in unread.items()
     }
-
-
-@contextmanager
-def threads_until(stop: Event) -> Iterator[ThreadPoolExecutor]:
-    """Four threads that are stopped when the block ends, also after an error."""
-    with ThreadPoolExecutor(4, thread_name_prefix="up") as threads:
-        try:
-            yield threads
-        finally:
-            stop.set()
 
 
 def raise_of(threads: "Iterable[Future[Any]]") -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.kubernetes_client import Connection
     from recommender.adapters.store_sql import SqlDecisionStore
+    from recommender.borders import Borders
     from recommender.cluster.leadership import Fence
     from recommender.cluster.prices import NodePrices
     from recommender.cluster.scalers import Scalers
@@ -73,6 +74,7 @@ def recommender(
     workloads: "Workloads | None" = None,
     observe_steps: "Callable[[Mapping[Step, float]], object]" = lambda _: None,
     latest_inputs: "LatestInputs | None" = None,
+    borders: "Borders | None" = None,
 ) -> "Recommender":
     """The loop over the groups of `table`, which decides by `settings` and keeps its decisions in `store`.
 
@@ -80,6 +82,7 @@ def recommender(
     REST service of the same process reads, if there is one.
     """
     from recommender.adapters.time_limit import TimeLimit
+    from recommender.borders import Borders
     from recommender.deciding.decision import priced
     from recommender.latest_inputs import LatestInputs
     from recommender.run import Recommender
@@ -110,6 +113,7 @@ def recommender(
         timer=time.perf_counter,
         observe_steps=observe_steps,
         latest_inputs=LatestInputs() if latest_inputs is None else latest_inputs,
+        borders=Borders() if borders is None else borders,
     )
 
 

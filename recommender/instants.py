@@ -2,12 +2,15 @@
 
 import time
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from threading import Event
 from typing import Protocol
 
 # Interval between two reads of the table: reading its manifest takes 0.1 ms.
 TABLE_LOOK_SECONDS = 0.25
+# Rows are read a second before their interval ends, and clocks of two machines differ. Rows that end later than this
+# are of a wrong clock: nobody waits for them.
+MOST_AHEAD = timedelta(seconds=30)
 
 
 class VersionedTable(Protocol):
@@ -18,8 +21,8 @@ class VersionedTable(Protocol):
         """A number that changes with its rows."""
         ...
 
-    def newest_interval_end_at(self) -> datetime | None:
-        """End of the interval of its newest row."""
+    def newest_interval_end_at(self, *, until: datetime | None = None) -> datetime | None:
+        """End of the interval of its newest row, or of its newest one no later than `until`."""
         ...
 
 
@@ -29,25 +32,40 @@ def as_rows_come(
     *,
     clock: Callable[[], datetime],
     stop: Event,
-    check: Callable[[], object] = lambda: None,
     early: Event | None = None,
 ) -> Iterator[datetime]:
     """The present, whenever the table has new rows and they may be used, at least once a cycle, until `stop` is set.
 
-    `early` requests an instant before the cycle is over. Errors: those of `check`, which is called at each look.
+    `early` requests an instant before the cycle is over. While the table cannot be read there is one each cycle: what
+    is decided then tells the reason.
     """
     seen, yielded = None, time.monotonic()
     while not stop.is_set():
-        check()
-        version = table.version
+        version = _version_of(table)
         is_requested = early is not None and early.is_set()
-        if version != seen or is_requested or time.monotonic() - yielded >= cycle_seconds:
-            seen, yielded = version, time.monotonic()
+        is_new = version is not None and version != seen
+        if is_new or is_requested or time.monotonic() - yielded >= cycle_seconds:
+            seen, yielded = version or seen, time.monotonic()
             if early is not None:
                 early.clear()
-            # Rows are read a second before their interval ends.
-            newest = table.newest_interval_end_at() or clock()
-            if stop.wait(max(0.0, (newest - clock()).total_seconds())):
+            if stop.wait(_seconds_until_usable(table, clock())):
                 return
             yield clock()
         stop.wait(TABLE_LOOK_SECONDS)
+
+
+def _version_of(table: VersionedTable) -> int | None:
+    """The version of the table; None while it cannot be read."""
+    try:
+        return table.version
+    except Exception:  # noqa: BLE001  # the cycle reads it again and refuses with the reason
+        return None
+
+
+def _seconds_until_usable(table: VersionedTable, now: datetime) -> float:
+    """Seconds until the interval of the newest row is over: rows are read a second before."""
+    try:
+        newest = table.newest_interval_end_at(until=now + MOST_AHEAD)
+    except Exception:  # noqa: BLE001  # as above
+        return 0.0
+    return 0.0 if newest is None else max(0.0, (newest - now).total_seconds())

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -17,7 +18,8 @@ from cost_model.physics.pooling import pooled
 from cost_model.physics.profile import GroupProfile
 from cost_model.physics.similar import GroupKind, SimilarGroups, kind_of
 from forecasting.history import GroupInterval
-from forecasting.refusal import Refusal, RefusalReason
+from forecasting.refusal import Refusal
+from recommender.borders import Borders
 from recommender.cluster.leadership import Fence, NotLeadingError
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.hold import Hold, hold_on
@@ -26,7 +28,9 @@ from recommender.following.careful import Caller, call
 from recommender.following.grading import MeasuredPause
 from recommender.following.session import Session
 from recommender.latest_inputs import Decided, LatestInputs
-from recommender.ports import AdapterError, DecisionStore, Group, Obstacle, Publisher, dedup_key
+from recommender.obstacles import failure, outage, refused
+from recommender.ports import AdapterError, DecisionStore, Group, Obstacle, Publisher, UnavailableError, dedup_key
+from recommender.resting import LongDecisions
 from recommender.steps import Step, StepTimes, Timer
 
 # The profile of (cluster, group, what its rows tell of it); None leaves the group out.
@@ -59,8 +63,8 @@ class Report(Protocol):
 class Histories(Protocol):
     """The source of observed rows: the feature table, or an object with the same methods."""
 
-    def groups(self) -> Sequence[Group]:
-        """Every (cluster, group) that has rows."""
+    def groups(self, *, now: datetime) -> Sequence[Group]:
+        """Every (cluster, group) that has rows, but for those that are gone at `now`."""
         ...
 
     def intervals(
@@ -87,6 +91,8 @@ class _Watched:
 class Recommender:
     """Decides for all groups of `histories`. A failure in one group becomes that group's refusal; the rest are decided.
 
+    While the store does not answer, or the histories cannot be read, all known groups are refused with that reason:
+    nothing is advised that is not stored. What fails is told to `borders`.
     `settings_of` has the groups with settings other than `settings`; it, `profile_of` and `workload_of` are called
     again in each cycle. `obstacles` gives the groups that cannot be read now: they are refused with its sentence.
     `stops` gives the measured stops of a group's rebalances since its last call. Forecasters are called through
@@ -110,31 +116,37 @@ class Recommender:
     observe_steps: Callable[[Mapping[Step, float]], object] = lambda _: None
     namespace_of: Callable[[str, str], str | None] = lambda *_: None
     latest_inputs: LatestInputs = field(default_factory=LatestInputs)
+    borders: Borders = field(default_factory=Borders)
     _watched: dict[Group, _Watched] = field(default_factory=dict)
     _similar: dict[GroupKind, SimilarGroups | None] = field(default_factory=dict)
     _holds: tuple[Hold, ...] = ()
     _tidied_at: datetime | None = None
     _latest_keys: dict[Group, tuple[str | int, ...]] = field(default_factory=dict)
     _rehearsed: bool = False
+    _outage: Obstacle | None = None
+    _store_is_down: bool = False
+    _long_decisions: LongDecisions = field(default_factory=LongDecisions)
 
     def run_once(self, *, now: datetime) -> tuple[Decision, ...]:
         """One cycle: a decision for each group, kept and published, in the order of the groups."""
         times = StepTimes(self.timer)
         with times.timing("read"):
-            obstacles = self.obstacles()
-            groups = sorted({*self.histories.groups(), *obstacles})
+            self._outage = None
             self._read_holds(now=now)
-            first = [] if self._watched else [group for group in groups if group not in obstacles]
+            obstacles = self._obstacles()
+            groups = self._groups(obstacles, now=now)
+            first = [] if self._watched or self._outage else [group for group in groups if group not in obstacles]
             opened = self._opened(first, now=now)
             self._share_lessons()
         decisions = []
         for group in groups:
-            if group in obstacles:
-                decision: Decision | None = self._refusal(group, obstacles[group], now=now)
-            else:
-                decision = self._decide(group, times, now=now, opened=opened)
+            resting = self._long_decisions.resting(group, now=now)
+            if resting is not None:
+                decisions.append(resting)
+                continue
+            decision = self._step(group, obstacles.get(group), times, now=now, opened=opened)
             if decision is not None:
-                decisions.append(self._published(self._stored(decision, times), times))
+                decisions.append(decision)
             self.latest_inputs.keep(group, self._decided(group, decision))
         _log.info("cycle", decisions=len(decisions), **times.log_fields())
         self.observe_steps(times.seconds)
@@ -145,7 +157,62 @@ class Recommender:
         try:
             self._holds = self.store.holds(now=now)
         except AdapterError as error:
-            _log.warning("holds_not_read", error=str(error))
+            self.borders.failed("step", "store", error, is_expected=True)
+            self._outage, self._store_is_down = outage(error), True
+        else:
+            self.borders.passed("step", "store")
+            self._store_is_down = False
+
+    def _obstacles(self) -> Mapping[Group, Obstacle]:
+        """The groups that cannot be read; where even that is not known, no group is decided."""
+        obstacles: Mapping[Group, Obstacle] = {}
+        try:
+            obstacles = self.obstacles()
+        except NotLeadingError:
+            raise
+        except Exception as error:  # noqa: BLE001  # objects that nobody has foreseen must not end the loop
+            self.borders.failed("step", "obstacles", error, is_expected=isinstance(error, AdapterError))
+            self._outage = self._outage or outage(error)
+        else:
+            self.borders.passed("step", "obstacles")
+        return obstacles
+
+    def _groups(self, obstacles: Mapping[Group, Obstacle], *, now: datetime) -> list[Group]:
+        """The groups of the histories; the known ones where those cannot be read, which are then refused."""
+        try:
+            found = self.histories.groups(now=now)
+        except Exception as error:  # noqa: BLE001  # as above
+            self.borders.failed("step", "histories", error, is_expected=isinstance(error, AdapterError))
+            self._outage = self._outage or outage(error)
+            found = tuple(self._latest_keys)
+        else:
+            self.borders.passed("step", "histories")
+        return sorted({*found, *obstacles})
+
+    def _step(
+        self,
+        group: Group,
+        obstacle: Obstacle | None,
+        times: StepTimes,
+        *,
+        now: datetime,
+        opened: Mapping[Group, Session | None],
+    ) -> Decision | None:
+        """The group's decision, stored and published; None for a group that is left out."""
+        if self._outage is not None:
+            refusal = self._refusal(group, self._outage, now=now)
+            return self._published(self._stored(refusal, times, now=now), times)
+        if obstacle is not None:
+            self._watched.pop(group, None)
+            decision = self._refusal(group, obstacle, now=now)
+            return self._published(self._stored(decision, times, now=now), times)
+        began = self.timer()
+        decided = self._decide(group, times, now=now, opened=opened)
+        if decided is None:
+            return None
+        published = self._published(self._stored(decided, times, now=now), times)
+        self._long_decisions.note(published, seconds=self.timer() - began, now=now)
+        return published
 
     def _opened(self, groups: Sequence[Group], *, now: datetime) -> dict[Group, Session | None]:
         """The sessions of a new process, begun before its first decision, which the lessons of all groups may change.
@@ -162,12 +229,13 @@ class Recommender:
 
     def _share_lessons(self) -> None:
         """Let each group begin from what groups of its kind had learned when the cycle began, in any order of them."""
-        lessons: dict[GroupKind, list[Learned]] = {}
-        for watched in self._watched.values():
-            lessons.setdefault(kind_of(watched.profile), []).append(watched.session.own_lessons)
-        self._similar = {kind: pooled(each) for kind, each in lessons.items()}
-        for watched in self._watched.values():
-            watched.session.start_from(self._similar[kind_of(watched.profile)])
+        with self.borders.around("step", "lessons"):
+            lessons: dict[GroupKind, list[Learned]] = {}
+            for watched in self._watched.values():
+                lessons.setdefault(kind_of(watched.profile), []).append(watched.session.own_lessons)
+            self._similar = {kind: pooled(each) for kind, each in lessons.items()}
+            for watched in self._watched.values():
+                watched.session.start_from(self._similar[kind_of(watched.profile)])
 
     def tidy(self, *, now: datetime) -> None:
         """Once an hour, delete decisions from the store that are no longer needed."""
@@ -189,7 +257,7 @@ class Recommender:
         """
         self.latest_inputs.clear()
         obstacles = self.obstacles()
-        for group in self.histories.groups():
+        for group in self.histories.groups(now=now):
             if self._rehearsed:
                 return
             if group in obstacles:
@@ -207,6 +275,7 @@ class Recommender:
         self._similar.clear()
         self.latest_inputs.clear()
         self._latest_keys.clear()
+        self._long_decisions.clear()
 
     def _decide(
         self, group: Group, times: StepTimes, *, now: datetime, opened: Mapping[Group, Session | None]
@@ -217,20 +286,25 @@ class Recommender:
             if session is None:
                 return None
             # Before the decision that learns from them: moves that could not be stored are graded again from the rows.
-            with times.timing("store"):
+            with self._storing(times):
                 self.store.keep_outcomes(session.drain_outcomes())
             with times.timing("forecast"):
                 forecast = session.forecast(now)
             self._log_failure(group)
             with times.timing("decide"):
-                return session.decide(forecast, now=now, with_sensitivity=True, hold=self._hold_on(group, now=now))
+                decision = session.decide(forecast, now=now, with_sensitivity=True, hold=self._hold_on(group, now=now))
         except NotLeadingError:
             raise
-        except AdapterError as error:
-            return self._refusal(group, _failed("source_unreachable", error), now=now)
         except Exception as error:  # noqa: BLE001  # one poisoned group of a thousand must not silence the others
-            _log.exception("deciding_failed", cluster=group[0], group=group[1])
-            return self._refusal(group, _failed("unsupported", error), now=now)
+            return self._failure(group, error, now=now)
+        self.borders.passed("group", "/".join(group))
+        return decision
+
+    def _failure(self, group: Group, error: Exception, *, now: datetime) -> Refusal:
+        """The refusal of a group that has failed; the next cycle reads it anew, as its session may be inconsistent."""
+        self.borders.failed("group", "/".join(group), error, is_expected=isinstance(error, AdapterError))
+        self._watched.pop(group, None)
+        return self._refusal(group, failure(error), now=now)
 
     def _hold_on(self, group: Group, *, now: datetime) -> Hold | None:
         return hold_on(self._holds, *group, namespace=self.namespace_of(*group), now=now)
@@ -293,23 +367,30 @@ class Recommender:
         return watched.settings == settings and self.profile_of(*group, watched.observed) == watched.profile
 
     def _refusal(self, group: Group, obstacle: Obstacle, *, now: datetime) -> Refusal:
-        self._watched.pop(group, None)  # a session that failed half-way may be inconsistent; the next cycle reads anew
-        return Refusal(
-            cluster=group[0],
-            group=group[1],
-            reason=obstacle.reason,
-            sentence=obstacle.sentence,
-            evidence=(),
-            remedy=obstacle.remedy,
-            refused_at=now,
-            retry_at=now + timedelta(seconds=self.settings.cycle_seconds),
-            hold_replicas=obstacle.hold_replicas,
-        )
+        return refused(group, obstacle, now=now, retry_seconds=self.settings.cycle_seconds)
 
-    def _stored(self, decision: Decision, times: StepTimes) -> Decision:
-        with times.timing("store"):
-            self.store.save(decision)
+    def _stored(self, decision: Decision, times: StepTimes, *, now: datetime) -> Decision:
+        """The decision once it is stored; a refusal in place of one that cannot be stored, which nobody could audit."""
+        if self._store_is_down:
+            return decision
+        try:
+            with self._storing(times):
+                self.store.save(decision)
+        except NotLeadingError:
+            raise
+        except Exception as error:  # noqa: BLE001  # as in `_decide`
+            return self._failure((decision.cluster, decision.group), error, now=now)
         return decision
+
+    @contextmanager
+    def _storing(self, times: StepTimes) -> Iterator[None]:
+        """Times a write to the store; where it does not answer, the other groups of this cycle do not ask it again."""
+        try:
+            with times.timing("store"):
+                yield
+        except UnavailableError as error:
+            self._outage, self._store_is_down = outage(error), True
+            raise
 
     def _decided(self, group: Group, decision: Decision | None) -> Decided | None:
         """Advice with its inputs; None for a group that has none."""
@@ -322,10 +403,9 @@ class Recommender:
     def _published(self, decision: Decision, times: StepTimes) -> Decision:
         with times.timing("publish"):
             for publisher in self.publishers:
-                try:
+                name = f"publish {type(publisher).__name__}"
+                with self.borders.around("step", name, expected=(AdapterError,), passing=(NotLeadingError,)):
                     publisher.publish(decision)
-                except AdapterError as error:
-                    _log.warning("publishing_failed", cluster=decision.cluster, group=decision.group, error=str(error))
         self._log_decision(decision)
         return decision
 
@@ -337,38 +417,30 @@ class Recommender:
         self._latest_keys[group] = key
 
 
-def _failed(reason: RefusalReason, error: Exception) -> Obstacle:
-    remedy = "Look at the log line of this cycle; the next cycle starts from the table again."
-    return Obstacle(reason, f"{type(error).__name__}: {error}", remedy)
-
-
 def run_forever(
     recommender: Recommender, *, instants: Iterator[datetime], report: Report | None = None, fence: Fence | None = None
 ) -> None:
     """Run a cycle at each of `instants`, which ends when the process is stopped.
 
     `report` gets all decisions of a cycle at once. With a `fence`, cycles are those of a leader or a standby; a cycle
-    in which leadership is lost ends where that is detected.
+    in which leadership is lost ends where that is detected. No other error ends the loop: what fails is told to the
+    borders of `recommender`, and the next cycle begins anew.
     """
+    borders = recommender.borders
     for now in instants:
-        if fence is not None:
-            try:
-                if fence.enter():
-                    recommender.start_anew()
-            except NotLeadingError:
-                recommender.stand_by(now=now)
-                continue
-        try:
+        with borders.around("step", "cycle", expected=(AdapterError, NotLeadingError)):
+            if fence is not None:
+                try:
+                    if fence.enter():
+                        recommender.start_anew()
+                except NotLeadingError:
+                    recommender.stand_by(now=now)
+                    continue
             decisions = recommender.run_once(now=now)
             if report is not None:
-                report(decisions, now=now)
+                with borders.around("step", "report", expected=(AdapterError,), passing=(NotLeadingError,)):
+                    report(decisions, now=now)
             recommender.tidy(now=now)
-        except (NotLeadingError, AdapterError) as error:
-            # Where the store has rolled back a frozen process's transaction, the failure is handled as for an
-            # unavailable store.
-            if fence is None or not fence.closed:
-                raise
-            _log.warning("cycle_ended", error=str(error))
 
 
 def log_fields(decision: Decision) -> dict[str, object]:

@@ -19,6 +19,7 @@ import pyarrow.dataset as ds  # type: ignore[import-untyped]  # as above
 
 from forecasting.columns import BASE_INTERVAL_SECONDS, GROUP_INTERVALS, Kind
 from forecasting.history import GroupInterval
+from recommender.instants import MOST_AHEAD
 from recommender.ports import MalformedError
 
 FORMAT = "lagcast group_intervals"
@@ -39,6 +40,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = timedelta(days=1)
 # A new group has a row of the longest intervals, an hour, after two hours at most.
 _NEW_GROUP = timedelta(hours=2)
+# A group without a row for so long before the newest row of any group is gone, and is asked for no more.
+_GONE_AFTER = timedelta(days=1)
 # A table whose manifest changes during this many reads in a row is being written faster than it can be read.
 _MOST_TRIES = 5
 
@@ -77,24 +80,33 @@ class FeatureTable:
         """Number of the current version; every run of the features job makes the next one."""
         return _read_manifest(self.path).version
 
-    def groups(self) -> tuple[tuple[str, str], ...]:
+    def groups(self, *, now: datetime | None = None) -> tuple[tuple[str, str], ...]:
         """Every (cluster, group) that has rows of the longest intervals, or base rows of the newest hours, sorted.
 
+        With `now`, those without a row in the day before the newest one are left out: a group that is gone costs
+        nothing. Rows that end later than `MOST_AHEAD` after it, of a wrong clock, do not count as the newest.
         A group that is followed has base rows from its first minute on, and its first hour when that hour is over.
         """
+        newest = self.newest_interval_end_at(until=None if now is None else now + MOST_AHEAD)
+        if newest is None:
+            return ()
         # The longest intervals hold every group in the fewest rows: 24 a day, not 5,760.
-        tables = [self._table(_of_longest_interval, columns=("cluster", "group"))]
-        newest = self.newest_interval_end_at()
-        if newest is not None:
-            since = newest - _NEW_GROUP
-            is_recent = pc.field("interval_end_at") > pa.scalar(since, _TYPES["timestamp"])
-
-            def may_hold(parts: Sequence[_Part]) -> list[_Part]:
-                return [part for part in _of_base(parts) if part.day_begins_at + _DAY > since]
-
-            tables.append(self._table(may_hold, columns=("cluster", "group"), wanted=is_recent))
+        lived_since = _EPOCH if now is None else newest - _GONE_AFTER
+        tables = [
+            self._names(_of_longest_interval, since=lived_since),
+            self._names(_of_base, since=newest - _NEW_GROUP),
+        ]
         found = pa.concat_tables(tables).group_by(["cluster", "group"]).aggregate([])
         return tuple(sorted(zip(found["cluster"].to_pylist(), found["group"].to_pylist(), strict=True)))
+
+    def _names(self, of_length: Callable[[Sequence[_Part]], Sequence[_Part]], *, since: datetime) -> pa.Table:
+        """Cluster and group of the rows that end after `since`."""
+
+        def may_hold(parts: Sequence[_Part]) -> list[_Part]:
+            return [part for part in of_length(parts) if part.day_begins_at + _DAY > since]
+
+        is_recent = pc.field("interval_end_at") > pa.scalar(since, _TYPES["timestamp"])
+        return self._table(may_hold, columns=("cluster", "group"), wanted=is_recent)
 
     def intervals(
         self,
@@ -123,10 +135,29 @@ class FeatureTable:
 
         return _rows(self._table(may_hold, columns=_NAMES, wanted=wanted).sort_by("interval_end_at"))
 
-    def newest_interval_end_at(self) -> datetime | None:
-        """End of the newest base row, of any group; None for a table without rows."""
-        newest = pc.max(self._table(_of_newest_day, columns=("interval_end_at",))["interval_end_at"])
+    def newest_interval_end_at(self, *, until: datetime | None = None) -> datetime | None:
+        """End of the newest base row of any group, or of the newest one no later than `until`; None without rows."""
+
+        def may_hold(parts: Sequence[_Part]) -> list[_Part]:
+            return _of_newest_day([part for part in parts if until is None or part.day_begins_at <= until])
+
+        wanted = None if until is None else pc.field("interval_end_at") <= pa.scalar(until, _TYPES["timestamp"])
+        newest = pc.max(self._table(may_hold, columns=("interval_end_at",), wanted=wanted)["interval_end_at"])
         return _instant(newest.cast(pa.int64()).as_py()) if newest.is_valid else None
+
+    def ahead(self, now: datetime) -> dict[tuple[str, str], datetime]:
+        """The groups with base rows that end later than `MOST_AHEAD` after `now`, with the end of the newest one."""
+        since = now + MOST_AHEAD
+
+        def may_hold(parts: Sequence[_Part]) -> list[_Part]:
+            return [part for part in _of_base(parts) if part.day_begins_at + _DAY > since]
+
+        is_ahead = pc.field("interval_end_at") > pa.scalar(since, _TYPES["timestamp"])
+        found = self._table(may_hold, columns=("cluster", "group", "interval_end_at"), wanted=is_ahead)
+        newest = found.group_by(["cluster", "group"]).aggregate([("interval_end_at", "max")])
+        names = zip(newest["cluster"].to_pylist(), newest["group"].to_pylist(), strict=True)
+        ends_us = newest["interval_end_at_max"].cast(pa.int64()).to_pylist()
+        return {name: _instant(end_us) for name, end_us in zip(names, ends_us, strict=True)}
 
     def _table(
         self,

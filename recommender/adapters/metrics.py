@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, Info, generate_latest
@@ -13,12 +13,15 @@ from prometheus_client.registry import Collector
 
 from forecasting.refusal import Refusal, RefusalReason
 from forecasting.units import SECONDS_PER_HOUR
+from recommender.borders import Unit
 from recommender.deciding.recommendation import Decision, Recommendation
 from recommender.forecast_accuracy import HORIZONS_SECONDS, ForecastAccuracy
-from recommender.ports import DecisionStore, Group, wire_code
+from recommender.ports import DecisionStore, Group, issued_at, wire_code
 from recommender.steps import Step
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+# Every group is decided in each cycle, of an hour at most; one that is gone is no longer shown.
+_GONE_AFTER = timedelta(hours=2)
 _GROUP_LABELS = ("cluster", "group")
 _REASONS: tuple[RefusalReason, ...] = get_args(RefusalReason)
 
@@ -93,6 +96,12 @@ class Metrics:
             ("source", "outcome"),
             registry=self._registry,
         )
+        self._failures = Counter(
+            "lagcast_failures",
+            "Errors that ended at the border of one unit: a group, object, file, document, step or part.",
+            ("unit",),
+            registry=self._registry,
+        )
         self._steps = Histogram(
             "lagcast_step_duration_seconds",
             "How long each step of a cycle took, all groups together: read, forecast, decide, store, publish.",
@@ -129,6 +138,10 @@ class Metrics:
     def requested(self, source: str, outcome: str) -> None:
         """Count a round of requests to a source, or a group of it that could not be read."""
         self._requests.labels(source, outcome).inc()
+
+    def failed(self, unit: Unit) -> None:
+        """Count an error that ended at the border of a unit of this kind."""
+        self._failures.labels(unit).inc()
 
     def observe_steps(self, seconds: Mapping[Step, float]) -> None:
         """Count a cycle with the seconds that each of its steps took."""
@@ -170,7 +183,8 @@ class _LatestDecisions(Collector):
 
     def _decided(self) -> Iterable[Metric]:
         now = self._clock()
-        decisions = self._store.latest_page()
+        decided_since = now - _GONE_AFTER
+        decisions = [each for each in self._store.latest_page() if issued_at(each) >= decided_since]
         in_force = [d for d in decisions if isinstance(d, Recommendation) and now <= d.valid_until]
         yield from _plain(in_force)
         yield from _rates(in_force)

@@ -1,6 +1,5 @@
 """The parts of `lagcast up` that need no Kafka: its options, its end, how errors and interruptions are passed on."""
 
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
@@ -9,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from cli.up import note, obstacles_of, raise_of, threads_until
+from cli.up import note, obstacles_of, raise_of
 from collector.errors import RejectedError, UnsupportedError
 from collector.meter import Interruption, PartitionStop
 from recommender.adapters.metrics import Metrics
@@ -27,21 +26,6 @@ def test_the_error_of_a_failed_thread_is_raised() -> None:
     raise_of((working, over))
     with pytest.raises(OSError, match="no space left"):
         raise_of((working, over, failed))
-
-
-def test_threads_are_stopped_however_the_block_ends() -> None:
-    """An error in the loop does not leave the collector running."""
-    stop, message = threading.Event(), "the loop failed"
-    threads: list[Future[bool]] = []
-
-    def loop() -> None:
-        with threads_until(stop) as pool:
-            threads.append(pool.submit(stop.wait))
-            raise LookupError(message)
-
-    with pytest.raises(LookupError, match=message):
-        loop()
-    assert threads[0].result(timeout=5)
 
 
 def test_groups_that_could_not_be_read_are_refused_with_the_sentence_of_their_error() -> None:

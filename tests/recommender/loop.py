@@ -16,7 +16,7 @@ class Rows:
     poisoned: dict[str, Exception] = field(default_factory=dict)
     asked_since: list[datetime | None] = field(default_factory=list)
 
-    def groups(self) -> list[tuple[str, str]]:
+    def groups(self, *, now: datetime) -> list[tuple[str, str]]:  # noqa: ARG002  # none is gone
         """Every group that has rows, and the poisoned ones."""
         return sorted({(row.cluster, row.group) for row in self.rows} | {("c", name) for name in self.poisoned})
 

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,7 +19,7 @@ class Table:
     def __init__(self, newest: datetime) -> None:
         self.version, self._newest = 1, newest
 
-    def newest_interval_end_at(self) -> datetime:
+    def newest_interval_end_at(self, *, until: datetime | None = None) -> datetime:  # noqa: ARG002  # none is later
         """The instant at which its newest row ends."""
         return self._newest
 
@@ -69,15 +70,39 @@ def test_rows_of_an_interval_that_is_not_over_are_waited_for(monkeypatch: pytest
     assert waited == [pytest.approx(0.8)]
 
 
-def test_a_check_that_fails_ends_the_loop_with_its_error() -> None:
-    """A full disk under the collector stops the loop at once, with the error."""
+def test_a_row_of_a_wrong_clock_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row that is two hours ahead silenced all groups for two hours; rows of the right clocks are waited for."""
+    stop, waited = threading.Event(), list[float]()
 
-    def check() -> None:
-        message = "no space left on device"
+    def wait(seconds: float) -> bool:
+        waited.append(seconds)
+        return False
+
+    monkeypatch.setattr(stop, "wait", wait)
+    now, newest = NOON + timedelta(seconds=14.2), [NOON + timedelta(hours=2), NOON + timedelta(seconds=15)]
+    table = Mock(version=1, newest_interval_end_at=lambda until: max(each for each in newest if each <= until))
+    next(as_rows_come(table, 60.0, clock=lambda: now, stop=stop))
+    assert waited == [pytest.approx(0.8)]
+
+
+class Unreadable:
+    """A table whose folder is away."""
+
+    @property
+    def version(self) -> int:
+        """Its number cannot be read."""
+        message = "the folder is away"
         raise OSError(message)
 
-    with pytest.raises(OSError, match="no space left"):
-        next(as_rows_come(Table(NOON), 60.0, clock=clock, stop=threading.Event(), check=check))
+    def newest_interval_end_at(self, *, until: datetime | None = None) -> datetime | None:
+        """Nor can its rows."""
+        raise OSError(until)
+
+
+def test_while_the_table_cannot_be_read_there_is_an_instant_each_cycle() -> None:
+    """At which the reason is told; the loop does not end."""
+    decision_times = as_rows_come(Unreadable(), 0.01, clock=clock, stop=threading.Event())
+    assert len([next(decision_times) for _ in range(3)]) == 3
 
 
 def test_a_cycle_starts_early_on_request() -> None:

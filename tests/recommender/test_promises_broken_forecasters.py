@@ -176,7 +176,7 @@ class Table:
 
     rows: Sequence[GroupInterval]
 
-    def groups(self) -> list[tuple[str, str]]:
+    def groups(self, *, now: datetime) -> list[tuple[str, str]]:  # noqa: ARG002  # none is gone
         """Every group."""
         return sorted({(row.cluster, row.group) for row in self.rows})
 

@@ -33,7 +33,7 @@ class OneHistoryForAll:
     def __init__(self, rows: list[GroupInterval]) -> None:
         self._rows = rows
 
-    def groups(self) -> list[tuple[str, str]]:
+    def groups(self, *, now: datetime) -> list[tuple[str, str]]:  # noqa: ARG002  # none is gone
         """A thousand names."""
         return [("c", f"group-{index:04}") for index in range(GROUPS)]
 
@@ -70,7 +70,9 @@ def test_p17_one_poisoned_group_of_a_thousand_is_refused_and_the_others_are_deci
     decisions = loop.run_once(now=NOW)
     advised = [decision for decision in decisions if isinstance(decision, Recommendation)]
     (refused,) = (decision for decision in decisions if isinstance(decision, Refusal))
-    assert {decision.group for decision in advised} == {name for _, name in OneHistoryForAll([]).groups()} - {POISONED}
+    assert {decision.group for decision in advised} == {name for _, name in OneHistoryForAll([]).groups(now=NOW)} - {
+        POISONED
+    }
     assert {decision.issued_at for decision in advised} == {refused.refused_at} == {NOW}
     assert (refused.group, refused.reason) == (POISONED, "unsupported")
     assert refused.sentence.startswith("TypeError: ")

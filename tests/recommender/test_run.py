@@ -8,9 +8,10 @@ from itertools import count
 from math import isclose
 from pathlib import Path
 from time import perf_counter
-from typing import NoReturn
+from unittest.mock import Mock
 
 import pytest
+import structlog.testing
 from structlog.testing import CapturingLogger
 
 from cost_model.physics.detected import ObservedGroup, ObservedWorkload
@@ -22,9 +23,10 @@ from forecasting.units import Replicas
 from recommender.adapters.documents import to_document
 from recommender.adapters.metrics import Metrics
 from recommender.adapters.store_sql import SqlDecisionStore
+from recommender.borders import Borders
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.hold import Hold, HoldScope
-from recommender.deciding.recommendation import GradedMove, Recommendation
+from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 from recommender.following.grading import MeasuredPause
 from recommender.ports import Obstacle, UnavailableError
 from recommender.run import LOOK_BACK, Recommender, run_forever
@@ -138,21 +140,94 @@ def test_p20_a_hold_is_in_force_from_the_next_cycle_on_and_costs_no_state(
     assert rows.asked_since[1:] == [now, now + timedelta(minutes=1)]
 
 
-def test_a_hold_stays_in_force_while_the_store_does_not_answer(
+@pytest.mark.parametrize("method", ["holds", "save", "keep_outcomes"])
+def test_p17_while_the_store_does_not_answer_groups_are_refused_and_the_next_cycle_decides_again(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime, method: str
+) -> None:
+    """Nothing is advised that is not stored, nothing moves that somebody has stopped, and no state is lost."""
+    publisher, rows = RecordingPublisher(), [replace(each, group=group) for group in ("a", "b", "c") for each in hour]
+    loop = make(Rows(rows), [publisher])
+    loop.store.place_hold(Hold(scope=HoldScope(group="a"), reason="sale", placed_at=now))
+    loop.run_once(now=now)
+    with pytest.MonkeyPatch.context() as away:
+        calls = Mock(side_effect=UnavailableError("the database is away"))
+        away.setattr(loop.store, method, calls)
+        refused = loop.run_once(now=now + timedelta(minutes=1))
+    assert [each.reason for each in refused] == ["source_unreachable"] * 3
+    assert publisher.decisions[-3:] == list(refused)
+    assert calls.call_count == 1  # a store that does not answer is waited for once a cycle
+    again = loop.run_once(now=now + timedelta(minutes=2))
+    assert again[0].reason == "held"
+    assert all(isinstance(each, Recommendation) for each in again)
+
+
+def test_p17_while_the_table_cannot_be_read_known_groups_are_refused_and_stored(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
+) -> None:
+    """The reason is on the REST service too; afterwards the loop goes on with its sessions."""
+    loop, later = make(Rows(hour)), now + timedelta(minutes=1)
+    loop.run_once(now=now)
+    with pytest.MonkeyPatch.context() as away:
+        away.setattr(Rows, "groups", Mock(side_effect=OSError("the folder is away")))
+        (refusal,) = loop.run_once(now=later)
+    assert isinstance(refusal, Refusal)
+    assert (refusal.reason, refusal.sentence) == ("source_unreachable", "the folder is away")
+    assert loop.store.latest("c", "orders") == refusal
+    (decision,) = loop.run_once(now=later + timedelta(minutes=1))
+    assert isinstance(decision, Recommendation)
+
+
+def test_p17_a_decision_that_cannot_be_stored_is_its_own_groups_refusal(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The cycle goes on with the holds of the last reading: nothing moves that somebody has stopped."""
+    """For instance one with a value that is no number."""
+    loop = make(Rows([replace(each, group=group) for group in ("a", "b") for each in hour]))
+    save = loop.store.save
 
-    def away(*, now: datetime) -> NoReturn:
-        message = f"the database is away at {now}"
-        raise UnavailableError(message)
+    def fail(decision: Decision) -> None:
+        if decision.group == "a":
+            message = "Out of range float values are not JSON compliant"
+            raise ValueError(message)
+        save(decision)
 
+    monkeypatch.setattr(loop.store, "save", fail)
+    first, second = loop.run_once(now=now)
+    assert (first.reason, first.sentence[:10]) == ("unsupported", "ValueError")  # type: ignore[union-attr]
+    assert isinstance(second, Recommendation)
+
+
+def test_p17_no_error_of_a_cycle_ends_the_loop(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
+) -> None:
+    """Objects, publishers and reports may fail in any way: each is logged when it begins and when it is over."""
+    counted: list[str] = []
     loop = make(Rows(hour))
-    loop.store.place_hold(Hold(scope=HoldScope(), reason="sale", placed_at=now))
-    loop.run_once(now=now)
-    monkeypatch.setattr(loop.store, "holds", away)
-    (decision,) = loop.run_once(now=now + timedelta(minutes=1))
-    assert decision.reason == "held"
+    loop.borders = Borders(counted.append)
+    cycles: list[Sequence[Decision]] = []
+    no_spec, no_cluster = KeyError("spec"), RuntimeError("no cluster")
+    to_look = iter([no_spec, None, None, None, None])
+    to_report = iter([None, no_cluster, no_cluster, None, None])
+
+    def obstacles() -> Mapping[tuple[str, str], Obstacle]:
+        if error := next(to_look):
+            raise error
+        return {}
+
+    def report(decisions: Sequence[Decision], *, now: datetime) -> None:  # noqa: ARG001  # the port's
+        cycles.append(decisions)
+        if error := next(to_report):
+            raise error
+
+    loop.obstacles = obstacles
+    with structlog.testing.capture_logs() as logged:
+        run_forever(loop, instants=iter([now + timedelta(minutes=each) for each in range(5)]), report=report)
+    assert len(cycles) == 5
+    assert [isinstance(each[0], Recommendation) for each in cycles] == [False, True, True, True, True]
+    assert counted == ["step", "step", "step"]
+    events = [(line["event"], line["name"]) for line in logged if line["event"].startswith("step_")]
+    assert events == [
+        (event, name) for name in ("obstacles", "report") for event in ("step_failed", "step_works_again")
+    ]
 
 
 def test_a_restart_goes_on_where_the_store_ends(

@@ -249,7 +249,7 @@ PROMISED = {
     *("produce_messages_per_second", "consume_messages_per_second", "lag_messages", "lag_seconds"),
     *("capacity_messages_per_second_per_replica", "forecast_produce_messages_per_second"),
     *("forecast_error_ratio", "forecast_skill_ratio", "forecast_coverage_ratio"),
-    *("interruptions", "rebalance_pause_seconds", "duplicate_messages"),
+    *("failures", "interruptions", "rebalance_pause_seconds", "duplicate_messages"),
     *("cost_per_hour", "saving_per_hour", "regret_per_hour", "ledger_cost", "ledger_error_ratio"),
     *("decisions", "refusal", "data_age_seconds", "data_quality_samples", "step_duration_seconds"),
     *("source_requests", "leader", "build_info"),

@@ -1,0 +1,155 @@
+# ruff: noqa: PLC0415 - the parent never imports PySpark
+"""Spark of `lagcast up` in a process of its own: if it or its JVM dies, the next one goes on where the table ends.
+
+The process starts Spark at once, then makes the table or follows the samples as it is told, and ends when its pipe is
+closed, also by the death of the parent.
+"""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from threading import Event
+from typing import Literal
+
+from cli.progress import Talk
+
+Order = Literal["make", "follow"]
+
+_LOOK_SECONDS = 0.2
+# A micro-batch that has begun is finished: a few seconds.
+_TO_END_SECONDS = 20.0
+
+
+class SparkEndedError(Exception):
+    """The process has ended without an answer; the sentence says by what, and where its log is."""
+
+
+class SparkProcess:
+    """The process, which is started when it is needed and there is none."""
+
+    def __init__(self, samples: Path, features: Path, *, log_path: Path) -> None:
+        self._paths = samples, features, log_path
+        self._child: tuple[BaseProcess, Connection] | None = None
+
+    def make(self, stop: Event) -> None:
+        """Make the table anew from all samples. Errors: those of the job, SparkEndedError."""
+        self._do("make", stop)
+
+    def follow(self, stop: Event) -> None:
+        """Add the rows of new samples to the table until `stop`. Errors: those of the stream, SparkEndedError."""
+        self._do("follow", stop)
+
+    def start(self) -> tuple[BaseProcess, Connection]:
+        """Start the process, and with it Spark, unless there is one."""
+        if self._child is None or not self._child[0].is_alive():
+            self.close()
+            # A fork would copy locks that other threads of this process hold at that moment.
+            context = multiprocessing.get_context("spawn")
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_serve, args=(theirs, *self._paths), name="spark")
+            process.start()
+            theirs.close()  # otherwise the pipe would not close when the child ends
+            self._child = process, ours
+        return self._child
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        if self._child is not None:
+            process, pipe = self._child
+            self._child = None
+            pipe.close()
+            process.join(_TO_END_SECONDS)
+            process.kill()
+            process.join()
+
+    def _do(self, order: Order, stop: Event) -> None:
+        process, pipe = self.start()
+        try:
+            pipe.send(order)
+            while not pipe.poll(_LOOK_SECONDS):
+                if stop.is_set():
+                    self.close()
+                    return
+            failure = pipe.recv()
+        except (EOFError, OSError) as error:
+            self.close()
+            by = "by itself" if (process.exitcode or 0) >= 0 else signal.Signals(-(process.exitcode or 0)).name
+            message = f"the process of Spark has ended ({by}); see {self._paths[-1]}"
+            raise SparkEndedError(message) from error
+        if isinstance(failure, Exception):
+            self.close()
+            raise failure
+
+
+@contextmanager
+def spark_process(samples: Path, features: Path, *, log_path: Path) -> Iterator[SparkProcess]:
+    """The process during the block, started at its beginning."""
+    process = SparkProcess(samples, features, log_path=log_path)
+    process.start()
+    try:
+        yield process
+    finally:
+        process.close()
+
+
+def _serve(pipe: Connection, samples: Path, features: Path, log_path: Path) -> None:
+    """The child: does one order after the other, until the pipe is closed or an order fails."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and then closes the pipe
+    from cli.logs import log_to_stderr
+    from cli.spark import spark_beside
+
+    log_to_stderr()
+    talk = Talk()
+    with spark_beside(talk, log_path=log_path) as starting:
+        while True:
+            try:
+                order: Order = pipe.recv()
+            except EOFError:
+                return
+            try:
+                if order == "make":
+                    from cli.features import make_features
+
+                    make_features(starting, samples, features, talk=talk)
+                else:
+                    from spark_features.stream import follow_features
+
+                    follow_features(starting.result(), samples, features, stop=_Closed(pipe))
+            except Exception as error:  # noqa: BLE001  # the parent logs it
+                pipe.send(_plain(error))
+                os._exit(1)  # to stop a session whose JVM has died would hang or fail
+            if not pipe.closed:
+                _answer(pipe)
+
+
+class _Closed:
+    """A stop that is requested when the parent closes the pipe, or dies."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+
+    def wait(self, timeout: float) -> bool:
+        """Wait at most `timeout` seconds; true when the pipe is closed."""
+        return self._pipe.poll(timeout)
+
+
+def _answer(pipe: Connection) -> None:
+    try:
+        pipe.send(None)
+    except OSError:
+        return  # the parent has closed it, which the next reading shows
+
+
+def _plain(error: Exception) -> Exception:
+    """An error that survives the pipe: those that name a remedy as they are, a JVM's as text."""
+    from spark_features.java import JavaError
+    from spark_features.samples import FeaturesError
+
+    if isinstance(error, FeaturesError | JavaError):
+        return error
+    return SparkEndedError(f"{type(error).__name__}: {error}".partition("\n")[0])

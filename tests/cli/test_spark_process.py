@@ -1,0 +1,114 @@
+"""Spark of `up` in a process of its own: its death costs time, and no row."""
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cli.parts import parts_until
+from cli.spark_process import SparkProcess, spark_process
+from collector.sample import OffsetSample
+from collector.sinks import write_samples
+from recommender.adapters.feature_table import FeatureTable
+from recommender.borders import Borders
+from spark_features.samples import FeaturesError
+
+NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
+_MOST_SECONDS = 120.0
+
+
+def sample(minute: float) -> OffsetSample:
+    """A sample of the only partition, which gets 100 messages/s."""
+    return OffsetSample(
+        cluster="c",
+        group="g",
+        topic="t",
+        partition=0,
+        sampled_at=NOON + timedelta(minutes=minute, seconds=14),
+        end_offset=round(6000 * minute),
+        committed_offset=round(6000 * minute),
+        log_start_offset=None,
+        group_state="STABLE",
+        group_protocol="consumer",
+        group_assignor="range",
+        members=2,
+    )
+
+
+def processes_of(parent: int, program: str) -> Iterator[int]:
+    """The living processes of a program below another process."""
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid=,comm="], capture_output=True, text=True, check=True).stdout
+    children = [
+        (int(pid), int(above), name) for pid, above, name in (line.split(None, 2) for line in listed.splitlines())
+    ]
+    for pid, above, name in children:
+        if above == parent:
+            if name.startswith(program):
+                yield pid
+            yield from processes_of(pid, program)
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for a condition, two minutes at most."""
+    last = time.monotonic() + _MOST_SECONDS
+    while not condition():
+        assert time.monotonic() < last
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Samples of ten minutes."""
+    write_samples([sample(minute / 4) for minute in range(40)], tmp_path / "samples")
+    return tmp_path
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["java", "python"])
+def test_p16_spark_that_is_killed_costs_the_rows_nothing_but_time(folder: Path, victim: str) -> None:
+    """The JVM ended advice and REST with it; the next one goes on where the table ends, and every row is there once."""
+    counted: list[str] = []
+    stop, samples, out = threading.Event(), folder / "samples", folder / "features"
+    with (
+        spark_process(samples, out, log_path=folder / "spark.log") as spark,
+        parts_until(stop, Borders(counted.append)) as parts,
+    ):
+        spark.make(stop)
+        table = FeatureTable(out)
+        before = len(table.intervals("c", "g"))
+        parts.start("features", spark.follow)
+        write_samples([sample(10 + minute / 4) for minute in range(4)], samples)
+        until(lambda: len(table.intervals("c", "g")) > before)
+        process, _ = spark.start()
+        assert process.pid is not None
+        (victim_pid,) = processes_of(process.pid, "java") if victim == "java" else (process.pid,)
+        os.kill(victim_pid, signal.SIGKILL)
+        until(lambda: counted)
+        write_samples([sample(11 + minute / 4) for minute in range(8)], samples)
+        until(lambda: table.newest_interval_end_at() == NOON + timedelta(minutes=12, seconds=45 + 15))
+        stop.set()
+    ends = [row.interval_end_at for row in table.intervals("c", "g")]
+    assert ends == [ends[0] + timedelta(seconds=15) * step for step in range(len(ends))]
+    assert counted[0] == "part"
+    assert not list(processes_of(os.getpid(), "java"))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_errors_of_the_job_come_as_they_are_and_a_stop_ends_the_process(tmp_path: Path) -> None:
+    """A folder without samples is one sentence, as in `lagcast features`."""
+    (tmp_path / "samples").mkdir()
+    spark = SparkProcess(tmp_path / "samples", tmp_path / "features", log_path=tmp_path / "spark.log")
+    with pytest.raises(FeaturesError, match="holds no parquet file"):
+        spark.make(threading.Event())
+    stopped = threading.Event()
+    stopped.set()
+    spark.follow(stopped)
+    assert not list(processes_of(os.getpid(), "java"))
