@@ -198,8 +198,12 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
     lead = lead_of(options.lease, options.kubeconfig)
     fence = None if lead is None else lead.fence
     leads = None if lead is None else lead.leads
-    store = open_store(settings) if fence is None else open_store(settings, may_write=fence.check)
-    metrics = Metrics(store, clock=read_clock, version=version(), leads=leads)
+    may_write = (lambda: None) if fence is None else fence.check
+    borders = Borders(lambda unit: metrics.failed(unit))  # noqa: PLW0108  # metrics read a store, and come after it
+    store = open_store(settings, may_write=may_write, borders=borders)
+    # Readers have connections of their own: they must not take those of the loop.
+    readers_store = open_store(settings, may_write=may_write, borders=borders)
+    metrics = Metrics(readers_store, clock=read_clock, version=version(), leads=leads)
     weeks = None if options.forecasts is None else LongForecastsFolder(options.forecasts)
     latest_inputs = LatestInputs()
     with (
@@ -212,7 +216,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
         ) as workloads,
     ):
         app = create_app(
-            store,
+            readers_store,
             clock=read_clock,
             version=version(),
             metrics=metrics,
@@ -225,7 +229,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
             stopped_by_signals() as stop,
             serving(app, bound),
             answering_keda(
-                store,
+                readers_store,
                 host=bound.getsockname()[0],
                 port=options.keda_port,
                 talk=talk,
@@ -236,7 +240,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
                 url=url_of(bound),
                 stop=stop,
                 metrics=metrics,
-                borders=Borders(metrics.failed),
+                borders=borders,
                 scalers=scalers,
                 _options=options,
                 _workloads=workloads,

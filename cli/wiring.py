@@ -56,11 +56,13 @@ def settings_of(config: Path | None = None, *, state_dir: Path | None = None) ->
     return load_settings(config, environment)
 
 
-def open_store(settings: "Settings", *, may_write: Callable[[], None] = lambda: None) -> "SqlDecisionStore":
+def open_store(
+    settings: "Settings", *, may_write: Callable[[], None] = lambda: None, borders: "Borders | None" = None
+) -> "SqlDecisionStore":
     """The store of decisions of the settings, with its schema migrated; `may_write` is called before each commit."""
     from recommender.adapters.store_sql import SqlDecisionStore
 
-    return SqlDecisionStore(settings.store_url, may_write=may_write)
+    return SqlDecisionStore(settings.store_url, may_write=may_write, borders=borders)
 
 
 def recommender(

@@ -52,8 +52,8 @@ class DecisionStore(Protocol):
 
     It keeps the holds in force, too, at most one for each scope.
 
-    Both come back equal to the saved ones. Errors: UnavailableError where the store does not respond,
-    MalformedError where its content was written by another version.
+    Both come back equal to the saved ones; in a list, one that cannot be read is a refusal with that reason. Errors:
+    UnavailableError where the store does not respond.
     """
 
     def save(self, decision: Decision) -> None:
@@ -69,7 +69,7 @@ class DecisionStore(Protocol):
         ...
 
     def by_id(self, decision_id: str) -> Decision | None:
-        """The decision whose `decision_id(...)` this is."""
+        """The decision whose `decision_id(...)` this is. Errors: MalformedError where it cannot be read."""
         ...
 
     def history(

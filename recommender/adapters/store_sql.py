@@ -9,9 +9,12 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
+from alembic.util import CommandError
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+from forecasting.refusal import Refusal
 from recommender.adapters.documents import (
     from_document,
     from_outcome_document,
@@ -19,10 +22,12 @@ from recommender.adapters.documents import (
     to_document,
     to_outcome_document,
 )
+from recommender.borders import Borders
 from recommender.deciding.hold import Hold, HoldScope
 from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 from recommender.ports import (
     FORGOTTEN_AFTER,
+    MalformedError,
     RejectedError,
     UnavailableError,
     decision_id,
@@ -33,6 +38,12 @@ from recommender.ports import (
 
 # A writer waits for another one; a commit takes milliseconds, so that half a minute means a hang.
 LOCK_TIMEOUT_SECONDS = 30
+# A database that is away is told within a cycle: to connect takes milliseconds, and so does an answer of the network.
+_CONNECT_TIMEOUT_SECONDS = 5
+_SILENCE_SECONDS = 10
+# Connections of one store at most: those who wait longer for one than this are told so.
+_CONNECTIONS = 5
+_CONNECTION_TIMEOUT_SECONDS = 5.0
 # A process that is frozen in a transaction keeps its locks; PostgreSQL releases them after this time, which is no
 # longer than the time between the end of one recommender's lead and the beginning of another's.
 _ABANDONED_AFTER_SECONDS = 5
@@ -58,18 +69,25 @@ _HOLDS = sa.table(
 )
 _COLUMNS, _MOVES = _TABLE.c, _OUTCOMES.c
 _SCOPE = ("cluster", "namespace", "group")
-_READ = sa.select(_COLUMNS.kind, _COLUMNS.document)
+_READ = sa.select(_COLUMNS.id, _COLUMNS.cluster, _COLUMNS.group, _COLUMNS.issued_at, _COLUMNS.kind, _COLUMNS.document)
+# So many of a group's last recommendations are looked at for one that can be read.
+_RECOMMENDATIONS_TRIED = 20
 
 
 class SqlDecisionStore:
     """A `DecisionStore` over one database. Safe to share between threads; several processes may open the same file.
 
     `may_write` is called last before each commit, when no lock is left to wait for; its exception undoes the write.
+    A stored document that cannot be read costs its own place in a list, where a refusal says so, and is told to
+    `borders`. Each store has five connections of its own, so readers should open another one than the loop's.
     """
 
-    def __init__(self, url: str, *, may_write: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, url: str, *, may_write: Callable[[], None] = lambda: None, borders: Borders | None = None
+    ) -> None:
         """Open the database at `url`, creating missing tables. Errors: UnavailableError, RejectedError."""
         self._may_write = may_write
+        self._borders = Borders() if borders is None else borders
         self._engine = _engine(url)
         self._name = self._engine.url.render_as_string(hide_password=True)
         with self._translated_errors("open"), self._engine.connect() as connection:
@@ -101,12 +119,17 @@ class SqlDecisionStore:
         advice = _READ.where(
             _COLUMNS.cluster == cluster, _COLUMNS.group == group, _COLUMNS.kind == Recommendation.__name__
         )
-        found = self._one(advice.order_by(_COLUMNS.issued_at.desc()).limit(1))
+        newest_first = advice.order_by(_COLUMNS.issued_at.desc())
+        found = self._one(newest_first.limit(1))
+        if isinstance(found, Refusal):  # in place of one that cannot be read
+            readable = self._many(newest_first.limit(_RECOMMENDATIONS_TRIED))
+            found = next((each for each in readable if isinstance(each, Recommendation)), None)
         return found if isinstance(found, Recommendation) else None
 
     def by_id(self, decision_id: str) -> Decision | None:
-        """The decision with this id."""
-        return self._one(_READ.where(_COLUMNS.id == decision_id))
+        """The decision with this id. Errors: MalformedError where it cannot be read."""
+        row = self._rows(_READ.where(_COLUMNS.id == decision_id))
+        return from_document(row[0].kind, row[0].document) if row else None
 
     def history(
         self, cluster: str, group: str, since: datetime, until: datetime, *, limit: int | None = None
@@ -190,7 +213,11 @@ class SqlDecisionStore:
             page = page.where(_MOVES.graded_at < _utc(before))
         with self._translated_errors("read"), self._engine.connect() as connection:
             documents = connection.scalars(page.order_by(_MOVES.graded_at.desc()).limit(limit)).all()
-        return tuple(from_outcome_document(document) for document in documents)
+        outcomes: list[GradedMove] = []
+        for document in documents:
+            with self._borders.around("document", f"move of {cluster}/{group}", expected=(MalformedError,)):
+                outcomes.append(from_outcome_document(document))
+        return tuple(outcomes)
 
     def place_hold(self, hold: Hold) -> None:
         """Keep `hold`, in place of one with the same scope; those that are over are forgotten."""
@@ -231,9 +258,27 @@ class SqlDecisionStore:
         return found[0] if found else None
 
     def _many(self, query: sa.Select[Any]) -> tuple[Decision, ...]:
+        return tuple(self._decision_of(row) for row in self._rows(query))
+
+    def _rows(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
         with self._translated_errors("read"), self._engine.connect() as connection:
-            rows = connection.execute(query).all()
-        return tuple(from_document(row.kind, row.document) for row in rows)
+            return connection.execute(query).all()
+
+    def _decision_of(self, row: sa.Row[Any]) -> Decision:
+        """The decision of a row; a refusal with the reason in place of one that cannot be read."""
+        try:
+            return from_document(row.kind, row.document)
+        except MalformedError as error:
+            self._borders.failed("document", row.id, error, is_expected=True)
+            return Refusal(
+                cluster=row.cluster,
+                group=row.group,
+                reason="unsupported",
+                sentence=f"The decision {row.id} cannot be read: {error}",
+                evidence=(),
+                remedy="Read it with the version of lagcast that wrote it; the next decision takes its place.",
+                refused_at=row.issued_at.replace(tzinfo=UTC),
+            )
 
     @contextmanager
     def _translated_errors(self, action: str) -> Iterator[None]:
@@ -244,6 +289,13 @@ class SqlDecisionStore:
             passing = isinstance(cause, OperationalError | IntegrityError) or cause.connection_invalidated
             message = f"could not {action} the decision store {self._name}: {cause.orig}"
             raise (UnavailableError if passing else RejectedError)(message) from cause
+        except PoolTimeoutError as cause:
+            waited = f"all {_CONNECTIONS} connections were in use for {_CONNECTION_TIMEOUT_SECONDS:g} s"
+            message = f"could not {action} the decision store {self._name}: {waited}; ask again, or with fewer at once"
+            raise UnavailableError(message) from cause
+        except CommandError as cause:
+            message = f"the decision store {self._name} was written by a newer lagcast ({cause}); install that version"
+            raise RejectedError(message) from cause
         except SQLAlchemyError as cause:
             message = f"could not {action} the decision store {self._name}: {cause}"
             raise RejectedError(message) from cause
@@ -263,10 +315,15 @@ def _engine(url: str) -> sa.Engine:
         parsed = sa.make_url(url)
         is_sqlite = parsed.get_backend_name() == "sqlite"
         waits = {"lock_timeout": LOCK_TIMEOUT_SECONDS, "idle_in_transaction_session_timeout": _ABANDONED_AFTER_SECONDS}
-        options = " ".join(f"-c {name}={seconds}s" for name, seconds in waits.items())
-        engine = sa.create_engine(
-            parsed, connect_args={"timeout": LOCK_TIMEOUT_SECONDS} if is_sqlite else {"options": options}
-        )
+        arguments: dict[str, Any] = {"timeout": LOCK_TIMEOUT_SECONDS}
+        if not is_sqlite:
+            arguments = {
+                "options": " ".join(f"-c {name}={seconds}s" for name, seconds in waits.items()),
+                "connect_timeout": _CONNECT_TIMEOUT_SECONDS,
+                "keepalives_idle": _SILENCE_SECONDS,
+                "tcp_user_timeout": _SILENCE_SECONDS * 1000,
+            }
+        engine = sa.create_engine(parsed, connect_args=arguments, **_pool(parsed))
     except (SQLAlchemyError, ImportError) as cause:
         message = (
             f"the store URL does not open a database: {cause}; give one such as sqlite:////var/lib/lagcast/decisions.sqlite"
@@ -279,6 +336,19 @@ def _engine(url: str) -> sa.Engine:
         sa.event.listen(engine, "connect", _prepare_sqlite)
         sa.event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _pool(url: sa.URL) -> dict[str, Any]:
+    """The options of the pool; a database in memory has its one connection, and no pool."""
+    if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
+        return {}
+    # A connection of before a restart of the database is replaced, and not used.
+    return {
+        "pool_pre_ping": True,
+        "pool_size": _CONNECTIONS,
+        "max_overflow": 0,
+        "pool_timeout": _CONNECTION_TIMEOUT_SECONDS,
+    }
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401  # the driver's own connection

@@ -60,8 +60,8 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield sqlite_url(tmp_path / "decisions.sqlite")
         return
     request.getfixturevalue("tools_for_postgres")
-    with running_postgres() as url:
-        yield url
+    with running_postgres() as server:
+        yield server.url()
 
 
 @pytest.fixture

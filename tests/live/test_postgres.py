@@ -7,19 +7,28 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
+from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
 
+from recommender.adapters import store_sql
 from recommender.adapters.documents import to_document
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.cluster.leadership import NotLeadingError
+from recommender.deciding.hold import Hold, HoldScope
 from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 from recommender.ports import UnavailableError
-from tests.live.harness.postgres import running_postgres
+from tests.live.harness.postgres import Postgres, running_postgres
+from tests.recommender.adapters.test_store_sql import DecisionStoreContract
 
 pytestmark = pytest.mark.postgres
 
 MINUTE = timedelta(minutes=1)
+_NUMBERS = count()
 # Begins to store a decision and is frozen before it may commit.
 FROZEN = """
 import os, signal, sys
@@ -35,11 +44,30 @@ SqlDecisionStore(sys.argv[1], may_write=freeze).save(from_document("Recommendati
 
 
 @pytest.fixture(scope="module")
-def url(tools_for_postgres: None) -> Iterator[str]:
+def server(tools_for_postgres: None) -> Iterator[Postgres]:
     """An empty server."""
     del tools_for_postgres
     with running_postgres() as found:
         yield found
+
+
+@pytest.fixture
+def url(server: Postgres) -> str:
+    """The URL of a new database."""
+    name = f"database_{next(_NUMBERS)}"
+    server.run("psql", "-d", "postgres", "-c", f"CREATE DATABASE {name}")
+    return server.url(name)
+
+
+class TestPostgresStore(DecisionStoreContract):
+    """The laws of every store hold for PostgreSQL."""
+
+    @pytest.fixture
+    def store(self, url: str) -> Iterator[SqlDecisionStore]:
+        """An empty store."""
+        store = SqlDecisionStore(url)
+        yield store
+        store.close()
 
 
 @pytest.fixture
@@ -110,3 +138,64 @@ def test_a_process_frozen_in_a_transaction_delays_no_other_and_changes_nothing(
     assert took < 8
     assert UnavailableError.__name__ in stderr
     assert store.latest("prod-eu", "frozen") == store.by_id("r-next")
+
+
+def test_p17_a_restart_of_the_server_is_told_at_once_and_over_with_the_first_call_after_it(
+    server: Postgres, store: SqlDecisionStore, advice: Callable[..., Recommendation]
+) -> None:
+    """Connections of before the restart are replaced; the loop and REST ended with them."""
+    store.save(advice())
+    server.stop()
+    began = time.monotonic()
+    with pytest.raises(UnavailableError, match="could not read the decision store"):
+        store.latest("prod-eu", "orders")
+    with pytest.raises(UnavailableError, match="could not save to the decision store"):
+        store.save(advice(recommendation_id="r-2"))
+    assert time.monotonic() - began < 10
+    server.start()
+    assert store.latest("prod-eu", "orders") == advice()
+    store.save(advice(recommendation_id="r-2", issued_at=advice().issued_at + MINUTE))
+    assert store.by_id("r-2") is not None
+
+
+def test_a_backup_is_restored_with_everything_in_it(
+    server: Postgres,
+    store: SqlDecisionStore,
+    url: str,
+    advice: Callable[..., Recommendation],
+    graded_move: Callable[..., GradedMove],
+) -> None:
+    """By the programs that come with the server, as docs/operations.md shows them."""
+    store.save(advice())
+    store.keep_outcomes([graded_move()])
+    store.place_hold(Hold(scope=HoldScope(), reason="upgrade", placed_at=advice().issued_at))
+    backup = server.run("pg_dump", url.rpartition("/")[2])
+    server.run("psql", "-d", "postgres", "-c", "CREATE DATABASE restored")
+    server.run("psql", "-d", "restored", "-v", "ON_ERROR_STOP=1", text=backup)
+    restored = SqlDecisionStore(server.url("restored"))
+    assert restored.latest("prod-eu", "orders") == advice()
+    assert restored.outcomes("prod-eu", "orders", limit=5) == (graded_move(),)
+    assert restored.holds(now=advice().issued_at) == store.holds(now=advice().issued_at)
+    restored.save(advice(recommendation_id="r-2"))
+    restored.close()
+
+
+def test_the_schema_goes_back_and_forth_and_keeps_the_decisions(
+    store: SqlDecisionStore, url: str, advice: Callable[..., Recommendation], graded_move: Callable[..., GradedMove]
+) -> None:
+    """Back to the first revision, whose tables stay as they are; the next start makes the others anew."""
+    store.save(advice())
+    store.keep_outcomes([graded_move()])
+    config = Config()
+    config.set_main_option("script_location", str(Path(store_sql.__file__).parent / "migrations"))
+    engine = sa.create_engine(url)
+    with engine.connect() as connection, connection.begin():
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0001")
+    engine.dispose()
+    again = SqlDecisionStore(url)
+    assert again.latest("prod-eu", "orders") == advice()
+    assert again.outcomes("prod-eu", "orders", limit=5) == ()
+    again.keep_outcomes([graded_move()])
+    assert again.outcomes("prod-eu", "orders", limit=5) == (graded_move(),)
+    again.close()

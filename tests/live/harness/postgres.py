@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -15,24 +16,71 @@ from tests.live.harness.clients import wait_until
 _ACCOUNT = "nobody" if os.geteuid() == 0 else None
 
 
+class Postgres:
+    """A server on a port of its own, which can be stopped and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        (self._port,) = free_ports(1)
+        self._server: subprocess.Popen[bytes] | None = None
+
+    def url(self, database: str = "postgres") -> str:
+        """The store URL of a database."""
+        return f"postgresql+psycopg://lagcast@127.0.0.1:{self._port}/{database}"
+
+    def start(self) -> None:
+        """Start the server and wait until it answers."""
+        words = [
+            "-D",
+            str(self._folder / "data"),
+            "-p",
+            str(self._port),
+            "-h",
+            "127.0.0.1",
+            "-k",
+            str(self._folder),
+            "-F",
+        ]
+        with (self._folder / "postgres.log").open("ab") as output:
+            self._server = subprocess.Popen(
+                ["postgres", *words], stdout=output, stderr=output, user=_ACCOUNT, cwd=self._folder
+            )
+        ready = ["pg_isready", *self._address]
+        wait_until(lambda: subprocess.run(ready, check=False, capture_output=True).returncode == 0)
+
+    def stop(self) -> None:
+        """Stop the server at once, as its restart does: open connections are cut."""
+        if self._server is not None:
+            self._server.send_signal(signal.SIGINT)
+            self._server.wait()
+            self._server = None
+
+    def run(self, program: str, *words: str, text: str = "") -> str:
+        """The output of one of its programs, such as pg_dump or psql, with its input."""
+        done = subprocess.run(
+            [program, *self._address, "-U", "lagcast", *words], input=text, check=True, capture_output=True, text=True
+        )
+        return done.stdout
+
+    @property
+    def _address(self) -> list[str]:
+        return ["-h", "127.0.0.1", "-p", str(self._port)]
+
+
 @contextmanager
-def running_postgres() -> Iterator[str]:
-    """The URL of a database with nothing in it."""
-    (port,) = free_ports(1)
+def running_postgres() -> Iterator[Postgres]:
+    """A server with an empty database."""
     # Not below pytest's folders, which are closed to every other account.
     with tempfile.TemporaryDirectory(prefix="lagcast-postgres-") as name:
-        folder, data = Path(name), Path(name) / "data"
+        folder = Path(name)
         if _ACCOUNT is not None:
             shutil.chown(folder, _ACCOUNT)
-        made = ["initdb", "--pgdata", str(data), "--username=lagcast", "--auth=trust", "--no-sync", "--encoding=UTF8"]
+        data = str(folder / "data")
+        made = ["initdb", "--pgdata", data, "--username=lagcast", "--auth=trust", "--no-sync", "--encoding=UTF8"]
         subprocess.run(made, check=True, capture_output=True, user=_ACCOUNT, cwd=folder)
-        words = ["-D", str(data), "-p", str(port), "-h", "127.0.0.1", "-k", str(folder), "-F"]
-        with (folder / "postgres.log").open("wb") as output:
-            server = subprocess.Popen(["postgres", *words], stdout=output, stderr=output, user=_ACCOUNT, cwd=folder)
+        server = Postgres(folder)
+        server.start()
         try:
-            ready = ["pg_isready", "-h", "127.0.0.1", "-p", str(port)]
-            wait_until(lambda: subprocess.run(ready, check=False, capture_output=True).returncode == 0)
-            yield f"postgresql+psycopg://lagcast@127.0.0.1:{port}/postgres"
+            yield server
         finally:
-            server.terminate()
-            server.wait()
+            server.stop()

@@ -3,6 +3,7 @@
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -13,11 +14,13 @@ import sqlalchemy as sa
 
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
+from recommender.borders import Borders
 from recommender.deciding.hold import Hold, HoldScope
 from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 from recommender.ports import (
     FORGOTTEN_AFTER,
     DecisionStore,
+    MalformedError,
     RejectedError,
     UnavailableError,
     decision_id,
@@ -389,6 +392,58 @@ class TestSqlStore(DecisionStoreContract):
             "SEARCH decisions USING INDEX decisions_by_kind",
             "SEARCH outcomes USING INDEX sqlite_autoindex_outcomes_1",
         ]
+
+    def test_a_document_that_cannot_be_read_costs_its_own_place(
+        self, path: Path, advice: MakeAdvice, graded_move: MakeMove
+    ) -> None:
+        """It made the whole page a 503; a refusal has the reason, until the next decision takes its place."""
+        counted: list[str] = []
+        store = SqlDecisionStore(sqlite_url(path), borders=Borders(counted.append))
+        for number, group in enumerate(("a", "orders", "z")):
+            store.save(advice(group=group, recommendation_id=f"r-{number}"))
+        later = advice(recommendation_id="r-9", issued_at=advice().issued_at + MINUTE)
+        store.save(later)
+        store.keep_outcomes([graded_move(), graded_move(graded_at=graded_move().graded_at + MINUTE)])
+        with store._engine.begin() as connection:
+            connection.execute(sa.text("UPDATE decisions SET document = '{}' WHERE id = 'r-9'"))
+            connection.execute(sa.text("UPDATE outcomes SET document = '{' WHERE rowid = 1"))
+        first, broken, last = store.latest_page()
+        assert (first.group, last.group) == ("a", "z")
+        assert isinstance(broken, Refusal)
+        assert (broken.group, broken.reason, broken.refused_at) == ("orders", "unsupported", later.issued_at)
+        assert broken.sentence.startswith(
+            "The decision r-9 cannot be read: a stored Recommendation cannot be read: field"
+        )
+        assert store.latest("prod-eu", "orders") == broken
+        assert store.latest_recommendation("prod-eu", "orders") == advice(recommendation_id="r-1")
+        assert len(store.outcomes("prod-eu", "orders", limit=5)) == 1
+        assert store.thin(now=later.issued_at + timedelta(days=3)) == 0
+        with pytest.raises(MalformedError, match="cannot be read"):
+            store.by_id("r-9")
+        assert set(counted) == {"document"}
+        store.close()
+
+    def test_a_store_of_a_newer_version_is_one_sentence(self, store: SqlDecisionStore, path: Path) -> None:
+        """It was told as a bug of ours."""
+        with store._engine.begin() as connection:
+            connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+        with pytest.raises(RejectedError, match=r"decisions\.sqlite was written by a newer lagcast .*9999"):
+            SqlDecisionStore(sqlite_url(path))
+
+    def test_readers_who_take_all_connections_are_told_so_and_leave_another_store_alone(
+        self, store: SqlDecisionStore, path: Path, advice: MakeAdvice, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Forty readers of metrics took the loop's connections, and it ended."""
+        monkeypatch.setattr("recommender.adapters.store_sql._CONNECTION_TIMEOUT_SECONDS", 0.1)
+        readers = SqlDecisionStore(sqlite_url(path))
+        with ExitStack() as taken:
+            for _ in range(5):
+                taken.enter_context(readers._engine.connect())
+            with pytest.raises(UnavailableError, match="all 5 connections were in use for"):
+                readers.groups()
+            store.save(advice())
+        assert readers.groups() == (("prod-eu", "orders"),)
+        readers.close()
 
     def test_a_file_that_is_no_database_is_named(self, tmp_path: Path) -> None:
         """The error names the store and has the database's message."""
