@@ -95,4 +95,5 @@ def make_features(
 
         run = build_features(spark, samples, out, first=first, last=last)
         rows = ", ".join(f"{rows:,} of {seconds} s" for seconds, rows in run.rows)
-        stage.note = f"{run.sample_rows:,} samples -> {rows}"
+        aside = f"; {run.set_aside_files:,} files set aside" if run.set_aside_files else ""
+        stage.note = f"{run.sample_rows:,} samples -> {rows}{aside}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+import pyarrow.compute as pc  # type: ignore[import-untyped]  # as above
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 
 from collector.errors import AdapterError, MalformedError
@@ -22,6 +23,10 @@ SCHEMA_VERSION = "1"
 CONTENT_TYPE = "application/vnd.apache.parquet"
 # Brokers accept messages of 1,048,588 bytes (message.max.bytes); headers and key need some of them.
 MOST_BYTES = 1_000_000
+# A message of this program has some 50,000 at most; five million of the same took 757 MB.
+MOST_ROWS = 500_000
+# Instants that Python, Arrow and Spark can all tell, and add a day to.
+_LEAST_US, _MOST_US = 0, 253_370_764_800_000_000
 
 
 class UnknownVersionError(AdapterError):
@@ -63,10 +68,19 @@ def table_of(value: bytes, headers: Mapping[str, str]) -> pa.Table:
         message = f"its samples are of schema version {version}, and this lagcast reads {SCHEMA_VERSION}"
         raise UnknownVersionError(message)
     try:
-        return conformed(pq.read_table(pa.BufferReader(value)))
+        file = pq.ParquetFile(pa.BufferReader(value))
+        if file.metadata.num_rows > MOST_ROWS:
+            message = f"its value holds {file.metadata.num_rows:,} samples, more than {MOST_ROWS:,}"
+            raise MalformedError(message)
+        table = conformed(file.read())
     except (pa.ArrowException, OSError, ValueError) as error:
         message = f"its value holds no samples ({error})"
         raise MalformedError(message) from error
+    bounds = pc.min_max(table["sampled_at"].cast(pa.int64())).as_py()
+    if table.num_rows and not _LEAST_US <= bounds["min"] <= bounds["max"] < _MOST_US:
+        message = "its value has a sample from before 1970 or after 9998"
+        raise MalformedError(message)
+    return table
 
 
 def _values(table: pa.Table, most_bytes: int) -> Iterator[bytes]:

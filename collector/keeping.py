@@ -45,21 +45,17 @@ class Kept:
 def keep_days(samples_dir: Path, *, now: datetime, kept_days: int) -> Kept:
     """Make one file of each day that has been over for `SETTLED_AFTER`, and remove days before the last `kept_days`.
 
-    A day is left for the next time while another process reads the folder or merges it. A file that cannot be read
-    stays as it is. Errors: OSError if the folder cannot be written to.
+    A day is left for the next time while another process reads the folder or merges it, and, with a log line, if it
+    fails. A file that cannot be read stays as it is.
     """
     merged, removed = 0, 0
     for folder in sorted(samples_dir.glob(f"{_FOLDER}*")):
-        day = _day_of(folder)
-        with _alone(samples_dir) as is_alone:
-            if day is None or not is_alone:
-                continue
-            if day < (now - timedelta(days=kept_days)).date():
-                # Hidden by one rename: readers see the whole day or none of it.
-                folder.replace(folder.with_name(f".{folder.name}"))
-                removed += 1
-            elif datetime.combine(day + timedelta(days=1), time(), tzinfo=UTC) + SETTLED_AFTER <= now:
-                merged += _merge(folder)
+        try:
+            kept = _keep(folder, now=now, kept_days=kept_days)
+        except (OSError, OverflowError, ValueError, pa.ArrowException) as error:
+            _log.warning("day_not_kept", folder=str(folder), error=f"{type(error).__name__}: {error}")
+            continue
+        merged, removed = merged + kept.merged_files, removed + kept.removed_days
     for folder in sorted(samples_dir.glob(f".{_FOLDER}*")):
         shutil.rmtree(folder)
     return Kept(merged_files=merged, removed_days=removed)
@@ -76,13 +72,28 @@ def keep_days_forever(
     while True:
         try:
             kept = keep_days(samples_dir, now=clock(), kept_days=kept_days)
-        except (OSError, pa.ArrowException) as error:
+        except OSError as error:
             _log.warning("keeping_failed", folder=str(samples_dir), error=str(error))
         else:
             if kept != Kept():
                 _log.info("samples_kept", merged_files=kept.merged_files, removed_days=kept.removed_days)
         if wait(EVERY_SECONDS):
             return
+
+
+def _keep(folder: Path, *, now: datetime, kept_days: int) -> Kept:
+    """Merge the files of one day, or remove it."""
+    day = _day_of(folder)
+    with _alone(folder.parent) as is_alone:
+        if day is None or not is_alone:
+            return Kept()
+        if day < (now - timedelta(days=kept_days)).date():
+            # Hidden by one rename: readers see the whole day or none of it.
+            folder.replace(folder.with_name(f".{folder.name}"))
+            return Kept(removed_days=1)
+        if datetime.combine(day, time(), tzinfo=UTC) <= now - SETTLED_AFTER - timedelta(days=1):
+            return Kept(merged_files=_merge(folder))
+    return Kept()
 
 
 @contextmanager

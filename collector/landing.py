@@ -91,6 +91,9 @@ class Landing:
             except MalformedError as error:
                 folders.add(self._park(message, error))
                 counts["parked"] += 1
+            except Exception as error:  # noqa: BLE001  # one message must not stop all that come after it
+                folders.add(self._park(message, MalformedError(f"{type(error).__name__}: {error}")))
+                counts["parked"] += 1
             else:
                 folders.update(path.parent for path in write_table(table, self._out))
                 self._look_at_clock(table)

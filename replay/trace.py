@@ -7,7 +7,9 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
@@ -16,6 +18,8 @@ from forecasting.units import SECONDS_PER_DAY, FloatArray, read_only
 COLUMNS = ("timestamp", "messages_per_second")
 LEAST_STEP_SECONDS = 1
 MOST_STEP_SECONDS = 3600
+# A packed file of 1 MB may unpack to 6 GB; ten years of minutes are 250 MB.
+MOST_BYTES = 256 * 2**20
 LEAST_ROWS = 2
 # Ten times what the largest Kafka installations report for all their topics together (7e12 messages a day).
 MOST_MESSAGES_PER_SECOND = 1e9
@@ -124,7 +128,7 @@ def read_trace(path: Path) -> Trace:
 def _numbered_rows(path: Path) -> Iterator[tuple[int, str, str]]:
     """Row number, timestamp text and rate text of each data row."""
     try:
-        with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="") as lines:
+        with _limited(path) as lines:
             reader = csv.reader(lines)
             header = [name.strip().lstrip("\ufeff") for name in next(reader, [])]
             missing = [name for name in COLUMNS if name not in header]
@@ -148,6 +152,19 @@ def _numbered_rows(path: Path) -> Iterator[tuple[int, str, str]]:
     except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
         message = f"{path} cannot be read as CSV text ({error}): give a .csv or .csv.gz file"
         raise TraceError(message) from error
+
+
+def _limited(path: Path) -> TextIO:
+    """The text of the file, unpacked. Errors: TraceError for more than `MOST_BYTES` of it."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as packed:
+        content = packed.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        message = (
+            f"{path} holds more than {MOST_BYTES // 2**20} MiB of text, ten years of minutes: give a part of it, or a "
+            "longer step"
+        )
+        raise TraceError(message)
+    return TextIOWrapper(BytesIO(content), encoding="utf-8", newline="")
 
 
 def _instant(path: Path, number: int, text: str) -> datetime:

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import reduce
 from pathlib import Path
 
+import structlog
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
 
@@ -19,6 +20,8 @@ from spark_features.session import SQL_SETTINGS
 from spark_features.table import Part, fresh_folder, parts_in, read_manifest, swap, writing
 from spark_features.transforms import LOOK_BACK_SECONDS, group_intervals
 
+_log = structlog.get_logger(__name__)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureRun:
@@ -28,6 +31,7 @@ class FeatureRun:
     first: date
     last: date
     sample_rows: int
+    set_aside_files: int
     rows: tuple[tuple[int, int], ...]  # (interval_seconds, rows)
 
 
@@ -36,12 +40,15 @@ def build_features(
 ) -> FeatureRun:
     """Write the days `first` to `last` (UTC, both included; None: no limit) of the feature table.
 
-    A day's rows replace the whole day, and other days stay. Readers see the table before the run or after it.
+    A day's rows replace the whole day, and other days stay. Readers see the table before the run or after it. A sample
+    file that cannot be read is set aside with a warning.
     Errors: FeaturesError on invalid input, and if another run is writing.
     """
     require_folder(samples_dir)
     with writing(out_dir), reading(samples_dir):
         samples = find_samples(samples_dir, first=first, last=last)
+        for error in samples.set_aside:
+            _log.warning("sample_file_set_aside", error=error)
         before = read_manifest(out_dir)
         folder = fresh_folder(out_dir, version=before.feature_table_version + 1)
         _write_base(_read(spark, samples, first=first, last=last), folder, first=first)
@@ -53,7 +60,7 @@ def build_features(
             raise FeaturesError(message)
         after = before.replaced_by(parts)
         swap(out_dir, before=before, after=after)
-    return _summary(parts, version=after.feature_table_version, sample_rows=samples.rows)
+    return _summary(parts, version=after.feature_table_version, samples=samples)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -132,13 +139,14 @@ def _midnight(day: date) -> datetime:
     return datetime.combine(day, time(), tzinfo=UTC)
 
 
-def _summary(parts: tuple[Part, ...], *, version: int, sample_rows: int) -> FeatureRun:
+def _summary(parts: tuple[Part, ...], *, version: int, samples: SampleFiles) -> FeatureRun:
     lengths = (BASE_INTERVAL_SECONDS, *ROLLUP_INTERVALS_SECONDS)
     return FeatureRun(
         feature_table_version=version,
         first=date.fromisoformat(min(part.date for part in parts)),
         last=date.fromisoformat(max(part.date for part in parts)),
-        sample_rows=sample_rows,
+        sample_rows=samples.rows,
+        set_aside_files=len(samples.set_aside),
         rows=tuple(
             (seconds, sum(part.rows for part in parts if part.interval_seconds == seconds)) for seconds in lengths
         ),

@@ -31,10 +31,11 @@ class FeaturesError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleFiles:
-    """Parquet files with valid columns, and the total number of their rows."""
+    """Parquet files with valid columns, and the total number of their rows; `set_aside` has the others' errors."""
 
     paths: tuple[Path, ...]
     rows: int
+    set_aside: tuple[str, ...] = ()
 
 
 def find_samples(samples_dir: Path, *, first: date | None, last: date | None) -> SampleFiles:
@@ -42,7 +43,8 @@ def find_samples(samples_dir: Path, *, first: date | None, last: date | None) ->
 
     Files in a folder `date=YYYY-MM-DD` are selected by that date; others are always read. Names that start with `_` or
     `.` are unfinished files and are skipped.
-    Errors: FeaturesError on no folder, no files, no rows, a missing column, a wrong type, a null where none may be.
+    A file with a missing column, a wrong type or a null where none may be, or that cannot be read, is set aside.
+    Errors: FeaturesError on no folder, no files, no rows; the first file's where all are set aside.
     """
     require_folder(samples_dir)
     visible = sorted(path for path in samples_dir.rglob("*.parquet") if not _is_hidden(path.relative_to(samples_dir)))
@@ -51,12 +53,20 @@ def find_samples(samples_dir: Path, *, first: date | None, last: date | None) ->
         message = f"{samples_dir} holds no parquet file; let the collector run first, or name the folder it writes to"
         raise FeaturesError(message)
     picked = tuple(path for path in stored if _may_hold(path, first=first, last=last))
-    rows = sum(checked_rows(path) for path in picked)
+    readable, errors, rows = [], [], 0
+    for path in picked:
+        try:
+            rows += checked_rows(path)
+            readable.append(path)
+        except FeaturesError as error:
+            errors.append(error)
+    if errors and not readable:
+        raise errors[0]
     if rows == 0:
         span = f"from {first or 'the start'} to {last or 'the end'}"
         message = f"the {len(stored)} parquet files in {samples_dir} hold no sample {span}; widen --from and --to"
         raise FeaturesError(message)
-    return SampleFiles(paths=picked, rows=rows)
+    return SampleFiles(paths=tuple(readable), rows=rows, set_aside=tuple(str(error) for error in errors))
 
 
 @contextmanager
@@ -87,8 +97,8 @@ def _without_merged(paths: Sequence[Path]) -> list[Path]:
         if path.name.endswith(DAY_FILE) and folders[path.parent] > 1:
             try:
                 metadata = pq.read_metadata(path).metadata or {}
-            except (pa.ArrowException, OSError) as error:
-                raise FeaturesError(unreadable(path, error)) from error
+            except (pa.ArrowException, OSError):
+                continue  # set aside by who reads it
             merged.update(path.parent / name for name in str(metadata.get(MADE_OF.encode(), b""), "utf-8").splitlines())
     return [path for path in paths if path not in merged]
 

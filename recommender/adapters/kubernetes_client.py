@@ -13,13 +13,15 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 from urllib3.exceptions import HTTPError
 
-from recommender.ports import RejectedError, UnavailableError
+from recommender.ports import MalformedError, RejectedError, UnavailableError
 
 # Type of the client that adapters hold, for modules that do not import the client library.
 Connection = client.ApiClient
 TIMEOUT_SECONDS = 10
 # Lists are read in pages, so that a namespace of thousands of pods is not one response.
 _PAGE = 500
+# Of 500 entries each: a namespace with more objects of a kind is none.
+MOST_PAGES = 1_000
 
 
 def connect(kubeconfig: Path | None) -> Connection:
@@ -50,10 +52,13 @@ def without_retries(api: Connection) -> Connection:
 
 
 def entries_of(page_of: Callable[..., Any], namespace: str) -> list[dict[str, Any]]:
-    """Every entry of a list, as plain JSON: field names of the client's own types differ between its versions."""
+    """Every entry of a list, as plain JSON: field names of the client's own types differ between its versions.
+
+    Errors: MalformedError for a list that does not end.
+    """
     entries: list[dict[str, Any]] = []
     words: dict[str, Any] = {}
-    while True:
+    for _ in range(MOST_PAGES):
         answer = page_of(namespace, limit=_PAGE, **words, _preload_content=False, _request_timeout=TIMEOUT_SECONDS)
         if answer.status != HTTPStatus.OK:
             raise ApiException(status=answer.status, reason=answer.reason)
@@ -62,6 +67,8 @@ def entries_of(page_of: Callable[..., Any], namespace: str) -> list[dict[str, An
         if not page["metadata"].get("continue"):
             return entries
         words = {"_continue": page["metadata"]["continue"]}
+    message = f"a list has more than {MOST_PAGES} pages of {_PAGE}: it does not end; is the API server what it seems?"
+    raise MalformedError(message)
 
 
 @contextmanager

@@ -75,6 +75,23 @@ def test_foreign_damaged_and_incomplete_messages_are_refused() -> None:
         table_of(bytes(sink.getvalue()), batch.headers)
 
 
+def test_messages_that_nothing_of_ours_could_have_sent_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An instant beyond every calendar stopped the landing again at each start; five million rows took 757 MB."""
+    (batch,) = batches_of([SAMPLE])
+    for microseconds in (-1, 253_402_300_800_000_000, 2**62):
+        sink = pa.BufferOutputStream()
+        table = arrow_table([SAMPLE])
+        instant = pa.array([microseconds], pa.timestamp("us", tz="UTC"))
+        position = table.schema.get_field_index("sampled_at")
+        pq.write_table(table.set_column(position, table.schema.field(position), instant), sink)
+        with pytest.raises(MalformedError, match="a sample from before 1970 or after 9998"):
+            table_of(bytes(sink.getvalue()), batch.headers)
+    monkeypatch.setattr("collector.batches.MOST_ROWS", 1)
+    (two,) = batches_of([SAMPLE, replace(SAMPLE, partition=SAMPLE.partition + 1)])
+    with pytest.raises(MalformedError, match="its value holds 2 samples, more than 1"):
+        table_of(two.value, two.headers)
+
+
 def test_a_column_that_came_later_may_be_missing_and_one_that_is_not_known_is_left_out() -> None:
     """Messages of older and newer collectors of the same schema version are landed alike."""
     (batch,) = batches_of([SAMPLE])

@@ -208,10 +208,19 @@ def test_a_full_disk_is_logged_and_tried_again(
     with capture_logs() as lines:
         keep_days_forever(tmp_path, kept_days=35, clock=lambda: THURSDAY, wait=wait)
     assert waited == [3600.0, 3600.0]
-    assert [line["event"] for line in lines] == ["keeping_failed", "samples_kept"]
+    assert [line["event"] for line in lines] == ["day_not_kept"] * 2 + ["samples_kept"]
     assert "No space left on device" in lines[0]["error"]
     assert not list(tmp_path.glob("date=*/.day*"))
     assert seen(tmp_path) == Counter(three_days)
+
+
+def test_a_day_that_cannot_be_kept_leaves_the_others(tmp_path: Path, three_days: list[OffsetSample]) -> None:
+    """A folder of the year 9999, whose end no calendar has, ended the thread."""
+    for name in ("date=9999-12-31", "date=0001-01-01"):
+        (tmp_path / name).mkdir()
+    assert keep(tmp_path).merged_files == 8
+    assert seen(tmp_path) == Counter(three_days)
+    assert (tmp_path / "date=9999-12-31").exists()
 
 
 def test_a_folder_that_does_not_exist_yet_is_no_error(tmp_path: Path) -> None:

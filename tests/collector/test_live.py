@@ -101,7 +101,7 @@ def test_the_outcome_of_each_round_and_of_each_unread_group_is_told(
     # The clock of rounds stands still, so that no round is waited for.
     instants = iter(NOON + timedelta(seconds=15 * number) for number in range(100))
     live.clock, live.on_request = lambda: next(instants), told.append
-    monkeypatch.setattr(LiveCluster, "_collector", lambda _: nullcontext(_Rounds(list(found), stop)))
+    monkeypatch.setattr(LiveCluster, "_collector", lambda *_: nullcontext(_Rounds(list(found), stop)))
     monkeypatch.setattr(stop, "wait", lambda _: stop.is_set())
     live.collect(stop)
     assert told == ["answered", "unsupported", "unavailable", "answered"]

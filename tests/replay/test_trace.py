@@ -97,6 +97,17 @@ def test_an_unreadable_file_gets_one_sentence(tmp_path: Path, name: str, content
         read_trace(path)
 
 
+def test_a_file_that_unpacks_to_more_than_any_trace_is_refused_before_it_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A megabyte of zeros took 6.3 GB."""
+    monkeypatch.setattr("replay.trace.MOST_BYTES", 2**20)
+    for name, content in (("load.csv.gz", gzip.compress(bytes(2**26))), ("load.csv", bytes(2**21))):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(TraceError, match=r"holds more than 1 MiB of text.*give a part of it"):
+            read_trace(tmp_path / name)
+
+
 def test_a_directory_is_no_trace(tmp_path: Path) -> None:
     """A directory gets the same error as an unreadable file."""
     with pytest.raises(TraceError, match="cannot be read as CSV text"):

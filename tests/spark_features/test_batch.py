@@ -13,9 +13,11 @@ import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 import pytest
 from pyspark.sql import SparkSession
+from structlog.testing import capture_logs
 
 from collector.sample import OffsetSample
 from collector.sinks import arrow_table, write_samples
+from forecasting.columns import DAY_FILE
 from forecasting.history import GroupInterval
 from recommender.adapters.feature_table import FeatureTable
 from spark_features import batch
@@ -237,6 +239,24 @@ def test_a_broken_file_is_named(folder: Path) -> None:
     (folder / "broken.parquet").write_bytes(b"PAR1")
     with pytest.raises(FeaturesError, match=r"broken\.parquet is no readable parquet file"):
         find_samples(folder, first=None, last=None)
+
+
+@pytest.mark.spark
+def test_a_broken_file_is_set_aside_where_others_can_be_read(
+    spark: SparkSession, folder: Path, sampled: Sampled
+) -> None:
+    """One corrupt file failed the whole job, while the stream set it aside."""
+    seen = [sampled(15 * step - 1, 300 * step, 300 * step) for step in range(1, 20)]
+    (path,) = write_samples(seen, folder / "samples")
+    build_features(spark, folder / "samples", folder / "whole")
+    (path.parent / "broken.parquet").write_bytes(b"PAR1")
+    (path.parent / f"broken{DAY_FILE}").write_bytes(b"")
+    pq.write_table(arrow_table(seen).drop_columns(["end_offset"]), path.parent / "lacking.parquet")
+    with capture_logs() as lines:
+        run = build_features(spark, folder / "samples", folder / "out")
+    assert run.set_aside_files == 3
+    assert [line["event"] for line in lines] == ["sample_file_set_aside"] * 3
+    assert _rows(folder / "out") == _rows(folder / "whole")
 
 
 @pytest.mark.spark
