@@ -73,9 +73,9 @@ def serve(
         kubeconfig=kubeconfig,
         node_prices=search.address_of(node_prices, option="--node-prices"),
     )
-    table = FeatureTable(features)
+    FeatureTable(features)  # a folder that is none is told before the service begins
     with running_service(options, talk=talk) as service:
         cycle = f"at least every {settings.decision.cycle_seconds} s"
         talk.line(f"lagcast {version()} serves {service.url} and decides as rows come, {cycle}; Ctrl-C stops")
-        service.decide(table)
+        service.decide(FeatureTable(features, borders=service.borders))
     return ExitCode.OK

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from forecasting.refusal import RefusalReason
     from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.metrics import Metrics
+    from recommender.borders import Borders
     from recommender.ports import Group, Obstacle
     from recommender.stops import MeasuredStops
 
@@ -186,7 +187,9 @@ def up(
                 stop=stop,
             )
             collecting = parts.start("collector", live.collect, is_settled=live.arrived.is_set)
-            table = first_table(live, features, spark, collecting, anew=past_rows > 0, talk=talk, stop=stop)
+            table = first_table(
+                live, features, spark, collecting, anew=past_rows > 0, borders=service.borders, talk=talk, stop=stop
+            )
         if table is None:
             return ExitCode.OK
         first_version = table.version
@@ -253,6 +256,7 @@ def first_table(
     collecting: "Future[None]",
     *,
     anew: bool,
+    borders: "Borders",
     talk: Talk,
     stop: Event,
 ) -> "FeatureTable | None":
@@ -271,7 +275,7 @@ def first_table(
         spark.make(stop)
         if stop.is_set():
             return None
-    return FeatureTable(features)
+    return FeatureTable(features, borders=borders)
 
 
 def note(found: "Interruption", metrics: "Metrics", stops: "MeasuredStops", *, leads: bool) -> None:

@@ -16,9 +16,11 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # as above
 import pyarrow.dataset as ds  # type: ignore[import-untyped]  # as above
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 
 from forecasting.columns import BASE_INTERVAL_SECONDS, GROUP_INTERVALS, Kind
 from forecasting.history import GroupInterval
+from recommender.borders import Borders
 from recommender.instants import MOST_AHEAD
 from recommender.ports import MalformedError
 
@@ -42,6 +44,8 @@ _DAY = timedelta(days=1)
 _NEW_GROUP = timedelta(hours=2)
 # A group without a row for so long before the newest row of any group is gone, and is asked for no more.
 _GONE_AFTER = timedelta(days=1)
+# A file that could not be read is tried again when the table has grown so often: five minutes of live rows.
+_TRIED_AGAIN_AFTER_VERSIONS = 20
 # A table whose manifest changes during this many reads in a row is being written faster than it can be read.
 _MOST_TRIES = 5
 
@@ -68,11 +72,15 @@ class _Manifest:
 class FeatureTable:
     """The table in the folder `path`. Each call reads one whole version, even while the features job writes the next.
 
+    A file that cannot be read is left out and told to `borders`: its rows are missing, as those of a gap are.
     Errors: FeatureTableError where the folder is missing, or holds no feature table of this format.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, borders: Borders | None = None) -> None:
         self.path = path
+        self._borders = Borders() if borders is None else borders
+        # Files that could not be read, each with the version of the table then.
+        self._left_out: dict[str, int] = {}
         _read_manifest(path)
 
     @property
@@ -169,13 +177,14 @@ class FeatureTable:
         """These columns of the picked parts, of one version; read again if a writer removed that version meanwhile."""
         for _ in range(_MOST_TRIES):
             manifest = _read_manifest(self.path)
+            listed: list[str] = []
             try:
-                files = [file for part in pick(manifest.parts) for file in _files(self.path / part.folder)]
-                return ds.dataset(files, schema=_SCHEMA, format="parquet").to_table(
+                listed += [file for part in pick(manifest.parts) for file in _files(self.path / part.folder)]
+                return ds.dataset(self._readable(listed, manifest), schema=_SCHEMA, format="parquet").to_table(
                     columns=list(columns), filter=wanted
                 )
             except (OSError, pa.ArrowException) as error:
-                if _read_manifest(self.path).version == manifest.version:
+                if _read_manifest(self.path).version == manifest.version and not self._leave_out(listed, manifest):
                     message = (
                         f"the feature table {self.path}, version {manifest.version}, cannot be read ({error}); "
                         "remove the folder and run `lagcast features` again"
@@ -183,6 +192,23 @@ class FeatureTable:
                     raise FeatureTableError(message) from error
         message = f"the feature table {self.path} was replaced during {_MOST_TRIES} reads in a row; write it less often"
         raise FeatureTableError(message)
+
+    def _readable(self, files: Sequence[str], manifest: _Manifest) -> list[str]:
+        """The files without those that were left out lately."""
+        since = manifest.version - _TRIED_AGAIN_AFTER_VERSIONS
+        self._left_out = {file: version for file, version in self._left_out.items() if version > since}
+        return [file for file in files if file not in self._left_out]
+
+    def _leave_out(self, files: Sequence[str], manifest: _Manifest) -> bool:
+        """Find the files that cannot be read, and leave them out from now on; False if there is none, or no other."""
+        found = False
+        for file in self._readable(files, manifest):
+            try:
+                pq.read_table(file, partitioning=None)
+            except (OSError, pa.ArrowException) as error:
+                self._left_out[file], found = manifest.version, True
+                self._borders.failed("file", file, error, is_expected=True)
+        return found and bool(self._readable(files, manifest))
 
 
 def _of_longest_interval(parts: Sequence[_Part]) -> list[_Part]:

@@ -13,6 +13,7 @@ import pytest
 from forecasting.columns import GROUP_INTERVALS
 from forecasting.history import GroupInterval
 from recommender.adapters.feature_table import FeatureTable, FeatureTableError
+from recommender.borders import Borders, Unit
 from recommender.ports import AdapterError
 
 MakeRow = Callable[..., GroupInterval]
@@ -120,6 +121,24 @@ def test_groups_that_are_gone_are_left_out_and_a_row_of_a_wrong_clock_makes_none
     assert table.groups(now=now) == (("c", "ahead"), ("c", "alive"), ("c", "new"))
     assert table.newest_interval_end_at(until=now) == _at(30 * day + hour)
     assert table.ahead(now) == {("c", "ahead"): _at(30 * day + 5 * hour)}
+
+
+def test_a_file_that_cannot_be_read_costs_its_own_rows(row: MakeRow, tmp_path: Path) -> None:
+    """One truncated file ended the loop; its rows are a gap, counted, and tried again when the table has grown."""
+    counted: list[Unit] = []
+    _write(tmp_path, [row(_at(86_400 * day + 15), 1.0) for day in range(3)])
+    table = FeatureTable(tmp_path, borders=Borders(counted.append))
+    broken = tmp_path / "versions" / "v1" / "interval_seconds=15" / f"date={_at(86_400).date()}" / "part-0.parquet"
+    whole = broken.read_bytes()
+    broken.write_bytes(whole[: len(whole) // 2])
+    ends = [found.interval_end_at for found in table.intervals("c", "orders")]
+    assert ends == [_at(15), _at(2 * 86_400 + 15)]
+    assert [found.interval_end_at for found in table.intervals("c", "orders")] == ends
+    assert counted == ["file"]
+    broken.write_bytes(whole)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"feature_table_version": 21}))
+    assert len(table.intervals("c", "orders")) == 3
 
 
 def test_an_open_table_sees_the_next_version(row: MakeRow, tmp_path: Path) -> None:
