@@ -3,6 +3,11 @@
 
 import logging
 import sys
+import time
+from collections.abc import Callable
+
+# Seconds in which a line of a library is written once.
+SPARED_SECONDS = 60.0
 
 
 def log_to_stderr(level: int = logging.INFO) -> None:
@@ -21,3 +26,35 @@ def log_to_stderr(level: int = logging.INFO) -> None:
         # Looked up for each line: an earlier stderr may be closed by now.
         logger_factory=lambda *_: structlog.WriteLogger(sys.stderr),
     )
+
+
+class Sparing(logging.Filter):
+    """Lets one line of each kind through per minute, with the number of those before it that were left out.
+
+    The kind is the message without its figures, and the type of the error: a log does not grow with the number of bad
+    requests. `clock` counts seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._kinds: dict[tuple[object, object], tuple[float, int]] = {}
+
+    @classmethod
+    def of(cls, logger: logging.Logger) -> None:
+        """Have `logger` spare its lines, once."""
+        if not any(isinstance(each, cls) for each in logger.filters):
+            logger.addFilter(cls())
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """True for a line that is written; it says how many were not."""
+        kind = str(record.msg).partition("\n")[0], record.exc_info[0] if record.exc_info else None
+        now = self._clock()
+        until, left_out = self._kinds.get(kind, (now, 0))
+        if now < until:
+            self._kinds[kind] = until, left_out + 1
+            return False
+        self._kinds[kind] = now + SPARED_SECONDS, 0
+        if left_out:
+            record.msg = f"{record.msg} ({left_out} more of these lines were left out)"
+        return True

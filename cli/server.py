@@ -1,5 +1,6 @@
 """The REST service inside a command: one uvicorn in a thread, on a free address."""
 
+import logging
 import socket
 import threading
 from collections.abc import Iterator
@@ -8,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from api.access.connections import Limits
 from cli.errors import InputError, UnreachableError
+from cli.logs import Sparing
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -16,6 +19,10 @@ if TYPE_CHECKING:
 # Ports that are tried in a row: enough for several demos on one machine.
 PORTS_TRIED = 20
 START_LIMIT_SECONDS = 15.0
+# Connections that are accepted before those of them that are too many are closed: what a flood may cost in open files.
+ACCEPTED_AT_ONCE = 16
+# Connections that the system keeps waiting meanwhile.
+QUEUE = 1024
 
 
 def listen(host: str, port: int, *, search: bool) -> socket.socket:
@@ -50,23 +57,36 @@ def _bound(host: str, port: int) -> socket.socket:
     return bound
 
 
-def url_of(bound: socket.socket) -> str:
+def url_of(bound: socket.socket, *, tls: bool = False) -> str:
     """The bound address as a URL for a browser; an IPv6 address is in brackets."""
     host, port = bound.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "https" if tls else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 @contextmanager
-def serving(app: "FastAPI", bound: socket.socket) -> Iterator[None]:
-    """Serve the app on `bound` during this block; the socket is closed at its end.
+def serving(app: "FastAPI", bound: socket.socket, limits: Limits | None = None) -> Iterator[None]:
+    """Serve the app on `bound` during this block, within `limits`; the socket is closed at its end.
 
     Errors: UnreachableError if the service does not come up in time.
     """
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on"))
+    config = uvicorn.Config(
+        app,
+        http=(limits or Limits()).protocol,  # type: ignore[arg-type]  # a class is called, nothing else
+        backlog=ACCEPTED_AT_ONCE,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+    )
+    for logger in ("asyncio", "uvicorn.error"):  # they have a line for each bad request, and for each one too many
+        Sparing.of(logging.getLogger(logger))
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="rest", daemon=True)
     thread.start()
     try:
         _wait_until_up(server, thread)
+        bound.listen(QUEUE)  # the server has set it to what it accepts at once
         yield
     finally:
         server.should_exit = True

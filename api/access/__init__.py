@@ -1,0 +1,1 @@
+"""Who may ask: bearer tokens, reviews by Kubernetes, TLS, names of the service, and limits on connections."""
