@@ -57,7 +57,7 @@ def group_of_key(key: str) -> tuple[str, str]:
     except (Base64Error, ValueError):
         separator = ""
     if not separator or group_key(cluster, group) != key:
-        message = f"'{key}' is no group key; GET /api/v1/groups lists the keys"
+        message = f"'{key}' is no group key; the list of groups has the keys"
         raise GroupKeyError(message)
     return cluster, group
 

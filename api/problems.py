@@ -1,16 +1,24 @@
-"""Every error of the API as `application/problem+json` (RFC 9457): one sentence, with the next step."""
+"""Every error of the API as `application/problem+json` (RFC 9457): one sentence, with the next step.
 
+None names a path or a URL: callers are not told where things are.
+"""
+
+from collections.abc import Mapping
 from http import HTTPStatus
+from uuid import uuid4
 
+import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from api.convert import CursorError, GroupKeyError
 from api.schemas import Problem
+from api.wording import without_addresses
 from recommender.ports import AdapterError
 
 MEDIA_TYPE = "application/problem+json"
+_log = structlog.get_logger()
 
 
 class NotFoundError(LookupError):
@@ -46,14 +54,21 @@ def answer_with_problems(app: FastAPI) -> None:
         app.add_exception_handler(error, _answer)
 
 
+def problem(status: HTTPStatus, detail: str, *, headers: Mapping[str, str] | None = None) -> Response:
+    """A problem as an answer, its `instance` a new name; URLs and paths in `detail` are left out."""
+    body = Problem(title=status.phrase, status=status, detail=without_addresses(detail), instance=uuid4().urn)
+    return Response(body.model_dump_json(), status_code=status, media_type=MEDIA_TYPE, headers=headers)
+
+
 async def _answer(request: Request, error: Exception) -> Response:
-    status, detail = _meaning(request, error)
-    headers = error.headers if isinstance(error, HTTPException) else None
-    problem = Problem(title=status.phrase, status=status, detail=detail, instance=request.url.path)
-    return Response(problem.model_dump_json(), status_code=status, media_type=MEDIA_TYPE, headers=headers)
+    del request
+    if isinstance(error, AdapterError):
+        _log.warning("request_failed", error=str(error))
+    status, detail = _meaning(error)
+    return problem(status, detail, headers=error.headers if isinstance(error, HTTPException) else None)
 
 
-def _meaning(request: Request, error: Exception) -> tuple[HTTPStatus, str]:
+def _meaning(error: Exception) -> tuple[HTTPStatus, str]:
     match error:
         case RequestValidationError():
             return HTTPStatus.UNPROCESSABLE_ENTITY, _sentence(error)
@@ -62,19 +77,22 @@ def _meaning(request: Request, error: Exception) -> tuple[HTTPStatus, str]:
             return HTTPStatus.UNPROCESSABLE_ENTITY if unfit else HTTPStatus.NOT_FOUND, str(error.args[0])
         case NoAdviceError() | UndecidedError() | AdapterError():
             return HTTPStatus.SERVICE_UNAVAILABLE, _with_next_step(error)
-        case HTTPException(status_code=404):
-            return HTTPStatus.NOT_FOUND, f"there is nothing at {request.url.path}; GET / lists what there is"
         case HTTPException():
-            return HTTPStatus(error.status_code), f"{request.method} {request.url.path}: {error.detail}"
+            missing = error.status_code == HTTPStatus.NOT_FOUND
+            named = "there is nothing here" if missing else error.detail
+            return HTTPStatus(error.status_code), f"{named}; the root lists what there is"
         case _:
             return HTTPStatus.INTERNAL_SERVER_ERROR, "lagcast failed to answer this request; its log has the reason"
 
 
 def _with_next_step(error: NoAdviceError | UndecidedError | AdapterError) -> str:
-    if isinstance(error, UndecidedError):
-        return str(error)
-    next_step = "keep the replicas that run, and ask again" if isinstance(error, NoAdviceError) else "retry later"
-    return f"{str(error).removesuffix('.')}; {next_step}"
+    match error:
+        case UndecidedError():
+            return str(error)
+        case NoAdviceError():
+            return f"{str(error).removesuffix('.')}; keep the replicas that run, and ask again"
+        case _:
+            return "the store of decisions does not answer; retry later"
 
 
 def _sentence(error: RequestValidationError) -> str:
@@ -83,5 +101,5 @@ def _sentence(error: RequestValidationError) -> str:
     if first["type"] == "json_invalid":
         return f"the body is not JSON: {first['ctx']['error']} at character {name}"
     if first["type"] == "extra_forbidden":
-        return f"'{name}' is not known here; GET /openapi.json lists what may be given"
+        return f"'{name}' is not known here; the description of the API lists what may be given"
     return f"'{name}' is {first.get('input')!r}; {first['msg'][0].lower()}{first['msg'][1:]}"

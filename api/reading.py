@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import structlog
+
 from api import schemas as wire
 from api.convert import (
     cursor_of_instant,
@@ -37,6 +39,7 @@ from recommender.ports import AdapterError, DecisionStore, LongForecasts, issued
 # Most points that a chart can show; a week in minutes would be five times as many.
 POINTS_LIMIT = 2000
 _GROUPS_AT_ONCE = 500
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +160,7 @@ class Reader:
                 ledgers.append(ledger)
         if not known and (cluster, namespace) != (None, None):
             within = [f"{kind} '{name}'" for kind, name in (("cluster", cluster), ("namespace", namespace)) if name]
-            message = f"no group of {' and '.join(within)} is known; GET /api/v1/groups lists the known groups"
+            message = f"no group of {' and '.join(within)} is known; the list of groups has the known ones"
             raise NotFoundError(message)
         return wire.FleetLedger(
             cluster=cluster,
@@ -241,7 +244,8 @@ class Reader:
         try:
             return week_ahead(self.long_forecasts.newest(cluster, group, until=until), now=now)
         except AdapterError as error:
-            return f"The week ahead is not known: {error}."  # the next hour is still known
+            _log.warning("long_forecast_not_read", error=str(error))
+            return "The week ahead is not known: its file cannot be read; the log has the reason."  # the hour still is
 
     def by_id(self, decision_id: str) -> wire.DecisionV1:
         """The decision with this id."""
@@ -254,9 +258,7 @@ class Reader:
     def _kept(self, decision_id: str) -> Decision:
         decision = self.store.by_id(decision_id)
         if decision is None:
-            message = (
-                f"no recommendation or refusal has the id '{decision_id}'; GET /api/v1/groups shows the latest ids"
-            )
+            message = f"no recommendation or refusal has the id '{decision_id}'; the list of groups has the latest ids"
             raise NotFoundError(message)
         return decision
 
@@ -264,8 +266,8 @@ class Reader:
         """The checks by name, each with its error, or None."""
         try:
             decided = self.store.latest_page(limit=1)
-        except AdapterError as error:
-            return ("store", str(error)), ("first_cycle", "not known while the store does not answer")
+        except AdapterError:
+            return ("store", "it does not answer"), ("first_cycle", "not known while the store does not answer")
         waiting = None if decided else "no decision has been made yet; are samples collected and features computed?"
         return ("store", None), ("first_cycle", waiting)
 
@@ -274,7 +276,7 @@ class Reader:
         decision = self.store.latest(cluster, group)
         if decision is None:
             missing = f"nothing was decided for group '{group}' of cluster '{cluster}' yet"
-            message = f"{missing}; GET /api/v1/groups lists the known groups"
+            message = f"{missing}; the list of groups has the known ones"
             raise NotFoundError(message)
         return decision
 

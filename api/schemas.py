@@ -392,7 +392,7 @@ class WhatIf(Wire):
 
 
 class Problem(Wire):
-    """Problem with a request (RFC 9457): one sentence in `detail`, the next step included."""
+    """Problem with a request (RFC 9457): one sentence in `detail`, the next step included; `instance` is a new URN."""
 
     type: str = "about:blank"
     title: str

@@ -21,6 +21,7 @@ from api.keda.protocol import (
     MetricValue,
     ScaledObjectRef,
 )
+from api.wording import without_addresses
 from recommender.deciding.recommendation import due_replicas
 from recommender.ports import AdapterError, DecisionStore
 
@@ -48,14 +49,14 @@ def due(store: DecisionStore, metadata: Mapping[str, str], *, now: datetime) -> 
     try:
         decision = store.latest(cluster, group)
     except AdapterError as error:
-        return Due(failure=str(error), code=grpc.StatusCode.UNAVAILABLE)
+        return Due(failure=without_addresses(str(error)), code=grpc.StatusCode.UNAVAILABLE)
     if decision is None:
         return Due(
             failure=f"nothing was decided for group {group!r} of cluster {cluster!r}", code=grpc.StatusCode.NOT_FOUND
         )
     found = due_replicas(decision, now=now)
     if isinstance(found, str):
-        return Due(failure=found, code=grpc.StatusCode.UNAVAILABLE)
+        return Due(failure=without_addresses(found), code=grpc.StatusCode.UNAVAILABLE)
     return Due(replicas=found)
 
 

@@ -149,7 +149,7 @@ def test_a_missing_forecast_is_noted(
         (None, "started without --forecasts"),
         (Weeks(issued_at=NOON + timedelta(minutes=5)), "no long forecast of this group was issued"),
         (Weeks(issued_at=NOON - timedelta(hours=49)), "176,400 s before now; the limit is 172,800 s"),
-        (Weeks(issued_at=NOON, broken=True), "x.parquet cannot be read"),
+        (Weeks(issued_at=NOON, broken=True), "its file cannot be read; the log has the reason"),
     ):
         series = make_client(weeks).get(FORECAST).json()
         assert (len(series["ends_at"]), len(series["parts"])) == (60, 1)

@@ -263,18 +263,19 @@ def test_an_invalid_cursor_is_refused(service: TestClient, store: SqlDecisionSto
         ("/api/v1/groups/xyz", 404, "'xyz' is no group key"),
         (f"/api/v1/groups/{KEY}", 404, "nothing was decided for group 'orders' of cluster 'prod-eu'"),
         ("/api/v1/recommendations/r-9", 404, "'r-9'"),
-        ("/api/v2/groups", 404, "/api/v2/groups"),
-        ("/docs", 404, "/docs"),
+        ("/api/v2/groups", 404, "there is nothing here; the root lists what there is"),
+        ("/docs", 404, "there is nothing here; the root lists what there is"),
     ],
 )
 def test_errors_are_problems_in_one_sentence(service: TestClient, path: str, status: int, detail: str) -> None:
-    """Each error names the request and the next step, as application/problem+json."""
+    """Each error names the next step, as application/problem+json, and neither a path nor a URL."""
     answer = service.get(path)
     assert answer.headers["content-type"] == "application/problem+json"
     problem = answer.json()
     assert (answer.status_code, problem["status"]) == (status, status)
     assert detail in problem["detail"]
-    assert problem["instance"] == path.partition("?")[0]
+    assert problem["instance"].startswith("urn:uuid:")
+    assert "/" not in answer.text.replace("application/json", "")
 
 
 def test_writing_is_not_offered(service: TestClient) -> None:
@@ -292,14 +293,15 @@ def test_ready_means_store_and_first_cycle(
     assert (service.get("/readyz").status_code, service.get("/readyz").text) == (200, "ok\n")
 
     def broken(**_: object) -> None:
-        message = "could not read the decision store: disk I/O error"
+        message = "could not read the decision store /var/lib/x.sqlite of postgresql://me@db/lagcast: disk I/O error"
         raise UnavailableError(message)
 
     monkeypatch.setattr(store, "latest_page", broken)
     verbose = service.get("/readyz?verbose")
     assert verbose.status_code == 503
-    assert "store: could not read the decision store: disk I/O error" in verbose.text
-    assert service.get("/api/v1/groups").status_code == 503
+    assert verbose.text.startswith("store: it does not answer\n")
+    answer = service.get("/api/v1/groups")
+    assert (answer.status_code, answer.json()["detail"]) == (503, "the store of decisions does not answer; retry later")
     assert service.get("/livez").text == "ok\n"
 
 
@@ -338,6 +340,17 @@ def test_an_internal_error_shows_no_secrets(
     answer = service.get("/api/v1/groups")
     assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
     assert "hunter2" not in answer.text
+
+
+def test_a_reason_names_neither_file_nor_address(
+    service: TestClient, store: SqlDecisionStore, refusal: MakeRefusal
+) -> None:
+    """What a refusal says of a source is cut where it is part of an error; the rest of the sentence stays."""
+    store.save(
+        replace(refusal(), sentence="http://me:pw@prom.shop:9090/x did not answer, see /etc/lagcast/client.properties.")
+    )
+    detail = service.get(DUE).json()["detail"]
+    assert detail == "no advice: ADDRESS did not answer, see FILE; keep the replicas that run, and ask again"
 
 
 def test_the_root_links_lead_somewhere(service: TestClient, store: SqlDecisionStore, advice: MakeAdvice) -> None:

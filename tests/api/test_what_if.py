@@ -198,7 +198,7 @@ def test_what_is_asked_while_the_loop_decides_is_about_one_decision(
         ({"min_replicas": 9, "max_replicas": 3}, "min_replicas is 9, above max_replicas 3; lower one"),
         ({"rebalance_pause_seconds": 0}, "'rebalance_pause_seconds' is 0; input should be greater than 0"),
         ({"policy": "bold"}, "'policy' is 'bold'; input should be 'stable', 'balanced' or 'compact'"),
-        ({"head_room": 1}, "'head_room' is not known here; GET /openapi.json lists"),
+        ({"head_room": 1}, "'head_room' is not known here; the description of the API lists"),
     ],
 )
 @pytest.mark.usefixtures("decided")
