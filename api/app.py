@@ -7,6 +7,7 @@ from functools import cache, partial
 from fastapi import FastAPI
 
 from api import openapi, problems, routes
+from api.access.guard import Access, Guard
 from api.reading import Reader
 from recommender.adapters.metrics import Metrics
 from recommender.configuring.settings import InForce
@@ -23,13 +24,14 @@ def create_app(
     settings: InForce | None = None,
     long_forecasts: LongForecasts | None = None,
     latest_inputs: LatestInputs | None = None,
+    access: Access | None = None,
 ) -> FastAPI:
     """The REST service over `store`.
 
     `clock` returns the instant at which advice is due or expired. `settings` add target and mode to each group; without
     them there is advice only. `long_forecasts` follow the forecast of the next hour. `metrics` is the page at
     `/metrics`; by default it is a page without counts. `latest_inputs` are those of the loop in this process, for
-    what-ifs; without them there is nothing to ask about.
+    what-ifs; without them there is nothing to ask about. `access` has who is let in; without it whoever asks is.
     """
     reader = Reader(
         store=store,
@@ -49,6 +51,8 @@ def create_app(
     app.include_router(routes.v1(reader))
     app.include_router(routes.service(reader))
     problems.answer_with_problems(app)
+    if access is not None:
+        app.add_middleware(Guard, access=access)
     # Made at the first request: it takes longer than the rest of the start.
     app.openapi = cache(partial(openapi.describe, app))  # type: ignore[method-assign]  # the framework's documented way
     return app

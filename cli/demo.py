@@ -55,6 +55,7 @@ def demo(
     Nothing is contacted. On a terminal the REST service stays up until Ctrl-C; elsewhere, or with --headless, the
     command ends when the table is there. A second run reuses the features of the same seed and code.
     """
+    from api.access.guard import Access
     from api.app import create_app
     from cli.server import listen, serving, url_of
     from cli.wiring import settings_of, version
@@ -74,7 +75,12 @@ def demo(
     # The data end in the past. On the demo's clock their end is the present, so that the advice is in force.
     latest_inputs = LatestInputs()
     app = create_app(
-        store, clock=clock_from(load.end_at), version=version(), settings=settings, latest_inputs=latest_inputs
+        store,
+        clock=clock_from(load.end_at),
+        version=version(),
+        settings=settings,
+        latest_inputs=latest_inputs,
+        access=Access(hosts=[host]),
     )
     with serving(app, bound):
         talk.line(f"REST: {url_of(bound)}{_instead_of(port, bound.getsockname()[1])}")

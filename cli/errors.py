@@ -40,6 +40,7 @@ class UnreachableError(RuntimeError):
 
 # Errors of the other packages that the user can correct, by name: a name needs no import, so `--help` stays fast.
 EXIT_CODE_OF_ERROR: dict[str, ExitCode] = {
+    "api.access.files.AccessError": ExitCode.USAGE,
     "manifests.objects.ManifestError": ExitCode.USAGE,
     "cli.errors.InputError": ExitCode.USAGE,
     "cli.errors.UnreachableError": ExitCode.UNREACHABLE,

@@ -1,6 +1,16 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
 """`lagcast serve`: the service on a feature table that others write."""
 
+from cli.access import (
+    AccessOptions,
+    AllowedHost,
+    KedaClientCa,
+    Open,
+    TlsCertFile,
+    TlsKeyFile,
+    TokenFile,
+    TokenReview,
+)
 from cli.advise import Features, StateDir
 from cli.collect import ClientConfig, client_settings
 from cli.errors import ExitCode, InputError
@@ -35,6 +45,13 @@ def serve(
     host: Host = None,
     port: Port = None,
     keda_port: KedaPort = None,
+    token_file: TokenFile = None,
+    token_review: TokenReview = False,
+    tls_cert_file: TlsCertFile = None,
+    tls_key_file: TlsKeyFile = None,
+    keda_client_ca: KedaClientCa = None,
+    allowed_host: AllowedHost = None,
+    open_to_all: Open = False,
     kubernetes: Kubernetes = None,
     node_prices: NodePrices = "",
     prometheus_namespace: PrometheusNamespace = None,
@@ -72,6 +89,15 @@ def serve(
         lease=lease,
         kubeconfig=kubeconfig,
         node_prices=search.address_of(node_prices, option="--node-prices"),
+        access=AccessOptions(
+            token_files=token_file or (),
+            token_review=token_review,
+            tls_cert_file=tls_cert_file,
+            tls_key_file=tls_key_file,
+            keda_client_ca=keda_client_ca,
+            allowed_hosts=allowed_host or (),
+            open_to_all=open_to_all,
+        ),
     )
     FeatureTable(features)  # a folder that is none is told before the service begins
     with running_service(options, talk=talk) as service:

@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -35,12 +36,24 @@ def listen(host: str, port: int, *, search: bool) -> socket.socket:
         try:
             return _bound(host, candidate)
         except socket.gaierror as error:
-            message = f"--host {host!r} is no address of this machine ({error.strerror}); 127.0.0.1 always is"
-            raise InputError(message) from error
+            raise _no_address(host, error) from error
         except OSError as error:
             reason = error.strerror
     message = f"cannot listen on {host}, ports {port} to {last}: {reason}; give a free one with --port"
     raise UnreachableError(message)
+
+
+def is_loopback(host: str) -> bool:
+    """True if no other machine reaches what listens on `host`. Errors: InputError when the host is no address."""
+    try:
+        address = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0]
+    except socket.gaierror as error:
+        raise _no_address(host, error) from error
+    return ip_address(str(address).partition("%")[0]).is_loopback
+
+
+def _no_address(host: str, error: socket.gaierror) -> InputError:
+    return InputError(f"--host {host!r} is no address of this machine ({error.strerror}); 127.0.0.1 always is")
 
 
 def _bound(host: str, port: int) -> socket.socket:

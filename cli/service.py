@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.access import AccessOptions, access_of, certificate_of, require_protection
 from cli.errors import InputError
 from cli.instants import read_clock
 from cli.leading import Lead, lead_of, leading
@@ -78,6 +79,7 @@ class ServiceOptions:
     kubeconfig: Path | None
     node_prices: str = ""
     prometheus: str = ""
+    access: AccessOptions = field(default_factory=AccessOptions)
 
     @property
     def prices_at(self) -> PricesAt | None:
@@ -179,6 +181,7 @@ class Service:
 @contextmanager
 def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]:
     """A service during the block. Errors: InputError for options that contradict each other or name no cluster."""
+    from api.access.connections import Limits
     from api.app import create_app
     from cli.server import listen, serving, url_of
     from cli.stopping import stopped_by_signals
@@ -188,13 +191,18 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
     from recommender.borders import Borders
     from recommender.latest_inputs import LatestInputs
 
-    if options.kubeconfig is not None and not options.kubernetes and options.lease is None:
+    asks_cluster = bool(options.kubernetes) or options.lease is not None or options.access.token_review
+    if options.kubeconfig is not None and not asks_cluster:
         message = "--kubeconfig is about a cluster that is not followed; add --kubernetes NAMESPACE"
         raise InputError(message)
     if options.node_prices and not options.kubernetes:
         message = "--node-prices is about the nodes of pods that are not followed; add --kubernetes NAMESPACE"
         raise InputError(message)
     settings = options.settings
+    host = options.host or settings.host
+    require_protection(options.access, host=host, keda_port=options.keda_port)
+    certificate = certificate_of(options.access, keda_port=options.keda_port)
+    access = access_of(options.access, host=host, kubeconfig=options.kubeconfig)
     lead = lead_of(options.lease, options.kubeconfig)
     fence = None if lead is None else lead.fence
     leads = None if lead is None else lead.leads
@@ -223,21 +231,24 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
             settings=scalers or settings,
             long_forecasts=weeks,
             latest_inputs=latest_inputs,
+            access=access,
         )
-        bound = listen(options.host or settings.host, _port_of(options), search=False)
+        bound = listen(host, _port_of(options), search=False)
+        limits = Limits(tls_context=None if certificate is None else certificate.context)
         with (
             stopped_by_signals() as stop,
-            serving(app, bound),
+            serving(app, bound, limits),
             answering_keda(
                 readers_store,
                 host=bound.getsockname()[0],
                 port=options.keda_port,
+                certificate=certificate,
                 talk=talk,
                 leads=leads or (lambda: True),
             ),
         ):
             yield Service(
-                url=url_of(bound),
+                url=url_of(bound, tls=certificate is not None),
                 stop=stop,
                 metrics=metrics,
                 borders=borders,

@@ -13,6 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.access import (
+    AccessOptions,
+    AllowedHost,
+    KedaClientCa,
+    Open,
+    TlsCertFile,
+    TlsKeyFile,
+    TokenFile,
+    TokenReview,
+)
 from cli.collect import Bootstrap, ClientConfig, Cluster, Groups, ReadCommitted, client_settings
 from cli.discover import missing_objects
 from cli.errors import ExitCode, InputError
@@ -80,6 +90,13 @@ def up(
     host: Host = None,
     port: Port = None,
     keda_port: KedaPort = None,
+    token_file: TokenFile = None,
+    token_review: TokenReview = False,
+    tls_cert_file: TlsCertFile = None,
+    tls_key_file: TlsKeyFile = None,
+    keda_client_ca: KedaClientCa = None,
+    allowed_host: AllowedHost = None,
+    open_to_all: Open = False,
     kubernetes: Kubernetes = None,
     node_prices: NodePrices = "",
     prometheus_namespace: PrometheusNamespace = None,
@@ -160,6 +177,15 @@ def up(
         kubeconfig=kubeconfig,
         node_prices=node_prices,
         prometheus=prometheus,
+        access=AccessOptions(
+            token_files=token_file or (),
+            token_review=token_review,
+            tls_cert_file=tls_cert_file,
+            tls_key_file=tls_key_file,
+            keda_client_ca=keda_client_ca,
+            allowed_hosts=allowed_host or (),
+            open_to_all=open_to_all,
+        ),
     )
     features, stops = folder / "features", MeasuredStops()
     with (

@@ -13,6 +13,7 @@ from cli.errors import InputError
 from cli.instants import read_clock
 
 if TYPE_CHECKING:
+    from api.access.certificates import Certificate
     from cli.progress import Talk
     from cost_model.physics.detected import ObservedGroup, ObservedWorkload
     from cost_model.physics.profile import GroupProfile
@@ -203,9 +204,17 @@ def _prices_at(at: PricesAt | None, on_request: Callable[[str], object]) -> "Ite
 
 @contextmanager
 def answering_keda(
-    store: "SqlDecisionStore", *, host: str, port: int | None, talk: "Talk", leads: Callable[[], bool]
+    store: "SqlDecisionStore",
+    *,
+    host: str,
+    port: int | None,
+    certificate: "Certificate | None",
+    talk: "Talk",
+    leads: Callable[[], bool],
 ) -> Iterator[None]:
     """Serve KEDA's external triggers on that port during the block, while this process leads; nothing without a port.
+
+    With a `certificate` over TLS.
 
     Errors: InputError if the package for it is missing; UnavailableError if the port is taken.
     """
@@ -217,6 +226,6 @@ def answering_keda(
     except ModuleNotFoundError as error:
         message = f"--keda-port needs the package {error.name}: pip install 'lagcast[keda]'"
         raise InputError(message) from error
-    with serving_keda(store, clock=read_clock, host=host, port=port, leads=leads) as bound:
+    with serving_keda(store, clock=read_clock, host=host, port=port, certificate=certificate, leads=leads) as bound:
         talk.line(f"answers KEDA's external triggers on {host}:{bound}")
         yield

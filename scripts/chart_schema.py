@@ -14,7 +14,7 @@ Schema = dict[str, Any]
 
 TEXT = {"type": "string"}
 NAME = {"type": "string", "minLength": 1}
-REBALANCE_IMPACT = {"type": "boolean"}
+SWITCH = {"type": "boolean"}
 # Kubernetes' own rule for the names of namespaces.
 NAMESPACE = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"}
 NAMESPACES = {"type": "array", "items": NAMESPACE, "uniqueItems": True}
@@ -41,20 +41,26 @@ def schema() -> Schema:
         imagePullSecrets=OBJECTS,
         fsGroup={"type": ["integer", "null"], "minimum": 1},
         storage=block(data=volume(), state=volume()),
-        forecasts=block(schedule=NAME, podDisruptionBudget=REBALANCE_IMPACT, resources={"type": "object"}),
+        forecasts=block(schedule=NAME, podDisruptionBudget=SWITCH, resources={"type": "object"}),
         recommender=recommender(),
-        scalers=block(namespaces=NAMESPACES, definition=REBALANCE_IMPACT, discover=REBALANCE_IMPACT),
+        scalers=block(namespaces=NAMESPACES, definition=SWITCH, discover=SWITCH),
+        access=block(
+            tokenSecret=TEXT, tokenReview=SWITCH, tlsSecret=TEXT, allowedHosts={"type": "array", "items": NAME}
+        ),
+        keda=block(enabled=SWITCH, clientCaSecret=TEXT),
         executor=executor(image),
         networkPolicy=block(
-            enabled=REBALANCE_IMPACT,
+            enabled=SWITCH,
             kedaNamespace=NAMESPACE,
             kafkaPorts=ports,
             prometheusPorts=ports,
             storePorts=ports,
         ),
-        serviceMonitor=block(enabled=REBALANCE_IMPACT, labels=LABELS, interval=NAME),
-        prometheusRule=block(enabled=REBALANCE_IMPACT, labels=LABELS),
-        dashboard=block(enabled=REBALANCE_IMPACT, labels=LABELS),
+        serviceMonitor=block(
+            enabled=SWITCH, labels=LABELS, interval=NAME, authorization={"type": "object"}, bearerTokenFile=TEXT
+        ),
+        prometheusRule=block(enabled=SWITCH, labels=LABELS),
+        dashboard=block(enabled=SWITCH, labels=LABELS),
         extraEnv=OBJECTS,
         extraVolumes=OBJECTS,
         extraVolumeMounts=OBJECTS,
@@ -87,11 +93,12 @@ def recommender() -> Schema:
 def executor(image: Schema) -> Schema:
     """The values of the executor; if it is switched on, the namespaces where it may scale are required."""
     whole = block(
-        enabled=REBALANCE_IMPACT,
+        enabled=SWITCH,
         mode={"enum": ["recommend", "apply"]},
         namespaces=NAMESPACES,
         kinds={"type": "array", "items": {**block(group=NAME, plural=NAME), "required": ["group", "plural"]}},
         namespace=NAMESPACE,
+        adviceSecret=TEXT,
         image=image,
         resources={"type": "object"},
     )

@@ -28,6 +28,8 @@ from recommender.ports import AdapterError, DecisionStore
 METRIC = "lagcast-due-replicas"
 # Interval at which a stream checks for a new due count; KEDA itself polls every 30 s by default.
 LOOK_SECONDS = 1.0
+# Streams at once: one for each trigger `external-push`, which costs a look into the store each second.
+MOST_STREAMS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,20 +69,31 @@ class ExternalScaler:
         self._store = store
         self._clock = clock
         self._leads = leads
+        self._streams = 0
 
     async def IsActive(self, request: Any, context: Any) -> Any:  # noqa: ANN401, N802  # gRPC's
         """True if at least one replica is due."""
         return IsActiveResponse(result=await self._replicas(request, context) > 0)
 
     async def StreamIsActive(self, request: Any, context: Any) -> AsyncIterator[Any]:  # noqa: ANN401, N802  # gRPC's
-        """The same at once, and again after each change; the stream ends with an error while there is no advice."""
-        reported: bool | None = None
-        while True:
-            active = await self._replicas(request, context) > 0
-            if active != reported:
-                reported = active
-                yield IsActiveResponse(result=active)
-            await asyncio.sleep(LOOK_SECONDS)
+        """The same at once, and again after each change; the stream ends with an error while there is no advice.
+
+        One more than `MOST_STREAMS` is refused; polling the same group still works.
+        """
+        if self._streams >= MOST_STREAMS:
+            failure = f"{MOST_STREAMS} streams are open, the limit; use triggers of type external"
+            await _abort(context, Due(failure=failure, code=grpc.StatusCode.RESOURCE_EXHAUSTED))
+        self._streams += 1
+        try:
+            reported: bool | None = None
+            while True:
+                active = await self._replicas(request, context) > 0
+                if active != reported:
+                    reported = active
+                    yield IsActiveResponse(result=active)
+                await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            self._streams -= 1
 
     async def GetMetricSpec(self, request: Any, context: Any) -> Any:  # noqa: ANN401, N802  # gRPC's
         """One metric, whose value is the replica count itself: one per replica."""

@@ -8,11 +8,35 @@ from datetime import datetime
 
 import grpc  # type: ignore[import-untyped]  # ships no types
 
-from api.keda.scaler import LOOK_SECONDS, ExternalScaler, handlers
+from api.access.certificates import Certificate
+from api.keda.scaler import LOOK_SECONDS, MOST_STREAMS, ExternalScaler, handlers
 from recommender.ports import DecisionStore, UnavailableError
 
 # KEDA's streams end with the server: there is nothing to wait for.
 GRACE_SECONDS = 0.5
+# Calls at once, streams included; one more is RESOURCE_EXHAUSTED. Those that are no streams take milliseconds.
+MOST_CALLS = MOST_STREAMS + 128
+# KEDA has one connection for each address and set of certificates.
+MOST_CONNECTIONS = 64
+_OPTIONS = (
+    ("grpc.so_reuseport", 0),  # by default two servers may share a port, each answering some of the calls
+    ("grpc.max_concurrent_streams", MOST_CALLS),
+    ("grpc.max_allowed_incoming_connections", MOST_CONNECTIONS),
+    ("grpc.server_handshake_timeout_ms", 10_000),
+    ("grpc.max_receive_message_length", 65_536),
+)
+
+
+def _credentials(certificate: Certificate) -> grpc.ServerCredentials:
+    """Those of the files as they are at each handshake."""
+
+    def configuration() -> grpc.ServerCertificateConfiguration:
+        pem = certificate.pem()
+        return grpc.ssl_server_certificate_configuration([(pem.key, pem.certificate)], pem.client_authority or None)
+
+    return grpc.dynamic_ssl_server_credentials(
+        configuration(), configuration, require_client_authentication=certificate.asks_clients
+    )
 
 
 @contextmanager
@@ -22,9 +46,12 @@ def serving_keda(
     clock: Callable[[], datetime],
     host: str,
     port: int,
+    certificate: Certificate | None = None,
     leads: Callable[[], bool] = lambda: True,
 ) -> Iterator[int]:
     """Serve on `port` and yield the port; for 0 the system chooses one. Errors: UnavailableError if it is taken.
+
+    With a `certificate` over TLS, and where it asks callers for theirs, to callers who have one of its authority alone.
 
     While the recommender does not lead, the port is closed: KEDA keeps a connection as long as it is answered, and
     retries a refused one, which a Service then routes to another replica.
@@ -35,10 +62,13 @@ def serving_keda(
     found: list[int] = []
 
     async def serve_while_leading() -> None:
-        # By default two servers may share a port, each answering some of the calls.
-        server = grpc.aio.server(options=(("grpc.so_reuseport", 0),))
+        server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=MOST_CALLS)
         server.add_generic_rpc_handlers((handlers(ExternalScaler(store, clock=clock, leads=leads)),))
-        found[:] = [server.add_insecure_port(f"{name}:{found[0] if found else port}")]
+        address = f"{name}:{found[0] if found else port}"
+        if certificate is None:
+            found[:] = [server.add_insecure_port(address)]
+        else:
+            found[:] = [server.add_secure_port(address, _credentials(certificate))]
         await server.start()
         ready.set()
         while leads() and not await asyncio.to_thread(stop_now.wait, LOOK_SECONDS):

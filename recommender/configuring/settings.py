@@ -78,7 +78,7 @@ class Settings(BaseSettings):
     database server. A password belongs into the variable LAGCAST_STORE_URL, not into the file."""
 
     host: str = "127.0.0.1"
-    """Address to serve on. Default: this machine only, because the API has no authentication."""
+    """Address to serve on. Default: this machine only, where nobody has to be asked who they are."""
 
     port: int = Field(default=8686, ge=1, le=65535)
     """TCP port to serve on. Default: 8686, assigned to no common service."""

@@ -3,19 +3,22 @@
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import grpc  # type: ignore[import-untyped]  # ships no types
 import pytest
 
+from api.access.certificates import Certificate
 from api.keda.protocol import SERVICE, GetMetricsRequest, GetMetricsResponse, IsActiveResponse, ScaledObjectRef
-from api.keda.scaler import METRIC
-from api.keda.server import serving_keda
+from api.keda.scaler import METRIC, MOST_STREAMS
+from api.keda.server import MOST_CONNECTIONS, serving_keda
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.deciding.recommendation import Recommendation
 from recommender.ports import UnavailableError
+from tests.api.access_files import Authority
 from tests.live.harness.clients import wait_until
 
 MakeAdvice = Callable[..., Recommendation]
@@ -179,3 +182,99 @@ def listens(port: int) -> bool:
     """True if a server accepts a connection at the port."""
     with socket.socket() as attempt:
         return attempt.connect_ex(("127.0.0.1", port)) == 0
+
+
+def secured(port: int, authority: Authority, shown: tuple[Path, Path] | None = None) -> grpc.Channel:
+    """A channel over TLS, with a client's certificate if one is shown."""
+    certificate, key = (None, None) if shown is None else (file.read_bytes() for file in shown)
+    credentials = grpc.ssl_channel_credentials(authority.certificate.read_bytes(), key, certificate)
+    return grpc.secure_channel(f"127.0.0.1:{port}", credentials)
+
+
+def test_with_an_authority_only_its_clients_are_answered(
+    store: SqlDecisionStore, clock: Clock, advice: MakeAdvice, tmp_path: Path
+) -> None:
+    """By KEDA's caCert, tlsClientCert and tlsClientKey; neither plain, nor without a certificate or with another's."""
+    store.save(advice())
+    ours, others = Authority(tmp_path / "ours"), Authority(tmp_path / "others")
+    certificate = Certificate(*ours.sign("server"), ours.certificate)
+    with serving_keda(store, clock=clock, host="127.0.0.1", port=0, certificate=certificate) as port:
+        with secured(port, ours, ours.sign("keda")) as channel:
+            assert metrics(channel, **ORDERS) == {METRIC: 6.0}
+        for refused in (
+            secured(port, ours),
+            secured(port, ours, others.sign("keda")),
+            secured(port, others, ours.sign("keda")),
+            grpc.insecure_channel(f"127.0.0.1:{port}"),
+        ):
+            with refused, pytest.raises(grpc.RpcError) as error:
+                metrics(refused, **ORDERS)
+            assert error.value.code() == grpc.StatusCode.UNAVAILABLE
+
+
+def test_a_renewed_certificate_is_shown_to_the_next_connection(
+    store: SqlDecisionStore, clock: Clock, advice: MakeAdvice, tmp_path: Path
+) -> None:
+    """Without a restart, and with it a renewed authority of the clients."""
+    store.save(advice())
+    first, second = Authority(tmp_path / "first"), Authority(tmp_path / "second")
+    certificate, key = first.sign("server")
+    files = Certificate(certificate, key)
+    with serving_keda(store, clock=clock, host="127.0.0.1", port=0, certificate=files) as port:
+        with secured(port, first) as channel:
+            assert metrics(channel, **ORDERS) == {METRIC: 6.0}
+        for renewed, kept in zip(second.sign("server"), (certificate, key), strict=True):
+            renewed.replace(kept)
+        with secured(port, second) as channel:
+            assert metrics(channel, **ORDERS) == {METRIC: 6.0}
+
+
+def test_streams_have_a_limit_and_polling_goes_on(
+    store: SqlDecisionStore, channel: grpc.Channel, advice: MakeAdvice
+) -> None:
+    """One stream more than the limit is refused with a sentence; when one ends, another one is taken."""
+    store.save(advice())
+    stream = channel.unary_stream(
+        f"/{SERVICE}/StreamIsActive", ScaledObjectRef.SerializeToString, IsActiveResponse.FromString
+    )
+    asked = ScaledObjectRef(name="orders", scalerMetadata=ORDERS)
+    streams = [stream(asked, timeout=120) for _ in range(MOST_STREAMS)]
+    assert all(next(each).result for each in streams)
+    with pytest.raises(grpc.RpcError) as error:
+        next(stream(asked, timeout=30))
+    assert error.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert error.value.details() == f"{MOST_STREAMS} streams are open, the limit; use triggers of type external"
+    assert metrics(channel, **ORDERS) == {METRIC: 6.0}
+    streams[0].cancel()
+
+    def taken() -> bool:
+        try:
+            return bool(next(stream(asked, timeout=30)).result)
+        except grpc.RpcError:
+            return False
+
+    wait_until(taken)
+    for each in streams:
+        each.cancel()
+
+
+def test_connections_have_a_limit_too(store: SqlDecisionStore, clock: Clock, advice: MakeAdvice) -> None:
+    """Connections that say nothing are closed beyond it, and KEDA is answered once they are gone."""
+    store.save(advice())
+    with serving_keda(store, clock=clock, host="127.0.0.1", port=0) as port:
+        with ExitStack() as idle:
+            for _ in range(MOST_CONNECTIONS + 8):
+                last = idle.enter_context(socket.create_connection(("127.0.0.1", port)))
+            last.settimeout(5)  # half of what a connection may take for its first words
+            with suppress(ConnectionResetError):
+                while last.recv(4096):
+                    pass
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            wait_until(lambda: answers(channel))
+
+
+def answers(channel: grpc.Channel) -> bool:
+    try:
+        return metrics(channel, **ORDERS) == {METRIC: 6.0}
+    except grpc.RpcError:
+        return False

@@ -138,6 +138,8 @@ def test_added_values_are_in_every_pod(cluster: ControlPlane, helm: Helm, tmp_pa
         "image": {"repository": "registry.example/lagcast", "tag": "1", "pullPolicy": "Always"},
         "fsGroup": None,
         "networkPolicy": {"enabled": False},
+        "access": {"tokenSecret": "mine"},
+        "keda": {"enabled": False},
         "storage": {"data": {"existingClaim": "wide"}, "state": {"existingClaim": "narrow"}},
     }
     (tmp_path / "values.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
@@ -293,6 +295,20 @@ def test_the_notes_list_the_next_steps(cluster: ControlPlane, helm: Helm) -> Non
         (["--set=prometheus.url=prometheus:9090"], "at '/prometheus/url': 'prometheus:9090' does not match pattern"),
         (["--set=prometheus.nodePrices=auto"], "name their namespaces in scalers.namespaces"),
         ([*EVERYTHING, "--set=prometheus.url=auto"], "scalers.discover needs Kafka, which prometheus.url replaces"),
+        (
+            ["--set=networkPolicy.enabled=false"],
+            "set access.tokenSecret or access.tokenReview, or networkPolicy.enabled",
+        ),
+        (
+            ["--set=networkPolicy.enabled=false,access.tokenReview=true"],
+            "set keda.clientCaSecret, or keda.enabled=false, or networkPolicy.enabled",
+        ),
+        (["--set=keda.clientCaSecret=authority"], "is about callers over TLS; set access.tlsSecret too"),
+        ([*EXECUTOR, "--set=access.tokenSecret=tokens"], "the executor could not read REST; set executor.adviceSecret"),
+        (
+            ["--set=serviceMonitor.enabled=true,access.tokenReview=true"],
+            "set serviceMonitor.authorization or serviceMonitor.bearerTokenFile",
+        ),
         ([*EXECUTOR, "--set=executor.namespace=lagcast"], "executor.namespace is the release's own"),
     ],
 )
@@ -459,6 +475,53 @@ def arguments(document: Document) -> list[str]:
     """The arguments of the recommender."""
     words: list[str] = document["spec"]["template"]["spec"]["containers"][0]["args"]
     return words
+
+
+PROTECTED = [
+    *EVERYTHING,
+    "--set=access.tokenSecret=tokens,access.tokenReview=true,access.tlsSecret=tls,keda.clientCaSecret=authority",
+    "--set=access.allowedHosts={lagcast.example.com},executor.adviceSecret=advice,networkPolicy.enabled=false",
+]
+
+
+def test_a_protected_release_needs_no_network_rules(cluster: ControlPlane, helm: Helm) -> None:
+    """Secrets are named and mounted, nothing is open, and the API server takes all of it, probes over TLS included."""
+    documents = helm.rendered(*PROTECTED)
+    text = yaml.safe_dump_all(documents)
+    assert cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", given=text)
+    assert [each["kind"] for each in documents if each["kind"] in {"NetworkPolicy", "Secret"}] == []
+    (recommender,) = [each for each in documents if each["kind"] == "StatefulSet"]
+    words = arguments(recommender)
+    assert "--open" not in words
+    assert {"--token-review", "--allowed-host=lagcast.example.com", "--allowed-host=lagcast.lagcast.svc"} <= {*words}
+    pod = recommender["spec"]["template"]["spec"]
+    volumes = {each["name"]: each["secret"]["secretName"] for each in pod["volumes"] if "secret" in each}
+    (container,) = pod["containers"]
+    mounted = {
+        each["mountPath"]: volumes[each["name"]] for each in container["volumeMounts"] if each["name"] in volumes
+    }
+    for option, secret in (
+        ("--token-file=", "tokens"),
+        ("--tls-cert-file=", "tls"),
+        ("--tls-key-file=", "tls"),
+        ("--keda-client-ca=", "authority"),
+    ):
+        (path,) = [word.removeprefix(option) for word in words if word.startswith(option)]
+        assert mounted[path if path in mounted else path.rpartition("/")[0]] == secret
+    assert {container[probe]["httpGet"]["scheme"] for probe in container if probe.endswith("Probe")} == {"HTTPS"}
+    (executor,) = [each for each in documents if each["kind"] == "Deployment"]
+    asked = ["--api=https://lagcast.lagcast.svc:8686", "--all", "--advice-ca=/etc/lagcast/advice/ca.crt"]
+    assert arguments(executor)[:4] == [*asked, "--advice-token-file=/etc/lagcast/advice/token"]
+
+
+def test_prometheus_scrapes_a_protected_release(helm: Helm) -> None:
+    """Over TLS by the Secret's own authority, with a token of the Secret that is named."""
+    named = "serviceMonitor.authorization.credentials"
+    monitor = f"--set=serviceMonitor.enabled=true,{named}.name=tokens,{named}.key=prometheus"
+    (made,) = [each for each in helm.rendered(*PROTECTED, monitor) if each["kind"] == "ServiceMonitor"]
+    (endpoint,) = made["spec"]["endpoints"]
+    assert (endpoint["scheme"], endpoint["tlsConfig"]["ca"]["secret"]) == ("https", {"name": "tls", "key": "ca.crt"})
+    assert endpoint["authorization"] == {"credentials": {"name": "tokens", "key": "prometheus"}}
 
 
 def test_no_secret_is_made(helm: Helm) -> None:

@@ -92,6 +92,30 @@ securityContext:
 {{- if gt (int .Values.recommender.replicas) 1 }}true{{ end }}
 {{- end }}
 
+{{/* Whether callers of REST, and of KEDA's port, are asked who they are; empty where not. */}}
+{{- define "lagcast.asksCallers" -}}
+{{- if or .Values.access.tokenSecret .Values.access.tokenReview }}true{{ end }}
+{{- end }}
+
+{{- define "lagcast.asksKeda" -}}
+{{- if or (not .Values.keda.enabled) .Values.keda.clientCaSecret }}true{{ end }}
+{{- end }}
+
+{{/* Secrets of access, by the name of their volumes and folders. */}}
+{{- define "lagcast.accessSecrets" -}}
+{{- $keda := "" }}
+{{- if .Values.keda.enabled }}{{ $keda = .Values.keda.clientCaSecret }}{{ end }}
+{{- range $volume, $secret := dict "tokens" .Values.access.tokenSecret "tls" .Values.access.tlsSecret "keda" $keda }}
+{{- if $secret }}
+{{ $volume }}: {{ $secret }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "lagcast.scheme" -}}
+http{{ if .Values.access.tlsSecret }}s{{ end }}
+{{- end }}
+
 {{/* Whether a Prometheus is read, and whether it has to be found; empty where not. */}}
 {{- define "lagcast.readsPrometheus" -}}
 {{- if or .Values.prometheus.url .Values.prometheus.nodePrices }}true{{ end }}
