@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,12 +13,18 @@ from typing import Any
 
 import pytest
 import yaml
+from fastapi.testclient import TestClient
 
+from api.access.guard import Access
+from api.access.reviews import Reviews
+from api.app import create_app
 from manifests.dashboard import dashboard
 from manifests.outgoing import FollowedGroup, alerts, external_trigger
 from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_lease import KubernetesLease
+from recommender.adapters.kubernetes_reviews import KubernetesReviews
 from recommender.adapters.kubernetes_services import services_in
+from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.cluster.prometheus_services import servers_among
 from recommender.ports import RejectedError
 from tests.live.harness.clients import NOON, wait_until
@@ -522,6 +529,46 @@ def test_prometheus_scrapes_a_protected_release(helm: Helm) -> None:
     (endpoint,) = made["spec"]["endpoints"]
     assert (endpoint["scheme"], endpoint["tlsConfig"]["ca"]["secret"]) == ("https", {"name": "tls", "key": "ca.crt"})
     assert endpoint["authorization"] == {"credentials": {"name": "tokens", "key": "prometheus"}}
+
+
+def test_the_cluster_tells_who_may_read(cluster: ControlPlane, helm: Helm, tmp_path: Path) -> None:
+    """With the chart's roles: the executor's account may read, one that nobody has bound may not; a token is needed.
+
+    The recommender asks with its own account; without its role the answer is 503, and the log has the grant.
+    """
+    kinds = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding"}
+    made = helm.rendered(*EXECUTOR, "--set=access.tokenReview=true")
+    (namespace,) = [each for each in made if each["kind"] == "Namespace"]
+    rights = [each for each in made if each["kind"] in kinds]
+    assert {each["metadata"]["name"] for each in rights} >= {
+        "lagcast-lagcast-reviews",
+        "lagcast-lagcast-reader",
+        "lagcast-lagcast-reader-executor",
+    }
+    cluster.apply(yaml.safe_dump_all([namespace, *(each for each in rights if each["kind"] == "ServiceAccount")]))
+
+    def token_of(namespace: str, account: str) -> str:
+        return cluster.kubectl("-n", namespace, "create", "token", account).strip()
+
+    recommender = cluster.kubeconfig_for(token_of("lagcast", "lagcast-recommender"))
+    executor, stranger = token_of("lagcast-executor", "lagcast-executor"), token_of("shop", "default")
+    store = SqlDecisionStore(sqlite_url(tmp_path / "decisions.sqlite"))
+
+    def statuses(*asked: tuple[str, str]) -> list[int]:
+        """The answers of a service that has remembered nothing yet."""
+        reviews = Reviews(KubernetesReviews(connect(recommender)), clock=time.monotonic)
+        app = create_app(store, clock=lambda: NOON, version="0", access=Access(reviews=reviews))
+        with TestClient(app, base_url="http://127.0.0.1") as client:
+            return [client.get(path, headers={"Authorization": f"Bearer {token}"}).status_code for token, path in asked]
+
+    assert statuses((executor, "/metrics")) == [503]
+    cluster.apply(yaml.safe_dump_all(rights))
+    wait_until(lambda: statuses((executor, "/metrics")) == [200])
+    questions = [(executor, path) for path in ("/", "/api/v1/groups", "/api/v1/ledger", "/openapi.json")]
+    questions += [(stranger, "/metrics"), (stranger, "/livez"), (executor[:-2], "/metrics"), ("made-up", "/metrics")]
+    assert statuses(*questions) == [200, 200, 200, 200, 403, 200, 401, 401]
+    store.close()
+    cluster.kubectl("delete", "-f", "-", given=yaml.safe_dump_all(rights))
 
 
 def test_no_secret_is_made(helm: Helm) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from api.access.certificates import Certificate
 from api.app import create_app
 from api.keda.server import serving_keda
 from cli.instants import read_clock
@@ -17,6 +18,7 @@ from cli.server import listen, serving
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.deciding.recommendation import Recommendation
+from tests.api.access_files import Authority
 from tests.live.harness.clients import wait_until
 from tests.live.harness.control_plane import ControlPlane, built_control_plane
 from tests.live.harness.exporters import running_prometheus
@@ -72,6 +74,20 @@ def polled_directly(store: SqlDecisionStore, *_: object) -> Iterator[Words]:
     """The external scaler over that store."""
     with serving_keda(store, clock=read_clock, host="127.0.0.1", port=0) as port:
         yield ["--scaler", f"127.0.0.1:{port}"]
+
+
+def trusted_by_keda(authority: Authority, namespace: str) -> str:
+    """A TriggerAuthentication and its Secret: the scaler's authority, and KEDA's certificate."""
+    certificate, key = authority.sign("keda")
+    files = {"caCert": authority.certificate, "tlsClientCert": certificate, "tlsClientKey": key}
+    metadata = {"name": "lagcast", "namespace": namespace}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+    secret |= {"stringData": {name: file.read_text() for name, file in files.items()}}
+    authentication = {"apiVersion": "keda.sh/v1alpha1", "kind": "TriggerAuthentication", "metadata": metadata}
+    authentication |= {
+        "spec": {"secretTargetRef": [{"parameter": name, "name": "lagcast", "key": name} for name in files]}
+    }
+    return yaml.safe_dump_all([secret, authentication])
 
 
 @contextmanager
@@ -193,7 +209,7 @@ def test_keda_goes_to_zero_when_none_is_due_and_stays_until_advice_changes(
         wait_until(lambda: replicas() == 2, seconds=LIMIT_SECONDS)
 
 
-def test_a_group_that_stands_at_zero_is_woken_by_a_push(
+def test_a_group_that_stands_at_zero_is_woken_by_a_push_over_tls(
     *,
     cluster: ControlPlane,
     namespace: str,
@@ -202,16 +218,23 @@ def test_a_group_that_stands_at_zero_is_woken_by_a_push(
     capsys: pytest.CaptureFixture[str],
     advice: Callable[..., Recommendation],
 ) -> None:
-    """KEDA gets the push in the second in which replicas are due, although its next poll is an hour later."""
+    """KEDA gets the push in the second in which replicas are due, although its next poll is an hour later.
+
+    It shows a certificate: without one it is not answered.
+    """
     cluster.kubectl("-n", namespace, "scale", "deployment", "orders", "--replicas=0")
     execute_at = read_clock() + timedelta(seconds=20)
     store.save(due(advice, execute_at, current_replicas=0, desired_replicas=5))
-    with polled_directly(store) as source:
+    authority = Authority(tmp_path / "authority")
+    certificate = Certificate(*authority.sign("server"), authority.certificate)
+    cluster.apply(trusted_by_keda(authority, namespace))
+    with serving_keda(store, clock=read_clock, host="127.0.0.1", port=0, certificate=certificate) as port:
+        source = ["--scaler", f"127.0.0.1:{port}"]
         scaled_to_zero = yaml.safe_load(exported(namespace, tmp_path, source, capsys))
         scaled_to_zero["spec"] |= {"pollingInterval": 3600, "minReplicaCount": 0}
         (trigger,) = scaled_to_zero["spec"]["triggers"]
         assert trigger["type"] == "external"
-        trigger["type"] = "external-push"
+        trigger |= {"type": "external-push", "authenticationRef": {"name": "lagcast"}}
         cluster.apply(yaml.safe_dump(scaled_to_zero))
         while True:
             replicas = replicas_in(cluster, namespace)
