@@ -19,8 +19,8 @@ PATIENCE_SECONDS = 10.0
 class Limits:
     """The open connections of one server, the oldest first; for one too many the oldest that waits for its caller ends.
 
-    So a caller that sends its request at once is answered, whatever others keep open. `tls_context` gives the TLS
-    context of the next connection, None without TLS.
+    If none does, the oldest of all. So a caller that sends its request at once is answered, whatever others keep open.
+    `tls_context` gives the TLS context of the next connection, None without TLS.
     """
 
     def __init__(
@@ -40,10 +40,10 @@ class Limits:
         return LimitedProtocol(self, **words)
 
     def opened(self, protocol: "LimitedProtocol") -> None:
-        """Count this connection, and end another one if it is one too many; itself, if all others are answered now."""
+        """Count this connection, and end another one if it is one too many."""
+        if len(self._open) >= self._most:
+            next((each for each in self._open if each.waits), next(iter(self._open))).end()
         self._open[protocol] = None
-        if len(self._open) > self._most:
-            next(each for each in self._open if each.waits or each is protocol).end()
 
     def closed(self, protocol: "LimitedProtocol") -> None:
         """Count this connection no more."""

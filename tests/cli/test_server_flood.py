@@ -12,11 +12,12 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from api.access.connections import MOST_CONNECTIONS
 from tests.live.harness.clients import wait_until
 
 HALF = b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Half: "
 SERVER = """
-import resource
+import asyncio, resource
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
 import sys
 from fastapi import Body, FastAPI
@@ -26,6 +27,8 @@ app = FastAPI()
 app.add_api_route("/livez", lambda: "ok")
 def body(given: dict = Body()): return given
 app.add_api_route("/body", body, methods=["POST"])
+async def slow(): await asyncio.sleep(600)
+app.add_api_route("/slow", slow)
 bound = listen("127.0.0.1", 0, search=False)
 with serving(app, bound, Limits(patience_seconds=float(sys.argv[1]))):
     print(url_of(bound), flush=True)
@@ -93,6 +96,18 @@ def test_callers_that_come_again_at_once_leave_livez_answered(tmp_path: Path) ->
                 callers[number].sendall(HALF)
             assert answered_seconds(url) < 1.0
     assert log.stat().st_size < 10_000
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+def test_requests_that_take_long_leave_livez_answered(tmp_path: Path) -> None:
+    """More of them than there may be connections: the oldest of them ends, and not the newcomer."""
+    with server(tmp_path / "log", patience_seconds=60.0) as (url, address), ExitStack() as open_now:
+        answered_seconds(url)
+        for _ in range(MOST_CONNECTIONS + 20):
+            caller = open_now.enter_context(socket.create_connection(address, timeout=10))
+            caller.sendall(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert answered_seconds(url) < 1.0
 
 
 @pytest.mark.parametrize(
