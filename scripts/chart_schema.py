@@ -98,7 +98,7 @@ def executor(image: Schema) -> Schema:
         namespaces=NAMESPACES,
         kinds={"type": "array", "items": {**block(group=NAME, plural=NAME), "required": ["group", "plural"]}},
         namespace=NAMESPACE,
-        adviceSecret=TEXT,
+        api=block(caSecret=TEXT, tokenSecret=TEXT),
         image=image,
         resources={"type": "object"},
     )

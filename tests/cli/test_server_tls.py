@@ -119,6 +119,8 @@ def test_a_caller_without_tls_is_closed(tmp_path: Path, capfd: pytest.CaptureFix
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.slow
+@pytest.mark.alone
 def test_unfinished_handshakes_leave_livez_answered(tmp_path: Path) -> None:
     """More of them than there may be connections, which count before they are secure."""
     authority = Authority(tmp_path / "ours")

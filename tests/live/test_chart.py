@@ -311,7 +311,15 @@ def test_the_notes_list_the_next_steps(cluster: ControlPlane, helm: Helm) -> Non
             "set keda.clientCaSecret, or keda.enabled=false, or networkPolicy.enabled",
         ),
         (["--set=keda.clientCaSecret=authority"], "is about callers over TLS; set access.tlsSecret too"),
-        ([*EXECUTOR, "--set=access.tokenSecret=tokens"], "the executor could not read REST; set executor.adviceSecret"),
+        (
+            [*EXECUTOR, "--set=access.tokenReview=true"],
+            "the executor sends a token by https alone; set access.tlsSecret",
+        ),
+        ([*EXECUTOR, "--set=access.tlsSecret=tls"], "access.tlsSecret; set executor.api.caSecret"),
+        (
+            [*EXECUTOR, "--set=access.tlsSecret=tls,access.tokenSecret=tokens,executor.api.caSecret=ca"],
+            "the executor would be answered 401; set executor.api.tokenSecret",
+        ),
         (
             ["--set=serviceMonitor.enabled=true,access.tokenReview=true"],
             "set serviceMonitor.authorization or serviceMonitor.bearerTokenFile",
@@ -487,7 +495,7 @@ def arguments(document: Document) -> list[str]:
 PROTECTED = [
     *EVERYTHING,
     "--set=access.tokenSecret=tokens,access.tokenReview=true,access.tlsSecret=tls,keda.clientCaSecret=authority",
-    "--set=access.allowedHosts={lagcast.example.com},executor.adviceSecret=advice,networkPolicy.enabled=false",
+    "--set=access.allowedHosts={lagcast.example.com},executor.api.caSecret=ca,networkPolicy.enabled=false",
 ]
 
 
@@ -517,8 +525,12 @@ def test_a_protected_release_needs_no_network_rules(cluster: ControlPlane, helm:
         assert mounted[path if path in mounted else path.rpartition("/")[0]] == secret
     assert {container[probe]["httpGet"]["scheme"] for probe in container if probe.endswith("Probe")} == {"HTTPS"}
     (executor,) = [each for each in documents if each["kind"] == "Deployment"]
-    asked = ["--api=https://lagcast.lagcast.svc:8686", "--all", "--advice-ca=/etc/lagcast/advice/ca.crt"]
-    assert arguments(executor)[:4] == [*asked, "--advice-token-file=/etc/lagcast/advice/token"]
+    asked = ["--api=https://lagcast.lagcast.svc:8686", "--all", "--advice-ca-file=/etc/lagcast/ca/ca.crt"]
+    reviewed = "--advice-token-file=/var/run/secrets/kubernetes.io/serviceaccount/token"
+    assert arguments(executor)[:4] == [*asked, reviewed]
+    handed = helm.rendered(*PROTECTED, "--set=executor.api.tokenSecret=token")
+    (executor,) = [each for each in handed if each["kind"] == "Deployment"]
+    assert arguments(executor)[:4] == [*asked, "--advice-token-file=/etc/lagcast/token/token"]
 
 
 def test_prometheus_scrapes_a_protected_release(helm: Helm) -> None:
@@ -537,7 +549,7 @@ def test_the_cluster_tells_who_may_read(cluster: ControlPlane, helm: Helm, tmp_p
     The recommender asks with its own account; without its role the answer is 503, and the log has the grant.
     """
     kinds = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding"}
-    made = helm.rendered(*EXECUTOR, "--set=access.tokenReview=true")
+    made = helm.rendered(*EXECUTOR, "--set=access.tokenReview=true,access.tlsSecret=tls,executor.api.caSecret=ca")
     (namespace,) = [each for each in made if each["kind"] == "Namespace"]
     rights = [each for each in made if each["kind"] in kinds]
     assert {each["metadata"]["name"] for each in rights} >= {
