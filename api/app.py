@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from api import openapi, problems, routes
 from api.access.guard import Access, Guard
 from api.reading import Reader
+from api.turns import Turns
 from recommender.adapters.metrics import Metrics
 from recommender.configuring.settings import InForce
 from recommender.latest_inputs import LatestInputs
@@ -25,6 +26,7 @@ def create_app(
     long_forecasts: LongForecasts | None = None,
     latest_inputs: LatestInputs | None = None,
     access: Access | None = None,
+    is_deciding: Callable[[], bool] = lambda: False,
 ) -> FastAPI:
     """The REST service over `store`.
 
@@ -32,6 +34,7 @@ def create_app(
     them there is advice only. `long_forecasts` follow the forecast of the next hour. `metrics` is the page at
     `/metrics`; by default it is a page without counts. `latest_inputs` are those of the loop in this process, for
     what-ifs; without them there is nothing to ask about. `access` has who is let in; without it whoever asks is.
+    While `is_deciding` is true readers have little of the time.
     """
     reader = Reader(
         store=store,
@@ -48,8 +51,9 @@ def create_app(
         docs_url=None,  # the framework's own pages load scripts from another host
         redoc_url=None,
     )
-    app.include_router(routes.v1(reader))
-    app.include_router(routes.service(reader))
+    turns = Turns(clock=clock, is_deciding=is_deciding)
+    app.include_router(routes.v1(reader, turns))
+    app.include_router(routes.service(reader, turns))
     problems.answer_with_problems(app)
     if access is not None:
         app.add_middleware(Guard, access=access)

@@ -1,7 +1,7 @@
 """The routes: requests over HTTP, and their answers."""
 
-from asyncio import Semaphore
 from collections.abc import Callable, Mapping
+from functools import partial
 from hashlib import sha256
 from typing import Annotated, Any, TypeVar
 
@@ -14,6 +14,7 @@ from api import schemas as wire
 from api.problems import MEDIA_TYPE
 from api.reading import Reader
 from api.series import fleet_ledger_csv, ledger_csv, to_csv
+from api.turns import Turns
 from recommender.adapters.metrics import CONTENT_TYPE
 
 PAGE_DEFAULT, PAGE_LIMIT = 50, 500
@@ -35,19 +36,18 @@ def _problems(meanings: Mapping[int, str]) -> _Problems:
 _UNKNOWN = _problems({404: "Not known here", 422: "A parameter is out of its limits", 503: "The store does not answer"})
 
 
-def v1(reader: Reader) -> APIRouter:
+def v1(reader: Reader, turns: Turns) -> APIRouter:
     """Version 1: groups, and what was decided for them."""
     routes = APIRouter(prefix="/api/v1", tags=["v1"])
-    _add_decisions(routes, reader)
-    _add_what_ifs(routes, reader)
-    _add_holds(routes, reader)
-    _add_accounts(routes, reader)
+    _add_decisions(routes, reader, turns)
+    _add_what_ifs(routes, reader, turns)
+    _add_holds(routes, reader, turns)
+    _add_accounts(routes, reader, turns)
     return routes
 
 
-def _add_what_ifs(routes: APIRouter, reader: Reader) -> None:
-    """Decisions made again with other figures, one at a time: each takes what a group's decision takes in the loop."""
-    turn = Semaphore(1)
+def _add_what_ifs(routes: APIRouter, reader: Reader, turns: Turns) -> None:
+    """Decisions made again with other figures: each takes what a group's decision takes in the loop."""
 
     @routes.post(
         "/groups/{group_key}/what-if",
@@ -60,11 +60,10 @@ def _add_what_ifs(routes: APIRouter, reader: Reader) -> None:
     )
     async def what_if(group_key: str, changes: wire.WhatIfChanges) -> wire.WhatIf:
         """What would be recommended now with other prices, bounds or beliefs, beside what is; nothing of it is kept."""
-        async with turn:
-            return await run_in_threadpool(reader.what_if, group_key, changes)
+        return await turns.run(partial(reader.what_if, group_key, changes))
 
 
-def _add_decisions(routes: APIRouter, reader: Reader) -> None:
+def _add_decisions(routes: APIRouter, reader: Reader, turns: Turns) -> None:
     """Groups, their last decision, and earlier ones."""
 
     @routes.get("/groups", response_model=wire.GroupPage, response_model_exclude_none=True, responses=_UNKNOWN)
@@ -75,17 +74,17 @@ def _add_decisions(routes: APIRouter, reader: Reader) -> None:
         limit: Annotated[int, Query(ge=1, le=PAGE_LIMIT, description="Groups on a page.")] = PAGE_DEFAULT,
     ) -> wire.GroupPage:
         """A page of groups, sorted by cluster and name, each with its last decision in short."""
-        return await run_in_threadpool(reader.page, cluster=cluster, group=group_id, cursor=cursor, limit=limit)
+        return await turns.run(partial(reader.page, cluster=cluster, group=group_id, cursor=cursor, limit=limit))
 
     @routes.get("/groups/{group_key}", response_model=wire.Group, response_model_exclude_none=True, responses=_UNKNOWN)
     async def group(group_key: str) -> wire.Group:
         """One group and its last decision."""
-        return await run_in_threadpool(reader.group, group_key)
+        return await turns.run(partial(reader.group, group_key))
 
     @routes.get("/groups/{group_key}/recommendation", response_model=wire.DecisionV1, responses=_UNKNOWN)
     async def recommendation(group_key: str, if_none_match: Annotated[str | None, Header()] = None) -> Response:
         """The latest decision for the group: a Recommendation or a Refusal, distinguished by `kind`."""
-        return _tagged(await run_in_threadpool(reader.recommendation, group_key), if_none_match)
+        return _tagged(await turns.run(partial(reader.recommendation, group_key)), if_none_match)
 
     @routes.get(
         "/groups/{group_key}/due-replicas",
@@ -94,7 +93,7 @@ def _add_decisions(routes: APIRouter, reader: Reader) -> None:
     )
     async def due_replicas(group_key: str) -> wire.DueReplicas:
         """The replicas that the group should have now, and nothing else; 503 while there is no valid advice."""
-        return await run_in_threadpool(reader.due_replicas, group_key)
+        return await turns.run(partial(reader.due_replicas, group_key))
 
     @routes.get(
         "/groups/{group_key}/recommendations",
@@ -115,14 +114,14 @@ def _add_decisions(routes: APIRouter, reader: Reader) -> None:
         limit: Annotated[int, Query(ge=1, le=PAGE_LIMIT, description="Decisions on a page.")] = PAGE_DEFAULT,
     ) -> wire.DecisionPage:
         """A page of what was decided for the group, newest first, each in short; its id leads to all of it."""
-        return await run_in_threadpool(
-            reader.recommendations, group_key, since=since, until=until, cursor=cursor, limit=limit
+        return await turns.run(
+            partial(reader.recommendations, group_key, since=since, until=until, cursor=cursor, limit=limit)
         )
 
     @routes.get("/recommendations/{recommendation_id}", response_model=wire.DecisionV1, responses=_UNKNOWN)
     async def by_id(recommendation_id: str, if_none_match: Annotated[str | None, Header()] = None) -> Response:
         """One decision by its id, however old."""
-        return _tagged(await run_in_threadpool(reader.by_id, recommendation_id), if_none_match)
+        return _tagged(await turns.run(partial(reader.by_id, recommendation_id)), if_none_match)
 
     @routes.get(
         "/recommendations/{recommendation_id}/explanation",
@@ -132,19 +131,19 @@ def _add_decisions(routes: APIRouter, reader: Reader) -> None:
     )
     async def explanation(recommendation_id: str) -> wire.Explanation:
         """One decision in sentences: its reasons, what is known of the group, and what would reverse it."""
-        return await run_in_threadpool(reader.explanation, recommendation_id)
+        return await turns.run(partial(reader.explanation, recommendation_id))
 
 
-def _add_holds(routes: APIRouter, reader: Reader) -> None:
+def _add_holds(routes: APIRouter, reader: Reader, turns: Turns) -> None:
     """Holds, which `lagcast hold` places."""
 
     @routes.get("/holds", response_model=wire.Holds, response_model_exclude_none=True, responses=_UNKNOWN)
     async def holds() -> wire.Holds:
         """The holds in force; those of ConsumerGroupScalers are in their objects."""
-        return await run_in_threadpool(reader.holds)
+        return await turns.run(reader.holds)
 
 
-def _add_accounts(routes: APIRouter, reader: Reader) -> None:
+def _add_accounts(routes: APIRouter, reader: Reader, turns: Turns) -> None:
     """A group's moves, its forecast and its ledger."""
 
     @routes.get(
@@ -159,7 +158,7 @@ def _add_accounts(routes: APIRouter, reader: Reader) -> None:
         limit: Annotated[int, Query(ge=1, le=PAGE_LIMIT, description="Moves on a page.")] = PAGE_DEFAULT,
     ) -> wire.OutcomePage:
         """A page of the group's moves, newest first: what was expected of each, what it did, and what that taught."""
-        return await run_in_threadpool(reader.outcomes, group_key, cursor=cursor, limit=limit)
+        return await turns.run(partial(reader.outcomes, group_key, cursor=cursor, limit=limit))
 
     @routes.get(
         "/groups/{group_key}/forecast",
@@ -178,7 +177,7 @@ def _add_accounts(routes: APIRouter, reader: Reader) -> None:
         accept: Annotated[str | None, Header()] = None,
     ) -> Response:
         """Forecast of the produce rate: the next hour by the minute, then the week; at most 2,000 points."""
-        series = await run_in_threadpool(reader.forecast, group_key, since=since, until=until, step_seconds=step)
+        series = await turns.run(partial(reader.forecast, group_key, since=since, until=until, step_seconds=step))
         return _in_either_form(series, to_csv, accept)
 
     @routes.get(
@@ -188,7 +187,7 @@ def _add_accounts(routes: APIRouter, reader: Reader) -> None:
     )
     async def ledger(group_key: str, accept: Annotated[str | None, Header()] = None) -> Response:
         """What the group has cost in the last 24 hours, and what each of several autoscalers would have."""
-        counted = await run_in_threadpool(reader.ledger, group_key)
+        counted = await turns.run(partial(reader.ledger, group_key))
         return _in_either_form(counted, ledger_csv, accept)
 
     @routes.get(
@@ -204,11 +203,12 @@ def _add_accounts(routes: APIRouter, reader: Reader) -> None:
         accept: Annotated[str | None, Header()] = None,
     ) -> Response:
         """What all groups have cost in the last 24 hours, and what each of several autoscalers would have."""
-        counted = await run_in_threadpool(reader.fleet_ledger, cluster=cluster, namespace=namespace)
+        make = partial(reader.fleet_ledger, cluster=cluster, namespace=namespace)
+        counted = await turns.page(("ledger", cluster, namespace), make)
         return _in_either_form(counted, fleet_ledger_csv, accept)
 
 
-def service(reader: Reader) -> APIRouter:
+def service(reader: Reader, turns: Turns) -> APIRouter:
     """Routes for operators: liveness, readiness, metrics, and an index."""
     routes = APIRouter(tags=["service"])
 
@@ -243,7 +243,7 @@ def service(reader: Reader) -> APIRouter:
     @routes.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:
         """The advice in force and the counters, for Prometheus."""
-        return Response(await run_in_threadpool(reader.metrics.page), media_type=CONTENT_TYPE)
+        return Response(await turns.page("metrics", reader.metrics.page), media_type=CONTENT_TYPE)
 
     return routes
 

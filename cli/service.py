@@ -101,6 +101,7 @@ class Service:
     _options: ServiceOptions
     _workloads: "Workloads | None"
     _latest_inputs: "LatestInputs"
+    _deciding: Event
     _store: "SqlDecisionStore"
     _lead: Lead | None
     _talk: Talk
@@ -147,6 +148,7 @@ class Service:
                 observe_steps=self.metrics.observe_steps,
                 latest_inputs=self._latest_inputs,
                 borders=self.borders,
+                deciding=self._deciding,
             )
             instants = as_rows_come(
                 table,
@@ -213,7 +215,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
     readers_store = open_store(settings, may_write=may_write, borders=borders)
     metrics = Metrics(readers_store, clock=read_clock, version=version(), leads=leads)
     weeks = None if options.forecasts is None else LongForecastsFolder(options.forecasts)
-    latest_inputs = LatestInputs()
+    latest_inputs, deciding = LatestInputs(), Event()
     with (
         scalers_in(options.kubernetes, options.kubeconfig, settings, fence=fence) as scalers,
         workloads_in(
@@ -231,6 +233,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
             settings=scalers or settings,
             long_forecasts=weeks,
             latest_inputs=latest_inputs,
+            is_deciding=deciding.is_set,
             access=access,
         )
         bound = listen(host, _port_of(options), search=False)
@@ -256,6 +259,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
                 _options=options,
                 _workloads=workloads,
                 _latest_inputs=latest_inputs,
+                _deciding=deciding,
                 _store=store,
                 _lead=lead,
                 _talk=talk,

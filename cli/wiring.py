@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
 
 from cli.errors import InputError
@@ -78,6 +79,7 @@ def recommender(
     observe_steps: "Callable[[Mapping[Step, float]], object]" = lambda _: None,
     latest_inputs: "LatestInputs | None" = None,
     borders: "Borders | None" = None,
+    deciding: Event | None = None,
 ) -> "Recommender":
     """The loop over the groups of `table`, which decides by `settings` and keeps its decisions in `store`.
 
@@ -117,6 +119,7 @@ def recommender(
         observe_steps=observe_steps,
         latest_inputs=LatestInputs() if latest_inputs is None else latest_inputs,
         borders=Borders() if borders is None else borders,
+        deciding=Event() if deciding is None else deciding,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from threading import Event
 from typing import Protocol
 
 import structlog
@@ -99,7 +100,7 @@ class Recommender:
     `caller`: without a time limit, a group whose forecaster hangs delays all others. `timer` times the steps of a
     cycle, and `observe_steps` gets the seconds of each when the cycle is over. Holds of the store are in force from the
     next cycle on; `namespace_of` has the Kubernetes namespace of a group, for those on namespaces. `latest_inputs` has
-    what the advice in force was decided from, for other threads.
+    what the advice in force was decided from, and `deciding` is set during a cycle, for other threads.
     """
 
     histories: Histories
@@ -117,6 +118,7 @@ class Recommender:
     namespace_of: Callable[[str, str], str | None] = lambda *_: None
     latest_inputs: LatestInputs = field(default_factory=LatestInputs)
     borders: Borders = field(default_factory=Borders)
+    deciding: Event = field(default_factory=Event)
     _watched: dict[Group, _Watched] = field(default_factory=dict)
     _similar: dict[GroupKind, SimilarGroups | None] = field(default_factory=dict)
     _holds: tuple[Hold, ...] = ()
@@ -129,6 +131,13 @@ class Recommender:
 
     def run_once(self, *, now: datetime) -> tuple[Decision, ...]:
         """One cycle: a decision for each group, kept and published, in the order of the groups."""
+        self.deciding.set()
+        try:
+            return self._cycle(now=now)
+        finally:
+            self.deciding.clear()
+
+    def _cycle(self, *, now: datetime) -> tuple[Decision, ...]:
         times = StepTimes(self.timer)
         with times.timing("read"):
             self._outage = None
